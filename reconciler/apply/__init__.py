@@ -1,0 +1,1 @@
+"""Writing a plan: validate-only, chunks, read back, report."""

@@ -1,0 +1,1 @@
+"""Kafka brokers, over DescribeClientQuotas and AlterClientQuotas (KIP-546) with kafka-python."""

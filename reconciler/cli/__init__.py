@@ -1,0 +1,1 @@
+"""The command line: options, exit codes, one small file a command."""

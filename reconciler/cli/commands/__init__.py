@@ -1,0 +1,1 @@
+"""One file a command; each imports what it needs inside its functions."""

@@ -1,0 +1,110 @@
+"""Entry point: the parser, the dispatch table, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+import reconciler
+from reconciler import errors
+
+COMMANDS: Final = {
+    "validate": "check manifests without a cluster",
+    "plan": "show what apply would change on the cluster",
+    "apply": "change the cluster's quotas to what the manifests say, and verify",
+    "export": "write manifests, or a snapshot, from a live cluster",
+    "backtest": "replay recorded traffic against current and proposed quotas (Spark)",
+    "sandbox": "run a real local Kafka for trying things out",
+    "demo": "the whole road on a local Kafka: validate, plan, backtest, apply, verify",
+}
+"""Command names and their one-line help, so that ``--help`` imports no command."""
+
+EXIT_DONE: Final = 0
+EXIT_NOT_DONE: Final = 1
+EXIT_DIFFERENCES: Final = 2
+EXIT_REFUSED: Final = 3
+EXIT_PARTIAL: Final = 4
+EXIT_USAGE: Final = 64
+EXIT_INTERRUPTED: Final = 130
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose usage errors exit with 64: 2 means differences here."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and the message to stderr; exit 64."""
+        self.print_usage(sys.stderr)
+        self.exit(EXIT_USAGE, f"{self.prog}: error: {message}\n")
+
+
+def build_parser(command: str | None) -> argparse.ArgumentParser:
+    """The whole parser; only ``command`` (if any) gets its options, because only its module is imported."""
+    parser = Parser(
+        prog="kafka-quotas", description="Kafka client quotas as YAML in git: validate, plan, backtest, apply, verify."
+    )
+    parser.add_argument("--version", action="version", version=f"kafka-quotas {reconciler.__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+    for name, summary in COMMANDS.items():
+        sub = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+        if name == command:
+            importlib.import_module(f"reconciler.cli.commands.{name}").add_arguments(sub)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; usage errors and ``--help`` leave through ``SystemExit``."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    command = next((a for a in arguments if not a.startswith("-")), None)
+    args = build_parser(command).parse_args(arguments)
+    verbose = bool(getattr(args, "verbose", False))
+    try:
+        code: int = importlib.import_module(f"reconciler.cli.commands.{args.command}").run(args)
+        sys.stdout.flush()
+    except errors.ReconcilerError as error:
+        return _report(error, verbose=verbose)
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader went away (``| head``); point stdout at nothing, or Python complains again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_NOT_DONE
+    except Exception as error:  # noqa: BLE001 - the last resort: one line for the user, the traceback only on request
+        return _report(error, verbose=verbose)
+    return code
+
+
+def _report(error: Exception, *, verbose: bool) -> int:
+    if verbose:
+        import traceback
+
+        traceback.print_exception(error)
+    if isinstance(error, errors.ReconcilerError):
+        _say(str(error))
+    else:
+        _say(f"internal error: {type(error).__name__}: {error}; run again with -v for the traceback, and please report it")
+    return exit_code(error)
+
+
+def exit_code(error: Exception) -> int:
+    """The exit code for an error that ended a command before anything was written."""
+    if isinstance(error, errors.UsageError):
+        return EXIT_USAGE
+    if isinstance(error, errors.RefusedError):
+        return EXIT_REFUSED
+    return EXIT_NOT_DONE
+
+
+def _say(message: str) -> None:
+    print(f"kafka-quotas: {message}", file=sys.stderr)
+
+
+def entry_point() -> None:
+    """The console script."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.exit(main())

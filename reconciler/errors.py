@@ -1,0 +1,148 @@
+"""The error tree. Data travels in attributes; only the command line turns an error into an exit code.
+
+Each class says when it is raised. ``failure_reason`` is the machine-readable word printed in JSON.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reconciler.model.finding import Finding
+
+
+class ReconcilerError(Exception):
+    """Root of everything this package raises on purpose; the text is one complete sentence for a person."""
+
+    failure_reason: ClassVar[str] = "failed"
+
+
+class UsageError(ReconcilerError):
+    """The command was called in a way that cannot work: unknown cluster, unknown guard id, options that exclude each other."""
+
+    failure_reason = "usage"
+
+
+class MissingDependencyError(ReconcilerError):
+    """Something the machine lacks: an optional package, Java, or a program. The text says what to install."""
+
+    failure_reason = "missing-dependency"
+
+
+class FileAccessError(ReconcilerError):
+    """A file the user named cannot be read or written."""
+
+    failure_reason = "file"
+
+
+class ManifestError(ReconcilerError):
+    """The manifests have findings at or above the level that stops the command."""
+
+    failure_reason = "invalid-manifests"
+
+    def __init__(self, message: str, *, findings: Sequence[Finding] = ()) -> None:
+        super().__init__(message)
+        self.findings = tuple(findings)
+
+
+class BackendError(ReconcilerError):
+    """Reading or writing a cluster failed."""
+
+    failure_reason = "cluster"
+
+
+class UnreachableError(BackendError):
+    """No connection: refused, timed out, unknown host, or the other side does not speak Kafka. Nothing was sent."""
+
+    failure_reason = "unreachable"
+
+
+class AuthenticationError(BackendError):
+    """The cluster refused the credentials or the TLS handshake."""
+
+    failure_reason = "authentication"
+
+
+class AuthorizationError(BackendError):
+    """The cluster knows the principal and refuses the operation; ``operation`` is the missing ACL operation."""
+
+    failure_reason = "authorization"
+
+    def __init__(self, message: str, *, operation: str) -> None:
+        super().__init__(message)
+        self.operation = operation
+
+
+class UnsupportedClusterError(BackendError):
+    """The cluster answers, but not to this request: the API is missing, or too old, or the answer is malformed."""
+
+    failure_reason = "unsupported"
+
+
+class RequestRefusedError(BackendError):
+    """The cluster refused a request as a whole, with its error code and words; nothing of it was done."""
+
+    failure_reason = "refused-by-cluster"
+
+    def __init__(self, message: str, *, error_code: int) -> None:
+        super().__init__(message)
+        self.error_code = error_code
+
+
+class OutcomeUnknownError(BackendError):
+    """The connection was lost, or timed out, after a write was sent: it may or may not have been done. Describe, then decide."""
+
+    failure_reason = "outcome-unknown"
+
+
+class RefusedError(ReconcilerError):
+    """The tool refuses to write: a guard, a stale plan, the wrong cluster, or nobody to ask."""
+
+    failure_reason = "refused"
+
+
+class GuardRefusedError(RefusedError):
+    """Guards tripped that nobody accepted; ``guard_ids`` names them."""
+
+    failure_reason = "guard"
+
+    def __init__(self, message: str, *, guard_ids: Sequence[str]) -> None:
+        super().__init__(message)
+        self.guard_ids = tuple(guard_ids)
+
+
+class StalePlanError(RefusedError):
+    """What would be written now is not what was reviewed: the digest differs, or the cluster changed after planning."""
+
+    failure_reason = "stale-plan"
+
+
+class WrongClusterError(RefusedError):
+    """The cluster that answers is not the one the Cluster document names."""
+
+    failure_reason = "wrong-cluster"
+
+    def __init__(self, message: str, *, expected: str, actual: str) -> None:
+        super().__init__(message)
+        self.expected = expected
+        self.actual = actual
+
+
+class NotConfirmedError(RefusedError):
+    """The person at the terminal said no, or there is no terminal and no ``--auto-approve``."""
+
+    failure_reason = "not-confirmed"
+
+
+class SandboxError(ReconcilerError):
+    """A local Kafka could not be fetched, started, found or stopped; the text names the log file."""
+
+    failure_reason = "sandbox"
+
+
+class TrafficError(ReconcilerError):
+    """Recorded traffic cannot be used: nothing to read, an unknown format, or a Spark that does not start."""
+
+    failure_reason = "traffic"

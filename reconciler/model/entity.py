@@ -1,0 +1,124 @@
+"""Quota entities: which users, client ids and addresses a quota is set for.
+
+Source of the rules: Kafka's ``ClientQuotaEntity`` and ``ClientQuotaControlManager`` (KIP-546). A default entity, an absent type
+and a literal name ``<default>`` are three different things; the default is the marker ``DEFAULT`` here, never a string.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+
+class EntityType(enum.StrEnum):
+    """The entity types Kafka itself knows, as spelled on the wire."""
+
+    USER = "user"
+    CLIENT_ID = "client-id"
+    IP = "ip"
+
+
+class Default(enum.Enum):
+    """The type of ``DEFAULT``; an enum of one, so that type checkers can tell it from a name."""
+
+    DEFAULT = "default"
+
+    def __repr__(self) -> str:
+        return "DEFAULT"
+
+
+DEFAULT: Final = Default.DEFAULT
+"""The built-in default of an entity type."""
+
+EntityName: TypeAlias = str | Literal[Default.DEFAULT]
+
+_TYPE_RANK: Final[Mapping[str, int]] = {EntityType.USER: 0, EntityType.CLIENT_ID: 1, EntityType.IP: 2}
+
+LEGAL_SHAPES: Final = frozenset(
+    {
+        (EntityType.USER.value,),
+        (EntityType.CLIENT_ID.value,),
+        (EntityType.USER.value, EntityType.CLIENT_ID.value),
+        (EntityType.IP.value,),
+    }
+)
+"""The combinations of types that Kafka accepts, in canonical order; with named and default told apart there are ten."""
+
+
+def _type_order(entity_type: str) -> tuple[int, str]:
+    return (_TYPE_RANK.get(entity_type, len(_TYPE_RANK)), entity_type)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """One quota entity: entity types to names, in canonical order (user, client-id, ip, then unknown types by name).
+
+    Build it with ``Entity.of``; types are plain strings, because a cluster may hold types that this tool does not know.
+    """
+
+    parts: tuple[tuple[str, EntityName], ...]
+
+    @classmethod
+    def of(cls, names: Mapping[str, EntityName]) -> Entity:
+        """Build from a mapping of type to name (``DEFAULT`` for the default), in any order."""
+        if len(names) == 1:
+            return cls(parts=tuple((str(t), n) for t, n in names.items()))
+        return cls(parts=tuple((str(t), names[t]) for t in sorted(names, key=_type_order)))
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The entity types present, in canonical order."""
+        return tuple(t for t, _ in self.parts)
+
+    def name(self, entity_type: str) -> EntityName | None:
+        """The name for a type: a string, ``DEFAULT``, or ``None`` when the type is absent."""
+        for t, n in self.parts:
+            if t == entity_type:
+                return n
+        return None
+
+    @property
+    def has_default(self) -> bool:
+        """True when any type present stands for its default: a change here reaches clients that nobody named."""
+        return any(n is DEFAULT for _, n in self.parts)
+
+    @property
+    def is_known(self) -> bool:
+        """True when the shape is one that this tool may write; others are shown and kept."""
+        return self.types in LEGAL_SHAPES
+
+    @property
+    def sort_key(self) -> tuple[tuple[int, str, int, str], ...]:
+        """One total order: by type, then named before default, then by name (code points)."""
+        return tuple((*_type_order(t), 1, "") if n is DEFAULT else (*_type_order(t), 0, n) for t, n in self.parts)
+
+    def __str__(self) -> str:
+        return " ".join(f"{t}={display_name(n)}" for t, n in self.parts)
+
+
+_PLAIN: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.@:/+=,%~")
+
+
+def display_name(name: EntityName) -> str:
+    """A name for one line of a terminal: the default is ``<default>``, anything unusual is quoted and escaped.
+
+    A user whose literal name is ``<default>`` prints as ``"<default>"``; control characters, blanks at the ends and bidirectional
+    marks can neither hide nor move the cursor.
+    """
+    if name is DEFAULT:
+        return "<default>"
+    if name and all(c in _PLAIN for c in name):
+        return name
+    escaped = "".join(_escape(c) for c in name)
+    return f'"{escaped}"'
+
+
+def _escape(char: str) -> str:
+    if char in '"\\':
+        return "\\" + char
+    if char == " " or char.isprintable():
+        return char
+    code = ord(char)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -1,0 +1,58 @@
+"""The report of an apply: for every change what happened to it, truthfully."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from reconciler.model.change import Change
+from reconciler.model.plan import GuardResult
+from reconciler.model.state import ClusterIdentity
+
+
+class ApplyResult(enum.StrEnum):
+    """How a run ended. Only ``PARTIAL`` means that something may have been written and the run did not complete."""
+
+    DONE = "done"
+    NOTHING_TO_DO = "nothing_to_do"
+    REFUSED = "refused"
+    PARTIAL = "partial"
+    FAILED = "failed"
+
+
+class ChangeStatus(enum.StrEnum):
+    """What is known of one change."""
+
+    APPLIED = "applied"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    NOT_ATTEMPTED = "not_attempted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeOutcome:
+    """One change and its fate; the change carries the values before, from which ``revert`` finds its way back."""
+
+    change: Change
+    status: ChangeStatus
+    error_code: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyReport:
+    """The whole run. ``verified``: every broker showed the planned values when read back."""
+
+    cluster: ClusterIdentity
+    digest: str
+    result: ApplyResult
+    outcomes: tuple[ChangeOutcome, ...] = ()
+    verified: bool = False
+    failure_reason: str | None = None
+    message: str | None = None
+    validate_only: bool = False
+    guards: tuple[GuardResult, ...] = ()
+
+    def count(self, status: ChangeStatus) -> int:
+        """Entities with this status."""
+        return sum(1 for o in self.outcomes if o.status is status)

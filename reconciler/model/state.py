@@ -1,0 +1,84 @@
+"""The two sides of a comparison: what the manifests want and what the cluster has."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from reconciler.model.entity import Entity
+from reconciler.model.quota import QuotaKey
+from reconciler.model.source import Span
+
+Quotas: TypeAlias = Mapping[str, float]
+"""Quota key (wire name) to value; keys may be unknown to this tool when they come from a cluster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesiredQuota:
+    """One value of a manifest, after units and overlays: what the broker shall hold, and where that is written."""
+
+    value: float
+    source: Span
+    text: str
+    """The value as written, e.g. ``10MiB``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesiredEntity:
+    """An entity that the manifests declare for one cluster."""
+
+    entity: Entity
+    quotas: Mapping[QuotaKey, DesiredQuota]
+    source: Span
+    owner: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesiredState:
+    """Everything that the manifests declare for one cluster."""
+
+    entities: Mapping[Entity, DesiredEntity] = field(default_factory=dict)
+    complete: bool = True
+    """False when the user named files: then only their entities are planned, and nothing is pruned."""
+
+    def values(self) -> dict[Entity, dict[str, float]]:
+        """Bare numbers, for resolution and the backtest."""
+        return {e: {k.value: q.value for k, q in d.quotas.items()} for e, d in self.entities.items() if d.quotas}
+
+
+class ObservedFrom(enum.StrEnum):
+    """Where a current state was read."""
+
+    BROKER = "broker"
+    ZOOKEEPER = "zookeeper"
+    SNAPSHOT = "snapshot"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """When (UTC) and from where a state was read."""
+
+    at: datetime.datetime
+    origin: ObservedFrom
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterIdentity:
+    """Which cluster answered. ``kafka_version`` is the release, as far as the cluster tells (``4.3``)."""
+
+    name: str | None = None
+    id: str | None = None
+    kafka_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentState:
+    """All quotas of a cluster at one moment."""
+
+    cluster: ClusterIdentity
+    observed: Observed
+    entities: Mapping[Entity, Quotas] = field(default_factory=dict)

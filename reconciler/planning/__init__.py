@@ -1,0 +1,1 @@
+"""From desired and current state to an ordered plan with a digest; pure."""

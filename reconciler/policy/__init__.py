@@ -1,0 +1,1 @@
+"""Guards and rules over pure data, and the catalogue of their ids."""

@@ -1,0 +1,106 @@
+"""The interfaces between layers: what planning, applying and the workflows need of the outside world."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from reconciler.model.change import Alteration, AlterationResult
+from reconciler.model.entity import Entity
+from reconciler.model.state import ClusterIdentity, CurrentState, Quotas
+
+
+class FilterKind(enum.IntEnum):
+    """Kafka's match types for describe filters (KIP-546). ``SPECIFIED`` includes the default entity."""
+
+    EXACT = 0
+    DEFAULT = 1
+    SPECIFIED = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterComponent:
+    """What a describe filter asks of one type; ``name`` only for ``EXACT``."""
+
+    entity_type: str
+    kind: FilterKind
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityFilter:
+    """A describe filter. No components: everything when not strict, nothing when strict, as the broker answers."""
+
+    components: tuple[FilterComponent, ...] = ()
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerNode:
+    """One broker as the cluster's metadata names it."""
+
+    id: int
+    host: str
+    port: int
+
+
+class QuotaReader(Protocol):
+    """Reads quotas. Every method raises ``BackendError`` or one of its children."""
+
+    def current_state(self) -> CurrentState:
+        """Everything the cluster has, with its identity."""
+        ...
+
+
+class QuotaCluster(QuotaReader, Protocol):
+    """A live cluster whose quotas can be read and written."""
+
+    def identity(self) -> ClusterIdentity:
+        """Which cluster this is."""
+        ...
+
+    def brokers(self) -> Sequence[BrokerNode]:
+        """The brokers that are up now, sorted by id."""
+        ...
+
+    def describe(self, entity_filter: EntityFilter, *, broker: int | None = None) -> Mapping[Entity, Quotas]:
+        """What one broker (any, when ``None``) has for the entities that match."""
+        ...
+
+    def alter(self, alterations: Sequence[Alteration], *, validate_only: bool) -> Sequence[AlterationResult]:
+        """One request; results are in the order of ``alterations``, whatever order the cluster answered in.
+
+        Raises ``OutcomeUnknownError`` when it cannot be known whether the request was done.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give back connections; safe to call twice."""
+        ...
+
+
+class Clock(Protocol):
+    """Time, so that tests can own it."""
+
+    def now(self) -> datetime.datetime:
+        """Now, with the UTC time zone."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
+
+
+class Progress(Protocol):
+    """Where a long run tells how far it is; never part of a result."""
+
+    def step(self, message: str) -> None:
+        """One line for a person."""
+        ...

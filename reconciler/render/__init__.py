@@ -1,0 +1,1 @@
+"""Plans, reports and findings as text and JSON: pure functions."""

@@ -1,0 +1,1 @@
+"""A real local Kafka from published jars, and clients that make traffic."""

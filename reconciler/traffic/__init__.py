@@ -1,0 +1,1 @@
+"""The backtest on Spark: recorded traffic against quotas. The only package that imports pyspark."""
