@@ -1,0 +1,44 @@
+"""Options that several commands share, so that they are spelled and explained once."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add_output_options(parser: argparse.ArgumentParser, *, formats: tuple[str, ...] = ("text", "json")) -> None:
+    """``--format``, ``--color``, ``-q``, ``-v``."""
+    parser.add_argument("--format", choices=formats, default=formats[0], help="what stdout holds (default: %(default)s)")
+    parser.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="colour on stdout (default: %(default)s)"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
+    parser.add_argument("-v", "--verbose", action="store_true", help="a traceback when something fails")
+
+
+def add_path_argument(parser: argparse.ArgumentParser) -> None:
+    """``PATH...``, the manifests."""
+    parser.add_argument("paths", nargs="*", default=["."], metavar="PATH", help="files or folders with manifests (default: .)")
+
+
+def add_cluster_options(parser: argparse.ArgumentParser) -> None:
+    """Which cluster of the manifests, and how to reach it when not as its document says."""
+    parser.add_argument("--cluster", metavar="NAME", help="the Cluster document to use; not needed when there is exactly one")
+    add_connection_options(parser)
+
+
+def add_connection_options(parser: argparse.ArgumentParser) -> None:
+    """``--bootstrap-server`` and ``--command-config``, as in Kafka's own tools."""
+    parser.add_argument(
+        "--bootstrap-server", metavar="HOST:PORT,...", help="brokers to connect to, instead of the Cluster document's"
+    )
+    parser.add_argument("--command-config", metavar="FILE", help="client.properties with security settings")
+
+
+def add_fail_on_option(parser: argparse.ArgumentParser) -> None:
+    """``--fail-on``: from which severity on findings stop the command."""
+    parser.add_argument(
+        "--fail-on",
+        choices=("error", "warning", "info"),
+        default="error",
+        help="findings from this level on exit 1 (default: %(default)s)",
+    )

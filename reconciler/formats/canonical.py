@@ -1,0 +1,59 @@
+"""JSON as this tool writes it: entities, numbers, canonical bytes for digests, and stable documents for people and machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from reconciler.model.entity import DEFAULT, Entity
+
+Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+
+FORMAT_VERSION: Final = "1.0"
+"""The version that every JSON document carries; the part before the dot changes when a reader must change."""
+
+_EXACT_INTEGER: Final = float(2**63)
+
+
+def entity_to_json(entity: Entity) -> dict[str, Json]:
+    """``{"user": "alice", "client-id": null}``: a default is ``null``, an absent type is absent."""
+    return {t: None if n is DEFAULT else n for t, n in entity.parts}
+
+
+def entity_from_json(value: Mapping[str, object]) -> Entity:
+    """The way back. Raises ``ValueError`` when a name is neither a string nor ``null``, or when there is none at all."""
+    names = {}
+    for entity_type, name in value.items():
+        if name is not None and not isinstance(name, str):
+            msg = f"the name of entity type {entity_type!r} is neither a string nor null"
+            raise ValueError(msg)
+        names[entity_type] = DEFAULT if name is None else name
+    if not names:
+        msg = "an entity has at least one type"
+        raise ValueError(msg)
+    return Entity.of(names)
+
+
+def number_to_json(value: float) -> int | float:
+    """Whole numbers without a fraction (``1024``), others in shortest round-trip form (``12.5``)."""
+    return int(value) if value.is_integer() and abs(value) <= _EXACT_INTEGER else value
+
+
+def number_text(value: float) -> str:
+    """Shortest text that reads back as the same double; the form used in digests. NaN and infinities as Java spells them."""
+    if value != value:  # noqa: PLR0124 - the portable test for NaN
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    return str(number_to_json(value))
+
+
+def canonical_bytes(value: Json) -> bytes:
+    """The one byte string for a value: sorted keys, no blanks, UTF-8 (lone surrogates escaped)."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
+
+
+def document_text(value: Json) -> str:
+    """A document for stdout or a file: indented, keys in the order given, a newline at the end; only ASCII, so no terminal is fooled."""
+    return json.dumps(value, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
