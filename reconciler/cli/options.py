@@ -8,9 +8,7 @@ import argparse
 def add_output_options(parser: argparse.ArgumentParser, *, formats: tuple[str, ...] = ("text", "json")) -> None:
     """``--format``, ``--color``, ``-q``, ``-v``."""
     parser.add_argument("--format", choices=formats, default=formats[0], help="what stdout holds (default: %(default)s)")
-    parser.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help="colour on stdout (default: %(default)s)"
-    )
+    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colour (default: %(default)s)")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
     parser.add_argument("-v", "--verbose", action="store_true", help="a traceback when something fails")
 
@@ -28,9 +26,7 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
 
 def add_connection_options(parser: argparse.ArgumentParser) -> None:
     """``--bootstrap-server`` and ``--command-config``, as in Kafka's own tools."""
-    parser.add_argument(
-        "--bootstrap-server", metavar="HOST:PORT,...", help="brokers to connect to, instead of the Cluster document's"
-    )
+    parser.add_argument("--bootstrap-server", metavar="HOST:PORT,...", help="connect here, not as the Cluster document says")
     parser.add_argument("--command-config", metavar="FILE", help="client.properties with security settings")
 
 
@@ -40,5 +36,5 @@ def add_fail_on_option(parser: argparse.ArgumentParser) -> None:
         "--fail-on",
         choices=("error", "warning", "info"),
         default="error",
-        help="findings from this level on exit 1 (default: %(default)s)",
+        help="findings this bad stop the command",
     )

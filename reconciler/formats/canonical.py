@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from reconciler.model.entity import DEFAULT, Entity
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 FORMAT_VERSION: Final = "1.0"
 """The version that every JSON document carries; the part before the dot changes when a reader must change."""
@@ -55,5 +55,5 @@ def canonical_bytes(value: Json) -> bytes:
 
 
 def document_text(value: Json) -> str:
-    """A document for stdout or a file: indented, keys in the order given, a newline at the end; only ASCII, so no terminal is fooled."""
+    """A document for stdout or a file: indented, keys in the order given, ASCII only, so that no terminal is fooled."""
     return json.dumps(value, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
