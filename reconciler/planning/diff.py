@@ -1,0 +1,109 @@
+"""The comparison itself: desired against current state, inside the scope, key by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.cluster import Prune, Scope
+from reconciler.model.entity import Entity
+from reconciler.model.plan import Summary
+from reconciler.model.quota import KNOWN_KEYS
+from reconciler.model.state import CurrentState, DesiredEntity, DesiredState, Quotas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """Changes, not yet in writing order, and what else was seen."""
+
+    changes: tuple[Change, ...]
+    summary: Summary
+
+
+def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, prune: Prune) -> Difference:
+    """Compare every entity that either side knows.
+
+    A declared entity owns all its known keys; keys that this tool does not know are left. Whole entities that nobody declares go
+    only when the scope holds them, ``prune`` is not ``never``, and the desired state is complete. Entities outside the scope never
+    appear.
+    """
+    changes: list[Change] = []
+    unchanged = unmanaged = 0
+    for entity, wanted in desired.entities.items():
+        if not scope.contains(entity):
+            continue
+        live = current.entities.get(entity, {})
+        keys = _declared_changes(wanted, live)
+        if keys:
+            changes.append(Change(entity=entity, action=_action(live, keys), keys=keys, note=wanted.note))
+        elif live or wanted.quotas:
+            unchanged += 1
+    may_prune = prune is not Prune.NEVER and desired.complete
+    for entity, live in current.entities.items():
+        if entity in desired.entities:
+            continue
+        keys = _removals(live) if may_prune and scope.contains(entity) else ()
+        if keys:
+            changes.append(Change(entity=entity, action=_action(live, keys), keys=keys))
+        else:
+            unmanaged += 1
+    return Difference(changes=tuple(changes), summary=_summary(changes, unchanged=unchanged, unmanaged=unmanaged))
+
+
+def _declared_changes(wanted: DesiredEntity, live: Quotas) -> tuple[KeyChange, ...]:
+    return tuple(sorted(_key_changes(wanted, live), key=lambda change: change.key))
+
+
+def _key_changes(wanted: DesiredEntity, live: Quotas) -> Iterator[KeyChange]:
+    for key, quota in wanted.quotas.items():
+        before = live.get(key.value)
+        if before != quota.value:
+            reason = Reason.NOT_IN_CURRENT if before is None else Reason.VALUE_DIFFERS
+            yield KeyChange(key=key.value, before=before, after=quota.value, reason=reason, source=quota.source)
+    declared = {key.value for key in wanted.quotas}
+    for name, value in live.items():
+        if name in KNOWN_KEYS and name not in declared:
+            yield KeyChange(key=name, before=value, after=None, reason=Reason.KEY_NOT_IN_MANIFEST, source=wanted.source)
+
+
+def _removals(live: Quotas) -> tuple[KeyChange, ...]:
+    known = sorted(name for name in live if name in KNOWN_KEYS)
+    return tuple(KeyChange(key=n, before=live[n], after=None, reason=Reason.ENTITY_NOT_IN_MANIFEST) for n in known)
+
+
+def _action(live: Quotas, keys: tuple[KeyChange, ...]) -> Action:
+    if not live:
+        return Action.CREATE
+    kept = len(live) - sum(1 for k in keys if k.before is not None)
+    if kept == 0 and all(k.after is None for k in keys):
+        return Action.DELETE
+    return Action.UPDATE
+
+
+def _summary(changes: list[Change], *, unchanged: int, unmanaged: int) -> Summary:
+    counts: Mapping[Action, int] = {action: sum(1 for c in changes if c.action is action) for action in Action}
+    return Summary(
+        create=counts[Action.CREATE],
+        update=counts[Action.UPDATE],
+        delete=counts[Action.DELETE],
+        unchanged=unchanged,
+        unmanaged=unmanaged,
+    )
+
+
+def stale_keys(changes: tuple[Change, ...], live: Mapping[Entity, Quotas]) -> tuple[tuple[Entity, KeyChange, float | None], ...]:
+    """The keys whose live value is no longer the plan's ``before``: (entity, planned change, live value)."""
+    return tuple(
+        (change.entity, key, live.get(change.entity, {}).get(key.key))
+        for change in changes
+        for key in change.keys
+        if not same_value(live.get(change.entity, {}).get(key.key), key.before)
+    )
+
+
+def same_value(one: float | None, other: float | None) -> bool:
+    """Equality of values as a broker compares them: doubles, where NaN equals itself; ``None`` is unset."""
+    if one is None or other is None:
+        return one is other
+    return one == other or (one != one and other != other)  # noqa: PLR0124 - the portable test for NaN

@@ -1,0 +1,82 @@
+"""The writing order: what only loosens first, then new and tighter limits, then removals; one entity is never split.
+
+A run that breaks in the middle thus leaves clients rather too free than too tight, and an exemption is in place before the
+default that it exempts from. The order is total, so every rendering and every run agrees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from reconciler.model.change import Change, KeyChange
+from reconciler.model.entity import DEFAULT, Entity, EntityName, EntityType
+from reconciler.model.state import Quotas
+
+
+def in_writing_order(changes: Iterable[Change], current: Mapping[Entity, Quotas]) -> tuple[Change, ...]:
+    """Sort changes for writing. ``current`` tells what a removed limit falls back to."""
+    pending = tuple(changes)
+    removed = {key.key for change in pending for key in change.keys if key.after is None}
+    holders = {key: _Holders(entity for entity, quotas in current.items() if key in quotas) for key in removed}
+    return tuple(sorted(pending, key=lambda change: _rank(change, holders)))
+
+
+def _rank(change: Change, holders: Mapping[str, _Holders]) -> tuple[int, int, object]:
+    breadth = specificity(change.entity)
+    if all(_loosens(change.entity, key, holders) for key in change.keys):
+        return (0, breadth, change.entity.sort_key)
+    if any(key.after is not None for key in change.keys):
+        return (1, breadth, change.entity.sort_key)
+    return (2, -breadth, change.entity.sort_key)
+
+
+def _loosens(entity: Entity, key: KeyChange, holders: Mapping[str, _Holders]) -> bool:
+    if key.before is None:
+        return False
+    if key.after is not None:
+        return key.after > key.before
+    return not holders[key.key].may_catch(entity)
+
+
+def specificity(entity: Entity) -> int:
+    """The level of Kafka's precedence, 1 (user and client-id by name) to 8 (default client-id); an ip is 1, its default 8."""
+    user, client = entity.name(EntityType.USER), entity.name(EntityType.CLIENT_ID)
+    if user is None and client is None:
+        return 8 if entity.has_default else 1
+    if user is None:
+        return 8 if client is DEFAULT else 7
+    base = 3 if user is DEFAULT else 0
+    if client is None:
+        return base + 3
+    return base + (2 if client is DEFAULT else 1)
+
+
+class _Holders:
+    """The entities that carry one key, indexed by the question "who catches the clients of this entity?"."""
+
+    def __init__(self, entities: Iterable[Entity]) -> None:
+        self._entities = frozenset(entities)
+        self._levels = {specificity(e) for e in self._entities if e.name(EntityType.IP) is None}
+
+    def may_catch(self, entity: Entity) -> bool:
+        """True when some client of ``entity`` may fall to another holder once ``entity`` has no limit of its own."""
+        if EntityType.IP in entity.types:
+            default = Entity.of({EntityType.IP: DEFAULT})
+            return entity != default and default in self._entities
+        user, client = entity.name(EntityType.USER), entity.name(EntityType.CLIENT_ID)
+        return any(self._catches(level, user, client) for level in range(specificity(entity) + 1, 9))
+
+    def _catches(self, level: int, user: EntityName | None, client: EntityName | None) -> bool:
+        if level in (4, 7) and (client is None or client is DEFAULT):
+            return level in self._levels
+        parts: dict[int, tuple[EntityName | None, EntityName | None]] = {
+            2: (user, DEFAULT),
+            3: (user, None),
+            4: (DEFAULT, client),
+            5: (DEFAULT, DEFAULT),
+            6: (DEFAULT, None),
+            7: (None, client),
+            8: (None, DEFAULT),
+        }
+        names = {t: n for t, n in zip((EntityType.USER, EntityType.CLIENT_ID), parts[level], strict=True) if n is not None}
+        return Entity.of(names) in self._entities
