@@ -82,3 +82,10 @@ class CurrentState:
     cluster: ClusterIdentity
     observed: Observed
     entities: Mapping[Entity, Quotas] = field(default_factory=dict)
+
+
+def same_value(one: float | None, other: float | None) -> bool:
+    """Equality of values as a broker compares them: doubles, where NaN equals itself; ``None`` is unset."""
+    if one is None or other is None:
+        return one is other
+    return one == other or (one != one and other != other)  # noqa: PLR0124 - the portable test for NaN

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.cluster import Prune, Scope
-from reconciler.model.entity import Entity
 from reconciler.model.plan import Summary
 from reconciler.model.quota import KNOWN_KEYS
 from reconciler.model.state import CurrentState, DesiredEntity, DesiredState, Quotas
@@ -25,8 +24,8 @@ def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, pr
     """Compare every entity that either side knows.
 
     A declared entity owns all its known keys; keys that this tool does not know are left. Whole entities that nobody declares go
-    only when the scope holds them, ``prune`` is not ``never``, and the desired state is complete. Entities outside the scope never
-    appear.
+    only when the scope holds them, ``prune`` is not ``never``, and the desired state is complete. Entities outside the scope
+    never appear.
     """
     changes: list[Change] = []
     unchanged = unmanaged = 0
@@ -90,20 +89,3 @@ def _summary(changes: list[Change], *, unchanged: int, unmanaged: int) -> Summar
         unchanged=unchanged,
         unmanaged=unmanaged,
     )
-
-
-def stale_keys(changes: tuple[Change, ...], live: Mapping[Entity, Quotas]) -> tuple[tuple[Entity, KeyChange, float | None], ...]:
-    """The keys whose live value is no longer the plan's ``before``: (entity, planned change, live value)."""
-    return tuple(
-        (change.entity, key, live.get(change.entity, {}).get(key.key))
-        for change in changes
-        for key in change.keys
-        if not same_value(live.get(change.entity, {}).get(key.key), key.before)
-    )
-
-
-def same_value(one: float | None, other: float | None) -> bool:
-    """Equality of values as a broker compares them: doubles, where NaN equals itself; ``None`` is unset."""
-    if one is None or other is None:
-        return one is other
-    return one == other or (one != one and other != other)  # noqa: PLR0124 - the portable test for NaN

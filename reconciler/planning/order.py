@@ -78,5 +78,6 @@ class _Holders:
             7: (None, client),
             8: (None, DEFAULT),
         }
-        names = {t: n for t, n in zip((EntityType.USER, EntityType.CLIENT_ID), parts[level], strict=True) if n is not None}
+        types = (EntityType.USER.value, EntityType.CLIENT_ID.value)
+        names = {t: n for t, n in zip(types, parts[level], strict=True) if n is not None}
         return Entity.of(names) in self._entities
