@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.state import ClusterIdentity
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -35,9 +37,21 @@ def entity_from_json(value: Mapping[str, object]) -> Entity:
     return Entity.of(names)
 
 
+def cluster_to_json(cluster: ClusterIdentity) -> dict[str, Json]:
+    """``{name, id, kafka_version}``; null for what is not known."""
+    return {"name": cluster.name, "id": cluster.id, "kafka_version": cluster.kafka_version}
+
+
 def number_to_json(value: float) -> int | float:
     """Whole numbers without a fraction (``1024``), others in shortest round-trip form (``12.5``)."""
     return int(value) if value.is_integer() and abs(value) <= _EXACT_INTEGER else value
+
+
+def value_to_json(value: float | None) -> int | float | str | None:
+    """A quota value of a document: a number, null for "not set", or the text of what JSON cannot hold (``"NaN"``)."""
+    if value is None:
+        return None
+    return number_to_json(value) if math.isfinite(value) else number_text(value)
 
 
 def number_text(value: float) -> str:

@@ -111,14 +111,15 @@ def display_name(name: EntityName) -> str:
         return "<default>"
     if name and all(c in _PLAIN for c in name):
         return name
-    escaped = "".join(_escape(c) for c in name)
-    return f'"{escaped}"'
+    return '"' + escaped(name.replace("\\", "\\\\").replace('"', '\\"')) + '"'
 
 
-def _escape(char: str) -> str:
-    if char in '"\\':
-        return "\\" + char
-    if char == " " or char.isprintable():
-        return char
-    code = ord(char)
+def escaped(text: str) -> str:
+    """Text for one line of a terminal: everything that does not print (controls, line breaks, bidirectional marks) as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else _escape(ord(c)) for c in text)
+
+
+def _escape(code: int) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -1,0 +1,46 @@
+"""Quota values for people: with their unit, and byte rates both rounded and exact."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from reconciler.formats.canonical import number_text
+from reconciler.model.quota import KNOWN_KEYS, QuotaKey
+
+_BINARY: Final = ((1024**4, "TiB"), (1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB"))
+_SUFFIX: Final = {
+    QuotaKey.REQUEST_PERCENTAGE: " %",
+    QuotaKey.CONTROLLER_MUTATION_RATE: " partitions/s",
+    QuotaKey.CONNECTION_CREATION_RATE: " connections/s",
+}
+
+
+def amount(key: str, value: float | None) -> str:
+    """``20 MiB/s (20971520)``, ``200 %``; ``not set`` for an unset key. Keys that this tool does not know get the bare number."""
+    if value is None:
+        return "not set"
+    if key not in KNOWN_KEYS:
+        return number_text(value)
+    known = QuotaKey(key)
+    if not known.is_bytes:
+        return number_text(value) + _SUFFIX[known]
+    rounded = byte_rate(value)
+    return rounded if value < 1024 or not math.isfinite(value) else f"{rounded} ({number_text(value)})"
+
+
+def byte_rate(value: float) -> str:
+    """``20 MiB/s``, rounded to four digits."""
+    if not math.isfinite(value):
+        return f"{number_text(value)} B/s"
+    for size, unit in _BINARY:
+        if value >= size:
+            return f"{value / size:.4g} {unit}/s"
+    return f"{value:.4g} B/s"
+
+
+def factor(before: float | None, after: float | None) -> str:
+    """``x0.5`` when both sides are positive numbers, else nothing: a wrong unit is the mistake that reviewers must catch."""
+    if before is None or after is None or not (0 < before < math.inf and 0 < after < math.inf):
+        return ""
+    return f"x{after / before:.3g}"

@@ -1,0 +1,96 @@
+"""A plan for a terminal: what changes, from what to what, where it is written, what guards say, and one summary line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.entity import display_name, escaped
+from reconciler.model.plan import GuardStatus, Plan
+from reconciler.model.state import ClusterIdentity
+from reconciler.render.amounts import amount, factor
+from reconciler.render.styled import Line, Style, line
+
+_SIGN: Final = {Action.CREATE: ("+", Style.CREATE), Action.UPDATE: ("~", Style.UPDATE), Action.DELETE: ("-", Style.DELETE)}
+_WHY: Final = {
+    Reason.NOT_IN_CURRENT: "new",
+    Reason.VALUE_DIFFERS: "",
+    Reason.KEY_NOT_IN_MANIFEST: "the manifest does not set it",
+    Reason.ENTITY_NOT_IN_MANIFEST: "no manifest declares it",
+}
+
+
+def plan_lines(plan: Plan) -> tuple[Line, ...]:
+    """The whole plan, readable from top to bottom; the last line but the digest counts."""
+    return tuple(_lines(plan))
+
+
+def _lines(plan: Plan) -> Iterator[Line]:
+    read = plan.observed
+    yield line(
+        ("Plan for ", Style.STRONG),
+        (cluster_title(plan.cluster), Style.STRONG),
+        f", read from {_origin(plan)} at {read.at:%Y-%m-%d %H:%M:%S} UTC",
+    )
+    yield line()
+    for change in plan.changes:
+        yield from _change(change)
+    if plan.changes:
+        yield line()
+    yield from _guards(plan)
+    for note in plan.notes:
+        yield line(("Note: ", Style.FAINT), note)
+    if not plan.complete:
+        yield line(("Note: ", Style.FAINT), "only some manifests were planned; nothing is pruned")
+    yield line((summary_sentence(plan), Style.STRONG))
+    yield line((f"Digest {plan.digest}", Style.FAINT))
+
+
+def cluster_title(cluster: ClusterIdentity) -> str:
+    """``cluster prod-eu (4L6g3nShT-eMCtK--X86sw, Kafka 4.3)``, with what is known."""
+    known = [text for text in (cluster.id, f"Kafka {cluster.kafka_version}" if cluster.kafka_version else None) if text]
+    name = f"cluster {display_name(cluster.name)}" if cluster.name else "the cluster"
+    return f"{name} ({', '.join(known)})" if known else name
+
+
+def _origin(plan: Plan) -> str:
+    return {"broker": "its brokers", "zookeeper": "ZooKeeper", "snapshot": "a snapshot"}[plan.observed.origin.value]
+
+
+def _change(change: Change) -> Iterator[Line]:
+    sign, style = _SIGN[change.action]
+    yield line((f"  {sign} {change.entity}", style), (f"   ({change.action.value})", Style.FAINT))
+    width = max(len(k.key) for k in change.keys)
+    for key in change.keys:
+        yield _key(key, width)
+    if change.note:
+        yield line((f"      note: {escaped(change.note)}", Style.FAINT))
+
+
+def _key(key: KeyChange, width: int) -> Line:
+    remarks = [text for text in (factor(key.before, key.after), _WHY[key.reason], str(key.source) if key.source else "") if text]
+    return line(
+        f"      {key.key:<{width}}  {amount(key.key, key.before)} -> {amount(key.key, key.after)}",
+        (f"   {', '.join(remarks)}", Style.FAINT),
+    )
+
+
+def _guards(plan: Plan) -> Iterator[Line]:
+    spoken = [g for g in plan.guards if g.status is not GuardStatus.PASSED]
+    for guard in spoken:
+        if guard.status is GuardStatus.ACCEPTED:
+            yield line((f"Guard {guard.id}: accepted. ", Style.GOOD), guard.message)
+        else:
+            yield line((f"Guard {guard.id}: needs acceptance. ", Style.WARN), guard.message)
+    if spoken:
+        yield line()
+
+
+def summary_sentence(plan: Plan) -> str:
+    """Counts of entities; for an empty plan, that nothing differs."""
+    s = plan.summary
+    rest = f"{s.unchanged} unchanged, {s.unmanaged} unmanaged"
+    if not plan.changes:
+        return f"No changes: the cluster has what the manifests say ({rest})."
+    return f"{s.create} to create, {s.update} to update, {s.delete} to delete; {rest}."

@@ -1,0 +1,51 @@
+"""An apply report for a terminal: one sentence first, then every change that did not go through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
+from reconciler.render.styled import Line, Style, line
+
+
+def report_lines(report: ApplyReport) -> tuple[Line, ...]:
+    """The report; applied changes are a count, everything else is named."""
+    return tuple(_lines(report))
+
+
+def _lines(report: ApplyReport) -> Iterator[Line]:
+    for outcome in report.outcomes:
+        if outcome.status in (ChangeStatus.FAILED, ChangeStatus.UNKNOWN):
+            code = f" (error {outcome.error_code})" if outcome.error_code is not None else ""
+            yield line(
+                (f"  {outcome.status.value}: ", Style.BAD), f"{outcome.change.entity}: {outcome.error or 'no answer'}{code}"
+            )
+    yield line(_headline(report))
+    if report.message and report.result is not ApplyResult.DONE:
+        yield line(f"{report.message[0].upper()}{report.message[1:]}.")
+
+
+def _headline(report: ApplyReport) -> tuple[str, Style]:
+    total = len(report.outcomes)
+    match report.result:
+        case ApplyResult.NOTHING_TO_DO:
+            return ("Nothing to do: the cluster has what the manifests say.", Style.GOOD)
+        case ApplyResult.DONE if report.validate_only:
+            return (f"The cluster would accept all {_count(total)}. Nothing was written.", Style.GOOD)
+        case ApplyResult.DONE:
+            return (f"Applied {_count(total)}; every broker shows what was written.", Style.GOOD)
+        case ApplyResult.REFUSED:
+            return ("Refused; nothing was written.", Style.BAD)
+        case ApplyResult.FAILED:
+            return (f"Failed; nothing was written. {_rest(report)}", Style.BAD)
+        case ApplyResult.PARTIAL:
+            return (f"Not complete: {_rest(report)}", Style.BAD)
+
+
+def _rest(report: ApplyReport) -> str:
+    counts = [(report.count(status), status.value.replace("_", " ")) for status in ChangeStatus]
+    return ", ".join(f"{n} {word}" for n, word in counts) + "."
+
+
+def _count(changes: int) -> str:
+    return "1 change" if changes == 1 else f"{changes} changes"
