@@ -37,6 +37,12 @@ class FileAccessError(ReconcilerError):
     failure_reason = "file"
 
 
+class OutputError(ReconcilerError):
+    """The result could not be printed: the reader went away, or the disk is full."""
+
+    failure_reason = "output"
+
+
 class ManifestError(ReconcilerError):
     """The manifests have findings at or above the level that stops the command."""
 

@@ -12,6 +12,7 @@ from typing import Final, NoReturn
 
 import reconciler
 from reconciler import errors
+from reconciler.cli import exit_codes
 
 COMMANDS: Final = {
     "validate": "check manifests without a cluster",
@@ -24,14 +25,6 @@ COMMANDS: Final = {
 }
 """Command names and their one-line help, so that ``--help`` imports no command."""
 
-EXIT_DONE: Final = 0
-EXIT_NOT_DONE: Final = 1
-EXIT_DIFFERENCES: Final = 2
-EXIT_REFUSED: Final = 3
-EXIT_PARTIAL: Final = 4
-EXIT_USAGE: Final = 64
-EXIT_INTERRUPTED: Final = 130
-
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose usage errors exit with 64: 2 means differences here."""
@@ -39,7 +32,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print the usage and the message to stderr; exit 64."""
         self.print_usage(sys.stderr)
-        self.exit(EXIT_USAGE, f"{self.prog}: error: {message}\n")
+        self.exit(exit_codes.USAGE, f"{self.prog}: error: {message}\n")
 
 
 def build_parser(command: str | None) -> argparse.ArgumentParser:
@@ -58,24 +51,19 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; usage errors and ``--help`` leave through ``SystemExit``."""
+    if sys.stdout is None:  # Python's way of saying that file descriptor 1 is closed
+        _say("standard output is closed: there is nowhere to print a result; nothing was done")
+        return exit_codes.NOT_DONE
     arguments = list(sys.argv[1:] if argv is None else argv)
     command = next((a for a in arguments if not a.startswith("-")), None)
     args = build_parser(command).parse_args(arguments)
-    verbose = bool(getattr(args, "verbose", False))
     try:
         code: int = importlib.import_module(f"reconciler.cli.commands.{args.command}").run(args)
-        sys.stdout.flush()
-    except errors.ReconcilerError as error:
-        return _report(error, verbose=verbose)
     except KeyboardInterrupt:
         _say("interrupted")
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader went away (``| head``); point stdout at nothing, or Python complains again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_NOT_DONE
+        return exit_codes.INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last resort: one line for the user, the traceback only on request
-        return _report(error, verbose=verbose)
+        return _report(error, verbose=bool(getattr(args, "verbose", False)))
     return code
 
 
@@ -94,10 +82,10 @@ def _report(error: Exception, *, verbose: bool) -> int:
 def exit_code(error: Exception) -> int:
     """The exit code for an error that ended a command before anything was written."""
     if isinstance(error, errors.UsageError):
-        return EXIT_USAGE
+        return exit_codes.USAGE
     if isinstance(error, errors.RefusedError):
-        return EXIT_REFUSED
-    return EXIT_NOT_DONE
+        return exit_codes.REFUSED
+    return exit_codes.NOT_DONE
 
 
 def _say(message: str) -> None:
@@ -107,4 +95,15 @@ def _say(message: str) -> None:
 def entry_point() -> None:
     """The console script."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    sys.exit(main())
+    code = main()
+    _detach_broken_stdout()
+    sys.exit(code)
+
+
+def _detach_broken_stdout() -> None:
+    """Let Python's own flush at exit not complain a second time about a reader that went away."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

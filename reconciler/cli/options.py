@@ -38,3 +38,8 @@ def add_fail_on_option(parser: argparse.ArgumentParser) -> None:
         default="error",
         help="findings this bad stop the command",
     )
+
+
+def add_accept_option(parser: argparse.ArgumentParser) -> None:
+    """``--accept``, one guard at a time."""
+    parser.add_argument("--accept", action="append", default=[], metavar="GUARD", help="accept this guard; repeatable")

@@ -115,7 +115,7 @@ def display_name(name: EntityName) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text for one line of a terminal: everything that does not print (controls, line breaks, bidirectional marks) as an escape."""
+    """Text for one line of a terminal: everything that does not print (controls, line breaks, bidirectional marks) escaped."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else _escape(ord(c)) for c in text)

@@ -121,6 +121,14 @@ GUARDS: Final[Mapping[str, Callable[[Situation], Measurement]]] = {
 """Every guard by its id, in the order they are reported."""
 
 
+def check_guard_ids(accepted: Sequence[str]) -> None:
+    """Raise ``UsageError`` for an id that no guard has."""
+    unknown = [guard_id for guard_id in accepted if guard_id not in GUARDS]
+    if unknown:
+        msg = f"there is no guard {unknown[0]!r}; the guards are {', '.join(GUARDS)}"
+        raise UsageError(msg)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """All guards, measured, and what there is to say about acceptances that did nothing."""
@@ -134,10 +142,7 @@ def judge(situation: Situation, *, accepted: Sequence[str], today: datetime.date
 
     Raises ``UsageError`` for an id that no guard has.
     """
-    unknown = [guard_id for guard_id in accepted if guard_id not in GUARDS]
-    if unknown:
-        msg = f"there is no guard {unknown[0]!r}; the guards are {', '.join(GUARDS)}"
-        raise UsageError(msg)
+    check_guard_ids(accepted)
     results: list[GuardResult] = []
     notes: list[str] = []
     for guard_id, measure in GUARDS.items():

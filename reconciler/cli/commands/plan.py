@@ -1,0 +1,78 @@
+"""``kafka-quotas plan``: what apply would change, without changing anything."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from reconciler.cli import exit_codes, options, output
+from reconciler.errors import ManifestError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from reconciler.model.plan import Plan
+    from reconciler.workflows.plan import Intent
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``plan``."""
+    options.add_path_argument(parser)
+    options.add_cluster_options(parser)
+    parser.add_argument("--current", metavar="FILE", help="compare with this snapshot, not the live cluster")
+    options.add_accept_option(parser)
+    options.add_fail_on_option(parser)
+    parser.add_argument("--detailed-exitcode", action="store_true", help="exit 2 when there are changes")
+    parser.add_argument("--out", action="append", default=[], metavar="FORMAT=FILE", help="also write text or json to a file")
+    options.add_output_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan and print; 0, or 2 for changes with ``--detailed-exitcode``, or 1 for findings that stop it."""
+    from reconciler.model.finding import Severity
+    from reconciler.policy.guards import check_guard_ids
+    from reconciler.workflows.plan import load_intent
+
+    check_guard_ids(args.accept)
+    files = output.parse_out(args.out, formats=("text", "json"))
+    if args.current and args.bootstrap_server:
+        msg = "--current and --bootstrap-server exclude each other: a plan compares with one state"
+        raise UsageError(msg)
+    try:
+        intent = load_intent(args.paths, cluster=args.cluster, fail_on=Severity(args.fail_on))
+    except ManifestError as error:
+        output.print_findings(args, error.findings, to_stdout=True)
+        raise
+    plan = _plan(args, intent)
+    output.print_findings(args, intent.findings, to_stdout=False)
+    _print(args, plan, files)
+    return exit_codes.DIFFERENCES if args.detailed_exitcode and plan.changes else exit_codes.DONE
+
+
+def _plan(args: argparse.Namespace, intent: Intent) -> Plan:
+    from reconciler.workflows.plan import make_plan
+    from reconciler.workflows.system_clock import SystemClock
+
+    if args.current:
+        from reconciler.workflows.connect import snapshot_reader
+
+        return make_plan(intent, snapshot_reader(args.current), accepted=args.accept, clock=SystemClock())
+    from reconciler.workflows.connect import connect
+
+    cluster = connect(intent.spec, bootstrap_server=args.bootstrap_server, command_config=args.command_config)
+    try:
+        return make_plan(intent, cluster, accepted=args.accept, clock=SystemClock())
+    finally:
+        cluster.close()
+
+
+def _print(args: argparse.Namespace, plan: Plan, files: Sequence[tuple[str, Path]]) -> None:
+    from reconciler.formats.canonical import document_text
+    from reconciler.planning.document import plan_to_json
+    from reconciler.render.plan_text import plan_lines
+    from reconciler.render.styled import plain
+
+    for name, path in files:
+        output.write_file(path, document_text(plan_to_json(plan)) if name == "json" else plain(plan_lines(plan)))
+    output.print_result(args, document=lambda: plan_to_json(plan), lines=lambda: plan_lines(plan))

@@ -1,0 +1,109 @@
+"""Where results and progress go: exactly one document on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from reconciler.errors import FileAccessError, OutputError, UsageError
+
+if TYPE_CHECKING:
+    from reconciler.formats.canonical import Json
+    from reconciler.model.finding import Finding
+    from reconciler.render.styled import Line
+
+
+def wants_color(choice: str, stream: TextIO) -> bool:
+    """``--color`` wins; then NO_COLOR, then FORCE_COLOR, then whether the stream is a terminal that is not dumb."""
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def print_result(args: argparse.Namespace, *, document: Callable[[], Json], lines: Callable[[], Sequence[Line]]) -> None:
+    """Print a result as ``--format`` says; only the form that is wanted is made. Raises ``OutputError``."""
+    try:
+        if args.format == "json":
+            from reconciler.formats.canonical import document_text
+
+            sys.stdout.write(document_text(document()))
+        else:
+            print_lines(args, lines())
+        sys.stdout.flush()
+    except OSError as error:
+        msg = f"cannot print the result: {error.strerror}"
+        raise OutputError(msg) from error
+
+
+def print_lines(args: argparse.Namespace, lines: Sequence[Line], stream: TextIO | None = None) -> None:
+    """Print text to a stream (stdout by default) and flush it."""
+    from reconciler.render.styled import write
+
+    target = stream or sys.stdout
+    write(lines, target, color=wants_color(args.color, target))
+    target.flush()
+
+
+def print_findings(args: argparse.Namespace, findings: Sequence[Finding], *, to_stdout: bool) -> None:
+    """Print findings as the result (``to_stdout``), or beside another result on stderr."""
+    from reconciler.render.findings_document import findings_to_json
+    from reconciler.render.findings_text import findings_lines
+
+    if to_stdout:
+        print_result(args, document=lambda: findings_to_json(findings), lines=lambda: findings_lines(findings))
+    elif findings:
+        print_lines(args, findings_lines(findings), sys.stderr)
+
+
+class StderrProgress:
+    """Progress for a person: only when stderr is a terminal and not ``--quiet``."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._speaks = not args.quiet and sys.stderr.isatty()
+
+    def step(self, message: str) -> None:
+        """One line."""
+        if self._speaks:
+            print(f"kafka-quotas: {message}", file=sys.stderr, flush=True)
+
+
+def parse_out(specs: Sequence[str], *, formats: Sequence[str]) -> list[tuple[str, Path]]:
+    """``FORMAT=FILE`` options. Raises ``UsageError``."""
+    parsed = []
+    for spec in specs:
+        name, equals, file = spec.partition("=")
+        if not equals or not file or name not in formats:
+            msg = f"--out takes FORMAT=FILE with FORMAT one of {', '.join(formats)}, not {spec!r}"
+            raise UsageError(msg)
+        parsed.append((name, Path(file)))
+    return parsed
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file whole or not at all. Raises ``FileAccessError``."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        msg = f"cannot write {path}: {error.strerror}"
+        raise FileAccessError(msg) from error
+
+
+def read_file(path: Path) -> str:
+    """Read a small text file that the user named. Raises ``FileAccessError``."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        msg = f"cannot read {path}: {reason}"
+        raise FileAccessError(msg) from error

@@ -1,0 +1,87 @@
+"""Apply: plan again, refuse what must be refused, ask, write, verify."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from reconciler.apply.executor import ApplySettings, Executor
+from reconciler.errors import GuardRefusedError, NotConfirmedError, RefusedError, StalePlanError
+from reconciler.model.plan import Plan
+from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
+from reconciler.planning.document import SavedPlan, differences
+from reconciler.ports import Clock, Progress, QuotaCluster
+from reconciler.workflows.plan import Intent, make_plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """What the caller approves: guards by name, a digest that was reviewed, a saved plan that carries one."""
+
+    accepted: tuple[str, ...] = ()
+    expected_digest: str | None = None
+    saved: SavedPlan | None = None
+    settings: ApplySettings = field(default_factory=ApplySettings)
+
+
+def apply(
+    intent: Intent,
+    cluster: QuotaCluster,
+    approval: Approval,
+    *,
+    confirm: Callable[[Plan], bool],
+    clock: Clock,
+    progress: Progress,
+) -> ApplyReport:
+    """Write what the manifests want, if everything agrees.
+
+    ``confirm`` is asked once, with the plan, when there is something to write and not only validation is wanted. What is refused
+    comes back as a report too. Raises ``BackendError`` or ``WrongClusterError`` only when nothing was written.
+    """
+    plan = make_plan(intent, cluster, accepted=approval.accepted, clock=clock)
+    try:
+        _require_reviewed(plan, approval)
+        _require_accepted(plan)
+        if plan.changes and not approval.settings.validate_only and not confirm(plan):
+            msg = "not confirmed; nothing was written"
+            raise NotConfirmedError(msg)
+        return Executor(cluster, clock=clock, progress=progress, settings=approval.settings).run(plan)
+    except RefusedError as error:
+        return refused(plan, error)
+
+
+def refused(plan: Plan, error: RefusedError) -> ApplyReport:
+    """The report of a run that wrote nothing because the tool refused to."""
+    untouched = tuple(ChangeOutcome(change=change, status=ChangeStatus.NOT_ATTEMPTED) for change in plan.changes)
+    return ApplyReport(
+        cluster=plan.cluster,
+        digest=plan.digest,
+        result=ApplyResult.REFUSED,
+        outcomes=untouched,
+        failure_reason=error.failure_reason,
+        message=str(error),
+        guards=plan.guards,
+    )
+
+
+def _require_reviewed(plan: Plan, approval: Approval) -> None:
+    if approval.saved is not None and approval.saved.digest != plan.digest:
+        msg = f"the saved plan is stale: {_listed(differences(approval.saved, plan))}; nothing was written, plan again"
+        raise StalePlanError(msg)
+    if approval.expected_digest is not None and approval.expected_digest != plan.digest:
+        msg = f"the plan is now {plan.digest}, not the expected {approval.expected_digest}; nothing was written, plan again"
+        raise StalePlanError(msg)
+
+
+def _listed(lines: Sequence[str]) -> str:
+    if not lines:
+        return "its digest is of another cluster or another format"
+    more = f" (and {len(lines) - 3} more)" if len(lines) > 3 else ""
+    return "; ".join(lines[:3]) + more
+
+
+def _require_accepted(plan: Plan) -> None:
+    if plan.tripped:
+        reasons = "; ".join(f"{g.id}: {g.message}" for g in plan.tripped)
+        msg = f"refused, nothing was written: {reasons}"
+        raise GuardRefusedError(msg, guard_ids=[g.id for g in plan.tripped])
