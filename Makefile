@@ -1,0 +1,40 @@
+# Every target sets up what it needs first; that takes a few minutes once, and no time when nothing changed.
+# Nothing is written outside .venv, the caches that git ignores, and the user's cache folder (Kafka's jars).
+.PHONY: help demo test test-all lint format setup pins clean
+
+BIN = .venv/bin
+PYTEST_ARGS =
+
+help: ## what can be made
+	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 18
+
+demo: setup ## the whole road on a real local Kafka: validate, plan, backtest, apply, verify
+	@exec $(BIN)/kafka-quotas demo
+
+test: setup lint ## set-up, every check, every test, real servers included
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-all: test ## what needs more than Python, Java, make and git; for now the same as test
+
+lint: ## ruff, mypy, import-linter, and the checks of the workflows
+	@tools/setup.sh --without-java
+	@tools/lint.sh
+
+format: ## rewrite the code in the house format
+	@tools/setup.sh --without-java
+	@$(BIN)/ruff check --fix --quiet .
+	@$(BIN)/ruff format .
+
+setup: ## check the machine, make .venv with the pinned dependencies
+	@tools/setup.sh
+
+pins: ## write the versions in .venv to constraints.txt
+	@tools/setup.sh --without-java
+	@sed '/^#/!d' constraints.txt > constraints.txt.new
+	@$(BIN)/python -m pip freeze --exclude-editable >> constraints.txt.new
+	@mv constraints.txt.new constraints.txt
+
+clean: ## remove .venv, caches and built files; Kafka's jars stay in the user's cache folder
+	rm -rf .venv .setup.lock .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage* dist build
+	rm -rf spark-warehouse metastore_db derby.log
+	find reconciler tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,29 @@
+#!/bin/sh
+# Every static check, one line for each that passes; the whole output of the first that does not.
+set -eu
+cd "$(dirname "$0")/.."
+bin=.venv/bin
+
+check() {
+  name=$1
+  shift
+  if output=$("$@" 2>&1); then
+    printf 'lint: %s: ok\n' "$name"
+  else
+    printf '%s\nlint: %s: failed\n' "$output" "$name" >&2
+    exit 1
+  fi
+}
+
+check 'ruff check' "$bin/ruff" check --no-fix .
+check 'ruff format' "$bin/ruff" format --check .
+check mypy "$bin/mypy"
+check import-linter "$bin/lint-imports"
+check zizmor "$bin/zizmor" --offline --no-progress --quiet .github
+# A Go program, so not among the pinned dependencies; this repository's CI always has it. CONTRIBUTING.md says how to get it.
+PATH=$PWD/$bin:$PATH
+if command -v actionlint >/dev/null; then
+  check actionlint actionlint
+else
+  printf 'lint: actionlint: not installed, left to CI\n'
+fi
