@@ -1,0 +1,137 @@
+"""Kafka's sampled rate and throttle time, request by request: the plain model that every faster form is compared with.
+
+Source: Kafka's ``Rate``, ``SampledStat``, ``WindowedSum`` and ``QuotaUtils``. Times are whole milliseconds of the broker's clock;
+amounts are bytes (any number works, as in Kafka, where sums are doubles; integers below 2^53 are exact).
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+from typing import Final
+
+_LONG_MAX: Final = 2**63 - 1
+_LONG_MIN: Final = -(2**63)
+
+
+class Era(enum.StrEnum):
+    """Which brokers: 3.8 changed when an old sample is dropped."""
+
+    OVERLAPPING = "3.8 and newer"
+    """One spare sample; a sample is dropped when its last event is N x W old."""
+    DROPPING = "3.7 and older"
+    """No spare sample; a sample is dropped when its start is N x W old."""
+
+    @classmethod
+    def of_version(cls, version: str) -> Era:
+        """The era of a release such as ``3.9``, ``4.3.1``; raises ``ValueError`` for what is not a version."""
+        parts = version.split(".")
+        major, minor = int(parts[0]), int(parts[1]) if len(parts) > 1 else 0
+        return cls.OVERLAPPING if (major, minor) >= (3, 8) else cls.DROPPING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The broker's era and window settings: ``quota.window.num`` and, times 1000, ``quota.window.size.seconds``."""
+
+    samples: int = 11
+    sample_ms: int = 1000
+    era: Era = Era.OVERLAPPING
+
+    @property
+    def expiry_ms(self) -> int:
+        """N x W, the age at which a sample is dropped."""
+        return self.samples * self.sample_ms
+
+    def fetch_cap(self, limit: float) -> int:
+        """The most record bytes one fetch may ask of the log: ``limit x (N-1) x W`` seconds, floored."""
+        return min(_LONG_MAX, math.floor(limit * (self.samples - 1) * (self.sample_ms / 1000)))
+
+
+DEFAULT_WINDOW: Final = Window()
+
+
+class SampledRate:
+    """One sensor: a ring of samples, each with its start, last event and sum."""
+
+    __slots__ = ("_current", "_lasts", "_ring", "_starts", "_sums", "_window")
+
+    def __init__(self, window: Window = DEFAULT_WINDOW) -> None:
+        self._window = window
+        self._ring = window.samples + 1 if window.era is Era.OVERLAPPING else window.samples
+        self._current = 0
+        self._starts: list[int] = []
+        self._lasts: list[int] = []
+        self._sums: list[float] = []
+
+    def record(self, amount: float, now_ms: int) -> None:
+        """Add an amount (negative: un-record) at a time; times must not go back."""
+        if not self._starts:
+            self._append(now_ms)
+        elif now_ms - self._starts[self._current] >= self._window.sample_ms:
+            self._current = (self._current + 1) % self._ring
+            if self._current >= len(self._starts):
+                self._append(now_ms)
+            else:
+                self._reset(self._current, now_ms)
+        self._sums[self._current] += amount
+        self._lasts[self._current] = now_ms
+
+    def measure(self, now_ms: int) -> tuple[float, int]:
+        """The rate per second and the window in ms, after dropping obsolete samples."""
+        expiry = self._window.expiry_ms
+        ages = self._lasts if self._window.era is Era.OVERLAPPING else self._starts
+        for index, reference in enumerate(ages):
+            if now_ms - reference >= expiry:
+                self._reset(index, now_ms)
+        if not self._starts:
+            self._append(now_ms)
+        window_ms = self._topped_up(now_ms - min(self._starts))
+        return math.fsum(self._sums) / (window_ms / 1000.0), window_ms
+
+    def _topped_up(self, elapsed_ms: int) -> int:
+        full = elapsed_ms // self._window.sample_ms
+        missing = max(0, self._window.samples - 1 - full)
+        return max(1, elapsed_ms + missing * self._window.sample_ms)
+
+    def _append(self, now_ms: int) -> None:
+        self._starts.append(now_ms)
+        self._lasts.append(now_ms)
+        self._sums.append(0)
+
+    def _reset(self, index: int, now_ms: int) -> None:
+        self._starts[index] = now_ms
+        self._lasts[index] = now_ms
+        self._sums[index] = 0
+
+
+def throttle_ms(rate: float, window_ms: int, limit: float) -> int:
+    """The delay that Kafka asks for: 0 within the limit, else ``round((rate - limit) / limit x window)`` as Java rounds.
+
+    Produce and fetch delays have no cap, but they are narrowed to 32 bits: a limit far too small for the traffic wraps around, in
+    Kafka as here, and a negative result throttles nobody.
+    """
+    if rate <= limit:
+        return 0
+    return _narrowed(java_round(_divided(rate - limit, limit) * window_ms))
+
+
+def java_round(value: float) -> int:
+    """``Math.round(double)``: half up, NaN is 0, clamped to 64 bits."""
+    if math.isnan(value):
+        return 0
+    if math.isinf(value):
+        return _LONG_MAX if value > 0 else _LONG_MIN
+    floor = math.floor(value)
+    return min(_LONG_MAX, max(_LONG_MIN, floor + 1 if value - floor >= 0.5 else floor))
+
+
+def _divided(numerator: float, denominator: float) -> float:
+    if denominator == 0:
+        return math.nan if numerator == 0 else math.copysign(math.inf, numerator)
+    return numerator / denominator
+
+
+def _narrowed(value: int) -> int:
+    return (value + 2**31) % 2**32 - 2**31
