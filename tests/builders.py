@@ -1,0 +1,79 @@
+"""Small factories with defaults, so that a test shows only what matters."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+
+from reconciler.model.cluster import ClusterSpec
+from reconciler.model.entity import DEFAULT, Entity, EntityName
+from reconciler.model.plan import Plan, Source, Summary
+from reconciler.model.quota import QuotaKey
+from reconciler.model.source import Span
+from reconciler.model.state import (
+    ClusterIdentity,
+    CurrentState,
+    DesiredEntity,
+    DesiredQuota,
+    DesiredState,
+    Observed,
+    ObservedFrom,
+)
+
+NOON = datetime.datetime(2026, 1, 2, 12, 0, tzinfo=datetime.UTC)
+TODAY = NOON.date()
+
+
+def span(line: int = 1, file: str = "quotas.yaml", column: int = 1) -> Span:
+    return Span(file=file, line=line, column=column)
+
+
+def user(name: EntityName = DEFAULT) -> Entity:
+    return Entity.of({"user": name})
+
+
+def client(name: EntityName = DEFAULT) -> Entity:
+    return Entity.of({"client-id": name})
+
+
+def pair(user_name: EntityName, client_name: EntityName) -> Entity:
+    return Entity.of({"user": user_name, "client-id": client_name})
+
+
+def ip(name: EntityName = DEFAULT) -> Entity:
+    return Entity.of({"ip": name})
+
+
+def declared(entity: Entity, line: int = 1, **quotas: float) -> DesiredEntity:
+    values = {QuotaKey(k): DesiredQuota(value=v, source=span(line), text=str(v)) for k, v in quotas.items()}
+    return DesiredEntity(entity=entity, quotas=values, source=span(line))
+
+
+def desired(*entities: DesiredEntity, complete: bool = True) -> DesiredState:
+    return DesiredState(entities={e.entity: e for e in entities}, complete=complete)
+
+
+def current(entities: Mapping[Entity, Mapping[str, float]] | None = None, cluster_id: str = "c1") -> CurrentState:
+    return CurrentState(
+        cluster=ClusterIdentity(name=None, id=cluster_id, kafka_version="4.3"),
+        observed=Observed(at=NOON, origin=ObservedFrom.BROKER),
+        entities=dict(entities or {}),
+    )
+
+
+def cluster_spec(**fields: object) -> ClusterSpec:
+    return ClusterSpec(**{"name": "prod", **fields})  # type: ignore[arg-type]  # a test names fields as it likes
+
+
+def plan(*changes: object, **fields: object) -> Plan:
+    defaults: dict[str, object] = {
+        "cluster": ClusterIdentity(name="prod", id="c1", kafka_version="4.3"),
+        "source": Source(),
+        "observed": Observed(at=NOON, origin=ObservedFrom.BROKER),
+        "complete": True,
+        "summary": Summary(update=len(changes)),
+        "changes": tuple(changes),
+        "guards": (),
+        "digest": "sha256:" + "0" * 64,
+    }
+    return Plan(**{**defaults, **fields})  # type: ignore[arg-type]  # a test names fields as it likes

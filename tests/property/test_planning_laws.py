@@ -1,0 +1,135 @@
+"""Laws of planning over random states: applying a plan yields the desired state, and nothing else ever moves."""
+
+from __future__ import annotations
+
+import random
+
+from deepdiff import DeepDiff
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.model.change import Change
+from reconciler.model.cluster import Prune, Scope
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.quota import KNOWN_KEYS, legal_keys
+from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.model.state import DesiredState
+from reconciler.planning.diff import difference
+from reconciler.planning.digest import digest
+from reconciler.planning.order import in_writing_order
+from tests.builders import current, declared, desired
+
+NAMES = st.one_of(st.just(DEFAULT), st.sampled_from(["a", "b", "<default>", "x y", "é"]))
+SHAPES = st.one_of(
+    st.fixed_dictionaries({"user": NAMES}),
+    st.fixed_dictionaries({"client-id": NAMES}),
+    st.fixed_dictionaries({"user": NAMES, "client-id": NAMES}),
+    st.fixed_dictionaries({"ip": st.one_of(st.just(DEFAULT), st.sampled_from(["10.0.0.1", "10.0.0.2"]))}),
+)
+ENTITIES = SHAPES.map(Entity.of)
+FOREIGN = st.just(Entity.of({"client-id-prefix": "app-"}))
+
+
+def quotas_of(entity: Entity) -> st.SearchStrategy[dict[str, float]]:
+    keys = [key.value for key in legal_keys(entity.types)]
+    return st.dictionaries(st.sampled_from(keys), st.sampled_from([1.0, 2.0, 1024.0]), min_size=1)
+
+
+@st.composite
+def states(draw: st.DrawFn, *, with_foreign: bool = False) -> dict[Entity, dict[str, float]]:
+    entities = draw(st.lists(st.one_of(ENTITIES, FOREIGN) if with_foreign else ENTITIES, unique=True, max_size=12))
+    state = {entity: draw(quotas_of(entity)) for entity in entities}
+    if with_foreign and state and draw(st.booleans()):
+        next(iter(state.values()))["key_of_the_future"] = 7.0
+    return state
+
+
+def wanted(state: dict[Entity, dict[str, float]]) -> DesiredState:
+    return desired(*(declared(entity, **quotas) for entity, quotas in state.items()))
+
+
+def applied(live: dict[Entity, dict[str, float]], changes: tuple[Change, ...]) -> dict[Entity, dict[str, float]]:
+    result = {entity: dict(quotas) for entity, quotas in live.items()}
+    for change in changes:
+        quotas = result.setdefault(change.entity, {})
+        for key in change.keys:
+            if key.after is None:
+                quotas.pop(key.key)
+            else:
+                quotas[key.key] = key.after
+        if not quotas:
+            del result[change.entity]
+    return result
+
+
+def planned(
+    want: dict[Entity, dict[str, float]],
+    live: dict[Entity, dict[str, float]],
+    scope: Scope | None = None,
+    prune: Prune = Prune.ALWAYS,
+) -> tuple[Change, ...]:
+    found = difference(wanted(want), current(live), scope=scope or Scope(), prune=prune)
+    return in_writing_order(found.changes, live)
+
+
+def known(state: dict[Entity, dict[str, float]]) -> dict[Entity, dict[str, float]]:
+    trimmed = {e: {k: v for k, v in q.items() if k in KNOWN_KEYS} for e, q in state.items() if e.is_known}
+    return {e: q for e, q in trimmed.items() if q}
+
+
+@given(states(), states(with_foreign=True))
+def test_applying_the_plan_leaves_exactly_the_desired_state_and_all_that_is_foreign(
+    want: dict[Entity, dict[str, float]], live: dict[Entity, dict[str, float]]
+) -> None:
+    after = applied(live, planned(want, live))
+    assert known(after) == want
+    foreign = {(e, k): v for e, q in live.items() for k, v in q.items() if not e.is_known or k not in KNOWN_KEYS}
+    assert {(e, k): v for e, q in after.items() for k, v in q.items() if not e.is_known or k not in KNOWN_KEYS} == foreign
+
+
+@given(states(), states(with_foreign=True))
+def test_a_second_plan_is_empty(want: dict[Entity, dict[str, float]], live: dict[Entity, dict[str, float]]) -> None:
+    assert planned(want, applied(live, planned(want, live))) == ()
+
+
+@given(states(), states(with_foreign=True), st.sampled_from(list(Prune)))
+def test_outside_the_scope_nothing_is_ever_planned(
+    want: dict[Entity, dict[str, float]], live: dict[Entity, dict[str, float]], prune: Prune
+) -> None:
+    scope = Scope(include=(Selector(types=(("user", TypeMatch(kind=MatchKind.NAMED)),)),))
+    assert all(scope.contains(change.entity) for change in planned(want, live, scope, prune))
+
+
+@given(states(), states(), st.randoms(use_true_random=False))
+def test_the_plan_and_its_digest_do_not_depend_on_the_order_of_the_input(
+    want: dict[Entity, dict[str, float]], live: dict[Entity, dict[str, float]], shuffle: random.Random
+) -> None:
+    items = list(want.items())
+    shuffle.shuffle(items)
+    first, second = planned(want, live), planned(dict(items), dict(reversed(live.items())))
+    assert [c.alteration() for c in first] == [c.alteration() for c in second]
+    assert digest("c1", first) == digest("c1", second)
+
+
+@given(states(), states(), states())
+def test_digests_are_equal_exactly_when_the_changes_are(
+    want: dict[Entity, dict[str, float]], other: dict[Entity, dict[str, float]], live: dict[Entity, dict[str, float]]
+) -> None:
+    first, second = planned(want, live), planned(other, live)
+
+    def essence(changes: tuple[Change, ...]) -> set[object]:
+        return {(c.entity, k.key, k.before, k.after) for c in changes for k in c.keys}
+
+    assert (digest("c1", first) == digest("c1", second)) == (essence(first) == essence(second))
+    assert digest("c1", first) != digest("c2", first)
+
+
+@given(states(), states())
+def test_deepdiff_sees_a_difference_exactly_where_the_plan_has_a_change(
+    want: dict[Entity, dict[str, float]], live: dict[Entity, dict[str, float]]
+) -> None:
+    seen = DeepDiff(
+        {str(e): q for e, q in live.items()}, {str(e): q for e, q in want.items()}, view="tree", threshold_to_diff_deeper=0
+    )
+    roots = {item.path(output_format="list")[0] for group in seen.values() for item in group}
+    assert roots == {str(change.entity) for change in planned(want, live)}

@@ -1,0 +1,93 @@
+"""What is written first, and why."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.planning.order import in_writing_order, specificity
+from tests.builders import client, ip, pair, user
+
+RATE = "producer_byte_rate"
+
+
+def change(entity: Entity, before: float | None, after: float | None) -> Change:
+    key = KeyChange(key=RATE, before=before, after=after, reason=Reason.VALUE_DIFFERS)
+    return Change(entity=entity, action=Action.UPDATE, keys=(key,))
+
+
+def order(*changes: Change, live: dict[Entity, dict[str, float]] | None = None) -> list[Entity]:
+    return [c.entity for c in in_writing_order(changes, live or {c.entity: {RATE: 1.0} for c in changes})]
+
+
+def test_raises_come_before_reductions() -> None:
+    assert order(change(user("a"), 2, 1), change(user("b"), 1, 2)) == [user("b"), user("a")]
+
+
+def test_an_exemption_is_written_before_the_default_that_it_exempts_from() -> None:
+    assert order(change(user(), None, 5), change(user("svc"), None, 9), live={}) == [user("svc"), user()]
+
+
+def test_removals_come_last_the_broad_ones_first() -> None:
+    live = {user("a"): {RATE: 1.0}, user(): {RATE: 1.0}, client(): {RATE: 1.0}}
+    assert order(change(user("a"), 1, None), change(user(), 1, None), change(user("z"), None, 1), live=live) == [
+        user("z"),
+        user(),
+        user("a"),
+    ]
+
+
+def test_a_removal_that_falls_to_nothing_only_loosens() -> None:
+    assert order(change(user("a"), 1, None), change(user("b"), 2, 1), live={user("a"): {RATE: 1.0}, user("b"): {RATE: 2.0}}) == [
+        user("a"),
+        user("b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("removed", "other"),
+    [
+        (user("a"), user()),
+        (user("a"), client("app")),
+        (user("a"), pair(DEFAULT, "app")),
+        (pair("a", "app"), user("a")),
+        (pair("a", "app"), pair("a", DEFAULT)),
+        (pair("a", "app"), client("app")),
+        (pair("a", DEFAULT), client("app")),
+        (client("app"), client()),
+        (ip("10.0.0.1"), ip()),
+    ],
+)
+def test_a_removal_that_another_entity_catches_waits(removed: Entity, other: Entity) -> None:
+    live = {removed: {RATE: 1.0}, other: {RATE: 1.0}, user("raised"): {RATE: 1.0}}
+    assert order(change(removed, 1, None), change(user("new"), None, 3), live=live) == [user("new"), removed]
+
+
+@pytest.mark.parametrize(
+    ("removed", "other"),
+    [
+        (pair("a", "app"), pair("b", "app")),
+        (pair("a", "app"), client("other")),
+        (client("app"), user("a")),
+        (user("a"), pair("a", "app")),
+        (ip("10.0.0.1"), client()),
+    ],
+)
+def test_a_removal_that_no_other_entity_catches_does_not_wait(removed: Entity, other: Entity) -> None:
+    live = {removed: {RATE: 1.0}, other: {RATE: 1.0}}
+    assert order(change(removed, 1, None), change(user("new"), None, 3), live=live) == [removed, user("new")]
+
+
+def test_the_levels_are_those_of_the_broker() -> None:
+    levels = [
+        pair("u", "c"),
+        pair("u", DEFAULT),
+        user("u"),
+        pair(DEFAULT, "c"),
+        pair(DEFAULT, DEFAULT),
+        user(),
+        client("c"),
+        client(),
+    ]
+    assert [specificity(e) for e in levels] == [1, 2, 3, 4, 5, 6, 7, 8]
