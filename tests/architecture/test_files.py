@@ -1,0 +1,89 @@
+"""House rules that can be counted: the size and names of modules, suppressions, and what no file may mention."""
+
+import io
+import re
+import subprocess
+import tokenize
+from pathlib import Path
+
+import pytest
+
+import reconciler
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = Path(reconciler.__file__).parent
+MODULES = sorted({*PACKAGE.rglob("*.py"), *(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")})
+SUPPRESSION = re.compile(r"#\s*(noqa|type:\s*ignore|pragma:\s*no cover)\b")
+SUPPRESSION_WITH_REASON = re.compile(
+    r"#\s*(noqa: [A-Z0-9, ]+?|type: ignore\[[a-z, -]+\]|pragma: no cover)(\s+#\s*|\s+-\s+)(?P<reason>\S.{9,})"
+)
+MOST_SUPPRESSIONS = 40
+"""In the package. Raise it only when every one there is needed, and say why in the commit."""
+
+NEVER_MENTIONED = ["/" + "work/", "repo1." + "maven", "pypi" + ".org", "files." + "pythonhosted", "registry." + "npmjs"]
+"""Folders of one machine, and registries: which mirror is used is for the client's own settings to say."""
+
+
+def comments(path: Path) -> list[tuple[int, str]]:
+    tokens = tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline)
+    return [(token.start[0], token.string) for token in tokens if token.type == tokenize.COMMENT]
+
+
+def committed_files() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [path for name in listed.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def test_no_module_is_longer_than_500_lines():
+    lengths = {str(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
+
+    assert len(lengths) > 40
+    assert {name: length for name, length in lengths.items() if length > 500} == {}
+
+
+def test_no_module_is_named_after_nothing_in_particular():
+    vague = {"utils", "util", "helpers", "helper", "common", "manager", "misc", "context", "console"}
+
+    assert [str(path) for path in MODULES if vague & {path.stem, path.parent.name}] == []
+
+
+def test_every_suppression_gives_its_reason_on_the_same_line():
+    silent = [
+        f"{path}:{line}: {comment}"
+        for path in MODULES
+        for line, comment in comments(path)
+        if SUPPRESSION.search(comment) and not SUPPRESSION_WITH_REASON.search(comment)
+    ]
+
+    assert silent == []
+
+
+@pytest.mark.parametrize(
+    ("comment", "has_reason"),
+    [
+        ("# noqa: BLE001 - the last resort, one line for the user", True),
+        ("# type: ignore[no-untyped-call]  # the library has no types here", True),
+        ("# pragma: no cover - only on Windows machines", True),
+        ("# noqa: BLE001", False),
+        ("# type: ignore[no-untyped-call]", False),
+        ("# pragma: no cover", False),
+        ("# noqa", False),
+        ("# noqa: E501 - long", False),
+    ],
+)
+def test_a_reason_is_told_from_none(comment, has_reason):
+    assert bool(SUPPRESSION_WITH_REASON.search(comment)) is has_reason
+
+
+def test_suppressions_in_the_package_stay_few():
+    found = [path for path in PACKAGE.rglob("*.py") for _, comment in comments(path) if SUPPRESSION.search(comment)]
+
+    assert len(found) <= MOST_SUPPRESSIONS
+
+
+@pytest.mark.parametrize("mention", NEVER_MENTIONED)
+def test_no_committed_file_names_a_machine_s_folder_or_a_registry(mention):
+    files = committed_files()
+
+    assert len(files) > 40
+    assert [str(path) for path in files if mention.encode() in path.read_bytes()] == []

@@ -1,0 +1,60 @@
+"""The import rules hold, and they cover every package there is."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import reconciler
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = Path(reconciler.__file__).parent
+CONTRACTS = {
+    contract["name"]: contract
+    for contract in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+}
+HOMES = {
+    "pyspark stays in traffic": {"reconciler.traffic"},
+    "kafka-python stays in the broker backend and the sandbox": {"reconciler.backends", "reconciler.sandbox"},
+    "YAML and JSON Schema stay in formats": {"reconciler.formats"},
+}
+"""For each rule about a library, the packages that may use it."""
+
+
+def top_level_modules() -> set[str]:
+    files = {f"reconciler.{path.stem}" for path in PACKAGE.glob("*.py") if not path.stem.startswith("__")}
+    return files | {f"reconciler.{path.parent.name}" for path in PACKAGE.glob("*/__init__.py")}
+
+
+def test_every_import_keeps_to_the_rules():
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
+
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_package_has_its_place_in_the_layers():
+    placed = {module.strip() for layer in CONTRACTS["layers"]["layers"] for module in layer.split("|")}
+
+    assert top_level_modules() - placed == set()
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_a_rule_about_a_library_names_every_package_but_its_home(name):
+    named = set(CONTRACTS[name]["source_modules"])
+
+    assert top_level_modules() - named - HOMES[name] == set()
+
+
+def test_no_backend_but_the_broker_may_use_kafka_python():
+    named = CONTRACTS["kafka-python stays in the broker backend and the sandbox"]["source_modules"]
+    siblings = {path.name.removesuffix(".py") for path in (PACKAGE / "backends").iterdir()} - {
+        "__init__",
+        "__pycache__",
+        "broker",
+    }
+
+    assert {f"reconciler.backends.{name}" for name in backends - {"__init__", "__pycache__", "broker"}} <= set(named)

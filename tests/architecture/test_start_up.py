@@ -1,0 +1,62 @@
+"""What a command loads before it starts to work: the reason why --help and validate are quick."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"pyspark", "py4j", "numpy", "pandas", "pyarrow", "kazoo", "kafka", "rich", "deepdiff"}
+PROGRAM = """
+import json, sys
+from reconciler.cli.main import main
+try:
+    code = main(sys.argv[1:])
+except SystemExit as leaving:
+    code = leaving.code
+sys.stderr.write("\\n" + json.dumps({"code": code, "modules": sorted(sys.modules)}))
+"""
+MANIFEST = """
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: payments}
+spec:
+  quotas:
+    - match: {user: payments-api}
+      quotas: {producer_byte_rate: 20MiB}
+"""
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """The modules in memory after one command that ends with exit code 0."""
+    done = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=True)
+    outcome = json.loads(done.stderr.splitlines()[-1])
+    assert outcome["code"] == 0, done.stderr
+    return set(outcome["modules"])
+
+
+@pytest.fixture
+def manifest(tmp_path):
+    path = tmp_path / "payments.yaml"
+    path.write_text(MANIFEST, encoding="utf-8")
+    return path
+
+
+def test_help_loads_nothing_of_ours_but_the_entry_point():
+    ours = {name for name in loaded_by("--help") if name.split(".")[0] == "reconciler"}
+
+    assert ours == {"reconciler", "reconciler.cli", "reconciler.cli.main", "reconciler.errors"}
+
+
+def test_help_loads_no_library():
+    assert loaded_by("--help") & (HEAVY | {"yaml", "jsonschema", "jsonschema_rs", "javaproperties"}) == set()
+
+
+@pytest.mark.parametrize("command", ["validate", "plan", "apply", "export", "backtest", "sandbox", "demo"])
+def test_help_of_a_command_loads_no_heavy_library(command):
+    assert loaded_by(command, "--help") & HEAVY == set()
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_validate_loads_no_heavy_library(manifest, form):
+    assert loaded_by("validate", "--format", form, str(manifest)) & HEAVY == set()

@@ -1,0 +1,141 @@
+"""The built wheel: what is in it, and that it works beside nothing but its declared dependencies."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PARTS_OF_THE_BUILD = ["pyproject.toml", "README.md", "LICENSE", "reconciler", "schemas"]
+MANIFEST = """
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: payments}
+spec:
+  quotas:
+    - match: {user: payments-api}
+      quotas: {producer_byte_rate: 20MiB}
+"""
+
+
+def run(*command: str | Path, cwd: Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run a command with nothing of this environment's Python settings."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run([str(part) for part in command], cwd=cwd, env=clean, capture_output=True, text=True, check=False)
+    assert not check or done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """The wheel, built from a copy of the sources without the network."""
+    source = tmp_path_factory.mktemp("source")
+    for name in PARTS_OF_THE_BUILD:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, source / name)
+    run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-index", "--no-build-isolation", "-w", "dist", ".", cwd=source)
+    (built,) = (source / "dist").glob("*.whl")
+    return built
+
+
+def dependencies_of(requirements: list[str]) -> set[str]:
+    """The names of the distributions that these requirements bring on this interpreter, extras left out."""
+    names: set[str] = set()
+    waiting = list(requirements)
+    while waiting:
+        requirement = waiting.pop()
+        name = re.split(r"[^\w.-]", requirement)[0]
+        if "extra ==" in requirement or name in names:
+            continue
+        try:
+            waiting.extend(metadata.distribution(name).requires or [])
+        except metadata.PackageNotFoundError:
+            continue  # its marker excludes it from this interpreter or platform
+        names.add(name)
+    return names
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory) -> Path:
+    """The ``bin`` folder of a new virtual environment with the wheel and its declared dependencies, copied from this one."""
+    home = tmp_path_factory.mktemp("installed")
+    venv.create(home, with_pip=False, symlinks=True)
+    python = home / "bin" / "python"
+    run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", wheel, cwd=home)
+    (site,) = home.glob("lib/python*/site-packages")
+    (ours,) = (path.parent.name for path in site.glob("*.dist-info/METADATA"))
+    (described,) = metadata.distributions(path=[str(site)])
+    for name in dependencies_of(described.requires or []):
+        for file in metadata.distribution(name).files or []:
+            if ".." not in file.parts and file.suffix != ".pyc":
+                (site / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file.locate(), site / file)
+    assert ours.startswith("kafka_quota_reconciler-")
+    return home / "bin"
+
+
+def test_the_wheel_holds_every_module_and_every_schema_and_says_that_it_is_typed(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    modules = {str(path.relative_to(ROOT)) for path in (ROOT / "reconciler").rglob("*.py")}
+    schemas = {f"reconciler/schemas/{path.name}" for path in (ROOT / "schemas").glob("*.json")}
+
+    assert modules | schemas | {"reconciler/py.typed"} <= names
+
+
+def test_the_wheel_holds_the_sums_of_kafka_s_jars(wheel):
+    sums = {str(path.relative_to(ROOT)) for path in (ROOT / "reconciler" / "sandbox" / "sums").iterdir() if path.is_file()}
+
+    assert sums
+    assert sums <= set(zipfile.ZipFile(wheel).namelist())
+
+
+def test_the_wheel_holds_nothing_but_the_package_and_its_licence(wheel):
+    tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+
+    assert "reconciler" in tops
+    assert {top for top in tops - {"reconciler"} if not top.endswith(".dist-info")} == set()
+    assert [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith("licenses/LICENSE")]
+
+
+def test_the_base_install_brings_no_spark(wheel, installed):
+    (site,) = installed.parent.glob("lib/python*/site-packages")
+
+    assert (site / "yaml").is_dir()
+    assert not any((site / name).exists() for name in ("pyspark", "pandas", "pyarrow", "numpy"))
+
+
+def test_the_installed_command_says_what_it_can_do(installed, tmp_path):
+    done = run(installed / "kafka-quotas", "--help", cwd=tmp_path)
+
+    assert "validate" in done.stdout
+
+
+def test_the_installed_command_validates_a_manifest_with_the_schemas_it_brought(installed, tmp_path):
+    (tmp_path / "good.yaml").write_text(MANIFEST, encoding="utf-8")
+    (tmp_path / "bad.yaml").write_text(MANIFEST.replace("producer_byte_rate", "producer_bite_rate"), encoding="utf-8")
+
+    run(installed / "kafka-quotas", "validate", "good.yaml", cwd=tmp_path)
+    refused = run(installed / "kafka-quotas", "validate", "bad.yaml", cwd=tmp_path, check=False)
+
+    assert refused.returncode == 1
+    assert "producer_bite_rate" in refused.stdout
+
+
+def test_without_spark_the_backtest_says_what_to_install(installed, tmp_path):
+    (tmp_path / "good.yaml").write_text(MANIFEST, encoding="utf-8")
+    (tmp_path / "request.log").write_text("", encoding="utf-8")
+
+    done = run(installed / "kafka-quotas", "backtest", "good.yaml", "--traffic", "request.log", cwd=tmp_path, check=False)
+
+    assert done.returncode in {1, 64}
+    assert "kafka-quota-reconciler[traffic]" in done.stderr
+    assert "Traceback" not in done.stderr
