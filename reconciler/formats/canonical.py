@@ -44,7 +44,7 @@ def cluster_to_json(cluster: ClusterIdentity) -> dict[str, Json]:
 
 def number_to_json(value: float) -> int | float:
     """Whole numbers without a fraction (``1024``), others in shortest round-trip form (``12.5``)."""
-    return int(value) if value.is_integer() and abs(value) <= _EXACT_INTEGER else value
+    return int(value) if float(value).is_integer() and abs(value) <= _EXACT_INTEGER else value
 
 
 def value_to_json(value: float | None) -> int | float | str | None:

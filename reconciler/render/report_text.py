@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from reconciler.model.entity import escaped
 from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
 from reconciler.render.styled import Line, Style, line
 
@@ -17,12 +18,11 @@ def _lines(report: ApplyReport) -> Iterator[Line]:
     for outcome in report.outcomes:
         if outcome.status in (ChangeStatus.FAILED, ChangeStatus.UNKNOWN):
             code = f" (error {outcome.error_code})" if outcome.error_code is not None else ""
-            yield line(
-                (f"  {outcome.status.value}: ", Style.BAD), f"{outcome.change.entity}: {outcome.error or 'no answer'}{code}"
-            )
+            words = escaped(outcome.error or "no answer")
+            yield line((f"  {outcome.status.value}: ", Style.BAD), f"{outcome.change.entity}: {words}{code}")
     yield line(_headline(report))
     if report.message and report.result is not ApplyResult.DONE:
-        yield line(f"{report.message[0].upper()}{report.message[1:]}.")
+        yield line(escaped(f"{report.message[0].upper()}{report.message[1:]}."))
 
 
 def _headline(report: ApplyReport) -> tuple[str, Style]:

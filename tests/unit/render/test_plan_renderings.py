@@ -1,0 +1,191 @@
+"""A plan as text and as JSON: readable, escaped, equal to its schema."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from reconciler.apply.document import report_to_json
+from reconciler.errors import FileAccessError
+from reconciler.formats.canonical import document_text
+from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.entity import Entity
+from reconciler.model.finding import Finding, Related, Severity
+from reconciler.model.plan import GuardResult, GuardStatus, Plan, Summary
+from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
+from reconciler.planning.document import differences, plan_to_json, read_saved_plan
+from reconciler.render.amounts import amount, factor
+from reconciler.render.plan_text import plan_lines
+from reconciler.render.report_text import report_lines
+from reconciler.render.styled import plain
+from tests.builders import pair, plan, span, user
+
+SCHEMAS = Path(__file__).parents[3] / "schemas"
+
+
+def change(
+    entity: Entity,
+    before: float | None,
+    after: float | None,
+    key: str = "producer_byte_rate",
+    action: Action = Action.UPDATE,
+    note: str | None = None,
+) -> Change:
+    reason = (
+        Reason.NOT_IN_CURRENT if before is None else Reason.VALUE_DIFFERS if after is not None else Reason.ENTITY_NOT_IN_MANIFEST
+    )
+    source = span(8, "teams/payments.yaml", 7) if after is not None else None
+    return Change(
+        entity=entity,
+        action=action,
+        keys=(KeyChange(key=key, before=before, after=after, reason=reason, source=source),),
+        note=note,
+    )
+
+
+def full_plan() -> Plan:
+    guard = GuardResult(
+        id="default-entity",
+        status=GuardStatus.NEEDS_ACCEPTANCE,
+        measured="1 entity",
+        limit="0 entities",
+        set_in="built in",
+        message="it changes user=<default>; accept with --accept default-entity",
+    )
+    finding = Finding(
+        id="user-prefix",
+        severity=Severity.WARNING,
+        message="looks like a principal",
+        span=span(3),
+        related=(Related(span=span(4), message="also here"),),
+        entity=user("User:a"),
+        key="producer_byte_rate",
+    )
+    return plan(
+        change(user("payments-api"), 10 * 1024**2, 20 * 1024**2, note="peak of the\nsettlement run"),
+        change(user(), None, 12.5, key="request_percentage", action=Action.CREATE),
+        change(pair("<default>", "a b"), 1500, None, action=Action.DELETE),
+        summary=Summary(create=1, update=1, delete=1, unchanged=412, unmanaged=3),
+        guards=(guard,),
+        notes=("a note",),
+        findings=(finding,),
+    )
+
+
+def test_the_text_shows_values_both_ways_with_factor_and_source() -> None:
+    text = plain(plan_lines(full_plan()))
+    assert text == (
+        "Plan for cluster prod (c1, Kafka 4.3), read from its brokers at 2026-01-02 12:00:00 UTC\n"
+        "\n"
+        "  ~ user=payments-api   (update)\n"
+        "      producer_byte_rate  10 MiB/s (10485760) -> 20 MiB/s (20971520)   x2, teams/payments.yaml:8:7\n"
+        "      note: peak of the\\u000asettlement run\n"
+        "  + user=<default>   (create)\n"
+        "      request_percentage  not set -> 12.5 %   new, teams/payments.yaml:8:7\n"
+        '  - user="<default>" client-id="a b"   (delete)\n'
+        "      producer_byte_rate  1.465 KiB/s (1500) -> not set   no manifest declares it\n"
+        "\n"
+        "Guard default-entity: needs acceptance. it changes user=<default>; accept with --accept default-entity\n"
+        "\n"
+        "Note: a note\n"
+        "1 to create, 1 to update, 1 to delete; 412 unchanged, 3 unmanaged.\n"
+        f"Digest sha256:{'0' * 64}\n"
+    )
+
+
+def test_an_empty_plan_says_so_in_its_own_sentence() -> None:
+    text = plain(plan_lines(plan(summary=Summary(unchanged=2, unmanaged=1))))
+    assert "No changes: the cluster has what the manifests say (2 unchanged, 1 unmanaged).\n" in text
+
+
+def test_hostile_names_never_reach_the_terminal_raw() -> None:
+    hostile = "\x1b[31mred\r\n\u202eevil\u2028"
+    text = plain(plan_lines(plan(change(user(hostile), 1, 2, note=hostile))))
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "\u2028" not in text
+    assert "\\u001b[31mred\\u000d\\u000a\\u202eevil\\u2028" in text
+
+
+def test_the_json_is_what_its_schema_says() -> None:
+    document = json.loads(document_text(plan_to_json(full_plan())))
+    jsonschema.validate(document, json.loads((SCHEMAS / "plan.v1.schema.json").read_text()))
+    assert document["applyable"] is False
+    assert document["changes"][1]["entity"] == {"user": None}
+    assert document["changes"][2]["entity"] == {"user": "<default>", "client-id": "a b"}
+
+
+def test_live_values_that_json_cannot_hold_are_spelled_out() -> None:
+    document = plan_to_json(plan(change(user("a"), float("nan"), 5)))
+    jsonschema.validate(document, json.loads((SCHEMAS / "plan.v1.schema.json").read_text()))
+    assert '"before": "NaN"' in document_text(document)
+
+
+def test_a_saved_plan_reads_back_and_explains_what_differs() -> None:
+    saved = read_saved_plan(document_text(plan_to_json(full_plan())), name="plan.json")
+    now = plan(change(user("payments-api"), 10 * 1024**2, 30 * 1024**2), digest="sha256:" + "1" * 64)
+    assert differences(saved, now) == (
+        "user=payments-api producer_byte_rate: reviewed 10485760 -> 20971520, now 10485760 -> 31457280",
+        "user=<default> request_percentage: reviewed not set -> 12.5, now no change",
+        'user="<default>" client-id="a b" producer_byte_rate: reviewed 1500 -> not set, now no change',
+    )
+    assert differences(saved, full_plan()) == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"format_version": "1.0"}', '{"format_version": "2.0", "changes": [], "digest": ""}', "null"]
+)
+def test_what_is_not_a_plan_is_refused(text: str) -> None:
+    with pytest.raises(FileAccessError, match=r"plan\.json is"):
+        read_saved_plan(text, name="plan.json")
+
+
+def report(result: ApplyResult, *statuses: ChangeStatus, **fields: object) -> ApplyReport:
+    outcomes = tuple(
+        ChangeOutcome(change=change(user(f"u{n}"), 1, 2), status=s, error_code=42, error="bad \x1b words")
+        for n, s in enumerate(statuses)
+    )
+    base = full_plan()
+    return ApplyReport(cluster=base.cluster, digest=base.digest, result=result, outcomes=outcomes, **fields)  # type: ignore[arg-type]  # a test names fields as it likes
+
+
+@pytest.mark.parametrize("result", list(ApplyResult))
+def test_every_report_is_what_its_schema_says(result: ApplyResult) -> None:
+    document = report_to_json(report(result, *ChangeStatus, failure_reason="guard", message="no"))
+    jsonschema.validate(document, json.loads((SCHEMAS / "apply-report.v1.schema.json").read_text()))
+    assert document["summary"] == {"applied": 1, "failed": 1, "unknown": 1, "not_attempted": 1}
+
+
+def test_a_partial_report_names_what_failed_and_counts_the_rest() -> None:
+    text = plain(report_lines(report(ApplyResult.PARTIAL, *ChangeStatus, message="stopped")))
+    assert text == (
+        "  failed: user=u1: bad \\u001b words (error 42)\n"
+        "  unknown: user=u2: bad \\u001b words (error 42)\n"
+        "Not complete: 1 applied, 1 failed, 1 unknown, 1 not attempted.\n"
+        "Stopped.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("producer_byte_rate", 20971520.0, "20 MiB/s (20971520)"),
+        ("producer_byte_rate", 512.0, "512 B/s"),
+        ("producer_byte_rate", None, "not set"),
+        ("producer_byte_rate", float("inf"), "Infinity B/s"),
+        ("request_percentage", 12.5, "12.5 %"),
+        ("controller_mutation_rate", 0.1, "0.1 partitions/s"),
+        ("connection_creation_rate", 5.0, "5 connections/s"),
+        ("key_of_the_future", 7.0, "7"),
+    ],
+)
+def test_amounts_carry_their_unit(key: str, value: float | None, text: str) -> None:
+    assert amount(key, value) == text
+
+
+def test_a_factor_needs_two_positive_numbers() -> None:
+    assert factor(2, 1) == "x0.5"
+    assert [factor(None, 1), factor(0, 1), factor(float("nan"), 1), factor(1, None)] == ["", "", "", ""]
