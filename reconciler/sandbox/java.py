@@ -1,0 +1,51 @@
+"""Finds the Java runtime that starts Kafka."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from reconciler.errors import MissingDependencyError
+
+MINIMUM_JAVA: Final = 17
+"""Kafka 4.x brokers refuse to start on anything older."""
+
+_VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
+
+
+def find_java(environ: Mapping[str, str] | None = None) -> Path:
+    """The ``java`` to use: of ``JAVA_HOME`` when set, else on ``PATH``; both as in ``environ`` (default: the process's own).
+
+    Raises ``MissingDependencyError`` when there is none, or it is older than Java 17.
+    """
+    environ = os.environ if environ is None else environ
+    home = environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home) / "bin") if home else environ.get("PATH", os.defpath))
+    if found is None:
+        where = f"JAVA_HOME is {home}, and has no bin/java" if home else "there is no java on PATH"
+        raise MissingDependencyError(f"Kafka needs Java {MINIMUM_JAVA} or newer, and {where}; install a Java runtime")
+    major = _major_version(found)
+    if major is None:
+        raise MissingDependencyError(f"{found} does not say its version; install Java {MINIMUM_JAVA} or newer, or set JAVA_HOME")
+    if major < MINIMUM_JAVA:
+        message = f"Kafka needs Java {MINIMUM_JAVA} or newer, and {found} is Java {major}; install a newer one, or set JAVA_HOME"
+        raise MissingDependencyError(message)
+    return Path(found)
+
+
+def _major_version(java: str) -> int | None:
+    """The major version ``java -version`` prints; ``1.8`` is 8."""
+    try:
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, errors="replace", timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = _VERSION.search(done.stderr + done.stdout)
+    if match is None:
+        return None
+    major, minor = match.groups()
+    return int(minor) if major == "1" and minor else int(major)

@@ -1,0 +1,123 @@
+"""One node on disk and as a process: its folder, its files, its two JVM command lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from reconciler.sandbox import logging_config
+from reconciler.sandbox.process import ProcessRef
+from reconciler.sandbox.properties import NodePorts, server_properties
+from reconciler.sandbox.spec import SandboxNode, SandboxSpec
+
+_TROUBLE: Final = re.compile(r"\b(ERROR|FATAL)\b|Exception in thread|^Error: |Caused by:|OutOfMemoryError")
+_LINE_LIMIT: Final = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """What starts a JVM with Kafka on its class path."""
+
+    java: Path
+    jars: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFiles:
+    """Where node ``id`` of the sandbox in ``sandbox_folder`` keeps its things."""
+
+    id: int
+    sandbox_folder: Path
+
+    @property
+    def folder(self) -> Path:
+        """Everything of this node is below."""
+        return self.sandbox_folder / f"node-{self.id}"
+
+    @property
+    def properties(self) -> Path:
+        """The broker's settings, with its users' passwords."""
+        return self.folder / "server.properties"
+
+    @property
+    def data(self) -> Path:
+        """Kafka's ``log.dirs``."""
+        return self.folder / "data"
+
+    @property
+    def log(self) -> Path:
+        """The broker's log and whatever the JVM prints."""
+        return self.folder / "kafka.log"
+
+    @property
+    def format_log(self) -> Path:
+        """What formatting the storage printed."""
+        return self.folder / "format.log"
+
+    @property
+    def request_log(self) -> Path:
+        """One line a request, when the spec wants it."""
+        return self.folder / "kafka-request.log"
+
+    def write(self, spec: SandboxSpec, ports: Sequence[NodePorts]) -> None:
+        """Makes the folder and its configuration files. Raises ``UsageError`` for settings that are the sandbox's own."""
+        text = server_properties(spec, node_id=self.id, ports=ports, data=self.data)
+        (self.folder / "tmp").mkdir(parents=True)
+        self.properties.write_text(text, "ascii")
+        logging = logging_config.config_text(spec.kafka_version, request_log=spec.request_log)
+        self._logging(spec).write_text(logging, "utf-8")
+
+    def format_command(self, spec: SandboxSpec, runtime: Runtime, cluster_id: str) -> list[str]:
+        """Formats the storage; Kafka's own tool, because what a formatted folder holds differs by version."""
+        tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self.properties)]
+        return [*self._jvm(spec, runtime, heap_mb=128), *tool]
+
+    def broker_command(self, spec: SandboxSpec, runtime: Runtime) -> list[str]:
+        """Runs the node in the foreground."""
+        return [*self._jvm(spec, runtime, heap_mb=spec.heap_mb), *spec.java_options, "kafka.Kafka", str(self.properties)]
+
+    def running(self, spec: SandboxSpec, process: ProcessRef, ports: NodePorts) -> SandboxNode:
+        """This node as callers see it."""
+        return SandboxNode(
+            id=self.id,
+            process=process,
+            port=ports.plaintext,
+            log_file=self.log,
+            request_log_file=self.request_log if spec.request_log else None,
+        )
+
+    def _logging(self, spec: SandboxSpec) -> Path:
+        return self.folder / logging_config.config_file_name(spec.kafka_version)
+
+    def _jvm(self, spec: SandboxSpec, runtime: Runtime, *, heap_mb: int) -> list[str]:
+        return [
+            str(runtime.java),
+            f"-Xmx{heap_mb}m",
+            # Both halve the time to start; a sandbox never runs long enough to earn the optimising compiler back.
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            # Leave nothing outside the node's folder, not even when killed.
+            "-XX:-UsePerfData",
+            f"-XX:ErrorFile={self.folder}/java-error.log",
+            f"-Djava.io.tmpdir={self.folder}/tmp",
+            "-Dfile.encoding=UTF-8",
+            "-Duser.timezone=UTC",
+            "-Djava.awt.headless=true",
+            *logging_config.java_options(spec.kafka_version, config=self._logging(spec), request_log=self.request_log),
+            "-cp",
+            ":".join(str(jar) for jar in runtime.jars),
+        ]
+
+
+def telling_lines(log: Path, *, troubles: int = 4, last: int = 8) -> tuple[str, ...]:
+    """The lines of a log that say why it ended: the first that speak of trouble, then the last ones, in order, each cut to 300 characters."""
+    try:
+        lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
+    except OSError:
+        return ()
+    wanted = [n for n, line in enumerate(lines) if _TROUBLE.search(line)][:troubles]
+    wanted += range(max(0, len(lines) - last), len(lines))
+    return tuple(lines[n][:_LINE_LIMIT] for n in sorted(set(wanted)))

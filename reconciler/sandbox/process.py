@@ -1,0 +1,102 @@
+"""Processes that outlive the call that starts them: start, recognise, end.
+
+A process number alone does not name a process: numbers are used again. So each process is kept with a mark that only it has (its
+start time within this boot), and nothing is ever sent to a process whose mark differs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_POLL_S: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessRef:
+    """One process of this machine, told from all others by its mark."""
+
+    pid: int
+    mark: str
+
+
+def spawn(command: Sequence[str], *, output: Path) -> ProcessRef:
+    """Starts ``command`` in a session of its own, output and errors appended to ``output``, no input.
+
+    Its own session: Ctrl-C on the terminal then reaches only us, and we end the processes in order. Raises ``OSError``.
+    """
+    pid = os.posix_spawn(
+        command[0],
+        list(command),
+        os.environ,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(output), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+    )
+    return ProcessRef(pid=pid, mark=start_mark(pid) or "ended at once")
+
+
+def start_mark(pid: int) -> str | None:
+    """What tells this process from a later one with its number; ``None`` when it has ended (a zombie has)."""
+    if sys.platform == "linux":
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+            boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        except OSError:
+            return None
+        # The program's name (field 2) may hold blanks and brackets; state is field 3, the start in clock ticks field 22.
+        fields = stat.rpartition(")")[2].split()
+        return None if fields[0] in {"Z", "X"} else f"{boot}:{fields[19]}"
+    done = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)  # noqa: S607 - ps is where PATH says
+    state, _, started = done.stdout.strip().partition(" ")
+    return None if not state or state.startswith("Z") else started.strip()
+
+
+def is_alive(process: ProcessRef) -> bool:
+    """Whether exactly this process still runs; reaps it when it was our child and has ended."""
+    mark = start_mark(process.pid)
+    if mark is None:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(process.pid, os.WNOHANG)
+    return mark == process.mark
+
+
+def end(processes: Sequence[ProcessRef], *, grace_s: float) -> None:
+    """TERM to those that still run, ``grace_s`` seconds to end, then KILL. Returns when none is left.
+
+    Interrupted while it waits, it kills them at once.
+    """
+    _signal(processes, signal.SIGTERM)
+    try:
+        wait_ended(processes, within_s=grace_s)
+    finally:
+        _signal(processes, signal.SIGKILL)
+        wait_ended(processes, within_s=10.0)
+
+
+def wait_ended(processes: Sequence[ProcessRef], *, within_s: float) -> bool:
+    """Whether all have ended, waiting for it at most ``within_s`` seconds."""
+    deadline = time.monotonic() + within_s
+    while any(is_alive(process) for process in processes):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def _signal(processes: Sequence[ProcessRef], number: signal.Signals) -> None:
+    for process in processes:
+        if is_alive(process):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, number)

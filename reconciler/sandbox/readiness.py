@@ -1,0 +1,45 @@
+"""Ready means that every node answers a real request."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kafka.errors import KafkaError
+
+from reconciler.sandbox.connection import admin_client, answers_quotas, brokers_up
+from reconciler.sandbox.ports import LOOPBACK
+
+_POLL_S: Final = 0.05
+
+
+def wait_until_ready(ports: Mapping[int, int], *, deadline: float, check_alive: Callable[[], None]) -> bool:
+    """Waits until all nodes (id to plaintext port) list each other as up and answer DescribeClientQuotas; ``False`` at ``deadline``.
+
+    ``deadline`` is on the monotonic clock. ``check_alive`` is called between the looks and may raise.
+    """
+    for port in ports.values():
+        while not _accepts(port):
+            check_alive()
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_POLL_S)
+    servers = ",".join(f"{LOOPBACK}:{port}" for port in ports.values())
+    while time.monotonic() < deadline:
+        check_alive()
+        with contextlib.suppress(KafkaError), admin_client(servers, timeout_s=5.0) as client:
+            if brokers_up(client) == ports.keys() and all(answers_quotas(client, node_id) for node_id in ports):
+                return True
+        time.sleep(_POLL_S)
+    return False
+
+
+def _accepts(port: int) -> bool:
+    try:
+        socket.create_connection((LOOPBACK, port), timeout=1.0).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,92 @@
+"""What sandbox somebody wants, and the one that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from reconciler.errors import UsageError
+from reconciler.sandbox.artifacts import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS
+from reconciler.sandbox.process import ProcessRef
+
+_NODE_COUNTS = (1, 3)
+
+
+def _no_properties() -> Mapping[str, str]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """A user of the SASL/PLAIN listener."""
+
+    name: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxSpec:
+    """A wanted sandbox: ``nodes`` (1 or 3) combined KRaft nodes, each with ``heap_mb`` MiB of heap.
+
+    With ``users``, a SASL/PLAIN listener stands beside the plaintext one. ``properties`` are further broker settings, which win over the
+    sandbox's own defaults. ``java_options`` come last on the JVM's command line. Raises ``UsageError`` for values that cannot work.
+    """
+
+    kafka_version: str = DEFAULT_KAFKA_VERSION
+    nodes: int = 1
+    users: tuple[Login, ...] = ()
+    request_log: bool = False
+    heap_mb: int = 512
+    properties: Mapping[str, str] = field(default_factory=_no_properties)
+    java_options: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work before anything is started."""
+        if self.kafka_version not in KAFKA_VERSIONS:
+            known = ", ".join(KAFKA_VERSIONS)
+            raise UsageError(
+                f"Kafka {self.kafka_version!r} is not a version the sandbox can start; the pinned versions are {known}"
+            )
+        if self.nodes not in _NODE_COUNTS:
+            raise UsageError(f"a sandbox has 1 or 3 nodes, not {self.nodes}")
+        names = [user.name for user in self.users]
+        if len(set(names)) != len(names) or "" in names:
+            raise UsageError("the sandbox's users need different names, none of them empty")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxNode:
+    """One running node. ``log_file`` is the broker's log, ``request_log_file`` what it writes about every request."""
+
+    id: int
+    process: ProcessRef
+    port: int
+    log_file: Path
+    request_log_file: Path | None
+
+    @property
+    def pid(self) -> int:
+        """The process number."""
+        return self.process.pid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sandbox:
+    """A running sandbox. The bootstrap strings are ``host:port,...`` as Kafka's clients take them."""
+
+    bootstrap_servers: str
+    sasl_bootstrap_servers: str | None
+    cluster_id: str
+    kafka_version: str
+    folder: Path
+    nodes: tuple[SandboxNode, ...]
+    users: tuple[Login, ...] = ()
+
+    def user(self, name: str) -> Login:
+        """The login of one of its users. Raises ``UsageError`` for another name."""
+        for user in self.users:
+            if user.name == name:
+                return user
+        raise UsageError(f"the sandbox has no user {name!r}")

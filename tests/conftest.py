@@ -1,0 +1,40 @@
+"""Fixtures for the tests that need a real Kafka broker.
+
+One broker serves the whole run; it starts when the first test asks for it (about 3 s with the jars in the cache) and is stopped at the
+end, also after a failure or an interrupt. Tests that change quotas take ``clean_kafka``. Tests that need another kind of cluster take
+``start_kafka``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from reconciler.sandbox.cluster import running
+from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
+from tests.support import raw_quotas
+
+SANDBOX_USERS = tuple(Login(name=name, password=f"{name}-secret") for name in ("alice", "bob", "carol"))
+
+
+@pytest.fixture(scope="session")
+def kafka_sandbox() -> Iterator[Sandbox]:
+    """One KRaft node of the default version: users alice, bob and carol on the SASL listener, request log on."""
+    with running(SandboxSpec(users=SANDBOX_USERS, request_log=True, heap_mb=768)) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def clean_kafka(kafka_sandbox: Sandbox) -> Sandbox:
+    """The shared broker without a single client quota."""
+    raw_quotas.remove_all(kafka_sandbox.bootstrap_servers)
+    return kafka_sandbox
+
+
+@pytest.fixture
+def start_kafka() -> Iterator[Callable[[SandboxSpec], Sandbox]]:
+    """Starts further sandboxes, of any spec; each is stopped when the test ends."""
+    with contextlib.ExitStack() as stack:
+        yield lambda spec: stack.enter_context(running(spec))

@@ -1,0 +1,71 @@
+"""Client quotas over kafka-python's own messages, with none of the product's code: an independent witness of what a broker holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kafka import KafkaAdminClient
+from kafka.net.compat import KafkaNetClient
+from kafka.protocol.admin import AlterClientQuotasRequest, DescribeClientQuotasRequest
+
+RawEntity = frozenset[tuple[str, str | None]]
+"""Pairs of entity type and name; ``None`` is the default entity."""
+
+
+def _client(bootstrap_servers: str) -> KafkaAdminClient:
+    return KafkaAdminClient(bootstrap_servers=bootstrap_servers.split(","), kafka_client=KafkaNetClient)
+
+
+def describe(bootstrap_servers: str) -> dict[RawEntity, dict[str, float]]:
+    """Everything the broker has."""
+    client = _client(bootstrap_servers)
+    try:
+        return _describe(client)
+    finally:
+        client.close()
+
+
+def alter(bootstrap_servers: str, changes: Mapping[RawEntity, Mapping[str, float | None]]) -> None:
+    """Sets keys, or removes those given as ``None``; fails on the first refusal."""
+    client = _client(bootstrap_servers)
+    try:
+        _alter(client, changes)
+    finally:
+        client.close()
+
+
+def remove_all(bootstrap_servers: str) -> None:
+    """Leaves the broker without any client quota, seen by a read after the write."""
+    client = _client(bootstrap_servers)
+    try:
+        # Reads lag writes: the loop ends when a read shows nothing, and writes again what it still shows.
+        while there := _describe(client):
+            _alter(client, {entity: dict.fromkeys(quotas) for entity, quotas in there.items()})
+    finally:
+        client.close()
+
+
+def _describe(client: KafkaAdminClient) -> dict[RawEntity, dict[str, float]]:
+    response = client._manager.run(client._manager.send, DescribeClientQuotasRequest(components=[], strict=False))
+    assert response.error_code == 0, response
+    return {
+        frozenset((part.entity_type, part.entity_name) for part in entry.entity): {v.key: v.value for v in entry.values}
+        for entry in response.entries
+    }
+
+
+def _alter(client: KafkaAdminClient, changes: Mapping[RawEntity, Mapping[str, float | None]]) -> None:
+    row = AlterClientQuotasRequest.EntryData
+    rows: list[Any] = [
+        row(
+            entity=[row.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+            ops=[row.OpData(key=key, value=value or 0.0, remove=value is None) for key, value in ops.items()],
+        )
+        for entity, ops in changes.items()
+    ]
+    for start in range(0, len(rows), 1000):
+        request = AlterClientQuotasRequest(entries=rows[start : start + 1000], validate_only=False)
+        response = client._manager.run(client._manager.send, request)
+        refused = [entry for entry in response.entries if entry.error_code != 0]
+        assert not refused, refused[0]
