@@ -1,8 +1,9 @@
 #!/bin/sh
-# Every static check, one line for each that passes; the whole output of the first that does not.
+# Every static check: one line for each that passes, the whole output of each that does not.
 set -eu
 cd "$(dirname "$0")/.."
 bin=.venv/bin
+failed=0
 
 check() {
   name=$1
@@ -11,7 +12,7 @@ check() {
     printf 'lint: %s: ok\n' "$name"
   else
     printf '%s\nlint: %s: failed\n' "$output" "$name" >&2
-    exit 1
+    failed=1
   fi
 }
 
@@ -27,3 +28,4 @@ if command -v actionlint >/dev/null; then
 else
   printf 'lint: actionlint: not installed, left to CI\n'
 fi
+exit $failed

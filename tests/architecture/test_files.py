@@ -55,7 +55,7 @@ def test_every_suppression_gives_its_reason_on_the_same_line():
         if SUPPRESSION.search(comment) and not SUPPRESSION_WITH_REASON.search(comment)
     ]
 
-    assert silent == []
+    assert not silent, "\n".join(silent)
 
 
 @pytest.mark.parametrize(
