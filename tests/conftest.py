@@ -1,8 +1,8 @@
 """Fixtures for the tests that need a real Kafka broker.
 
-One broker serves the whole run; it starts when the first test asks for it (about 3 s with the jars in the cache) and is stopped at the
-end, also after a failure or an interrupt. Tests that change quotas take ``clean_kafka``. Tests that need another kind of cluster take
-``start_kafka``.
+One broker serves the whole run; it starts when the first test asks for it (about 3 s with the jars in the cache) and is stopped
+at the end, also after a failure or an interrupt. Tests that change quotas take ``clean_kafka``. Tests that need another kind of
+cluster take ``start_kafka``. What these fixtures need of kafka-python is imported inside them: most tests need none of it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from reconciler.sandbox.cluster import running
 from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
-from tests.support import raw_quotas
 
 SANDBOX_USERS = tuple(Login(name=name, password=f"{name}-secret") for name in ("alice", "bob", "carol"))
 
@@ -22,6 +20,8 @@ SANDBOX_USERS = tuple(Login(name=name, password=f"{name}-secret") for name in ("
 @pytest.fixture(scope="session")
 def kafka_sandbox() -> Iterator[Sandbox]:
     """One KRaft node of the default version: users alice, bob and carol on the SASL listener, request log on."""
+    from reconciler.sandbox.cluster import running
+
     with running(SandboxSpec(users=SANDBOX_USERS, request_log=True, heap_mb=768)) as sandbox:
         yield sandbox
 
@@ -29,6 +29,8 @@ def kafka_sandbox() -> Iterator[Sandbox]:
 @pytest.fixture
 def clean_kafka(kafka_sandbox: Sandbox) -> Sandbox:
     """The shared broker without a single client quota."""
+    from tests.support import raw_quotas
+
     raw_quotas.remove_all(kafka_sandbox.bootstrap_servers)
     return kafka_sandbox
 
@@ -36,5 +38,7 @@ def clean_kafka(kafka_sandbox: Sandbox) -> Sandbox:
 @pytest.fixture
 def start_kafka() -> Iterator[Callable[[SandboxSpec], Sandbox]]:
     """Starts further sandboxes, of any spec; each is stopped when the test ends."""
+    from reconciler.sandbox.cluster import running
+
     with contextlib.ExitStack() as stack:
         yield lambda spec: stack.enter_context(running(spec))

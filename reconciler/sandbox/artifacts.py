@@ -1,7 +1,9 @@
 """Which Kafka versions are pinned, and the exact jar files of each, by SHA-256.
 
-The committed lists are the whole truth: each line is a sum and a path in Maven's repository layout, so one line gives both the
-coordinates to fetch and the content to expect. Nothing is resolved transitively, so every way of fetching ends with the same files.
+The committed lists are the whole truth: each line is a sum and a path in Maven's repository layout, so one line gives both
+the coordinates to fetch and the content to expect. Nothing is resolved transitively, so every way of fetching ends with the
+same files. A list is written by ``sha256sum`` over what Maven resolves for ``kafka_2.13``, ``kafka-tools`` without its Connect
+parts, and the logging library of that version.
 """
 
 from __future__ import annotations
@@ -42,11 +44,16 @@ class JarSet:
     artifacts: tuple[Artifact, ...]
 
 
-def jar_set(kafka_version: str) -> JarSet:
-    """The committed list of one pinned version. Raises ``UsageError`` for a version that is not pinned."""
+def require_pinned(kafka_version: str) -> None:
+    """Raises ``UsageError`` for a version that is not pinned."""
     if kafka_version not in KAFKA_VERSIONS:
         known = ", ".join(KAFKA_VERSIONS)
-        raise UsageError(f"Kafka {kafka_version!r} is not a version the sandbox can start; the pinned versions are {known}")
+        raise UsageError(f"the sandbox has no Kafka {kafka_version!r}; the pinned versions are {known}")
+
+
+def jar_set(kafka_version: str) -> JarSet:
+    """The committed list of one pinned version. Raises ``UsageError`` for a version that is not pinned."""
+    require_pinned(kafka_version)
     text = (resources.files("reconciler.sandbox") / "sums" / f"{kafka_version}.sha256").read_text("ascii")
     digest = hashlib.sha256(text.encode("ascii")).hexdigest()[:8]
     artifacts = tuple(_artifact(line) for line in text.splitlines())

@@ -31,9 +31,7 @@ def exclusive(lock_file: Path, *, waiting: Callable[[], None] = lambda: None) ->
         lock_file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(lock_file, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise FileAccessError(
-            f"cannot write {lock_file}: {error.strerror}; set KAFKA_QUOTAS_CACHE to a folder that can"
-        ) from error
+        raise FileAccessError(f"cannot write {lock_file}: {error.strerror}; set KAFKA_QUOTAS_CACHE to another folder") from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -136,11 +136,8 @@ def _attempt(spec: SandboxSpec, folder: Path, runtime: Runtime, guard: Guard, pr
 
     try:
         formats = [spawn(file.format_command(spec, runtime, cluster_id), file.format_log) for file in files]
-        if not process.wait_ended(formats, within_s=_FORMAT_S):
-            raise SandboxError(f"formatting Kafka's storage took more than {_FORMAT_S:.0f} s; see {files[0].format_log}")
-        for file in files:
-            if not (file.data / "meta.properties").is_file():
-                raise _failure("Kafka's storage could not be formatted", file.format_log)
+        process.wait_ended(formats, within_s=_FORMAT_S)
+        _check_formatted(files)
         brokers = [spawn(file.broker_command(spec, runtime), file.log) for file in files]
         _await_ready(files, brokers, ports)
     except BaseException:
@@ -155,6 +152,12 @@ def _attempt(spec: SandboxSpec, folder: Path, runtime: Runtime, guard: Guard, pr
         nodes=tuple(f.running(spec, ref, p) for f, ref, p in zip(files, brokers, ports, strict=True)),
         users=spec.users,
     )
+
+
+def _check_formatted(files: Sequence[NodeFiles]) -> None:
+    for file in files:
+        if not (file.data / "meta.properties").is_file():
+            raise _failure("Kafka's storage could not be formatted", file.format_log)
 
 
 def _await_ready(files: Sequence[NodeFiles], brokers: Sequence[ProcessRef], ports: Sequence[NodePorts]) -> None:

@@ -1,8 +1,8 @@
 """Ends a sandbox whose owner died: a small process that waits for the owner's end of a pipe to close.
 
-An owner can be killed in ways it cannot clean up after (SIGKILL, a lost terminal, out of memory). The guard lives in a session of its
-own and reads commands, one a line, from its standard input: ``watch PID MARK`` and ``release``. When the input ends without a
-``release``, it ends the processes it watches and removes the sandbox's folder.
+An owner can be killed in ways it cannot clean up after (SIGKILL, a lost terminal, out of memory). The guard lives in a session
+of its own and reads commands, one a line, from its standard input: ``watch PID MARK`` and ``release``. When the input ends
+without a ``release``, it ends the processes it watches and removes the sandbox's folder.
 """
 
 from __future__ import annotations

@@ -24,8 +24,9 @@ def ensure_jars(
 ) -> tuple[Path, ...]:
     """The jar files of ``jar_set``, in the order of its list, fetched if need be; ``fetchers`` is only called then.
 
-    Every file's SHA-256 is checked on every call (50 MB take less than 0.1 s), so a damaged cache is fetched anew. A fetch fills a temporary
-    folder, which gets its final name only when all sums are right; a lock makes a second process wait and then find the files.
+    Every file's SHA-256 is checked on every call (50 MB take less than 0.1 s), so a damaged cache is fetched anew. A fetch fills
+    a temporary folder, which gets its final name only when all sums are right; a lock makes a second process wait and then find
+    the files.
     Raises ``SandboxError`` when no fetcher brings the right files, and what ``fetchers`` raises.
     """
     home = (cache_folder() if cache is None else cache) / "jars"

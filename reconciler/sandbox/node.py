@@ -48,6 +48,11 @@ class NodeFiles:
         return self.folder / "data"
 
     @property
+    def temporary(self) -> Path:
+        """What the JVM uses for temporary files."""
+        return self.folder / "tmp"
+
+    @property
     def log(self) -> Path:
         """The broker's log and whatever the JVM prints."""
         return self.folder / "kafka.log"
@@ -65,7 +70,7 @@ class NodeFiles:
     def write(self, spec: SandboxSpec, ports: Sequence[NodePorts]) -> None:
         """Makes the folder and its configuration files. Raises ``UsageError`` for settings that are the sandbox's own."""
         text = server_properties(spec, node_id=self.id, ports=ports, data=self.data)
-        (self.folder / "tmp").mkdir(parents=True)
+        self.temporary.mkdir(parents=True)
         self.properties.write_text(text, "ascii")
         logging = logging_config.config_text(spec.kafka_version, request_log=spec.request_log)
         self._logging(spec).write_text(logging, "utf-8")
@@ -80,7 +85,7 @@ class NodeFiles:
         return [*self._jvm(spec, runtime, heap_mb=spec.heap_mb), *spec.java_options, "kafka.Kafka", str(self.properties)]
 
     def running(self, spec: SandboxSpec, process: ProcessRef, ports: NodePorts) -> SandboxNode:
-        """This node as callers see it."""
+        """What callers see of this node."""
         return SandboxNode(
             id=self.id,
             process=process,
@@ -102,7 +107,7 @@ class NodeFiles:
             # Leave nothing outside the node's folder, not even when killed.
             "-XX:-UsePerfData",
             f"-XX:ErrorFile={self.folder}/java-error.log",
-            f"-Djava.io.tmpdir={self.folder}/tmp",
+            f"-Djava.io.tmpdir={self.temporary}",
             "-Dfile.encoding=UTF-8",
             "-Duser.timezone=UTC",
             "-Djava.awt.headless=true",
@@ -113,7 +118,7 @@ class NodeFiles:
 
 
 def telling_lines(log: Path, *, troubles: int = 4, last: int = 8) -> tuple[str, ...]:
-    """The lines of a log that say why it ended: the first that speak of trouble, then the last ones, in order, each cut to 300 characters."""
+    """The lines of a log that say why it ended: the first that speak of trouble, and the last ones; each cut to 300 letters."""
     try:
         lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
     except OSError:

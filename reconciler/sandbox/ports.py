@@ -11,8 +11,8 @@ from reconciler.errors import SandboxError
 
 LOOPBACK: Final = "127.0.0.1"
 PORT_RANGE: Final = range(20000, 32000)
-"""Below what Linux and macOS hand to outgoing connections, so that nothing takes a port between our look and the broker's bind but
-another server that picks one here."""
+"""Below what Linux and macOS hand to outgoing connections, so that nothing takes a port between our look and the broker's bind
+but another server that picks one here."""
 
 
 def free_ports(count: int) -> tuple[int, ...]:

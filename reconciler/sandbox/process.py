@@ -10,7 +10,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,16 +48,24 @@ def spawn(command: Sequence[str], *, output: Path) -> ProcessRef:
 
 def start_mark(pid: int) -> str | None:
     """What tells this process from a later one with its number; ``None`` when it has ended (a zombie has)."""
-    if sys.platform == "linux":
-        try:
-            stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
-            boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-        except OSError:
-            return None
-        # The program's name (field 2) may hold blanks and brackets; state is field 3, the start in clock ticks field 22.
-        fields = stat.rpartition(")")[2].split()
-        return None if fields[0] in {"Z", "X"} else f"{boot}:{fields[19]}"
-    done = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)  # noqa: S607 - ps is where PATH says
+    return _mark_from_proc(pid) if Path("/proc/self/stat").exists() else _mark_from_ps(pid)
+
+
+def _mark_from_proc(pid: int) -> str | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        return None
+    # The program's name (field 2) may hold blanks and brackets; state is field 3, the start in clock ticks field 22.
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in {"Z", "X"} else f"{boot}:{fields[19]}"
+
+
+def _mark_from_ps(pid: int) -> str | None:
+    """For systems without ``/proc``: the start time to the second, as ``ps`` prints it."""
+    command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}, check=False)
     state, _, started = done.stdout.strip().partition(" ")
     return None if not state or state.startswith("Z") else started.strip()
 

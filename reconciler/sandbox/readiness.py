@@ -17,7 +17,7 @@ _POLL_S: Final = 0.05
 
 
 def wait_until_ready(ports: Mapping[int, int], *, deadline: float, check_alive: Callable[[], None]) -> bool:
-    """Waits until all nodes (id to plaintext port) list each other as up and answer DescribeClientQuotas; ``False`` at ``deadline``.
+    """Waits until all nodes (id to plaintext port) are listed as up and answer DescribeClientQuotas; ``False`` at ``deadline``.
 
     ``deadline`` is on the monotonic clock. ``check_alive`` is called between the looks and may raise.
     """

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from reconciler.errors import UsageError
-from reconciler.sandbox.artifacts import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS
+from reconciler.sandbox.artifacts import DEFAULT_KAFKA_VERSION, require_pinned
 from reconciler.sandbox.process import ProcessRef
 
 _NODE_COUNTS = (1, 3)
@@ -30,8 +30,9 @@ class Login:
 class SandboxSpec:
     """A wanted sandbox: ``nodes`` (1 or 3) combined KRaft nodes, each with ``heap_mb`` MiB of heap.
 
-    With ``users``, a SASL/PLAIN listener stands beside the plaintext one. ``properties`` are further broker settings, which win over the
-    sandbox's own defaults. ``java_options`` come last on the JVM's command line. Raises ``UsageError`` for values that cannot work.
+    With ``users``, a SASL/PLAIN listener stands beside the plaintext one. ``properties`` are further broker settings, which win
+    over the sandbox's own defaults. ``java_options`` come last on the JVM's command line. Raises ``UsageError`` for values that
+    cannot work.
     """
 
     kafka_version: str = DEFAULT_KAFKA_VERSION
@@ -44,11 +45,7 @@ class SandboxSpec:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work before anything is started."""
-        if self.kafka_version not in KAFKA_VERSIONS:
-            known = ", ".join(KAFKA_VERSIONS)
-            raise UsageError(
-                f"Kafka {self.kafka_version!r} is not a version the sandbox can start; the pinned versions are {known}"
-            )
+        require_pinned(self.kafka_version)
         if self.nodes not in _NODE_COUNTS:
             raise UsageError(f"a sandbox has 1 or 3 nodes, not {self.nodes}")
         names = [user.name for user in self.users]

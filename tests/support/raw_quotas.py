@@ -1,4 +1,4 @@
-"""Client quotas over kafka-python's own messages, with none of the product's code: an independent witness of what a broker holds."""
+"""Client quotas over kafka-python's own messages, without the product's code: an independent witness of what a broker holds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from kafka import KafkaAdminClient
-from kafka.net.compat import KafkaNetClient
 from kafka.protocol.admin import AlterClientQuotasRequest, DescribeClientQuotasRequest
 
 RawEntity = frozenset[tuple[str, str | None]]
@@ -14,7 +13,7 @@ RawEntity = frozenset[tuple[str, str | None]]
 
 
 def _client(bootstrap_servers: str) -> KafkaAdminClient:
-    return KafkaAdminClient(bootstrap_servers=bootstrap_servers.split(","), kafka_client=KafkaNetClient)
+    return KafkaAdminClient(bootstrap_servers=bootstrap_servers.split(","))
 
 
 def describe(bootstrap_servers: str) -> dict[RawEntity, dict[str, float]]:
