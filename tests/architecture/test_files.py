@@ -85,5 +85,5 @@ def test_suppressions_in_the_package_stay_few():
 def test_no_committed_file_names_a_machine_s_folder_or_a_registry(mention):
     files = committed_files()
 
-    assert len(files) > 40
+    assert ROOT / "pyproject.toml" in files
     assert [str(path) for path in files if mention.encode() in path.read_bytes()] == []
