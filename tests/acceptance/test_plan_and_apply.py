@@ -1,0 +1,253 @@
+"""``plan`` and ``apply`` as a user runs them, against a real broker: streams, files, exit codes, and the broker's state."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from reconciler.sandbox.spec import Sandbox
+from tests.support import raw_quotas
+from tests.support.command import COMMAND, Done, environment, run
+
+pytestmark = pytest.mark.kafka
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+ALICE = frozenset({("user", "alice")})
+EVERYBODY = frozenset({("user", None)})
+
+
+class Repository:
+    """A folder with manifests, and the shared broker as its cluster."""
+
+    def __init__(self, folder: Path, sandbox: Sandbox) -> None:
+        self.folder = folder
+        self.server = sandbox.bootstrap_servers
+        self.cluster()
+        self.quotas("    - match: {user: alice}\n      quotas: {producer_byte_rate: 10MiB}\n")
+
+    def cluster(self, **spec: str) -> None:
+        lines = [f"  {key}: {value}\n" for key, value in {"prune": "confirm", **spec}.items()]
+        connection = f'  connection: {{bootstrapServers: ["{self.server}"]}}\n'
+        head = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: test}\nspec:\n"
+        (self.folder / "cluster.yaml").write_text(head + connection + "".join(lines))
+
+    def quotas(self, entries: str) -> None:
+        head = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nmetadata: {name: team}\nspec:\n  quotas:\n"
+        (self.folder / "quotas.yaml").write_text(head + entries)
+
+    def run(self, *arguments: str) -> Done:
+        return run(*arguments, cwd=self.folder)
+
+    def live(self) -> dict[raw_quotas.RawEntity, dict[str, float]]:
+        return raw_quotas.describe(self.server)
+
+
+@pytest.fixture
+def repository(tmp_path: Path, clean_kafka: Sandbox) -> Repository:
+    return Repository(tmp_path, clean_kafka)
+
+
+def valid(document: object, schema: str) -> None:
+    jsonschema.validate(document, json.loads((SCHEMAS / f"{schema}.v1.schema.json").read_text()))
+
+
+def test_from_a_first_plan_to_an_empty_one(repository: Repository) -> None:
+    planned = repository.run("plan", "--detailed-exitcode")
+    assert planned.code == 2
+    assert "+ user=alice" in planned.out
+    assert "quotas.yaml:7:" in planned.out
+    assert repository.live() == {}
+    applied = repository.run("apply", "--auto-approve", "--report", "report.json")
+    assert applied.code == 0, applied.err
+    assert "every broker shows what was written" in applied.out
+    assert repository.live() == {ALICE: {"producer_byte_rate": 10 * 1024**2}}
+    report = json.loads((repository.folder / "report.json").read_text())
+    valid(report, "apply-report")
+    assert (report["result"], report["verified"]) == ("done", True)
+    empty = repository.run("plan", "--detailed-exitcode")
+    assert empty.code == 0
+    assert "No changes" in empty.out
+    again = repository.run("apply", "--auto-approve", "--format", "json")
+    assert (again.code, again.json()["result"]) == (0, "nothing_to_do")
+
+
+def test_the_plan_is_the_same_bytes_each_time_but_for_the_time_of_reading(repository: Repository) -> None:
+    first, second = (repository.run("plan", "--format", "json").json() for _ in range(2))
+    valid(first, "plan")
+    assert first.pop("observed")["from"] == second.pop("observed")["from"] == "broker"
+    assert json.dumps(first) == json.dumps(second)
+    assert first["cluster"]["id"]
+
+
+def test_out_writes_the_same_plan_to_files(repository: Repository) -> None:
+    done = repository.run("plan", "--out", "json=plan.json", "--out", "text=plan.txt")
+    valid(json.loads((repository.folder / "plan.json").read_text()), "plan")
+    assert (repository.folder / "plan.txt").read_text() == done.out
+
+
+def test_without_a_terminal_and_without_auto_approve_nothing_is_written(repository: Repository) -> None:
+    done = repository.run("apply")
+    assert done.code == 3
+    assert "--auto-approve" in done.out + done.err
+    assert repository.live() == {}
+
+
+def test_a_tripped_guard_refuses_until_it_is_accepted_by_name(repository: Repository) -> None:
+    repository.quotas("    - match: {user: {default: true}}\n      quotas: {producer_byte_rate: 1MiB}\n")
+    planned = repository.run("plan", "--format", "json", "--detailed-exitcode")
+    assert planned.code == 2
+    assert planned.json()["applyable"] is False
+    refused = repository.run("apply", "--auto-approve", "--format", "json")
+    assert refused.code == 3
+    valid(refused.json(), "apply-report")
+    assert (refused.json()["result"], refused.json()["failure_reason"]) == ("refused", "guard")
+    assert "--accept default-entity" in refused.err
+    assert repository.live() == {}
+    other = repository.run("apply", "--auto-approve", "--accept", "prune")
+    assert other.code == 3
+    accepted = repository.run("apply", "--auto-approve", "--accept", "default-entity")
+    assert accepted.code == 0, accepted.err
+    assert repository.live() == {EVERYBODY: {"producer_byte_rate": 1024**2}}
+
+
+def test_pruning_asks_and_then_removes_what_no_manifest_declares(repository: Repository) -> None:
+    raw_quotas.alter(repository.server, {frozenset({("client-id", "old")}): {"consumer_byte_rate": 5.0}})
+    refused = repository.run("apply", "--auto-approve")
+    assert refused.code == 3
+    assert "client-id=old" in refused.out + refused.err
+    done = repository.run("apply", "--auto-approve", "--accept", "prune", "--accept", "too-many-removals")
+    assert done.code == 0, done.out + done.err
+    assert repository.live() == {ALICE: {"producer_byte_rate": 10 * 1024**2}}
+
+
+def test_a_saved_plan_is_applied_only_while_it_is_what_would_be_written(repository: Repository) -> None:
+    repository.run("plan", "--out", "json=plan.json")
+    raw_quotas.alter(repository.server, {ALICE: {"producer_byte_rate": 77.0}})
+    stale = repository.run("apply", "--auto-approve", "--plan", "plan.json", "--format", "json")
+    assert (stale.code, stale.json()["failure_reason"]) == (3, "stale-plan")
+    for part in ("user=alice", "not set -> 10485760", "77 -> 10485760"):
+        assert part in stale.err
+    assert repository.live() == {ALICE: {"producer_byte_rate": 77.0}}
+    repository.run("plan", "--out", "json=plan.json")
+    assert repository.run("apply", "--auto-approve", "--plan", "plan.json").code == 0
+
+
+def test_an_expected_digest_that_does_not_match_never_writes(repository: Repository) -> None:
+    digest = repository.run("plan", "--format", "json").json()["digest"]
+    for wrong in ("", "deadbeef", digest[:-1], "sha256:" + "0" * 64):
+        assert repository.run("apply", "--auto-approve", "--expect-digest", wrong).code == 3
+    assert repository.live() == {}
+    assert repository.run("apply", "--auto-approve", "--expect-digest", digest).code == 0
+
+
+def test_the_wrong_cluster_is_refused(repository: Repository) -> None:
+    repository.cluster(clusterId="4L6g3nShT-eMCtK--X86sw")
+    for command in (("plan",), ("apply", "--auto-approve")):
+        done = repository.run(*command)
+        assert done.code == 3
+        assert "4L6g3nShT-eMCtK--X86sw" in done.err
+    assert repository.live() == {}
+
+
+def test_validate_only_writes_nothing(repository: Repository) -> None:
+    done = repository.run("apply", "--validate-only")
+    assert done.code == 0
+    assert "Nothing was written" in done.out
+    assert repository.live() == {}
+
+
+def test_a_plan_of_one_file_prunes_nothing_and_says_so(repository: Repository) -> None:
+    raw_quotas.alter(repository.server, {frozenset({("client-id", "old")}): {"consumer_byte_rate": 5.0}})
+    done = repository.run("plan", "quotas.yaml", "cluster.yaml", "--format", "json").json()
+    assert done["complete"] is False
+    assert [c["entity"] for c in done["changes"]] == [{"user": "alice"}]
+
+
+def test_a_manifest_with_errors_stops_both_before_the_cluster_is_asked(repository: Repository) -> None:
+    repository.quotas("    - match: {user: alice}\n      quotas: {producer_byte_rate: -5}\n")
+    for command in (("plan",), ("apply", "--auto-approve")):
+        done = repository.run(*command, "--format", "json")
+        assert done.code == 1
+        valid(done.json(), "findings")
+        assert done.json()["findings"][0]["file"].endswith("quotas.yaml")
+    assert repository.live() == {}
+
+
+@pytest.mark.parametrize("command", ["plan", "apply"])
+def test_an_unknown_guard_is_a_usage_error(repository: Repository, command: str) -> None:
+    done = repository.run(command, "--accept", "default-entitty")
+    assert done.code == 64
+    assert "default-entity" in done.err
+
+
+def test_a_reader_that_goes_away_is_one_message(repository: Repository) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, "plan"],
+            cwd=repository.folder,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "No space left" in done.stderr
+
+
+class Terminal:
+    """The command at a pseudo-terminal."""
+
+    def __init__(self, repository: Repository, *arguments: str) -> None:
+        self._master, slave = pty.openpty()
+        streams = {"stdin": slave, "stdout": slave, "stderr": slave}
+        command = [*COMMAND, *arguments]
+        self.process = subprocess.Popen(command, cwd=repository.folder, env=environment(), start_new_session=True, **streams)
+        os.close(slave)
+        self.seen = ""
+
+    def wait_for(self, text: str) -> None:
+        deadline = time.monotonic() + 60
+        while text not in self.seen:
+            assert time.monotonic() < deadline, self.seen
+            self.seen += os.read(self._master, 4096).decode(errors="replace")
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def end(self) -> int:
+        try:
+            while chunk := os.read(self._master, 4096):
+                self.seen += chunk.decode(errors="replace")
+        except OSError:
+            pass  # Linux reports the end of a pseudo-terminal as an input/output error
+        os.close(self._master)
+        return self.process.wait(60)
+
+
+@pytest.mark.parametrize(("answer", "code", "written"), [("yes\n", 0, True), ("y\n", 3, False), ("\n", 3, False)])
+def test_at_a_terminal_only_yes_applies(repository: Repository, answer: str, code: int, written: bool) -> None:
+    terminal = Terminal(repository, "apply")
+    terminal.wait_for("Only 'yes' is accepted")
+    assert "user=alice" in terminal.seen
+    terminal.type(answer)
+    assert terminal.end() == code
+    assert bool(repository.live()) == written
+
+
+def test_an_interrupt_at_the_question_writes_nothing(repository: Repository) -> None:
+    terminal = Terminal(repository, "apply")
+    terminal.wait_for("Only 'yes' is accepted")
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.end() == 130
+    assert "Traceback" not in terminal.seen
+    assert repository.live() == {}
