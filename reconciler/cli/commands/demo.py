@@ -1,0 +1,36 @@
+"""``kafka-quotas demo``: the whole road on a real Kafka that is started for it and stopped afterwards."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from reconciler.cli import exit_codes, options, output
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``demo``."""
+    parser.add_argument("--seconds", type=float, default=20.0, metavar="S", help="how long the teams send (default: %(default)s)")
+    options.add_output_options(parser, formats=("text",))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the demonstration; 0 when every step ended as it must."""
+    from reconciler.render.styled import Line, Style, line
+    from reconciler.workflows.demo import Screen, run_demo
+
+    def show(*lines: Line) -> None:
+        output.print_lines(args, lines)
+
+    run_demo(
+        Screen(
+            heading=lambda text: show(line(), line((text, Style.STRONG)), line()),
+            say=lambda text: show(line(text)),
+            quote=lambda text: show(*(line((f"    {row}", Style.FAINT)) for row in text.splitlines()), line()),
+            command=lambda text: show(line(), line((f"$ {text}", Style.CREATE))),
+        ),
+        seconds=args.seconds,
+        progress=output.StderrProgress(args),
+    )
+    sys.stdout.flush()
+    return exit_codes.DONE
