@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import venv
 import zipfile
 from importlib import metadata
@@ -13,7 +14,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PARTS_OF_THE_BUILD = ["pyproject.toml", "README.md", "LICENSE", "reconciler", "schemas"]
+BUILD = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
+MOVED_INTO_THE_PACKAGE = BUILD["force-include"]
+"""Folders at the top of the repository that are data at run time, and where the wheel has them."""
+
+PARTS_OF_THE_BUILD = ["pyproject.toml", "README.md", "LICENSE", "reconciler", *MOVED_INTO_THE_PACKAGE]
 MANIFEST = """
 apiVersion: kafka-quotas/v1
 kind: ClientQuotas
@@ -83,12 +88,22 @@ def installed(wheel, tmp_path_factory) -> Path:
     return home / "bin"
 
 
-def test_the_wheel_holds_every_module_and_every_schema_and_says_that_it_is_typed(wheel):
-    names = set(zipfile.ZipFile(wheel).namelist())
+def test_the_wheel_holds_every_module_and_says_that_it_is_typed(wheel):
     modules = {str(path.relative_to(ROOT)) for path in (ROOT / "reconciler").rglob("*.py")}
-    schemas = {f"reconciler/schemas/{path.name}" for path in (ROOT / "schemas").glob("*.json")}
 
-    assert modules | schemas | {"reconciler/py.typed"} <= names
+    assert modules | {"reconciler/py.typed"} <= set(zipfile.ZipFile(wheel).namelist())
+
+
+@pytest.mark.parametrize(("folder", "inside"), MOVED_INTO_THE_PACKAGE.items())
+def test_the_wheel_holds_the_data_of_the_repository_s_top_folders(wheel, folder, inside):
+    files = [path for path in (ROOT / folder).rglob("*") if path.is_file()]
+
+    assert files
+    assert {f"{inside}/{path.relative_to(ROOT / folder)}" for path in files} <= set(zipfile.ZipFile(wheel).namelist())
+
+
+def test_the_schemas_are_among_the_data():
+    assert MOVED_INTO_THE_PACKAGE["schemas"] == "reconciler/schemas"
 
 
 def test_the_wheel_holds_the_sums_of_kafka_s_jars(wheel):
