@@ -38,7 +38,7 @@ class Team:
 TEAMS: Final = (
     Team(user="orders", client_id="orders-service", rate=300 * KIBIBYTE),
     Team(user="payments", client_id="settlement", rate=600 * KIBIBYTE),
-    Team(user="analytics", client_id="clickstream", rate=3 * MEBIBYTE),
+    Team(user="analytics", client_id="clickstream", rate=2 * MEBIBYTE),
 )
 GREEDY: Final = TEAMS[-1]
 READER: Final = Team(user="reporting", client_id="nightly-report", rate=0)
@@ -181,15 +181,8 @@ class _Demo:
         tail = [*self._server, "--describe", "--entity-type", "users"]
         self._screen.command(shlex.join(["kafka-configs.sh", *tail]))
         classpath = ":".join(str(jar) for jar in runtime.jars)
-        command: Sequence[str] = [
-            str(runtime.java),
-            "-XX:TieredStopAtLevel=1",
-            "-cp",
-            classpath,
-            "kafka.admin.ConfigCommand",
-            *tail,
-        ]
-        subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        java = [str(runtime.java), "-XX:TieredStopAtLevel=1", "-cp", classpath, "kafka.admin.ConfigCommand"]
+        subprocess.run([*java, *tail], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
 def _rate(report: TrafficReport) -> str:
