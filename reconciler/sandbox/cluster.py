@@ -30,7 +30,8 @@ from reconciler.sandbox.spec import Sandbox, SandboxSpec
 _PORT_ATTEMPTS: Final = 3
 _READY_S: Final = 90.0
 _FORMAT_S: Final = 60.0
-_STOP_GRACE_S: Final = 10.0
+_STOP_GRACE_S: Final = 3.0
+"""A sandbox's data is thrown away, so a node that waits for the others of its quorum may be killed."""
 
 
 class _PortTakenError(SandboxError):
@@ -139,7 +140,7 @@ def _attempt(spec: SandboxSpec, folder: Path, runtime: Runtime, guard: Guard, pr
         process.wait_ended(formats, within_s=_FORMAT_S)
         _check_formatted(files)
         brokers = [spawn(file.broker_command(spec, runtime), file.log) for file in files]
-        _await_ready(files, brokers, ports)
+        _await_ready(cluster_id, files, brokers, ports)
     except BaseException:
         process.end(started, grace_s=1.0)
         raise
@@ -160,14 +161,14 @@ def _check_formatted(files: Sequence[NodeFiles]) -> None:
             raise _failure("Kafka's storage could not be formatted", file.format_log)
 
 
-def _await_ready(files: Sequence[NodeFiles], brokers: Sequence[ProcessRef], ports: Sequence[NodePorts]) -> None:
+def _await_ready(cluster_id: str, files: Sequence[NodeFiles], brokers: Sequence[ProcessRef], ports: Sequence[NodePorts]) -> None:
     def check_alive() -> None:
         for file, broker in zip(files, brokers, strict=True):
             if not process.is_alive(broker):
                 raise _failure(f"Kafka node {file.id} ended while it started", file.log)
 
     plaintext = {file.id: own.plaintext for file, own in zip(files, ports, strict=True)}
-    if not wait_until_ready(plaintext, deadline=time.monotonic() + _READY_S, check_alive=check_alive):
+    if not wait_until_ready(cluster_id, plaintext, deadline=time.monotonic() + _READY_S, check_alive=check_alive):
         raise _failure(f"Kafka did not answer within {_READY_S:.0f} s", files[0].log)
 
 

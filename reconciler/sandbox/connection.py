@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient
 from kafka.net.compat import KafkaNetClient
@@ -16,8 +16,44 @@ from reconciler.sandbox.spec import Login
 # Without any handler, Python prints the library's warnings on stderr; whoever configures logging still gets them.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
 
+Client = TypeVar("Client")
 
-def security(login: Login | None) -> dict[str, str]:
+
+def connect(kind: Callable[..., Client], *, bootstrap_servers: str, login: Login | None, **settings: Any) -> Client:
+    """One of kafka-python's clients, connected; what its constructor left open is closed when it fails. Raises its errors."""
+    nets: list[Any] = []
+
+    def remembered(**config: Any) -> KafkaNetClient:
+        nets.append(KafkaNetClient(**config))
+        return nets[-1]
+
+    try:
+        return kind(bootstrap_servers=bootstrap_servers.split(","), kafka_client=remembered, **_security(login), **settings)
+    except BaseException:
+        # The constructors start a thread before they connect, and when that fails give nobody the means to end it.
+        for net in nets:
+            net.close()
+            net._manager._net.stop()  # noqa: SLF001 - see above
+            net._manager._net.close()  # noqa: SLF001 - see above
+        raise
+
+
+@contextlib.contextmanager
+def admin_client(bootstrap_servers: str, *, login: Login | None = None, timeout_s: float = 10.0) -> Iterator[KafkaAdminClient]:
+    """An admin client for the length of the block. Raises kafka-python's errors."""
+    milliseconds = int(timeout_s * 1000)
+    client = connect(
+        KafkaAdminClient,
+        bootstrap_servers=bootstrap_servers,
+        login=login,
+        bootstrap_timeout_ms=milliseconds,
+        request_timeout_ms=milliseconds,
+    )
+    with contextlib.closing(client):
+        yield client
+
+
+def _security(login: Login | None) -> dict[str, str]:
     """The client settings to connect as ``login``, or without any login."""
     if login is None:
         return {"security_protocol": "PLAINTEXT"}
@@ -29,32 +65,9 @@ def security(login: Login | None) -> dict[str, str]:
     }
 
 
-@contextlib.contextmanager
-def admin_client(bootstrap_servers: str, *, login: Login | None = None, timeout_s: float = 10.0) -> Iterator[KafkaAdminClient]:
-    """An admin client that is closed whatever happens, also when it cannot connect. Raises kafka-python's errors."""
-    nets: list[Any] = []
-
-    def remembered(**config: Any) -> KafkaNetClient:
-        nets.append(KafkaNetClient(**config))
-        return nets[-1]
-
-    milliseconds = int(timeout_s * 1000)
-    try:
-        client = KafkaAdminClient(
-            bootstrap_servers=bootstrap_servers.split(","),
-            bootstrap_timeout_ms=milliseconds,
-            request_timeout_ms=milliseconds,
-            kafka_client=remembered,
-            **security(login),
-        )
-    except BaseException:
-        # The constructor starts a thread before it connects, and gives nobody the means to end it.
-        for net in nets:
-            net.close()
-            net._manager._net.stop()  # noqa: SLF001 - see above
-        raise
-    with contextlib.closing(client):
-        yield client
+def cluster_id(client: KafkaAdminClient) -> str:
+    """Which cluster answers."""
+    return str(client.describe_cluster()["cluster_id"])
 
 
 def brokers_up(client: KafkaAdminClient) -> frozenset[int]:

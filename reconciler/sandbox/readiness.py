@@ -10,16 +10,17 @@ from typing import Final
 
 from kafka.errors import KafkaError
 
-from reconciler.sandbox.connection import admin_client, answers_quotas, brokers_up
+from reconciler.sandbox.connection import admin_client, answers_quotas, brokers_up, cluster_id
 from reconciler.sandbox.ports import LOOPBACK
 
 _POLL_S: Final = 0.05
 
 
-def wait_until_ready(ports: Mapping[int, int], *, deadline: float, check_alive: Callable[[], None]) -> bool:
+def wait_until_ready(cluster: str, ports: Mapping[int, int], *, deadline: float, check_alive: Callable[[], None]) -> bool:
     """Waits until all nodes (id to plaintext port) are listed as up and answer DescribeClientQuotas; ``False`` at ``deadline``.
 
-    ``deadline`` is on the monotonic clock. ``check_alive`` is called between the looks and may raise.
+    It must be the cluster of that id that answers: another server may have taken a port. ``deadline`` is on the monotonic clock.
+    ``check_alive`` is called between the looks and may raise.
     """
     for port in ports.values():
         while not _accepts(port):
@@ -31,7 +32,8 @@ def wait_until_ready(ports: Mapping[int, int], *, deadline: float, check_alive: 
     while time.monotonic() < deadline:
         check_alive()
         with contextlib.suppress(KafkaError), admin_client(servers, timeout_s=5.0) as client:
-            if brokers_up(client) == ports.keys() and all(answers_quotas(client, node_id) for node_id in ports):
+            right = cluster_id(client) == cluster and brokers_up(client) == ports.keys()
+            if right and all(answers_quotas(client, node_id) for node_id in ports):
                 return True
         time.sleep(_POLL_S)
     return False
