@@ -1,0 +1,150 @@
+"""What a backtest found: which buckets the proposed quotas would have throttled, and what the recorded traffic can show."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reconciler.model.entity import Entity
+from reconciler.model.finding import Finding
+
+
+class Verdict(enum.StrEnum):
+    """What the history says about one bucket on one broker under the proposed limit."""
+
+    CERTAIN = "certain"
+    """Requests of the history would have been throttled."""
+    POSSIBLE = "possible"
+    """The history is too coarse to decide."""
+    CLEAR = "clear"
+    """No request of the history would have been throttled."""
+    INCONCLUSIVE = "inconclusive"
+    """The history does not say who sent what."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One client of a bucket. ``share``: its part of the bytes, 0 to 1. ``limit_before`` ``None``: unlimited, or not known."""
+
+    user: str
+    client_id: str
+    share: float
+    requests: int
+    limit_before: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketVerdict:
+    """One bucket of the proposed quotas on one broker, for one key.
+
+    A second is active when the bucket had a request in it, over when one of its requests would have been throttled. An episode
+    is a run of active seconds that are all over, with no pause longer than the rate's window; its length counts both ends.
+    """
+
+    user: str
+    """The bucket's user tag; empty: none, the bucket is of a client id whoever uses it."""
+    client_id: str
+    """The bucket's client-id tag; empty: none, the bucket is of a user whatever its client ids."""
+    key: str
+    broker: int
+    entity: Entity | None
+    """Whose proposed quota applies; ``None``: unlimited."""
+    limit_before: float | None
+    """``None``: unlimited, or not known; the lowest, when members came from different limits."""
+    limits_before: tuple[float | None, ...]
+    """All earlier limits of the members, lowest first and unlimited last; empty when not known."""
+    limit_after: float | None
+    changed: bool
+    """The limit differs for a member, or the members that share it do; always true when the earlier quotas are not known."""
+    verdict: Verdict
+    requests: int
+    throttled_before: int | None
+    """``None``: the earlier quotas are not known."""
+    throttled: int
+    active_seconds: int
+    seconds_over: int
+    first: datetime.datetime | None
+    """Charge time of the first throttled request, UTC."""
+    longest_s: int
+    longest_from: datetime.datetime | None
+    peak: float
+    """The largest open-loop sampled rate, bytes/s."""
+    recommended: float | None
+    """A limit at which no request of this history would have been throttled, on any broker."""
+    recommended_reason: str | None
+    members: tuple[Member, ...]
+    """The largest first."""
+
+    @property
+    def share_over(self) -> float:
+        """Seconds over, of the active seconds, 0 to 1."""
+        return self.seconds_over / self.active_seconds if self.active_seconds else 0.0
+
+    @property
+    def headroom(self) -> float | None:
+        """The proposed limit, divided by the peak."""
+        return None if self.limit_after is None or not self.peak else self.limit_after / self.peak
+
+
+class UnusedReason(enum.StrEnum):
+    """Why a declared quota limited nobody in the history."""
+
+    NO_CLIENT = "no-recorded-client"
+    HIDDEN = "hidden-by-stronger-quotas"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnusedQuota:
+    """A declared quota that won for no recorded client."""
+
+    entity: Entity
+    key: str
+    value: float
+    reason: UnusedReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """What one broker's history holds; times are of the first and last charged request, UTC."""
+
+    broker: int
+    requests: int
+    start: datetime.datetime
+    end: datetime.datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where the verdicts come from and what they rest on."""
+
+    source: str
+    files: tuple[str, ...]
+    semantics: str
+    start: datetime.datetime
+    end: datetime.datetime
+    coverage: tuple[Coverage, ...]
+    requests: int
+    series: int
+    """Distinct (broker, kind, user, client id)."""
+    censored: int
+    """Fetches that the broker throttled when the history was written, and answered empty: their size is not known."""
+    throttled_then: int
+    """Charged requests that the broker throttled when the history was written."""
+    not_charged: Mapping[str, int] = field(default_factory=dict)
+    """Lines that are no charge, by kind."""
+    unreadable: int = 0
+    unreadable_samples: tuple[str, ...] = ()
+    current_known: bool = True
+    assumptions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacktestReport:
+    """The whole result; verdicts are sorted worst first."""
+
+    provenance: Provenance
+    verdicts: tuple[BucketVerdict, ...] = ()
+    unused: tuple[UnusedQuota, ...] = ()
+    findings: tuple[Finding, ...] = ()

@@ -1,0 +1,126 @@
+"""The bytes that a broker charges for a produce or fetch request, rebuilt from its request log line, as Spark columns.
+
+A log line has the sizes of record batches only. Produce is charged the request as received (header and body, without the
+frame's length); fetch is charged 4 bytes and the response body. Source: Kafka's message definitions ``ProduceRequest`` and
+``FetchResponse`` with the wire encodings of each version; versions 0 to 13 and 0 to 18. Column arguments have the shape that
+``request_log`` reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - the name all of Spark's own documentation uses
+
+PRODUCE_FLEXIBLE_FROM: Final = 9
+FETCH_FLEXIBLE_FROM: Final = 12
+TOPIC_ID_FROM: Final = 13
+"""The same number for both: the version whose topics are 16-byte ids."""
+
+_UUID_BYTES: Final = 16
+
+
+def produce_overhead(version: Column, client_id: Column, request: Column) -> Column:
+    """Everything but record bytes: int64. ``request`` has ``transactionalId`` and ``topicData[].{name, partitionData}``."""
+    flexible = version >= PRODUCE_FLEXIBLE_FROM
+    header = F.when(flexible, F.lit(11)).otherwise(10) + _utf8_length(client_id)
+    transaction = (
+        F.when(flexible, _compact_string(request["transactionalId"]))
+        .when(version >= 3, 2 + _utf8_length(request["transactionalId"]))
+        .otherwise(0)
+    )
+    topics = request["topicData"]
+    body = transaction + 6 + _array_prefix(topics, flexible=flexible) + F.when(flexible, 1).otherwise(0)
+
+    def topic_size(topic: Column) -> Column:
+        name = _topic_name(topic["name"], version, flexible)
+        partitions = topic["partitionData"]
+        each = F.when(flexible, 5).otherwise(8)
+        sizes = _sum(partitions, lambda p: F.when(flexible, _uvarint(_size(p["recordsSizeInBytes"]) + 1)).otherwise(0) + each)
+        return name + _array_prefix(partitions, flexible=flexible) + F.when(flexible, 1).otherwise(0) + sizes
+
+    return (header + body + _sum(topics, topic_size)).cast("long")
+
+
+def produce_records(request: Column) -> Column:
+    """Record bytes of all partitions: int64."""
+    return _sum(request["topicData"], lambda t: _sum(t["partitionData"], lambda p: _size(p["recordsSizeInBytes"])))
+
+
+def fetch_overhead(version: Column, response: Column) -> Column:
+    """Everything but record bytes: int64. ``response`` has ``responses[].{topic, parts[].{size, aborted}}``."""
+    flexible = version >= FETCH_FLEXIBLE_FROM
+    topics = response["responses"]
+    fixed = 4 + F.when(version >= 1, 4).otherwise(0) + F.when(version >= 7, 6).otherwise(0)
+    body = fixed + _array_prefix(topics, flexible=flexible) + F.when(flexible, 1).otherwise(0)
+    plain_partition = (
+        18 + F.when(version >= 4, 8).otherwise(0) + F.when(version >= 5, 8).otherwise(0) + F.when(version >= 11, 4).otherwise(0)
+    )
+
+    def partition_size(partition: Column) -> Column:
+        aborted = partition["abortedTransactions"]
+        count = F.coalesce(F.array_size(aborted), F.lit(0))
+        compact = 35 + _uvarint(count + F.when(aborted.isNull(), 0).otherwise(1)) + 17 * count
+        compact += _uvarint(_size(partition["recordsSizeInBytes"]) + 1)
+        return F.when(flexible, compact).otherwise(plain_partition + F.when(version >= 4, 4 + 16 * count).otherwise(0))
+
+    def topic_size(topic: Column) -> Column:
+        name = _topic_name(topic["topic"], version, flexible)
+        partitions = fetched_partitions(topic)
+        prefix = _array_prefix(partitions, flexible=flexible) + F.when(flexible, 1).otherwise(0)
+        return name + prefix + _sum(partitions, partition_size)
+
+    return (body + _sum(topics, topic_size)).cast("long")
+
+
+def fetch_records(response: Column) -> Column:
+    """Record bytes of all partitions: int64."""
+    return _sum(response["responses"], lambda t: _sum(fetched_partitions(t), lambda p: _size(p["recordsSizeInBytes"])))
+
+
+def fetched_partitions(topic: Column) -> Column:
+    """The partitions of one fetched topic under one name: brokers of 2.8 call them and their size differently."""
+    old = F.transform(
+        topic["partitionResponses"],
+        lambda p: F.struct(
+            p["abortedTransactions"].alias("abortedTransactions"), p["recordSetSizeInBytes"].alias("recordsSizeInBytes")
+        ),
+    )
+    return F.coalesce(topic["partitions"], old)
+
+
+def _topic_name(name: Column, version: Column, flexible: Column) -> Column:
+    return (
+        F.when(version >= TOPIC_ID_FROM, F.lit(_UUID_BYTES))
+        .when(flexible, _compact_string(name))
+        .otherwise(2 + _utf8_length(name))
+    )
+
+
+def _compact_string(text: Column) -> Column:
+    length = _utf8_length(text)
+    return F.when(text.isNull(), 1).otherwise(_uvarint(length + 1) + length)
+
+
+def _utf8_length(text: Column) -> Column:
+    return F.coalesce(F.octet_length(text), F.lit(0))
+
+
+def _size(records: Column) -> Column:
+    return F.coalesce(records, F.lit(0)).cast("long")
+
+
+def _array_prefix(array: Column, *, flexible: Column) -> Column:
+    return F.when(flexible, _uvarint(F.coalesce(F.array_size(array), F.lit(0)) + 1)).otherwise(4)
+
+
+def _uvarint(value: Column) -> Column:
+    """Bytes of an unsigned varint of a 32-bit value."""
+    return F.when(value < 1 << 7, 1).when(value < 1 << 14, 2).when(value < 1 << 21, 3).when(value < 1 << 28, 4).otherwise(5)
+
+
+def _sum(array: Column, size: Callable[[Column], Column]) -> Column:
+    total = F.aggregate(array, F.lit(0).cast("long"), lambda so_far, item: so_far + size(item).cast("long"))
+    return F.coalesce(total, F.lit(0).cast("long"))

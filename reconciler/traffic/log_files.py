@@ -1,0 +1,127 @@
+"""Which files a ``--traffic`` argument means, and which broker wrote each: a request log does not say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from reconciler.errors import TrafficError, UsageError
+
+_BROKER_IN_NAME: Final = re.compile(r"(?:^|[-_.])(?:node|broker)[-_]?(\d{1,9})(?=$|[-_.])")
+_EXPLICIT: Final = re.compile(r"(\d{1,9})=(.+)", re.DOTALL)
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerFiles:
+    """The log files of one broker, sorted."""
+
+    broker: int
+    files: tuple[str, ...]
+
+
+def find_logs(arguments: Sequence[str]) -> tuple[BrokerFiles, ...]:
+    """The files of ``[ID=]PATH`` arguments by broker, sorted by broker id.
+
+    A folder means every file below it whose name contains ``.log`` (rotated and gzipped ones too; hidden ones not). The broker
+    is ID when given, else the number in the nearest file or folder name such as ``node-3`` or ``broker-3`` at or below PATH,
+    else the next free number from 0, one for each argument. Raises ``TrafficError`` when a path has no log, ``UsageError`` when
+    there are no arguments.
+    """
+    if not arguments:
+        raise UsageError("no recorded traffic: name request logs with --traffic [BROKER=]PATH")
+    known: dict[int, set[str]] = {}
+    nameless: list[list[str]] = []
+    for argument in arguments:
+        broker, path = _split(argument)
+        unnumbered = []
+        for file in _files_of(path):
+            found = broker if broker is not None else _broker_of(file, path)
+            if found is None:
+                unnumbered.append(str(file))
+            else:
+                known.setdefault(found, set()).add(str(file))
+        if unnumbered:
+            nameless.append(unnumbered)
+    _number(known, nameless)
+    _refuse_shared(known)
+    return tuple(BrokerFiles(broker=b, files=tuple(sorted(known[b]))) for b in sorted(known))
+
+
+def _split(argument: str) -> tuple[int | None, Path]:
+    explicit = _EXPLICIT.fullmatch(argument)
+    if explicit and not Path(argument).exists():
+        return int(explicit[1]), Path(explicit[2])
+    return None, Path(argument)
+
+
+def _files_of(path: Path) -> list[Path]:
+    try:
+        if path.is_file():
+            files = [path]
+        elif path.is_dir():
+            files = sorted(f for f in path.rglob("*") if f.is_file() and ".log" in f.name and not _hidden(f.relative_to(path)))
+        else:
+            raise TrafficError(f"recorded traffic {path}: no such file or folder")
+        for file in files:
+            _check(file)
+    except OSError as error:
+        raise TrafficError(f"recorded traffic {path} cannot be read: {error.strerror or error}") from error
+    if not files:
+        raise TrafficError(f"recorded traffic {path}: the folder has no file whose name contains .log")
+    return [f.resolve() for f in files]
+
+
+def _hidden(relative: Path) -> bool:
+    return any(part.startswith(".") for part in relative.parts)
+
+
+def _check(file: Path) -> None:
+    with file.open("rb") as stream:
+        zipped = stream.read(2) == _GZIP_MAGIC
+    if zipped != (file.suffix == ".gz"):
+        wrong = (
+            "is compressed with gzip but its name does not end in .gz"
+            if zipped
+            else "is named .gz but is not compressed with gzip"
+        )
+        if zipped or file.stat().st_size:
+            raise TrafficError(f"recorded traffic {file} {wrong}: rename it, Spark goes by the name")
+
+
+def _broker_of(file: Path, below: Path) -> int | None:
+    root = below.resolve()
+    inside = file.relative_to(root).parts if file != root else ()
+    for part in (*reversed(inside), root.name):
+        found = _BROKER_IN_NAME.search(part)
+        if found:
+            return int(found[1])
+    if file == root:
+        found = _BROKER_IN_NAME.search(root.parent.name)
+        return int(found[1]) if found else None
+    return None
+
+
+def _number(known: dict[int, set[str]], nameless: Iterable[list[str]]) -> None:
+    seen = set().union(*known.values()) if known else set()
+    following = 0
+    for files in nameless:
+        fresh = [f for f in files if f not in seen]
+        if not fresh:
+            continue
+        while following in known:
+            following += 1
+        known[following] = set(fresh)
+        seen.update(fresh)
+
+
+def _refuse_shared(known: dict[int, set[str]]) -> None:
+    owner: dict[str, int] = {}
+    for broker, files in sorted(known.items()):
+        for file in sorted(files):
+            if file in owner:
+                raise UsageError(f"recorded traffic {file} is given for broker {owner[file]} and for broker {broker}")
+            owner[file] = broker

@@ -1,0 +1,75 @@
+"""What the verdicts mean for a reviewer: one finding for each proposed quota that would have throttled recorded clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from reconciler.formats.canonical import number_text
+from reconciler.model.backtest import BucketVerdict, Verdict
+from reconciler.model.entity import Entity, display_name
+from reconciler.model.finding import Finding, Severity
+from reconciler.model.source import Span
+from reconciler.traffic.recommend import safe_byte_rate
+
+WOULD_THROTTLE: Final = "would-throttle"
+ALREADY_OVER: Final = "over-current-limit"
+
+_BINARY: Final = ((1024**4, "TiB/s"), (1024**3, "GiB/s"), (1024**2, "MiB/s"), (1024, "KiB/s"))
+
+
+def throttle_findings(
+    verdicts: Sequence[BucketVerdict], sources: Mapping[tuple[Entity, str], Span] | None = None
+) -> tuple[Finding, ...]:
+    """A warning for every (entity, key) whose change would have throttled somebody; an info where the limit is not what changes.
+
+    ``sources``: where each proposed value is written. The order is that of the verdicts, worst first.
+    """
+    grouped: dict[tuple[Entity, str, bool], list[BucketVerdict]] = {}
+    for verdict in verdicts:
+        if verdict.verdict is Verdict.CERTAIN and verdict.entity is not None:
+            grouped.setdefault((verdict.entity, verdict.key, verdict.changed), []).append(verdict)
+    return tuple(
+        Finding(
+            id=WOULD_THROTTLE if changed else ALREADY_OVER,
+            severity=Severity.WARNING if changed else Severity.INFO,
+            message=_message(hit, changed=changed),
+            span=(sources or {}).get((entity, key)),
+            entity=entity,
+            key=key,
+        )
+        for (entity, key, changed), hit in grouped.items()
+    )
+
+
+def _message(hit: Sequence[BucketVerdict], *, changed: bool) -> str:
+    worst = hit[0]
+    limit = worst.limit_after or 0.0
+    longest_from = f"{worst.longest_from:%H:%M:%S}" if worst.longest_from else "?"
+    verb = "would have been throttled" if changed else "is over its limit, which does not change, and would have been throttled"
+    what = "producing" if worst.key.startswith("producer") else "fetching"
+    others = len({(v.user, v.client_id) for v in hit}) - 1
+    also = f" (and {others} more {'bucket' if others == 1 else 'buckets'} of the same quota)" if others else ""
+    number, text = safe_byte_rate(max(v.peak for v in hit))
+    return (
+        f"{bucket_words(worst)}{also} {verb} while {what}, on broker {worst.broker} in {worst.seconds_over} of "
+        f"{worst.active_seconds} s with traffic (longest from {longest_from} UTC for {worst.longest_s} s): "
+        f"peak {_rate(worst.peak)} against a limit of {_rate(limit)}; {text}/s ({number_text(number)}) would have been safe"
+    )
+
+
+def bucket_words(verdict: BucketVerdict) -> str:
+    """Whose traffic shares the limit: ``user payments``, ``user payments with client-id app``, ``client-id app``."""
+    user, client_id = verdict.user, verdict.client_id
+    if user and client_id:
+        return f"user {display_name(user)} with client-id {display_name(client_id)}"
+    if user:
+        return f"user {display_name(user)}"
+    return f"client-id {display_name(client_id)}"
+
+
+def _rate(value: float) -> str:
+    for size, unit in _BINARY:
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value:.3g} B/s"
