@@ -1,0 +1,144 @@
+"""A cluster behind Kafka brokers, read and written with DescribeClientQuotas and AlterClientQuotas (KIP-546)."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from reconciler.backends.broker.messages import alter_request, codes_of, describe_request, quotas_of
+from reconciler.backends.broker.refusals import (
+    ALTER,
+    DESCRIBE,
+    OF_THE_WHOLE_REQUEST,
+    UNKNOWN_OUTCOME,
+    UNKNOWN_SERVER_ERROR,
+    whole_refusal,
+)
+from reconciler.backends.broker.settings import ConnectionSettings
+from reconciler.backends.broker.transport import AnswerLostError, NoConnectionError, Transport
+from reconciler.errors import OutcomeUnknownError, UnreachableError
+from reconciler.model.change import Alteration, AlterationResult
+from reconciler.model.entity import Entity, escaped
+from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom, Quotas
+from reconciler.ports import BrokerNode, EntityFilter
+
+
+class BrokerCluster:
+    """A ``QuotaCluster``. Use ``open`` to connect; the object is for one thread at a time."""
+
+    def __init__(self, transport: Transport, *, name: str | None) -> None:
+        self._transport = transport
+        self._name = name
+
+    @classmethod
+    def open(cls, settings: ConnectionSettings, *, name: str | None = None) -> Self:
+        """Connect. Raises ``UnreachableError``, ``AuthenticationError`` or ``UnsupportedClusterError``."""
+        transport = Transport(settings)
+        transport.open()
+        return cls(transport, name=name)
+
+    def identity(self) -> ClusterIdentity:
+        """Name as configured, the cluster's own id, and the Kafka release that its API versions fit best."""
+        release = self._transport.release
+        version = ".".join(str(number) for number in release[:2]) if release else None
+        return ClusterIdentity(name=self._name, id=self._metadata().cluster_id, kafka_version=version)
+
+    def brokers(self) -> Sequence[BrokerNode]:
+        """The brokers that are up now, sorted by id."""
+        nodes = (BrokerNode(id=b.node_id, host=b.host, port=b.port) for b in self._metadata().brokers)
+        return tuple(sorted(nodes, key=lambda node: node.id))
+
+    def current_state(self) -> CurrentState:
+        """Everything, in one request: Kafka has no paging."""
+        observed = Observed(at=datetime.datetime.now(datetime.UTC), origin=ObservedFrom.BROKER)
+        return CurrentState(cluster=self.identity(), observed=observed, entities=self.describe(EntityFilter()))
+
+    def describe(self, entity_filter: EntityFilter, *, broker: int | None = None) -> Mapping[Entity, Quotas]:
+        """What one broker has now; it may lag what was written.
+
+        Raises ``AuthorizationError``, ``RequestRefusedError`` (a filter that Kafka does not take, or error -1 when the answer is
+        too large for the broker's memory), ``UnsupportedClusterError`` or ``UnreachableError``.
+        """
+        answer = self._read(lambda: describe_request(entity_filter), broker=broker)
+        if answer.error_code:
+            raise whole_refusal(answer.error_code, _printable(answer.error_message), operation=DESCRIBE)
+        return quotas_of(answer.entries or ())
+
+    def alter(self, alterations: Sequence[Alteration], *, validate_only: bool) -> Sequence[AlterationResult]:
+        """One request; one result for each alteration, in their order.
+
+        When validating, an entity that the answer does not mention has error -1. When writing, such an entity, an answer of
+        error 7 or -1 for any entity, and a connection lost after sending raise ``OutcomeUnknownError``: look, and send again what
+        is still as before. Raises ``ValueError`` for an entity twice or without ops, ``AuthorizationError`` or
+        ``RequestRefusedError`` when the request was refused as a whole (nothing was done), and ``UnreachableError`` when it was
+        never sent.
+        """
+        request = alter_request(alterations, validate_only=validate_only)
+        if not alterations:
+            return ()
+        try:
+            answer = self._read(lambda: request) if validate_only else self._transport.request(request)
+        except AnswerLostError as error:
+            msg = f"the answer to a write was lost: {error}; it may or may not have been done"
+            raise OutcomeUnknownError(msg) from error
+        found = codes_of(answer.entries or ())
+        if not validate_only:
+            _require_known_outcome(alterations, found)
+        _require_not_refused_whole(found)
+        return tuple(_result(alteration.entity, found) for alteration in alterations)
+
+    def close(self) -> None:
+        """Give back connections; safe to call twice."""
+        self._transport.close()
+
+    def _metadata(self) -> Any:
+        return self._again_elsewhere(self._transport.metadata)
+
+    def _read(self, message: Any, *, broker: int | None = None) -> Any:
+        """Send what changes nothing; once more when the connection breaks, to another broker when it may be any."""
+        return self._again_elsewhere(lambda: self._transport.request(message(), broker=broker), move=broker is None)
+
+    def _again_elsewhere(self, ask: Any, *, move: bool = True) -> Any:
+        try:
+            return ask()
+        except (AnswerLostError, NoConnectionError):
+            if move:
+                self._transport.move_home()
+        try:
+            return ask()
+        except AnswerLostError as error:
+            raise UnreachableError(f"the cluster did not answer a request: {error}") from error
+
+
+def _require_known_outcome(alterations: Sequence[Alteration], found: Mapping[Entity, tuple[int, str | None]]) -> None:
+    silent = [a.entity for a in alterations if a.entity not in found]
+    if silent:
+        raise OutcomeUnknownError(
+            f"the cluster's answer to a write does not mention {silent[0]}; it may or may not have been done"
+        )
+    unclear = [a.entity for a in alterations if found[a.entity][0] in UNKNOWN_OUTCOME]
+    if unclear:
+        code, message = found[unclear[0]]
+        said = f": {_printable(message)}" if message else ""
+        msg = f"the cluster answered a write to {unclear[0]} with error {code}{said}; it may or may not have been done"
+        raise OutcomeUnknownError(msg)
+
+
+def _require_not_refused_whole(found: Mapping[Entity, tuple[int, str | None]]) -> None:
+    answers = set(found.values())
+    if len(answers) == 1:
+        code, message = answers.pop()
+        if code in OF_THE_WHOLE_REQUEST:
+            raise whole_refusal(code, _printable(message), operation=ALTER)
+
+
+def _result(entity: Entity, found: Mapping[Entity, tuple[int, str | None]]) -> AlterationResult:
+    if entity not in found:
+        return AlterationResult(entity=entity, error_code=UNKNOWN_SERVER_ERROR, error="the cluster's answer does not mention it")
+    code, message = found[entity]
+    return AlterationResult(entity=entity, error_code=code, error=message)
+
+
+def _printable(message: str | None) -> str | None:
+    return None if message is None else escaped(message)

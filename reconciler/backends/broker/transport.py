@@ -1,0 +1,224 @@
+"""Sending requests with kafka-python: connections, their failures, and deadlines.
+
+kafka-python's admin client has no quota calls, starts a thread that nobody can end when its constructor fails, tries a dead
+server again until its deadline, and logs passwords at debug level. Its connection manager has none of this and takes any request;
+it is undocumented, so everything that leans on it is in this one module.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, Final
+
+from kafka import errors as kafka_errors
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.protocol.metadata import MetadataRequest
+
+from reconciler.backends.broker.settings import ConnectionSettings, Security, server_text
+from reconciler.backends.broker.words import hint, is_tls_failure, words
+from reconciler.errors import AuthenticationError, UnreachableError, UnsupportedClusterError
+
+# At debug level kafka-python logs the bytes it sends, passwords among them.
+logging.getLogger("kafka").setLevel(logging.INFO)
+
+_MOST_BYTES: Final = 256 * 1024 * 1024
+"""The longest answer taken; 100,000 entities are 9 MB. Below what ``HTTP`` or a TLS alert would be, read as a length."""
+
+_PAUSE_SECONDS: Final = 0.02
+_STOP_MS: Final = 2000
+
+
+class AnswerLostError(Exception):
+    """The request was sent and no usable answer came; the text says why. Whoever sent it knows what that means."""
+
+
+class Transport:
+    """Connections to one cluster. A thread of the library moves the bytes; ``close`` ends it."""
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._settings = settings
+        self._net = NetworkSelector(client_id=settings.client_id)
+        self._manager = KafkaConnectionManager(self._net, **_library_settings(settings))
+        self._home: Any = None
+        self._closed = False
+
+    def open(self) -> None:
+        """Connect to the first server that answers; on failure everything is given back.
+
+        Raises ``UnreachableError`` (naming every server and why), ``AuthenticationError`` or ``UnsupportedClusterError``.
+        """
+        self._net.start()
+        try:
+            self._home = self._first_that_answers()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the connections and the thread; safe to call twice."""
+        if self._closed:
+            return
+        self._closed = True
+        with contextlib.suppress(kafka_errors.KafkaError, RuntimeError, OSError):
+            self._net.stop(timeout_ms=_STOP_MS)
+            self._manager.close()
+            self._net.close()
+
+    def request(self, message: Any, *, broker: int | None = None) -> Any:
+        """Send one request to a broker (the one connected to, when ``None``) and return its answer, a kafka-python message.
+
+        Raises ``AnswerLostError`` once it was sent, ``BackendError`` children before that.
+        """
+        node = self._home if broker is None else broker
+        with self._translated(node):
+            return self._run(self._exchange, node, message, self._settings.request_seconds)
+
+    def metadata(self) -> Any:
+        """The cluster's id and live brokers, as the connected broker sees them now. Raises as ``request``."""
+        with self._translated(self._home):
+            return self._run(self._greet, self._home, self._settings.request_seconds)
+
+    def move_home(self) -> None:
+        """Make another server the one that is asked by default, if another answers. Raises as ``open``."""
+        self._home = self._first_that_answers()
+
+    @property
+    def release(self) -> tuple[int, ...] | None:
+        """The Kafka release that the library infers from the API versions, e.g. ``(4, 3)``."""
+        return self._manager.broker_version  # type: ignore[no-any-return]  # the library has no types here
+
+    def _first_that_answers(self) -> Any:
+        reasons: list[str] = []
+        last_hint = ""
+        for where, node in self._candidates().items():
+            try:
+                with self._translated(node):
+                    self._run(self._greet, node, self._settings.connect_seconds)
+            except AnswerLostError as error:
+                reasons.append(f"{where}: {error}")
+                last_hint = hint(error.__cause__, self._settings.security.protocol)
+            except NoConnectionError as error:
+                reasons.append(f"{where}: {error.reason}")
+                last_hint = hint(error.__cause__, self._settings.security.protocol)
+            else:
+                return node
+        raise UnreachableError(f"no Kafka broker can be reached ({'; '.join(reasons)}){last_hint}")
+
+    def _candidates(self) -> dict[str, Any]:
+        """Every server we know of by ``host:port``, the given ones first."""
+        cluster = self._manager.cluster
+        known: dict[str, Any] = {}
+        for server in (*cluster.bootstrap_brokers(), *cluster.brokers()):
+            known.setdefault(server_text(server.host, server.port), server.node_id)
+        return known
+
+    async def _greet(self, node: Any, seconds: float) -> Any:
+        """Ask for the brokers: a request that a listener which wants a login refuses to those who did not log in."""
+        request = MetadataRequest(
+            topics=[],  # none of them
+            allow_auto_topic_creation=False,
+            include_cluster_authorized_operations=False,
+            include_topic_authorized_operations=False,
+        )
+        answer = await self._exchange(node, request, seconds)
+        if not answer.brokers:
+            raise AnswerLostError("it knows no live broker")
+        self._manager.cluster.update_metadata(answer)
+        return answer
+
+    async def _exchange(self, node: Any, message: Any, seconds: float) -> Any:
+        connection = await self._connection(node)
+        try:
+            return await connection.send_request(message, request_timeout_ms=int(seconds * 1000))
+        except kafka_errors.IncompatibleBrokerVersion:
+            raise
+        except kafka_errors.KafkaError as error:
+            raise AnswerLostError(words(error)) from error
+
+    async def _connection(self, node: Any) -> Any:
+        """A connection that has finished its handshakes and may send now."""
+        manager, net = self._manager, self._net
+        if wait := manager.connection_delay(node):
+            await net.sleep(wait)
+        timeout_ms = int(self._settings.connect_seconds * 1000)
+        connection = manager.get_connection(node, timeout_ms=timeout_ms, refresh_metadata_on_err=False)
+        try:
+            await manager.wait_for(connection.init_future, timeout_ms)
+        except kafka_errors.KafkaError as error:
+            connection.close(error)
+            raise
+        while connection.paused and connection.connected:  # throttled by a quota of its own
+            await net.sleep(_PAUSE_SECONDS)
+        if not connection.connected:
+            raise kafka_errors.KafkaConnectionError("closed")
+        return connection
+
+    def _run(self, coroutine: Callable[..., Coroutine[Any, Any, Any]], *arguments: Any) -> Any:
+        return self._manager.run(coroutine, *arguments)
+
+    @contextlib.contextmanager
+    def _translated(self, node: Any) -> Iterator[None]:
+        """The library's errors from before a request was sent, as ours."""
+        try:
+            yield
+        except (
+            kafka_errors.SaslAuthenticationFailedError,
+            kafka_errors.UnsupportedSaslMechanismError,
+            kafka_errors.IllegalSaslStateError,
+        ) as error:
+            raise AuthenticationError(f"{self._name(node)} refused the login: {words(error)}") from error
+        except kafka_errors.IncompatibleBrokerVersion as error:
+            raise UnsupportedClusterError(
+                f"{self._name(node)} has no requests for client quotas; they exist since Kafka 2.6"
+            ) from error
+        except kafka_errors.UnknownBrokerIdError as error:
+            raise UnreachableError(f"the cluster has no broker {node}") from error
+        except kafka_errors.KafkaError as error:
+            if is_tls_failure(error):
+                raise AuthenticationError(f"TLS with {self._name(node)} failed: {words(error)}") from error
+            raise NoConnectionError(words(error), where=self._name(node)) from error
+
+    def _name(self, node: Any) -> str:
+        server = self._manager.cluster.broker_metadata(node)
+        return server_text(server.host, server.port) if server is not None else f"broker {node}"
+
+
+class NoConnectionError(UnreachableError):
+    """No connection to one server, so nothing was sent to it; ``reason`` in a few words."""
+
+    def __init__(self, reason: str, *, where: str) -> None:
+        super().__init__(f"{where} cannot be reached: {reason}")
+        self.reason = reason
+
+
+def _library_settings(settings: ConnectionSettings) -> dict[str, Any]:
+    return {
+        "bootstrap_servers": [server_text(host, port) for host, port in settings.servers],
+        "client_id": settings.client_id,
+        "client_software_name": "kafka-quotas",
+        "request_timeout_ms": int(settings.request_seconds * 1000),
+        "receive_message_max_bytes": _MOST_BYTES,
+        "reconnect_backoff_max_ms": 1000,
+        **_security_settings(settings.security),
+    }
+
+
+def _security_settings(security: Security) -> dict[str, Any]:
+    chosen: dict[str, Any] = {"security_protocol": security.protocol}
+    if security.sasl is not None:
+        chosen |= {
+            "sasl_mechanism": security.sasl.mechanism,
+            "sasl_plain_username": security.sasl.username,
+            "sasl_plain_password": security.sasl.password,
+        }
+    if security.tls is not None:
+        chosen |= {
+            "ssl_cafile": security.tls.ca_file,
+            "ssl_certfile": security.tls.certificate_file,
+            "ssl_password": security.tls.key_password or "",
+            "ssl_check_hostname": security.tls.check_host_name,
+        }
+    return chosen

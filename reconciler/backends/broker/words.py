@@ -1,0 +1,58 @@
+"""What kafka-python's connection errors mean, in words for a person; nothing of the library's own text but the broker's."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final
+
+from kafka import errors as kafka_errors
+
+from reconciler.model.entity import escaped
+
+_ERRNO: Final = re.compile(r"(\d+) E[A-Z]+")
+_CLASS_NAME: Final = re.compile(r"^(\[Error -?\d+\] )?[A-Za-z]+Error: ")
+
+_BY_TYPE: Final = (
+    (kafka_errors.KafkaTimeoutError, "no answer in time"),
+    (kafka_errors.RequestTimedOutError, "no answer in time"),
+    (kafka_errors.KafkaProtocolError, "what it answers is not the Kafka protocol"),
+    (kafka_errors.NodeNotReadyError, "not ready"),
+    (kafka_errors.Cancelled, "closed"),
+)
+_BY_TEXT: Final = {
+    "DNS Resolution failure": "unknown host",
+    "Connection timed out": "no answer in time",
+    "socket disconnected": "it closed the connection",
+    "": "it closed the connection",
+}
+
+
+def words(error: BaseException) -> str:
+    """A short reason, without a full stop: ``connection refused``."""
+    for kind, text in _BY_TYPE:
+        if isinstance(error, kind):
+            return text
+    if isinstance(error, kafka_errors.BrokerResponseError) and not error.args:
+        return str(error.description or error.message or "error").rstrip(".").lower()
+    said = str(error.args[0]) if error.args else ""
+    if found := _ERRNO.fullmatch(said):
+        return os.strerror(int(found[1])).lower()
+    while (stripped := _CLASS_NAME.sub("", said)) != said:
+        said = stripped
+    return escaped(_BY_TEXT.get(said, said))
+
+
+def is_tls_failure(error: BaseException) -> bool:
+    """True when the TLS handshake failed."""
+    return isinstance(error, kafka_errors.KafkaConnectionError) and words(error).startswith("Handshake failed")
+
+
+def hint(error: BaseException | None, protocol: str) -> str:
+    """What to try when a server accepts a plaintext connection and then wants nothing of it; else nothing."""
+    accepted = error is not None and (
+        isinstance(error, kafka_errors.KafkaProtocolError) or words(error) == _BY_TEXT["socket disconnected"]
+    )
+    if not accepted or protocol != "PLAINTEXT":
+        return ""
+    return "; if this is a listener with TLS or a login, give --command-config client.properties"
