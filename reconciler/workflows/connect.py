@@ -8,7 +8,7 @@ from typing import Final
 from reconciler.errors import UnsupportedClusterError, UsageError, WrongClusterError
 from reconciler.model.cluster import ClusterSpec
 from reconciler.model.state import ClusterIdentity
-from reconciler.ports import QuotaCluster
+from reconciler.ports import QuotaCluster, QuotaReader
 
 _HOW: Final = (
     "give --bootstrap-server HOST:PORT (and --command-config client.properties where the cluster wants TLS or a login), "
@@ -70,3 +70,10 @@ def _beside_the_document(spec: ClusterSpec, properties: str | None) -> Path | No
     if properties is None:
         return None
     return Path(spec.span.file).parent / properties if spec.span is not None else Path(properties)
+
+
+def snapshot_reader(path: str) -> QuotaReader:
+    """A recorded state in place of a cluster; reading it raises ``FileAccessError`` or ``ManifestError``."""
+    from reconciler.backends.snapshot import SnapshotReader
+
+    return SnapshotReader(Path(path))
