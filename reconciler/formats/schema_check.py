@@ -1,0 +1,187 @@
+"""JSON Schema checks (draft 2020-12) of YAML documents, every problem with its place and a suggestion.
+
+A compiled validator (jsonschema-rs) says yes or no, a hundred times faster than jsonschema; only a document that fails is walked
+again by jsonschema, for the details.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from reconciler.formats.schema_files import load_schema
+from reconciler.formats.wording import did_you_mean, shown
+from reconciler.formats.yaml_nodes import Plain, YamlMapping, YamlNode, YamlSequence
+
+
+class SchemaProblemKind(enum.StrEnum):
+    """What is wrong; the values are finding ids."""
+
+    UNKNOWN_FIELD = "unknown-field"
+    MISSING_FIELD = "missing-field"
+    WRONG_TYPE = "wrong-type"
+    WRONG_VALUE = "wrong-value"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaProblem:
+    """One thing that the schema refuses. ``path`` leads to it from the document's root; ``value`` is the plain data there."""
+
+    kind: SchemaProblemKind
+    path: tuple[str | int, ...]
+    message: str
+    line: int
+    column: int
+    value: Plain = None
+
+
+_KINDS: Final = {"type": SchemaProblemKind.WRONG_TYPE, "required": SchemaProblemKind.MISSING_FIELD}
+_BOUNDS: Final = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most"}
+_TYPE_WORDS: Final = {
+    "object": "a mapping",
+    "array": "a list",
+    "string": "text",
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "null": "null",
+}
+
+
+@cache
+def _fast(schema_name: str) -> Any:
+    import jsonschema_rs  # noqa: PLC0415 - it costs 20 ms, which --help must not pay
+
+    return jsonschema_rs.Draft202012Validator(load_schema(schema_name))
+
+
+@cache
+def _thorough(schema_name: str) -> Any:
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - slow to import, and needed only for documents that fail
+
+    return Draft202012Validator(load_schema(schema_name))
+
+
+def check(root: YamlNode, schema_name: str) -> tuple[SchemaProblem, ...]:
+    """All problems of one document, in the order of their places; none for a valid one."""
+    if _fast(schema_name).is_valid(root.data):
+        return ()
+    found: dict[tuple[object, ...], SchemaProblem] = {}
+    for error in _thorough(schema_name).iter_errors(root.data):
+        for problem in _problems(error, root):
+            found.setdefault((problem.path, problem.kind, problem.message), problem)
+    return tuple(sorted(found.values(), key=lambda p: (p.line, p.column, p.kind, p.message)))
+
+
+def _problems(error: Any, root: YamlNode) -> Iterator[SchemaProblem]:
+    path = tuple(error.absolute_path)
+    match error.validator:
+        case "additionalProperties":
+            yield from _unknown_fields(error, path, root)
+        case "required":
+            yield from _missing_fields(error, path, root)
+        case _:
+            line, column = _place(root, path)
+            kind = _KINDS.get(error.validator, SchemaProblemKind.WRONG_VALUE)
+            yield SchemaProblem(
+                kind=kind, path=path, message=_message(error, path), line=line, column=column, value=error.instance
+            )
+
+
+def _unknown_fields(error: Any, path: tuple[str | int, ...], root: YamlNode) -> Iterator[SchemaProblem]:
+    known = error.schema.get("properties", {})
+    for name in error.instance:
+        if name in known:
+            continue
+        message = f"{_title(path)} has no field {shown(name)}{did_you_mean(name, known)}"
+        line, column = _key_place(root, (*path, name))
+        yield SchemaProblem(
+            kind=SchemaProblemKind.UNKNOWN_FIELD,
+            path=(*path, name),
+            message=message,
+            line=line,
+            column=column,
+            value=error.instance[name],
+        )
+
+
+def _missing_fields(error: Any, path: tuple[str | int, ...], root: YamlNode) -> Iterator[SchemaProblem]:
+    line, column = _place(root, path)
+    for name in error.validator_value:
+        if name not in error.instance:
+            message = f"{_title(path)} needs the field {shown(name)}"
+            yield SchemaProblem(
+                kind=SchemaProblemKind.MISSING_FIELD, path=(*path, name), message=message, line=line, column=column
+            )
+
+
+def _message(error: Any, path: tuple[str | int, ...]) -> str:
+    wanted, instance = error.validator_value, error.instance
+    match error.validator:
+        case "type":
+            types = [wanted] if isinstance(wanted, str) else wanted
+            words = f"must be {' or '.join(_TYPE_WORDS[t] for t in types)}, not {_described(instance)}"
+        case "enum":
+            words = f"cannot be {_described(instance)}{did_you_mean(str(instance), [str(choice) for choice in wanted])}"
+        case "const":
+            words = f"must be {_described(wanted)}, not {_described(instance)}"
+        case "minItems" | "minProperties" | "minLength":
+            words = "is empty"
+        case "maxProperties":
+            words = f"has {len(instance)} fields; give exactly one of them"
+        case "pattern":
+            words = f"cannot be {_described(instance)}: {error.schema.get('description', 'it has another form')}"
+        case "minimum" | "exclusiveMinimum" | "maximum":
+            words = f"must be {_BOUNDS[error.validator]} {wanted}, not {_described(instance)}"
+        case _:
+            words = f"is refused by the schema ({error.validator})"
+    return f"{_title(path)} {words}"
+
+
+def _title(path: tuple[str | int, ...]) -> str:
+    names = [part for part in path if isinstance(part, str)]
+    if not names:
+        return "the document"
+    return shown(names[-1]) if isinstance(path[-1], str) else f"an item of {shown(names[-1])}"
+
+
+def _described(value: object) -> str:
+    match value:
+        case None:
+            return "empty"
+        case bool():
+            return str(value).lower()
+        case str():
+            return shown(value)
+        case int() | float():
+            return str(value)[:60]
+        case Mapping():
+            return "a mapping"
+        case _:
+            return "a list"
+
+
+def _place(root: YamlNode, path: tuple[str | int, ...]) -> tuple[int, int]:
+    node = root
+    for part in path:
+        node = _child(node, part)
+    return node.line, node.column
+
+
+def _key_place(root: YamlNode, path: tuple[str | int, ...]) -> tuple[int, int]:
+    node = root
+    for part in path[:-1]:
+        node = _child(node, part)
+    name = path[-1]
+    return node.keys[name] if isinstance(node, YamlMapping) and isinstance(name, str) else (node.line, node.column)
+
+
+def _child(node: YamlNode, part: str | int) -> YamlNode:
+    if isinstance(node, YamlMapping) and isinstance(part, str):
+        return node.items.get(part, node)
+    if isinstance(node, YamlSequence) and isinstance(part, int):
+        return node.items[part]
+    return node

@@ -1,0 +1,28 @@
+"""Where the JSON Schemas are: inside the installed package, or beside it in a source tree."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from reconciler.errors import FileAccessError
+
+
+def schema_folder() -> Path:
+    """The folder that holds ``NAME.v1.schema.json``. Raises ``FileAccessError`` when the installation lacks it."""
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package / "schemas", package.parent / "schemas"):
+        if (folder / "client-quotas.v1.schema.json").is_file():
+            return folder
+    msg = "the JSON Schemas are missing from this installation; install kafka-quota-reconciler again"
+    raise FileAccessError(msg)
+
+
+@cache
+def load_schema(name: str) -> dict[str, Any]:
+    """The schema of a document kind by its short name, e.g. ``client-quotas``. Do not change what it returns."""
+    path = schema_folder() / f"{name}.v1.schema.json"
+    schema: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return schema

@@ -1,0 +1,151 @@
+"""The grammar of quota values: text with units into the number that a broker holds, and back. All arithmetic is exact.
+
+The grammar: decimal digits with optional fraction and exponent, an optional blank, an optional unit. Units are ``B KB MB GB TB``
+(powers of 1000) and ``KiB MiB GiB TiB`` (powers of 1024), with an optional ``/s``, for byte rates, and ``%`` for the percentage.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+from reconciler.formats.canonical import number_text
+from reconciler.formats.unit_hints import syntax_hint, unit_hint
+from reconciler.formats.wording import shown
+from reconciler.model.quota import INT_MAX, LONG_MAX, QuotaKey, ValueType
+
+DECIMAL_UNITS: Final = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
+BINARY_UNITS: Final = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
+_UNITS: Final = DECIMAL_UNITS | BINARY_UNITS
+
+_VALUE: Final = re.compile(
+    r"(?P<whole>0|[1-9][0-9]*)(?:\.(?P<fraction>[0-9]+))?(?:[eE](?P<exponent>[+-]?[0-9]+))?"
+    r"(?P<blank> ?)(?P<unit>[A-Za-z%][A-Za-z/%]*)?"
+)
+_LONGEST: Final = 400
+_LARGEST_EXPONENT: Final = 1000
+_LEAVE_OUT: Final = "to set no limit, leave the key out"
+
+
+class ValueRefusedError(ValueError):
+    """A value that cannot be declared. ``id`` is a finding id; the text says why and what to write."""
+
+    def __init__(self, problem_id: str, message: str) -> None:
+        super().__init__(message)
+        self.id = problem_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenValue:
+    """A value of a manifest: the number that a broker holds (per broker, in the key's own unit), and the text as written."""
+
+    number: float
+    text: str
+
+
+@lru_cache(maxsize=65536)
+def parse_value(key: QuotaKey, text: str) -> WrittenValue:
+    """The value of one key.
+
+    Raises ``ValueRefusedError``: not in the grammar, a unit of another key, not positive, not finite, a fraction for an integer
+    key, above the key's type, or a number that a double cannot hold. For the two keys that are doubles a decimal is accepted when
+    it is the shortest text of its double (``0.1``): it is then printed by everyone as it was written.
+    """
+    match = _VALUE.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None:
+        raise _not_in_grammar(key, text)
+    unit = match["unit"] or ""
+    if match["blank"] and not unit:
+        raise ValueRefusedError("value-syntax", f"{shown(text)} ends in a blank; write {shown(text.strip())}")
+    factor = _factor(key, text, unit)
+    exponent = int(match["exponent"] or "0")
+    if abs(exponent) > _LARGEST_EXPONENT:
+        raise _out_of_range(key, text) if exponent > 0 else _inexact(text, None)
+    digits = match["whole"] + (match["fraction"] or "")
+    exact = Fraction(int(digits) * factor) * Fraction(10) ** (exponent - len(match["fraction"] or ""))
+    return WrittenValue(number=_checked(key, text, exact), text=text)
+
+
+def _factor(key: QuotaKey, text: str, unit: str) -> int:
+    if not unit:
+        return 1
+    if key.is_bytes:
+        size = _UNITS.get(unit.removesuffix("/s"))
+        if size is None:
+            raise ValueRefusedError("unknown-unit", f"the unit of {shown(text)} is not known; {unit_hint(text, unit)}")
+        return size
+    if key is QuotaKey.REQUEST_PERCENTAGE and unit == "%":
+        return 1
+    wanted = "write the number alone, or with %" if key is QuotaKey.REQUEST_PERCENTAGE else "write the number alone"
+    raise ValueRefusedError("unknown-unit", f"{shown(text)}: {key} is in {key.unit} and takes no unit {shown(unit)}; {wanted}")
+
+
+def _checked(key: QuotaKey, text: str, exact: Fraction) -> float:
+    if exact == 0:
+        message = f"{shown(text)}: Kafka refuses 0, and older versions read it in several ways; a limit is above 0; {_LEAVE_OUT}"
+        raise ValueRefusedError("value-not-positive", message)
+    integer = key.value_type is not ValueType.DOUBLE
+    if integer and exact.denominator != 1:
+        nearest = max(1, round(exact))
+        message = f"{shown(text)} is {_decimal(exact)} {key.unit}, and {key} takes whole numbers only; the nearest is {nearest}"
+        raise ValueRefusedError("value-fractional", message)
+    if exact > _largest(key):
+        raise _out_of_range(key, text)
+    number = float(exact)
+    if number == 0.0:
+        raise _inexact(text, None)
+    if Fraction(number) != exact and (integer or Fraction(repr(number)) != exact):
+        raise _inexact(text, number)
+    return number
+
+
+def _largest(key: QuotaKey) -> Fraction:
+    limits = {ValueType.LONG: LONG_MAX, ValueType.INT: INT_MAX, ValueType.DOUBLE: math.ldexp(1.0 - 2.0**-53, 1024)}
+    return Fraction(limits[key.value_type])
+
+
+def _decimal(exact: Fraction) -> str:
+    return number_text(float(exact))
+
+
+def _out_of_range(key: QuotaKey, text: str) -> ValueRefusedError:
+    most = number_text(float(_largest(key)))
+    return ValueRefusedError("value-too-large", f"{shown(text)} is above the largest value of {key} ({most}); {_LEAVE_OUT}")
+
+
+def _inexact(text: str, number: float | None) -> ValueRefusedError:
+    held = f"the nearest that it can is {number_text(number)}" if number else "it is too small"
+    message = f"{shown(text)} is a number that Kafka (a 64-bit float) cannot hold exactly; {held}"
+    return ValueRefusedError("value-not-exact", message)
+
+
+def _not_in_grammar(key: QuotaKey, text: str) -> ValueRefusedError:
+    problem_id, hint = syntax_hint(text, is_bytes=key.is_bytes)
+    return ValueRefusedError(problem_id, f"{shown(text)} is not a value for {key}; {hint}")
+
+
+def declarable(key: QuotaKey, number: float) -> bool:
+    """True when a manifest can say this value: finite, positive, whole for an integer key, and within the key's type."""
+    if not math.isfinite(number) or number <= 0 or Fraction(number) > _largest(key):
+        return False
+    return key.value_type is ValueType.DOUBLE or number.is_integer()
+
+
+def value_text(key: QuotaKey, number: float) -> str:
+    """The shortest text for people that ``parse_value`` reads as exactly this number: ``10MiB``, ``1500B``, ``12.5``.
+
+    Raises ``ValueError`` when the value cannot be declared at all.
+    """
+    if not declarable(key, number):
+        msg = f"{number_text(number)} cannot be declared for {key}"
+        raise ValueError(msg)
+    if not key.is_bytes:
+        return number_text(number)
+    whole = int(number)
+    fitting = [(whole // size, unit) for unit, size in _UNITS.items() if whole % size == 0]
+    count, unit = min(fitting, key=lambda pair: (pair[0], pair[1] not in BINARY_UNITS))
+    return f"{count}{unit}"

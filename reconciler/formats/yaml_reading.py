@@ -1,0 +1,289 @@
+"""YAML text into nodes with places: the only module that reads with PyYAML.
+
+Events are used instead of ``compose``: the nesting is then checked before anything recurses (composing 30,000 levels crashes the
+process), and nothing of YAML 1.1's typing (``on``, ``0123``, ``12:30``) ever happens.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import yaml
+from yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+)
+
+from reconciler.formats.wording import shown
+from reconciler.formats.yaml_nodes import YamlMapping, YamlNode, YamlProblem, YamlScalar, YamlSequence, YamlStream, plain_data
+from reconciler.model.entity import escaped
+
+MAX_DEPTH: Final = 64
+"""Deepest nesting of lists and mappings; manifests need eight."""
+
+MAX_EXPANDED_NODES: Final = 100_000
+"""Most nodes that the aliases of one file may stand for."""
+
+_LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_STRING_TAG: Final = "tag:yaml.org,2002:str"
+_NOT_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+
+
+class _StopReading(Exception):  # noqa: N818 - not an error of the program: the rest of the file is not read
+    def __init__(self, problem: YamlProblem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+class _Frame:
+    """A list or mapping that is being read. ``key`` is the pending key of a mapping, ``None`` when a key comes next."""
+
+    __slots__ = ("anchor", "first", "height", "key", "key_place", "node", "skip")
+
+    def __init__(self, node: YamlMapping | YamlSequence, anchor: str | None, first: int) -> None:
+        self.node = node
+        self.anchor = anchor
+        self.first = first
+        self.height = 1
+        self.key: str | None = None
+        self.key_place = (0, 0)
+        # True while the value of a key that is not used (a duplicate, a merge key) is read.
+        self.skip = False
+
+
+class _Anchored:
+    __slots__ = ("height", "node", "size")
+
+    def __init__(self, node: YamlNode, size: int, height: int) -> None:
+        self.node = node
+        self.size = size
+        self.height = height
+
+
+class _Reader:
+    """One file. ``count`` counts nodes with aliases expanded."""
+
+    def __init__(self) -> None:
+        self.documents: list[YamlNode] = []
+        self.problems: list[YamlProblem] = []
+        self.stack: list[_Frame] = []
+        self.anchors: dict[str, _Anchored | None] = {}
+        self.count = 0
+        self.expanded = 0
+
+    def read(self, text: str) -> None:
+        loader = _LOADER(text)
+        try:
+            get = loader.get_event
+            handle = {
+                ScalarEvent: self.scalar,
+                MappingStartEvent: self.start_mapping,
+                MappingEndEvent: self.end,
+                SequenceStartEvent: self.start_sequence,
+                SequenceEndEvent: self.end,
+                AliasEvent: self.alias,
+                DocumentStartEvent: self.start_document,
+            }.get
+            while True:
+                event = get()
+                kind = type(event)
+                method = handle(kind)
+                if method is not None:
+                    method(event)
+                elif kind is StreamEndEvent:
+                    return
+        finally:
+            loader.dispose()
+
+    def start_document(self, _event: Any) -> None:
+        self.anchors = {}
+
+    def scalar(self, event: Any) -> None:
+        mark = event.start_mark
+        line, column = mark.line + 1, mark.column + 1
+        text = event.value
+        plain = not event.style
+        self.count += 1
+        if event.tag is not None and event.tag != _STRING_TAG:
+            self.tag(event)
+        stack = self.stack
+        if stack:
+            frame = stack[-1]
+            node = frame.node
+            if type(node) is YamlMapping and frame.key is None:
+                self.key(frame, text, plain=plain and event.tag is None, line=line, column=column)
+                if event.anchor is not None:
+                    self.anchors[event.anchor] = _Anchored(YamlScalar(text, text, line, column), 1, 0)
+                return
+        data = plain_data(text) if plain and event.tag is None else text
+        made = YamlScalar(text, data, line, column)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = _Anchored(made, 1, 0)
+        self.attach(made)
+
+    def key(self, frame: _Frame, text: str, *, plain: bool, line: int, column: int) -> None:
+        frame.key = text
+        frame.key_place = (line, column)
+        if text in frame.node.items:
+            self.problem("duplicate-key", f"the key {shown(text)} is already in this mapping; keep one of the two", line, column)
+            frame.skip = True
+        elif plain and text == "<<":
+            self.problem("yaml-merge-key", "merge keys (<<) are not supported; write the keys out", line, column)
+            frame.skip = True
+        elif plain and plain_data(text) is None:
+            self.problem("non-string-key", "a key is missing, or null; write its name, in quotes if it must be", line, column)
+            frame.skip = True
+
+    def attach(self, node: YamlNode) -> None:
+        """Put a finished (or, for containers, just started) value where it belongs."""
+        stack = self.stack
+        if not stack:
+            self.documents.append(node)
+            return
+        frame = stack[-1]
+        parent = frame.node
+        if isinstance(parent, YamlSequence):
+            parent.items.append(node)
+            parent.data.append(node.data)
+            return
+        key = frame.key
+        if key is None:
+            self.problem("non-string-key", "a key must be text, not a list or a mapping", node.line, node.column)
+            frame.key, frame.skip = "", True
+            return
+        if frame.skip:
+            frame.skip = False
+        else:
+            parent.items[key] = node
+            parent.data[key] = node.data
+            parent.keys[key] = frame.key_place
+        frame.key = None
+
+    def start_mapping(self, event: Any) -> None:
+        mark = event.start_mark
+        self.push(YamlMapping({}, {}, {}, mark.line + 1, mark.column + 1), event)
+
+    def start_sequence(self, event: Any) -> None:
+        mark = event.start_mark
+        self.push(YamlSequence([], [], mark.line + 1, mark.column + 1), event)
+
+    def push(self, node: YamlMapping | YamlSequence, event: Any) -> None:
+        if len(self.stack) >= MAX_DEPTH:
+            raise _StopReading(_too_deep(node.line, node.column))
+        if event.tag is not None:
+            self.tag(event)
+        self.count += 1
+        anchor = event.anchor
+        if anchor is not None:
+            self.anchors[anchor] = None
+        self.stack.append(_Frame(node, anchor, self.count))
+
+    def end(self, _event: Any) -> None:
+        frame = self.stack.pop()
+        if frame.anchor is not None:
+            self.anchors[frame.anchor] = _Anchored(frame.node, self.count - frame.first + 1, frame.height)
+        if self.stack and self.stack[-1].height <= frame.height:
+            self.stack[-1].height = frame.height + 1
+        self.attach(frame.node)
+
+    def alias(self, event: Any) -> None:
+        line, column = event.start_mark.line + 1, event.start_mark.column + 1
+        name = event.anchor
+        if name not in self.anchors:
+            raise _StopReading(YamlProblem(id="yaml-syntax", message=f"no anchor &{name} before this", line=line, column=column))
+        anchored = self.anchors[name]
+        if anchored is None:
+            message = f"the alias *{name} is inside what it stands for"
+            raise _StopReading(YamlProblem(id="yaml-alias-limit", message=message, line=line, column=column))
+        self.count += anchored.size
+        self.expanded += anchored.size
+        if self.expanded > MAX_EXPANDED_NODES:
+            message = f"the aliases of this file stand for more than {MAX_EXPANDED_NODES} nodes; write fewer of them"
+            raise _StopReading(YamlProblem(id="yaml-alias-limit", message=message, line=line, column=column))
+        if len(self.stack) + anchored.height > MAX_DEPTH:
+            raise _StopReading(_too_deep(line, column))
+        if not self.stack:
+            return
+        frame = self.stack[-1]
+        frame.height = max(frame.height, anchored.height + 1)
+        node = anchored.node
+        if type(frame.node) is YamlMapping and frame.key is None and type(node) is YamlScalar:
+            self.key(frame, node.text, plain=False, line=line, column=column)
+        else:
+            self.attach(node)
+
+    def tag(self, event: Any) -> None:
+        mark = event.start_mark
+        message = f"the tag {shown(event.tag)} is not supported; every value is read as it is written"
+        self.problem("yaml-tag", message, mark.line + 1, mark.column + 1)
+
+    def problem(self, problem_id: str, message: str, line: int, column: int) -> None:
+        self.problems.append(YamlProblem(id=problem_id, message=message, line=line, column=column))
+
+
+def read_yaml(content: bytes) -> YamlStream:
+    """Read a whole file: UTF-8 with or without BOM, LF or CRLF. Never raises; what is wrong comes back as problems.
+
+    Empty documents (nothing, or only comments) are left out.
+    """
+    decoded = _decoded(content)
+    if isinstance(decoded, YamlProblem):
+        return YamlStream(problems=(decoded,))
+    reader = _Reader()
+    try:
+        reader.read(decoded)
+    except _StopReading as stop:
+        reader.problems.append(stop.problem)
+    except yaml.YAMLError as error:
+        reader.problems.append(_syntax_problem(error, decoded))
+    documents = tuple(d for d in reader.documents if not (type(d) is YamlScalar and d.text == "" and d.data is None))
+    return YamlStream(documents=documents, problems=tuple(reader.problems))
+
+
+def _decoded(content: bytes) -> str | YamlProblem:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = content[: error.start].decode("utf-8-sig", "replace")
+        line, column = _place(before, len(before))
+        message = f"byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        return YamlProblem(id="invalid-utf8", message=message, line=line, column=column)
+    return text
+
+
+def _too_deep(line: int, column: int) -> YamlProblem:
+    message = f"lists and mappings are nested more than {MAX_DEPTH} deep; manifests need eight"
+    return YamlProblem(id="yaml-too-deep", message=message, line=line, column=column)
+
+
+def _syntax_problem(error: yaml.YAMLError, text: str) -> YamlProblem:
+    odd = _NOT_YAML.search(text)
+    if not isinstance(error, yaml.MarkedYAMLError) and odd is not None:
+        line, column = _place(text, odd.start())
+        message = f"the character U+{ord(odd.group()):04X} cannot be in a YAML file; in double quotes, write it as an escape"
+        return YamlProblem(id="control-character", message=message, line=line, column=column)
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    problem = getattr(error, "problem", None) or "cannot be read"
+    context = getattr(error, "context", None)
+    message = f"not YAML: {escaped(str(problem))}{f' ({escaped(str(context))})' if context else ''}{_tab_hint(text, line)}"
+    return YamlProblem(id="yaml-syntax", message=message, line=line, column=column)
+
+
+def _tab_hint(text: str, line: int) -> str:
+    lines = text.splitlines()
+    here = lines[line - 1] if 0 < line <= len(lines) else ""
+    indentation = here[: len(here) - len(here.lstrip())]
+    return "; this line is indented with a tab: use blanks" if "\t" in indentation else ""
+
+
+def _place(text: str, offset: int) -> tuple[int, int]:
+    before = text[:offset].replace("\r\n", "\n").replace("\r", "\n")
+    return before.count("\n") + 1, len(before) - before.rfind("\n")

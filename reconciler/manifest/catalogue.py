@@ -1,0 +1,200 @@
+"""Every finding that reading manifests can give: its id, its severity, and why it matters. Ids never change their meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.model.finding import Severity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One kind of finding. ``adjustable``: a repository may give it another severity, or switch it off."""
+
+    id: str
+    severity: Severity
+    explanation: str
+    adjustable: bool = False
+
+
+def _error(rule_id: str, explanation: str) -> Rule:
+    return Rule(id=rule_id, severity=Severity.ERROR, explanation=explanation)
+
+
+def _lint(rule_id: str, explanation: str, severity: Severity = Severity.WARNING) -> Rule:
+    return Rule(id=rule_id, severity=severity, explanation=explanation, adjustable=True)
+
+
+_FILES: Final = (
+    _error(
+        "file-not-found",
+        "A path that was given does not exist. Nothing is guessed: check the spelling and the working directory.",
+    ),
+    _error(
+        "file-not-readable",
+        "A file or folder cannot be read: the permissions, a dangling link, or a fault of the disk. What is not read cannot be "
+        "checked, and a plan without it could remove what it declares.",
+    ),
+    _error(
+        "not-a-file",
+        "Something named like a YAML file is a folder, a pipe, a socket or a device. It is never opened, since reading it could "
+        "wait for ever.",
+    ),
+    _error("file-too-large", "A file is larger than the limit. Split it: the identity of a quota is its entity, not its file."),
+    _error(
+        "no-manifests",
+        "There is not one manifest in the paths given. It is an error and not an empty success, because most often the path is "
+        "wrong, and a repository that declares nothing would, with pruning, remove everything.",
+    ),
+    Rule(
+        id="file-not-read",
+        severity=Severity.INFO,
+        explanation="A file that was named is in a hidden folder or excluded by the Repository document, so it was not read.",
+    ),
+    Rule(
+        id="symlink-loop",
+        severity=Severity.WARNING,
+        explanation="A symbolic link points to a folder above it. It is not followed: all that it leads to is being read anyway.",
+    ),
+)
+
+_YAML: Final = (
+    _error("invalid-utf8", "Manifests are UTF-8, with or without a byte order mark. Save the file again in that encoding."),
+    _error(
+        "control-character", "YAML allows no control characters (NUL among them) in its text; in double quotes write an escape."
+    ),
+    _error(
+        "yaml-syntax", "The file is not YAML. Everything after the fault is unread, so fix it before trusting other findings."
+    ),
+    _error(
+        "yaml-too-deep", "Lists and mappings are nested far deeper than any manifest needs; reading on could exhaust the stack."
+    ),
+    _error(
+        "yaml-alias-limit", "Aliases repeat what they stand for. Too many of them, or one inside itself, would fill the memory."
+    ),
+    _error("yaml-tag", "Explicit tags such as !!binary are not supported: every value is taken as it is written."),
+    _error("yaml-merge-key", "The merge key << hides where a value comes from; use overrides, or anchors on whole values."),
+    _error(
+        "duplicate-key", "A mapping has one key twice. Most YAML readers silently keep the last, which hides one of two limits."
+    ),
+    _error("non-string-key", "The keys of mappings are text; lists, mappings and null cannot be keys."),
+)
+
+_STRUCTURE: Final = (
+    _error(
+        "unknown-document",
+        "A YAML document under the root is not one of ours: apiVersion or kind is missing or mistyped. It is never skipped in "
+        "silence, since pruning would then remove the entities that it means to declare. Correct it, or list the file under "
+        "spec.exclude of the Repository document (kafka-quotas.yaml at the root).",
+    ),
+    _error(
+        "unknown-field", "A field that the document kind does not have. An ignored typing error would be a limit that is not set."
+    ),
+    _error("missing-field", "A field that the document kind must have."),
+    _error("wrong-type", "A field holds another type of value than it must."),
+    _error("wrong-value", "A field holds a value that is not one of its choices."),
+    _error(
+        "unknown-quota-key",
+        "Kafka has five client quota keys: producer_byte_rate, consumer_byte_rate, request_percentage, controller_mutation_rate "
+        "and connection_creation_rate.",
+    ),
+    _error(
+        "unknown-entity-type",
+        "Kafka has three entity types: user, client-id and ip. Others on a cluster are shown and never written.",
+    ),
+    _error("invalid-selector", "A regular expression of a selector cannot be compiled."),
+    _error("unknown-guard", "An acceptance names a guard that does not exist, so it would accept nothing."),
+    _error("invalid-date", "A date must be a real day, written YYYY-MM-DD."),
+    _error(
+        "conflicting-connection", "A connection names brokers or ZooKeeper, not both: it must be clear where quotas are written."
+    ),
+    _error(
+        "repository-misplaced",
+        "The Repository document rules a whole repository, so it is in the file kafka-quotas.yaml at the root.",
+    ),
+    _error("unknown-lint-rule", "The lint settings name a rule that does not exist, or whose severity cannot be changed."),
+    _error("duplicate-cluster", "Two Cluster documents have one name, so nobody could say which limits hold."),
+)
+
+_VALUES: Final = (
+    _error(
+        "value-syntax",
+        "A value is not a plain decimal number with an optional unit. Signs, separators and leading zeros are refused.",
+    ),
+    _error("unknown-unit", "Units are case-sensitive: MB is a million bytes, MiB is 1048576 bytes, and Mb would be bits."),
+    _error(
+        "value-not-positive",
+        "Kafka refuses limits of 0 and below (since 3.5), and older versions read 0 in several ways: no limit, or a ban. To set "
+        "no limit leave the key out; note that the entity then falls back to the next level, e.g. a default.",
+    ),
+    _error(
+        "value-not-finite",
+        "A broker accepts NaN and infinity for some keys and then never throttles. To set no limit leave the key out.",
+    ),
+    _error(
+        "value-fractional",
+        "Byte rates and the connection rate are whole numbers; brokers refuse most fractions and bend the others.",
+    ),
+    _error("value-too-large", "The value is above what the key's type can hold. To set no limit leave the key out."),
+    _error(
+        "value-not-exact", "Kafka carries values as 64-bit floats. This number would be stored as another one than was reviewed."
+    ),
+)
+
+_ENTITIES: Final = (
+    _error("empty-name", "A name is empty or null. Quote it, if null is the name; for the default entity write {default: true}."),
+    _error("name-too-long", "Kafka's protocol holds names of at most 32767 bytes of UTF-8."),
+    _error(
+        "illegal-entity",
+        "An entity is a user, a client-id, both together, or an ip alone. Kafka refuses every other combination.",
+    ),
+    _error(
+        "key-not-for-entity",
+        "connection_creation_rate is for ip entities only, and they take no other key; Kafka refuses the rest.",
+    ),
+    _error("ip-invalid", "An ip entity is one IPv4 or IPv6 address. Kafka knows neither networks nor patterns."),
+    _lint(
+        "ip-host-name",
+        "Brokers resolve a host name as ip once, each for itself, and never again; one that cannot resolve it drops other quota "
+        "changes of the same batch, even after a restart. Write the address. A repository may lower this rule to adopt a "
+        "cluster that has such entities.",
+        Severity.ERROR,
+    ),
+    _lint(
+        "ip-not-canonical",
+        "An address has many spellings, and to Kafka each is another entity, although they share one slot in the brokers: the "
+        "last one applied wins. Use the canonical spelling.",
+    ),
+    _lint(
+        "user-prefix",
+        "Quotas are looked up by the principal's name without its type. A quota for User:alice matches only a principal that is "
+        "literally called User:alice, so it limits nobody, silently.",
+    ),
+    _lint(
+        "literal-default-name",
+        "The name <default> is an ordinary name in the API. The default entity is written {default: true}.",
+    ),
+    _lint(
+        "percent-encoded-name",
+        "Percent encoding exists only in ZooKeeper's node names and in metric tags. A name with %40 matches a client that is "
+        "literally called so.",
+    ),
+    _lint("unusual-name", "Blanks, control characters or invisible characters in a name are legal, and most often an accident."),
+    _lint(
+        "wildcard-name",
+        "Names are literal: an asterisk matches only a client that has one in its name. Kafka has no patterns here.",
+    ),
+    _error("duplicate-entity", "Two entries claim one entity for one cluster, so the order of files would decide the limit."),
+    _error("outside-scope", "An entity is declared that the cluster's scope does not own; it could never be written."),
+    _error("unknown-cluster", "A document or an override names a cluster that no Cluster document has."),
+    _error("overlapping-overrides", "Two overrides of one entry match one cluster, so their order would decide the limit."),
+    _lint("no-cluster-matches", "Labels that no cluster has: the entry or override is used nowhere."),
+)
+
+UNREAD: Final = frozenset({"unknown-document", *(rule.id for rule in (*_FILES, *_YAML))})
+"""Findings after which it is not known what else a file would have said."""
+
+RULES: Final[Mapping[str, Rule]] = {rule.id: rule for rule in (*_FILES, *_YAML, *_STRUCTURE, *_VALUES, *_ENTITIES)}
+"""All rules by id."""

@@ -1,0 +1,99 @@
+"""Cluster documents into the model's ``ClusterSpec``, and the Repository document."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from reconciler.formats.wording import did_you_mean, shown
+from reconciler.formats.yaml_nodes import YamlMapping, YamlNode, YamlScalar
+from reconciler.manifest.catalogue import RULES
+from reconciler.manifest.collector import Collector
+from reconciler.manifest.documents import ClusterDocument, RepositoryDocument
+from reconciler.manifest.fields import items, mapping, scalar, text, texts
+from reconciler.manifest.selectors import selector, selectors
+from reconciler.model.cluster import Acceptance, ClusterSpec, Connection, Prune, RemovalLimit, Scope
+from reconciler.model.finding import Severity
+
+_PRUNE: Final = {prune.value: prune for prune in Prune}
+_SEVERITIES: Final[Mapping[str, Severity | None]] = {s.value: s for s in Severity} | {"off": None}
+
+
+def cluster(root: YamlMapping, out: Collector) -> ClusterDocument:
+    """A Cluster document, as far as it can be understood."""
+    metadata, spec = mapping(root, "metadata"), mapping(root, "spec")
+    labels = mapping(metadata, "labels")
+    scope = mapping(spec, "scope")
+    made = ClusterSpec(
+        name=text(metadata, "name"),
+        labels={k: v.text for k, v in labels.items.items() if isinstance(v, YamlScalar)} if labels else {},
+        cluster_id=text(spec, "clusterId"),
+        connection=_connection(mapping(spec, "connection"), out),
+        scope=Scope(
+            include=selectors(scope.items.get("include") if scope else None, out),
+            exclude=selectors(scope.items.get("exclude") if scope else None, out),
+        ),
+        prune=_PRUNE.get(text(spec, "prune") or "", Prune.NEVER),
+        protected=selectors(spec.items.get("protected") if spec else None, out),
+        removal_limit=_removal_limit(mapping(mapping(spec, "guards"), "too-many-removals"), out),
+        accept=tuple(_acceptances(items(spec, "accept"), out)),
+        span=out.span(root),
+    )
+    return ClusterDocument(file=out.file, span=out.span(root), spec=made)
+
+
+def _connection(node: YamlMapping | None, out: Collector) -> Connection | None:
+    if node is None:
+        return None
+    connection = Connection(
+        bootstrap_servers=texts(node, "bootstrapServers"), properties=text(node, "properties"), zookeeper=text(node, "zookeeper")
+    )
+    if connection.bootstrap_servers and connection.zookeeper:
+        out.add("conflicting-connection", "give bootstrapServers or zookeeper, not both", node)
+    return connection
+
+
+def _removal_limit(node: YamlMapping | None, out: Collector) -> RemovalLimit:
+    if node is None:
+        return RemovalLimit()
+    built_in = RemovalLimit()
+    percent, count = node.data.get("percent"), node.data.get("count")
+    return RemovalLimit(
+        percent=float(percent) if isinstance(percent, int | float) and not isinstance(percent, bool) else built_in.percent,
+        count=count if isinstance(count, int) and not isinstance(count, bool) else built_in.count,
+        set_in=out.span(node),
+    )
+
+
+def _acceptances(nodes: tuple[YamlNode, ...], out: Collector) -> Iterator[Acceptance]:
+    for node in nodes:
+        guard, reason, until = text(node, "guard"), text(node, "reason"), scalar(node, "until")
+        if guard is None or reason is None or until is None:
+            continue
+        try:
+            day = datetime.date.fromisoformat(until.text)
+        except ValueError:
+            out.add("invalid-date", f"{shown(until.text)} is not a day written as YYYY-MM-DD", until)
+            continue
+        match = node.items.get("match") if isinstance(node, YamlMapping) else None
+        chosen = selector(match, out)
+        if match is not None and chosen is None:
+            # Without its selector it would accept far more than was written.
+            continue
+        yield Acceptance(guard=guard, reason=reason, until=day, match=chosen, span=out.span(node))
+
+
+def repository(root: YamlMapping, out: Collector) -> RepositoryDocument:
+    """The Repository document, as far as it can be understood."""
+    spec = mapping(root, "spec")
+    lint = mapping(spec, "lint")
+    severities: dict[str, Severity | None] = {}
+    adjustable = [rule.id for rule in RULES.values() if rule.adjustable]
+    for rule_id, value in lint.items.items() if lint else ():
+        if rule_id not in adjustable:
+            why = "its severity cannot be changed" if rule_id in RULES else "there is no such rule"
+            out.add("unknown-lint-rule", f"{shown(rule_id)}: {why}{did_you_mean(rule_id, adjustable)}", value)
+        elif isinstance(value, YamlScalar) and value.text in _SEVERITIES:
+            severities[rule_id] = _SEVERITIES[value.text]
+    return RepositoryDocument(file=out.file, span=out.span(root), exclude=texts(spec, "exclude"), lint=severities)

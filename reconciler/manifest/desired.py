@@ -1,0 +1,125 @@
+"""Documents and one cluster into the desired state: overlays merged, claims and scope checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from reconciler.formats.wording import did_you_mean, shown
+from reconciler.manifest.collector import finding
+from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, ClusterDocument, Override, QuotaEntry
+from reconciler.model.cluster import ClusterSpec, Scope
+from reconciler.model.entity import Entity, display_name
+from reconciler.model.finding import Finding, Related
+from reconciler.model.quota import QuotaKey
+from reconciler.model.state import DesiredEntity, DesiredQuota, DesiredState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesiredResult:
+    """The desired state of one cluster, and what is wrong with it."""
+
+    state: DesiredState
+    findings: tuple[Finding, ...]
+
+
+def desired_state(
+    documents: Iterable[ClientQuotasDocument],
+    cluster: ClusterSpec,
+    *,
+    shown_files: Callable[[str], bool] | None = None,
+) -> DesiredResult:
+    """What the documents, in their order, declare for one cluster.
+
+    An entity whose last key an override dropped stays declared, without keys: the cluster shall have none for it.
+    With ``shown_files`` only entities of the files it accepts are in the state, which is then not complete; all is
+    checked all the same.
+    """
+    entities: dict[Entity, DesiredEntity] = {}
+    findings: list[Finding] = []
+    everything = cluster.scope == Scope()
+    for document in documents:
+        if document.clusters is not None and not document.clusters.chooses(cluster):
+            continue
+        for entry in document.entries:
+            declared = entry.declared
+            entity = declared.entity
+            if entry.overrides:
+                declared = _overlaid(entry, cluster, findings)
+            first = entities.setdefault(entity, declared)
+            if first is not declared:
+                findings.append(_claimed_twice(declared, first, cluster))
+            elif not everything and not cluster.scope.contains(entity):
+                findings.append(_outside(declared, cluster))
+    if shown_files is not None:
+        chosen = {entity: one for entity, one in entities.items() if shown_files(one.source.file)}
+        return DesiredResult(state=DesiredState(entities=chosen, complete=False), findings=tuple(findings))
+    return DesiredResult(state=DesiredState(entities=entities), findings=tuple(findings))
+
+
+def _overlaid(entry: QuotaEntry, cluster: ClusterSpec, findings: list[Finding]) -> DesiredEntity:
+    matching = [override for override in entry.overrides if override.clusters.chooses(cluster)]
+    if not matching:
+        return entry.declared
+    first = matching[0]
+    for later in matching[1:]:
+        message = f"two overrides of {entry.declared.entity} match {_named(cluster)}; their order must not decide"
+        related = Related(span=first.span, message="the first override that matches")
+        findings.append(finding("overlapping-overrides", message, later.span, related=[related], entity=entry.declared.entity))
+    return replace(entry.declared, quotas=_merged(entry, first))
+
+
+def _merged(entry: QuotaEntry, override: Override) -> dict[QuotaKey, DesiredQuota]:
+    merged = {**entry.declared.quotas, **override.quotas}
+    return {key: quota for key, quota in merged.items() if quota is not None}
+
+
+def _claimed_twice(later: DesiredEntity, first: DesiredEntity, cluster: ClusterSpec) -> Finding:
+    message = f"{later.entity} is already declared for {_named(cluster)} at {first.source}; keep one of the two"
+    related = Related(span=first.source, message="the first declaration")
+    return finding("duplicate-entity", message, later.source, related=[related], entity=later.entity)
+
+
+def _outside(declared: DesiredEntity, cluster: ClusterSpec) -> Finding:
+    message = f"{declared.entity} is outside the scope of {_named(cluster)}, so it could never be written"
+    related = [Related(span=cluster.span, message="the cluster whose scope it is")] if cluster.span else []
+    return finding("outside-scope", message, declared.source, related=related, entity=declared.entity)
+
+
+def _named(cluster: ClusterSpec) -> str:
+    return f"cluster {display_name(cluster.name)}" if cluster.name else "the cluster"
+
+
+def cluster_findings(documents: Sequence[ClientQuotasDocument], clusters: Sequence[ClusterDocument]) -> tuple[Finding, ...]:
+    """What is wrong between documents and clusters: names twice, names that no cluster has, labels that nobody has."""
+    found: list[Finding] = []
+    by_name: dict[str, ClusterDocument] = {}
+    for one in clusters:
+        if one.spec.name is None:
+            continue
+        first = by_name.setdefault(one.spec.name, one)
+        if first is not one:
+            message = f"there is already a cluster {shown(one.spec.name)} at {first.span}; give one of them another name"
+            related = Related(span=first.span, message="the first of this name")
+            found.append(finding("duplicate-cluster", message, one.span, related=[related]))
+    specs = [one.spec for one in clusters]
+    for document in documents:
+        found += _choice_findings(document.clusters, by_name, specs)
+        for entry in document.entries:
+            for override in entry.overrides:
+                found += _choice_findings(override.clusters, by_name, specs)
+    return tuple(found)
+
+
+def _choice_findings(
+    choice: ClusterChoice | None, by_name: dict[str, ClusterDocument], specs: Sequence[ClusterSpec]
+) -> Iterable[Finding]:
+    if choice is None:
+        return
+    for name, span in choice.names:
+        if name not in by_name:
+            hint = did_you_mean(name, by_name) if by_name else "; no Cluster document was read"
+            yield finding("unknown-cluster", f"there is no cluster {shown(name)}{hint}", span)
+    if choice.labels is not None and not any(choice.chooses(spec) for spec in specs):
+        labels = ", ".join(f"{label}: {value}" for label, value in choice.labels.items())
+        yield finding("no-cluster-matches", f"no cluster has the labels {shown(labels)}", choice.span)

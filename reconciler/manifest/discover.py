@@ -1,0 +1,183 @@
+"""From the PATHs of a command to the files that are read: the root, the folders below it, and what is left out on purpose.
+
+With a Repository file at or above the PATHs, everything under its folder is read and the PATHs only choose what is shown and
+planned; without one, the PATHs themselves are the whole.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from reconciler.errors import UsageError
+from reconciler.formats.wording import shown
+from reconciler.manifest.collector import finding
+from reconciler.model.finding import Finding
+from reconciler.model.source import Span
+
+REPOSITORY_FILE: Final = "kafka-quotas.yaml"
+_SUFFIXES: Final = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile:
+    """A file to read. ``path`` as the user would type it; ``relative`` to the root, with ``/``, for patterns."""
+
+    path: str
+    relative: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discovery:
+    """The files in the order of their paths, and what could not be followed.
+
+    ``selected`` are the paths that the user asked for when that is not all (``None``: all). ``filtered`` is true when a plan of
+    them is not complete.
+    """
+
+    files: tuple[SourceFile, ...]
+    findings: tuple[Finding, ...]
+    root: str | None
+    selected: frozenset[str] | None
+    filtered: bool
+
+
+def at(path: str) -> Span:
+    """A file as a whole."""
+    return Span(file=path, line=1, column=1)
+
+
+def find_root(paths: Sequence[str], is_root: Callable[[str], bool]) -> str | None:
+    """The folder that holds the Repository file, at or above every PATH; ``None`` without one.
+
+    ``is_root`` is given the path of each candidate file. Raises ``UsageError`` when PATHs belong to different roots.
+    """
+    roots = {_root_of(path, is_root) for path in paths}
+    if len(roots) > 1:
+        named = ", ".join(sorted(shown(root) if root else "none" for root in roots))
+        msg = f"the paths belong to different roots ({named}); give paths of one repository at a time"
+        raise UsageError(msg)
+    return next(iter(roots), None)
+
+
+def _root_of(path: str, is_root: Callable[[str], bool]) -> str | None:
+    absolute = os.path.abspath(path)
+    folder = absolute if os.path.isdir(absolute) else os.path.dirname(absolute)
+    while True:
+        candidate = os.path.join(folder, REPOSITORY_FILE)
+        if os.path.isfile(candidate) and is_root(candidate):
+            return folder
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+
+
+def discover(paths: Sequence[str], *, root: str | None, excluded: Callable[[str], bool]) -> Discovery:
+    """The files to read. Paths that do not exist, loops and things that are no files come back as findings."""
+    walk = _Walk(excluded)
+    if root is None:
+        folders = [path for path in paths if os.path.isdir(path)]
+        for path in folders:
+            walk.add_tree(path)
+        for path in paths:
+            if path not in folders:
+                walk.add_file(os.path.normpath(path), os.path.basename(path))
+        return walk.result(root=None, selected=None, filtered=len(folders) < len(paths))
+    shown_root = root if any(os.path.isabs(path) for path in paths) else os.path.relpath(root)
+    walk.add_tree(shown_root)
+    if any(os.path.abspath(path) == root for path in paths):
+        return walk.result(root=shown_root, selected=None, filtered=False)
+    chosen = frozenset(walk.chosen_by(paths))
+    return walk.result(root=shown_root, selected=chosen, filtered=True)
+
+
+Identity: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Folder:
+    """A folder still to be walked; ``above`` are the identities of the folders that led to it."""
+
+    path: str
+    relative: str
+    above: tuple[Identity, ...] = ()
+
+
+class _Walk:
+    """Collects files of folders, each folder once."""
+
+    def __init__(self, excluded: Callable[[str], bool]) -> None:
+        self.excluded = excluded
+        self.files: dict[str, SourceFile] = {}
+        self.findings: list[Finding] = []
+        self.visited: set[Identity] = set()
+        self.pending: list[_Folder] = []
+        self.links: list[_Folder] = []
+
+    def result(self, *, root: str | None, selected: frozenset[str] | None, filtered: bool) -> Discovery:
+        files = tuple(sorted(self.files.values(), key=lambda file: file.path))
+        return Discovery(files=files, findings=tuple(self.findings), root=root, selected=selected, filtered=filtered)
+
+    def add_file(self, path: str, relative: str) -> None:
+        self.files.setdefault(os.path.abspath(path), SourceFile(path=path, relative=relative))
+
+    def add_tree(self, top: str) -> None:
+        """Real folders first and links after them, so that a file is called by its real path."""
+        self.pending.append(_Folder(path=os.path.normpath(top), relative=""))
+        while self.pending or self.links:
+            folder = self.pending.pop() if self.pending else self.links.pop(0)
+            try:
+                self.walk(folder)
+            except OSError as error:
+                self.note("file-not-readable", f"the folder cannot be read: {error.strerror}", folder.path)
+
+    def walk(self, folder: _Folder) -> None:
+        status = os.stat(folder.path)
+        identity = (status.st_dev, status.st_ino)
+        if identity in folder.above:
+            self.note("symlink-loop", "this link points to a folder above it; it is not followed", folder.path)
+        if identity in self.visited:
+            return
+        self.visited.add(identity)
+        with os.scandir(folder.path) as entries:
+            children = list(entries)
+        for entry in children:
+            relative = f"{folder.relative}{entry.name}"
+            if not self.excluded(relative):
+                self.child(entry, os.path.normpath(entry.path), relative, (*folder.above, identity))
+
+    def child(self, entry: os.DirEntry[str], path: str, relative: str, above: tuple[Identity, ...]) -> None:
+        if _is_folder(entry):
+            if not entry.name.startswith("."):
+                inner = _Folder(path=path, relative=f"{relative}/", above=above)
+                (self.links if entry.is_symlink() else self.pending).append(inner)
+        elif entry.name.endswith(_SUFFIXES):
+            self.add_file(path, relative)
+
+    def chosen_by(self, paths: Sequence[str]) -> Iterator[str]:
+        """The files found that are one of these paths, or below one."""
+        for path in paths:
+            absolute = os.path.abspath(path)
+            if absolute in self.files:
+                yield self.files[absolute].path
+            elif os.path.isdir(absolute):
+                prefix = absolute + os.sep
+                yield from (file.path for place, file in self.files.items() if place.startswith(prefix))
+            elif os.path.lexists(absolute):
+                self.note("file-not-read", "not read: excluded by the Repository document, in a hidden folder, or not YAML", path)
+            else:
+                self.note("file-not-found", "there is no such file or folder", path)
+
+    def note(self, rule_id: str, message: str, path: str) -> None:
+        self.findings.append(finding(rule_id, message, at(path)))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        # A link that leads to itself: reading it as a file then says what is wrong.
+        return False

@@ -1,0 +1,80 @@
+"""The three kinds of manifest documents as values, every part with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from reconciler.model.cluster import ClusterSpec
+from reconciler.model.finding import Severity
+from reconciler.model.quota import QuotaKey
+from reconciler.model.source import Span
+from reconciler.model.state import DesiredEntity, DesiredQuota
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterChoice:
+    """Which clusters a document or an override is for: names, or labels that a cluster must all have."""
+
+    names: tuple[tuple[str, Span], ...] = ()
+    labels: Mapping[str, str] | None = None
+    span: Span
+
+    def chooses(self, cluster: ClusterSpec) -> bool:
+        """True when it is for this cluster."""
+        if self.labels is not None:
+            return all(cluster.labels.get(label) == value for label, value in self.labels.items())
+        return any(name == cluster.name for name, _ in self.names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """Other values for some clusters; ``None`` drops a key."""
+
+    clusters: ClusterChoice
+    quotas: Mapping[QuotaKey, DesiredQuota | None]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaEntry:
+    """One entity of a document: what it declares without overrides, and the overrides."""
+
+    declared: DesiredEntity
+    overrides: tuple[Override, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientQuotasDocument:
+    """A ClientQuotas document. ``clusters`` is ``None`` for every cluster."""
+
+    file: str
+    span: Span
+    name: str | None = None
+    owner: str | None = None
+    clusters: ClusterChoice | None = None
+    entries: tuple[QuotaEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDocument:
+    """A Cluster document; all it says is in ``spec``."""
+
+    file: str
+    span: Span
+    spec: ClusterSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepositoryDocument:
+    """The Repository document. ``lint`` gives severities by rule id; ``None`` switches a rule off."""
+
+    file: str
+    span: Span
+    exclude: tuple[str, ...] = ()
+    lint: Mapping[str, Severity | None] = field(default_factory=dict)
+
+
+Document: TypeAlias = ClientQuotasDocument | ClusterDocument | RepositoryDocument
+"""Any manifest document."""

@@ -1,0 +1,66 @@
+"""Entity names as people write them: what Kafka refuses, and what is most likely a mistake. A name itself is never changed."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from reconciler.formats.wording import shown
+from reconciler.model.entity import EntityType
+
+MAX_NAME_BYTES: Final = 32767
+"""The protocol's limit for one string, in UTF-8."""
+
+_ORDINARY: Final = re.compile(r"[A-Za-z0-9._-]{1,1000}")
+_ENCODED: Final = re.compile(r"%[0-9A-Fa-f]{2}")
+_HOST_NAME: Final = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?")
+
+
+def name_problems(entity_type: str, name: str) -> Iterator[tuple[str, str]]:
+    """Pairs of rule id and message for one literal name."""
+    if entity_type == EntityType.IP:
+        yield from _address_problems(name)
+        return
+    if _ORDINARY.fullmatch(name):
+        return
+    if len(name) * 4 > MAX_NAME_BYTES and (size := len(name.encode("utf-8", "surrogatepass"))) > MAX_NAME_BYTES:
+        yield "name-too-long", f"this {entity_type} has {size} bytes; Kafka's protocol holds {MAX_NAME_BYTES}"
+    if name == "<default>":
+        yield (
+            "literal-default-name",
+            f"this is the literal name '<default>'; for the default {entity_type} write {{default: true}}",
+        )
+    elif entity_type == EntityType.USER and name.startswith("User:"):
+        yield "user-prefix", f"{shown(name)}: quotas take the name without its type; did you mean {shown(name[5:])}?"
+    if _ENCODED.search(name):
+        yield "percent-encoded-name", f"{shown(name)} looks percent-encoded; write the name as the client sends it"
+    if name != name.strip() or not name.isprintable():
+        yield "unusual-name", f"{shown(name)} has blanks at its ends, control characters or invisible characters"
+    if name.endswith("*"):
+        yield "wildcard-name", f"{shown(name)}: names are literal, an asterisk matches nothing but itself"
+
+
+def _address_problems(name: str) -> Iterator[tuple[str, str]]:
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        yield _not_an_address(name)
+        return
+    canonical = str(getattr(address, "ipv4_mapped", None) or address)
+    if canonical != name:
+        yield "ip-not-canonical", f"{shown(name)} is another spelling of {canonical}, which brokers treat as the same address"
+
+
+def _not_an_address(name: str) -> tuple[str, str]:
+    if "/" in name:
+        return "ip-invalid", f"{shown(name)} is a network; Kafka limits single addresses"
+    if _HOST_NAME.fullmatch(name) and len(name) <= 253 and not _all_numeric(name):
+        message = f"{shown(name)} is a host name; brokers resolve it once, each for itself: write the address"
+        return "ip-host-name", message
+    return "ip-invalid", f"{shown(name)} is not an IPv4 or IPv6 address"
+
+
+def _all_numeric(name: str) -> bool:
+    return not name.strip("0123456789.")

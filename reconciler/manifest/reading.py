@@ -1,0 +1,111 @@
+"""One file's bytes into documents and findings: YAML, schema, then meaning, all findings of all three."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.formats.schema_check import SchemaProblem, SchemaProblemKind, check
+from reconciler.formats.wording import did_you_mean, shown
+from reconciler.formats.yaml_nodes import YamlMapping, YamlNode, YamlScalar
+from reconciler.formats.yaml_reading import read_yaml
+from reconciler.manifest.cluster_document import cluster, repository
+from reconciler.manifest.collector import Collector
+from reconciler.manifest.documents import Document
+from reconciler.manifest.quota_entries import client_quotas
+from reconciler.model.entity import EntityType
+from reconciler.model.finding import Finding
+from reconciler.model.quota import KNOWN_KEYS
+from reconciler.model.source import Span
+
+API_VERSION: Final = "kafka-quotas/v1"
+
+_KINDS: Final[Mapping[str, tuple[str, Callable[[YamlMapping, Collector], Document]]]] = {
+    "ClientQuotas": ("client-quotas", client_quotas),
+    "Cluster": ("cluster", cluster),
+    "Repository": ("repository", repository),
+}
+_TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
+_LATER: Final = frozenset({"owners", "limits"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileContent:
+    """What one file says."""
+
+    documents: tuple[Document, ...]
+    findings: tuple[Finding, ...]
+
+
+def read_documents(content: bytes, file: str) -> FileContent:
+    """Read one file; never raises. ``file`` is the path for spans."""
+    out = Collector(file)
+    stream = read_yaml(content)
+    for problem in stream.problems:
+        out.add(problem.id, problem.message, Span(file=file, line=problem.line, column=problem.column))
+    documents = [made for root in stream.documents if (made := _document(root, out)) is not None]
+    return FileContent(documents=tuple(documents), findings=tuple(out.findings))
+
+
+def _document(root: YamlNode, out: Collector) -> Document | None:
+    if not isinstance(root, YamlMapping):
+        out.add("unknown-document", f"this YAML document is no manifest: it is not a mapping; {_EXCLUDE}", root)
+        return None
+    kind = _kind(root, out)
+    if kind is None:
+        return None
+    schema, build = _KINDS[kind]
+    for problem in check(root, schema):
+        _report(problem, out)
+    return build(root, out)
+
+
+_EXCLUDE: Final = "write apiVersion and kind, or list the file under spec.exclude in kafka-quotas.yaml"
+
+
+def _kind(root: YamlMapping, out: Collector) -> str | None:
+    version, kind = root.items.get("apiVersion"), root.items.get("kind")
+    if version is None or kind is None:
+        missing = "apiVersion" if version is None else "kind"
+        out.add("unknown-document", f"this YAML document is no manifest: it has no {missing}; {_EXCLUDE}", root)
+        return None
+    for node, known in ((version, (API_VERSION,)), (kind, tuple(_KINDS))):
+        word = node.text if isinstance(node, YamlScalar) else "a list or mapping"
+        if word not in known:
+            field = "apiVersion" if node is version else "kind"
+            message = f"the {field} {shown(word)} is not known{did_you_mean(word, known)}"
+            out.add(
+                "unknown-document", f"{message} (a file that is no manifest goes under spec.exclude in kafka-quotas.yaml)", node
+            )
+            return None
+    return kind.text if isinstance(kind, YamlScalar) else None
+
+
+def _report(problem: SchemaProblem, out: Collector) -> None:
+    """A schema problem as a finding, with a more telling id and message where there is one."""
+    last = problem.path[-1] if problem.path else None
+    if problem.kind is SchemaProblemKind.WRONG_VALUE and last in KNOWN_KEYS:
+        # The value's own grammar says it better.
+        return
+    rule_id, message = problem.kind.value, problem.message
+    where = problem.path[-2] if len(problem.path) > 1 else None
+    if problem.kind is SchemaProblemKind.UNKNOWN_FIELD:
+        rule_id, message = _unknown_field(where, problem)
+    elif last in _TYPES and problem.value in (None, ""):
+        rule_id = "empty-name"
+        message = f"the {last} has no name; quote the name if it is null or ~, or write {{default: true}}"
+    elif last in KNOWN_KEYS and problem.value is None:
+        message = f"{last} has no value; to set no limit leave the key out (null drops a key only in overrides)"
+    out.add(rule_id, message, Span(file=out.file, line=problem.line, column=problem.column))
+
+
+def _unknown_field(where: str | int | None, problem: SchemaProblem) -> tuple[str, str]:
+    name = str(problem.path[-1])
+    if where == "quotas":
+        return "unknown-quota-key", f"{shown(name)} is not a quota key{did_you_mean(name, KNOWN_KEYS)}"
+    if where == "match":
+        return "unknown-entity-type", f"{shown(name)} is not an entity type{did_you_mean(name, _TYPES)}"
+    if problem.path[0] == "spec" and name in _LATER and len(problem.path) == 2:
+        return "unknown-field", f"{shown(name)} is not supported yet by this version; nothing here would be enforced"
+    return problem.kind.value, problem.message

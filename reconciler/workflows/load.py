@@ -1,0 +1,185 @@
+"""Manifests from paths: the one road that validate, plan, apply and backtest take from files to a desired state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+
+from reconciler.errors import ManifestError, UsageError
+from reconciler.formats.wording import did_you_mean, shown
+from reconciler.manifest.catalogue import UNREAD
+from reconciler.manifest.collector import finding
+from reconciler.manifest.desired import cluster_findings, desired_state
+from reconciler.manifest.discover import REPOSITORY_FILE, Discovery, SourceFile, at, discover, find_root
+from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument, Document, RepositoryDocument
+from reconciler.manifest.files import UnreadableError, read_file
+from reconciler.manifest.globs import path_matcher
+from reconciler.manifest.reading import FileContent, read_documents
+from reconciler.model.cluster import ClusterSpec
+from reconciler.model.entity import display_name
+from reconciler.model.finding import Finding, Severity, in_order
+from reconciler.model.state import DesiredState
+from reconciler.policy.guards import GUARDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedManifests:
+    """Everything that the manifests say, before a cluster is chosen.
+
+    ``documents`` are in the order of their files. ``selected``: the files that the user asked for, when that is not all of them
+    (findings about others are still here; ``is_shown`` tells them apart). ``complete`` is false when a plan must not prune.
+    """
+
+    documents: tuple[ClientQuotasDocument, ...] = ()
+    clusters: Mapping[str, ClusterSpec] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    root: str | None = None
+    files: tuple[str, ...] = ()
+    selected: frozenset[str] | None = None
+    complete: bool = True
+    lint: Mapping[str, Severity | None] = field(default_factory=dict)
+
+    def is_shown(self, one: Finding) -> bool:
+        """True for a finding that concerns what the user asked for."""
+        if self.selected is None or one.span is None or PurePath(one.span.file).name == REPOSITORY_FILE:
+            return True
+        read_elsewhere = one.span.file in self.files and one.span.file not in self.selected
+        return not read_elsewhere or any(r.span.file in self.selected for r in one.related)
+
+
+def load_manifests(paths: Sequence[str]) -> LoadedManifests:
+    """Read everything that the paths stand for; whatever is wrong with files or documents is in ``findings``.
+
+    Raises ``UsageError`` when the paths belong to different roots.
+    """
+    contents: dict[str, FileContent] = {}
+    root = find_root(paths, lambda path: _is_repository_file(path, contents))
+    repository = _repository_of(root, contents)
+    found = discover(paths, root=root, excluded=path_matcher(repository.exclude if repository else ()))
+    findings = list(found.findings)
+    documents: list[Document] = []
+    for file in found.files:
+        content = _content(file)
+        documents += content.documents
+        findings += content.findings
+    findings += _misplaced(documents, found)
+    quotas = tuple(d for d in documents if isinstance(d, ClientQuotasDocument))
+    clusters = tuple(d for d in documents if isinstance(d, ClusterDocument))
+    findings += cluster_findings(quotas, clusters)
+    findings += _unknown_guards(clusters)
+    if not documents and not findings:
+        findings.append(_nothing_found(paths, found))
+    by_name: dict[str, ClusterSpec] = {}
+    for one in clusters:
+        by_name.setdefault(one.spec.name or "", one.spec)
+    lint = repository.lint if repository else {}
+    return LoadedManifests(
+        documents=quotas,
+        clusters=by_name,
+        findings=in_order(adjusted(findings, lint)),
+        root=found.root,
+        files=tuple(file.path for file in found.files),
+        selected=found.selected,
+        complete=not found.filtered,
+        lint=lint,
+    )
+
+
+def desired_for(loaded: LoadedManifests, cluster_name: str | None) -> tuple[ClusterSpec, DesiredState, tuple[Finding, ...]]:
+    """The cluster by its name (or the only one, or the stand-in when there is none), what is declared for it, and all findings.
+
+    The findings are those of the files and those of this cluster. Raises ``UsageError`` for an unknown name, or when there are
+    several clusters and no name.
+    """
+    spec = chosen_cluster(loaded, cluster_name)
+    selected = loaded.selected
+    result = desired_state(loaded.documents, spec, shown_files=None if selected is None else selected.__contains__)
+    state = result.state if loaded.complete else replace(result.state, complete=False)
+    return spec, state, in_order((*loaded.findings, *adjusted(result.findings, loaded.lint)))
+
+
+def chosen_cluster(loaded: LoadedManifests, cluster_name: str | None) -> ClusterSpec:
+    """The cluster to work on. Raises ``UsageError`` as ``desired_for`` does."""
+    names = sorted(loaded.clusters)
+    if cluster_name is not None:
+        if cluster_name not in loaded.clusters:
+            known = did_you_mean(cluster_name, names) if names else "; no Cluster document was read"
+            msg = f"there is no cluster {shown(cluster_name)}{known}"
+            raise UsageError(msg)
+        return loaded.clusters[cluster_name]
+    if len(names) > 1:
+        msg = f"there are several clusters; choose one with --cluster: {', '.join(display_name(name) for name in names)}"
+        raise UsageError(msg)
+    return loaded.clusters[names[0]] if names else ClusterSpec()
+
+
+def stop_on(findings: Sequence[Finding], fail_on: Severity = Severity.ERROR) -> None:
+    """Raise ``ManifestError`` with these findings when one of them is as bad as ``fail_on``, or worse."""
+    stopping = [one for one in findings if one.severity.at_least(fail_on)]
+    if not stopping:
+        return
+    first = stopping[0]
+    where = f"{first.span}: " if first.span else ""
+    count = "1 finding" if len(stopping) == 1 else f"{len(stopping)} findings"
+    msg = f"the manifests are not valid ({count}): {where}{first.message} [{first.id}]"
+    raise ManifestError(msg, findings=findings)
+
+
+def adjusted(findings: Sequence[Finding], lint: Mapping[str, Severity | None]) -> tuple[Finding, ...]:
+    """Findings with the severities of the Repository document; those switched off are left out."""
+    if not lint:
+        return tuple(findings)
+    wanted = ((one, lint.get(one.id, one.severity)) for one in findings)
+    return tuple(replace(one, severity=severity) for one, severity in wanted if severity is not None)
+
+
+def _content(file: SourceFile) -> FileContent:
+    try:
+        return read_documents(read_file(file.path), file.path)
+    except UnreadableError as error:
+        return FileContent(documents=(), findings=(finding(error.rule_id, str(error), at(file.path)),))
+
+
+def _is_repository_file(path: str, contents: dict[str, FileContent]) -> bool:
+    """True unless the file clearly holds only other kinds: a broken Repository file must not make its folder another one's."""
+    content = contents[path] = _content(SourceFile(path=path, relative=REPOSITORY_FILE))
+    if not content.documents or any(one.id in UNREAD for one in content.findings):
+        return True
+    return any(isinstance(d, RepositoryDocument) for d in content.documents)
+
+
+def _repository_of(root: str | None, contents: Mapping[str, FileContent]) -> RepositoryDocument | None:
+    if root is None:
+        return None
+    documents = contents[str(PurePath(root, REPOSITORY_FILE))].documents
+    return next((d for d in documents if isinstance(d, RepositoryDocument)), None)
+
+
+def _misplaced(documents: Sequence[Document], found: Discovery) -> Iterator[Finding]:
+    relative = {file.path: file.relative for file in found.files}
+    seen = False
+    for document in documents:
+        if not isinstance(document, RepositoryDocument):
+            continue
+        if found.root is None or relative.get(document.file) != REPOSITORY_FILE:
+            message = f"a Repository document belongs into the file {REPOSITORY_FILE} at the root, and counts nowhere else"
+            yield finding("repository-misplaced", message, document.span)
+        elif seen:
+            yield finding("repository-misplaced", "there is already a Repository document in this file", document.span)
+        else:
+            seen = True
+
+
+def _unknown_guards(clusters: Sequence[ClusterDocument]) -> Iterator[Finding]:
+    for document in clusters:
+        for acceptance in document.spec.accept:
+            if acceptance.guard not in GUARDS:
+                message = f"there is no guard {shown(acceptance.guard)}{did_you_mean(acceptance.guard, GUARDS)}"
+                yield finding("unknown-guard", message, acceptance.span or document.span)
+
+
+def _nothing_found(paths: Sequence[str], found: Discovery) -> Finding:
+    named = ", ".join(shown(path) for path in paths[:3])
+    files = f"{len(found.files)} YAML files there are empty" if found.files else "there is no .yaml or .yml file"
+    return finding("no-manifests", f"no manifest in {named}: {files}", at(paths[0]))
