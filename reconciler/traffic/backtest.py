@@ -175,8 +175,8 @@ def _assumptions(question: Question, by_status: Mapping[str, int], charged: Sequ
             f"{window.sample_ms / 1000:g} s (quota.window.num, quota.window.size.seconds)"
         ),
         (
-            "open loop: every request arrives when it was recorded, although a throttled client would have sent later; so throttled "
-            "seconds are counted, and throttle times are never added up"
+            "open loop: every request arrives when it was recorded, although a throttled client would have sent later; so "
+            "throttled seconds are counted, and throttle times are never added up"
         ),
         "the quota callback is Kafka's own, and broker clocks are as their logs say, to the millisecond",
         f"a fetch carries at most {window.fetch_cap(1)} seconds of its limit, as a broker asks no more of its log",
@@ -188,8 +188,8 @@ def _assumptions(question: Question, by_status: Mapping[str, int], charged: Sequ
     censored, throttled = by_status.get(EMPTY_THROTTLED, 0), sum(r.throttled for r in charged)
     if censored or throttled:
         said.append(
-            f"quotas throttled this history when it was recorded ({throttled} requests delayed, {censored} fetches answered empty, "
-            "whose size is not known): peaks and recommendations are lower bounds"
+            f"quotas throttled this history when it was recorded ({throttled} requests delayed, {censored} fetches answered "
+            "empty, whose size is not known): peaks and recommendations are lower bounds"
         )
     return tuple(said)
 

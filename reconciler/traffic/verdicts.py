@@ -87,7 +87,9 @@ def _limits(earlier: Sequence[Resolved]) -> tuple[float | None, ...]:
 
 
 def _changed(target: Target, earlier: Sequence[Resolved | None], *, same_members: bool) -> bool:
-    if any(e is None or e.value != target.after.value for e in earlier):
+    if any(e is None for e in earlier):
+        return target.after.value is not None
+    if any(e is not None and e.value != target.after.value for e in earlier):
         return True
     # Unlimited before and after: then it is of no weight who shares the bucket.
     return target.after.value is not None and not same_members

@@ -1,0 +1,150 @@
+"""Backtest: what the proposed quotas would have done to recorded traffic, next to what the current ones would have done."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.errors import FileAccessError, UsageError
+from reconciler.model.backtest import BacktestReport
+from reconciler.model.change import Change
+from reconciler.model.cluster import ClusterSpec
+from reconciler.model.entity import Entity
+from reconciler.model.source import Span
+from reconciler.model.state import CurrentState, DesiredState
+from reconciler.planning.diff import difference
+from reconciler.ports import Progress
+
+if TYPE_CHECKING:
+    from reconciler.traffic.backtest import Backtest
+    from reconciler.traffic.sampled_rate import Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacktestOptions:
+    """How to replay. ``traffic`` holds ``[BROKER=]PATH`` arguments; the file ``requests`` gets one line a request."""
+
+    traffic: tuple[str, ...]
+    kafka_version: str | None = None
+    master: str = "local[*]"
+    memory: str = "2g"
+    log_timezone: str = "UTC"
+    requests: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """The quotas to compare: all that the cluster has now (``None``: not known), all that it would have, and what is declared."""
+
+    current: Mapping[Entity, Mapping[str, float]] | None
+    proposed: Mapping[Entity, Mapping[str, float]]
+    declared: Mapping[Entity, Mapping[str, float]]
+    sources: Mapping[tuple[Entity, str], Span] = field(default_factory=dict)
+    kafka_version: str | None = None
+    """The current cluster's, as far as it is known."""
+
+
+def propose(desired: DesiredState, current: CurrentState | None, spec: ClusterSpec) -> Proposal:
+    """What a plan of these manifests would make of the cluster. Without a current state there is what the manifests say."""
+    declared = desired.values()
+    sources = {(e, key.value): q.source for e, d in desired.entities.items() for key, q in d.quotas.items()}
+    if current is None:
+        return Proposal(current=None, proposed=declared, declared=declared, sources=sources)
+    changes = difference(desired, current, scope=spec.scope, prune=spec.prune).changes
+    return Proposal(
+        current=current.entities,
+        proposed=changed_quotas(current.entities, changes),
+        declared=declared,
+        sources=sources,
+        kafka_version=current.cluster.kafka_version,
+    )
+
+
+def changed_quotas(current: Mapping[Entity, Mapping[str, float]], changes: Sequence[Change]) -> dict[Entity, dict[str, float]]:
+    """The quotas after changes; an entity without keys is gone."""
+    state = {entity: dict(values) for entity, values in current.items()}
+    for change in changes:
+        values = state.setdefault(change.entity, {})
+        for key in change.keys:
+            if key.after is None:
+                values.pop(key.key, None)
+            else:
+                values[key.key] = key.after
+    return {entity: values for entity, values in state.items() if values}
+
+
+def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress | None = None) -> BacktestReport:
+    """Replay the traffic on Spark.
+
+    Raises ``UsageError`` for options that cannot work, ``MissingDependencyError`` without pyspark or Java, ``TrafficError`` for
+    traffic that cannot be used, ``FileAccessError`` when the requests cannot be written.
+    """
+    from reconciler.traffic.session import SessionOptions, require_packages, spark_session
+
+    require_packages()
+    from reconciler.traffic.backtest import Backtest, Question
+    from reconciler.traffic.log_files import find_logs
+
+    version = options.kafka_version or proposal.kafka_version
+    question = Question(
+        logs=find_logs(options.traffic),
+        current=proposal.current,
+        proposed=proposal.proposed,
+        declared=proposal.declared,
+        sources=proposal.sources,
+        window=_window(version),
+        version_from=_version_words(options.kafka_version, proposal.kafka_version),
+        log_timezone=options.log_timezone,
+        requests=options.requests is not None,
+    )
+    files = sum(len(log.files) for log in question.logs)
+    _step(progress, f"starting Spark on {options.master}")
+    with spark_session(SessionOptions(master=options.master, memory=options.memory)) as spark:
+        _step(progress, f"replaying {files} request log {'file' if files == 1 else 'files'} of {len(question.logs)} broker(s)")
+        run = Backtest(spark, question)
+        try:
+            report = run.report()
+            if options.requests is not None:
+                _step(progress, f"writing every request to {options.requests}")
+                _write_requests(run, options.requests)
+        finally:
+            run.close()
+    return report
+
+
+def _step(progress: Progress | None, message: str) -> None:
+    if progress is not None:
+        progress.step(message)
+
+
+def _window(version: str | None) -> Window:
+    from reconciler.traffic.sampled_rate import Era, Window
+
+    if version is None:
+        return Window()
+    try:
+        return Window(era=Era.of_version(version))
+    except ValueError as error:
+        raise UsageError(f"--kafka-version {version}: write a release such as 3.9 or 4.3.1") from error
+
+
+def _version_words(asked: str | None, seen: str | None) -> str:
+    if asked is not None:
+        return f"--kafka-version {asked}"
+    return f"the snapshot's version, {seen}" if seen is not None else "no Kafka version is given"
+
+
+def _write_requests(run: Backtest, path: Path) -> None:
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("w", encoding="ascii") as stream:
+            for text in run.request_lines():
+                stream.write(text + "\n")
+        partial.replace(path)
+    except OSError as error:
+        raise FileAccessError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
