@@ -87,16 +87,16 @@ def load_manifests(paths: Sequence[str]) -> LoadedManifests:
 
 
 def desired_for(loaded: LoadedManifests, cluster_name: str | None) -> tuple[ClusterSpec, DesiredState, tuple[Finding, ...]]:
-    """The cluster by its name (or the only one, or the stand-in when there is none), what is declared for it, and all findings.
+    """The cluster, what is declared for it, and the findings about it alone (those of ``loaded`` are not among them).
 
-    The findings are those of the files and those of this cluster. Raises ``UsageError`` for an unknown name, or when there are
-    several clusters and no name.
+    The cluster is the one of that name, or the only one, or the stand-in when there is none. Raises ``UsageError`` for an unknown
+    name, or when there are several clusters and no name.
     """
     spec = chosen_cluster(loaded, cluster_name)
     selected = loaded.selected
     result = desired_state(loaded.documents, spec, shown_files=None if selected is None else selected.__contains__)
     state = result.state if loaded.complete else replace(result.state, complete=False)
-    return spec, state, in_order((*loaded.findings, *adjusted(result.findings, loaded.lint)))
+    return spec, state, in_order(adjusted(result.findings, loaded.lint))
 
 
 def chosen_cluster(loaded: LoadedManifests, cluster_name: str | None) -> ClusterSpec:

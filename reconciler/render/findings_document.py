@@ -1,0 +1,18 @@
+"""Findings as the JSON document of ``schemas/findings.v1.schema.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from reconciler.formats.canonical import FORMAT_VERSION, Json
+from reconciler.formats.finding_json import finding_to_json, severity_counts
+from reconciler.model.finding import Finding
+
+
+def findings_to_json(findings: Sequence[Finding], counts: Mapping[str, int] | None = None) -> dict[str, Json]:
+    """The document; ``counts`` (files, clusters, entities) join the summary when they are known."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "findings": [finding_to_json(finding) for finding in findings],
+        "summary": {**severity_counts(findings), **(counts or {})},
+    }

@@ -1,0 +1,52 @@
+"""Findings for a terminal: one line each, in the form that editors and CI logs turn into links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from reconciler.model.entity import escaped
+from reconciler.model.finding import Finding, Severity
+from reconciler.model.source import Span
+from reconciler.render.styled import Line, Style, line
+
+_STYLES: Final = {Severity.ERROR: Style.BAD, Severity.WARNING: Style.WARN, Severity.INFO: Style.FAINT}
+
+
+def findings_lines(findings: Sequence[Finding]) -> tuple[Line, ...]:
+    """``file:line:column: severity: message [id]``, in the order given; related places follow, indented."""
+    return tuple(one for finding in findings for one in _lines(finding))
+
+
+def _lines(finding: Finding) -> Iterator[Line]:
+    place = f"{_place(finding.span)}: " if finding.span is not None else ""
+    yield line(
+        place,
+        (finding.severity.value, _STYLES[finding.severity]),
+        f": {escaped(finding.message)} ",
+        (f"[{finding.id}]", Style.FAINT),
+    )
+    for related in finding.related:
+        yield line((f"    {_place(related.span)}: {escaped(related.message)}", Style.FAINT))
+
+
+def _place(span: Span) -> str:
+    return f"{escaped(span.file)}:{span.line}:{span.column}"
+
+
+def counts_sentence(findings: Sequence[Finding]) -> str:
+    """``2 errors, 1 warning``; ``no findings`` when there are none."""
+    counts = [(sum(1 for f in findings if f.severity is severity), severity.value) for severity in Severity]
+    named = [f"{count} {word if count == 1 or word == 'info' else word + 's'}" for count, word in counts if count]
+    return ", ".join(named) or "no findings"
+
+
+def validation_lines(findings: Sequence[Finding], *, files: int, clusters: int, entities: int) -> tuple[Line, ...]:
+    """The findings, then what was checked and how it went, in one line."""
+    checked = f"{_many(files, 'file')}, {_many(clusters, 'cluster')}, {_many(entities, 'entity', 'entities')}"
+    style = _STYLES[min((f.severity for f in findings), key=lambda s: s.rank)] if findings else Style.GOOD
+    return (*findings_lines(findings), line((counts_sentence(findings), style), f" in {checked}"))
+
+
+def _many(count: int, one: str, more: str | None = None) -> str:
+    return f"1 {one}" if count == 1 else f"{count} {more or one + 's'}"
