@@ -7,6 +7,8 @@ from typing import Any
 
 from kafka.protocol.admin import AlterClientQuotasRequest, DescribeClientQuotasRequest
 
+from reconciler.errors import RequestRefusedError
+from reconciler.model.broker_rules import INVALID_REQUEST, unsendable
 from reconciler.model.change import Alteration
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.model.state import Quotas
@@ -28,7 +30,11 @@ def quotas_of(entries: Iterable[Any]) -> dict[Entity, Quotas]:
 
 
 def alter_request(alterations: Sequence[Alteration], *, validate_only: bool) -> Any:
-    """An AlterClientQuotas request. Raises ``ValueError`` for an entity twice or without ops: Kafka would do half of it."""
+    """An AlterClientQuotas request.
+
+    Raises ``ValueError`` for an entity twice or without ops, where Kafka would do half of it, and ``RequestRefusedError`` for text
+    that no request can hold.
+    """
     seen: set[Entity] = set()
     for alteration in alterations:
         if not alteration.ops:
@@ -36,6 +42,8 @@ def alter_request(alterations: Sequence[Alteration], *, validate_only: bool) -> 
         if alteration.entity in seen:
             raise ValueError(f"{alteration.entity} is altered twice in one request")
         seen.add(alteration.entity)
+        if reason := unsendable(alteration):
+            raise RequestRefusedError(f"{alteration.entity} cannot be sent: {reason}", error_code=INVALID_REQUEST)
     return AlterClientQuotasRequest(entries=[_row(a) for a in alterations], validate_only=validate_only)
 
 

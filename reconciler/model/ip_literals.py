@@ -1,0 +1,88 @@
+"""Which ip entity names a broker takes without asking DNS: what Java's ``InetAddress.getByName`` reads as a literal address.
+
+Java is more liberal than most: ``1`` and ``1.2`` are IPv4 addresses, leading zeros are decimal, brackets may stand around IPv6.
+What depends on the Java release or on the machine (octal and hexadecimal forms, named zones, zones on mapped addresses) counts as
+a matter for the broker. Checked against Java 17.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from typing import Final
+
+
+class IpVerdict(enum.Enum):
+    """What can be said of a name without a broker."""
+
+    LITERAL = "literal"
+    """Every broker takes it."""
+    INVALID = "invalid"
+    """Every broker refuses it."""
+    ASK_BROKER = "ask-broker"
+    """A host name, or a form that only the controller can judge."""
+
+
+_DECIMAL: Final = re.compile(r"[0-9]+")
+_HEX_GROUP: Final = re.compile(r"0*[0-9a-fA-F]{1,4}")
+_NUMERIC_ZONE: Final = re.compile(r"[0-9]{1,9}")
+_FIRST: Final = frozenset("0123456789abcdefABCDEF:")
+_MAPPED: Final = re.compile(r"(0*:)*:?0*ffff:", re.IGNORECASE)
+
+
+def ip_verdict(name: str) -> IpVerdict:
+    """Judge a name; empty is ``INVALID``."""
+    if not name:
+        return IpVerdict.INVALID
+    bracketed = name.startswith("[")
+    if bracketed:
+        if len(name) < 3 or not name.endswith("]"):
+            return IpVerdict.INVALID
+        name = name[1:-1]
+    if not name.isascii():
+        return IpVerdict.ASK_BROKER
+    if name[0] not in _FIRST:
+        return IpVerdict.INVALID if bracketed else IpVerdict.ASK_BROKER
+    if _is_ipv4(name):
+        return IpVerdict.INVALID if bracketed else IpVerdict.LITERAL
+    return _ipv6_verdict(name)
+
+
+def _ipv6_verdict(name: str) -> IpVerdict:
+    if ":" not in name:
+        return IpVerdict.ASK_BROKER
+    address, percent, zone = name.partition("%")
+    if not _is_ipv6(address) or (percent and not zone):
+        return IpVerdict.INVALID
+    if percent and (not _NUMERIC_ZONE.fullmatch(zone) or _MAPPED.match(address)):
+        return IpVerdict.ASK_BROKER
+    return IpVerdict.LITERAL
+
+
+def _is_ipv4(text: str) -> bool:
+    """One to four decimal numbers; the last one fills the bytes that are left."""
+    parts = text.split(".")
+    if len(text) > 15 or len(parts) > 4 or not all(_DECIMAL.fullmatch(part) for part in parts):
+        return False
+    return all(int(part) < 256 for part in parts[:-1]) and int(parts[-1]) < 256 ** (5 - len(parts))
+
+
+def _is_ipv6(text: str) -> bool:
+    head, gap, tail = text.partition("::")
+    if gap and (tail.startswith(":") or "::" in tail):
+        return False
+    groups = [*_groups(head), *_groups(tail)]
+    size = len(groups)
+    # An IPv4 address may stand for the last two groups, and only at the very end.
+    if groups and "." in groups[-1] and not text.endswith("::"):
+        last = groups.pop()
+        size += 1
+        if last.count(".") != 3 or not _is_ipv4(last):
+            return False
+    if not all(_HEX_GROUP.fullmatch(group) for group in groups):
+        return False
+    return size < 8 if gap else size == 8
+
+
+def _groups(text: str) -> list[str]:
+    return text.split(":") if text else []
