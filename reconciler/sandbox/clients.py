@@ -32,7 +32,7 @@ _LINGER_MS: Final = 10
 class TrafficReport:
     """What one client did, and how the broker held it back, as the client saw it.
 
-    ``record_bytes`` counts record values the broker acknowledged (or delivered), without protocol overhead. The throttle times are
+    ``record_bytes`` counts record values the broker acknowledged (or delivered), without protocol overhead. Throttle times are
     of the broker's answers during about the last minute, in milliseconds; 0 when no answer asked to wait.
     """
 

@@ -8,19 +8,19 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from reconciler.errors import SandboxError
 from reconciler.ports import Progress
-from reconciler.sandbox import process
+from reconciler.sandbox import client_files, process
 from reconciler.sandbox.artifacts import jar_set
 from reconciler.sandbox.fetch import available_fetchers
 from reconciler.sandbox.guard import Guard, guarding
 from reconciler.sandbox.jars import ensure_jars
 from reconciler.sandbox.java import find_java
-from reconciler.sandbox.node import NodeFiles, Runtime, telling_lines
+from reconciler.sandbox.node import NODE_FOLDERS, NodeFiles, Runtime, telling_lines
 from reconciler.sandbox.ports import LOOPBACK, free_ports
 from reconciler.sandbox.process import ProcessRef
 from reconciler.sandbox.properties import NodePorts
@@ -48,16 +48,30 @@ def runtime_for(kafka_version: str, *, progress: Progress | None = None) -> Runt
     return Runtime(java=java, jars=jars)
 
 
-def start(spec: SandboxSpec, folder: Path, *, progress: Progress | None = None) -> Sandbox:
+def start(
+    spec: SandboxSpec,
+    folder: Path,
+    *,
+    progress: Progress | None = None,
+    record: Callable[[Sandbox], None] = lambda _sandbox: None,
+    choose_ports: Callable[[int], Sequence[int]] = free_ports,
+) -> Sandbox:
     """Starts a sandbox that goes on running when this process ends; ``folder`` must not exist, or be empty.
 
-    Returns when every node answers. An interrupt (or the death of this process) before that leaves no process and no folder.
+    Returns when every node answers and ``record`` has noted it. An interrupt (or the death of this process) before that leaves no
+    process and no folder. When another process takes one of the ports of ``choose_ports``, it is asked again, three times in all.
     Raises ``SandboxError`` when it does not start; then ``folder`` is kept and the message names the log.
     """
     runtime = runtime_for(spec.kafka_version, progress=progress)
     _claim(folder.absolute())
     with guarding(folder) as guard:
-        return _start(spec, folder.absolute(), runtime, guard, progress)
+        sandbox = _start(spec, folder.absolute(), runtime, guard, progress, choose_ports)
+        try:
+            record(sandbox)
+        except BaseException:
+            stop(sandbox)
+            raise
+        return sandbox
 
 
 @contextlib.contextmanager
@@ -70,7 +84,7 @@ def running(spec: SandboxSpec, *, progress: Progress | None = None) -> Iterator[
     folder = Path(tempfile.gettempdir()) / f"kafka-quotas-sandbox-{secrets.token_hex(6)}"
     with guarding(folder) as guard:
         folder.mkdir(mode=0o700)
-        sandbox = _start(spec, folder, runtime, guard, progress)
+        sandbox = _start(spec, folder, runtime, guard, progress, free_ports)
         try:
             yield sandbox
         finally:
@@ -82,7 +96,15 @@ def stop(sandbox: Sandbox) -> None:
     try:
         process.end([node.process for node in sandbox.nodes], grace_s=_STOP_GRACE_S)
     finally:
-        shutil.rmtree(sandbox.folder, ignore_errors=True)
+        _remove(sandbox.folder)
+
+
+def _remove(folder: Path) -> None:
+    """What a sandbox made in its folder, and the folder itself unless somebody else put something there."""
+    for made in (*folder.glob(NODE_FOLDERS), *folder.glob(client_files.PATTERN)):
+        shutil.rmtree(made, ignore_errors=True) if made.is_dir() else made.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 def is_running(sandbox: Sandbox) -> bool:
@@ -100,19 +122,28 @@ def _claim(folder: Path) -> None:
         raise SandboxError(f"cannot use {folder} for a sandbox: {error.strerror}") from error
 
 
-def _start(spec: SandboxSpec, folder: Path, runtime: Runtime, guard: Guard, progress: Progress | None) -> Sandbox:
+def _start(
+    spec: SandboxSpec,
+    folder: Path,
+    runtime: Runtime,
+    guard: Guard,
+    progress: Progress | None,
+    choose_ports: Callable[[int], Sequence[int]],
+) -> Sandbox:
     try:
         for attempt in range(1, _PORT_ATTEMPTS + 1):
             try:
-                return _attempt(spec, folder, runtime, guard, progress)
+                return _attempt(spec, folder, runtime, guard, progress, _node_ports(spec, choose_ports))
             except _PortTakenError:
                 if attempt == _PORT_ATTEMPTS:
                     raise
-                for left in folder.iterdir():
-                    shutil.rmtree(left)
+                _remove(folder)
+                folder.mkdir(mode=0o700, exist_ok=True)
     except SandboxError:
         # The logs stay for a person to read, also when the guard's owner is gone.
         guard.release()
+        for number in range(1, spec.nodes + 1):
+            NodeFiles(id=number, sandbox_folder=folder).remove_data()
         raise
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -120,12 +151,21 @@ def _start(spec: SandboxSpec, folder: Path, runtime: Runtime, guard: Guard, prog
     raise AssertionError  # pragma: no cover - the loop returns or raises
 
 
-def _attempt(spec: SandboxSpec, folder: Path, runtime: Runtime, guard: Guard, progress: Progress | None) -> Sandbox:
-    ports = _choose_ports(spec)
+def _attempt(
+    spec: SandboxSpec,
+    folder: Path,
+    runtime: Runtime,
+    guard: Guard,
+    progress: Progress | None,
+    ports: Sequence[NodePorts],
+) -> Sandbox:
     files = [NodeFiles(id=node_id, sandbox_folder=folder) for node_id in range(1, spec.nodes + 1)]
     cluster_id = _new_cluster_id()
-    for file in files:
-        file.write(spec, ports)
+    try:
+        for file in files:
+            file.write(spec, ports)
+    except OSError as error:
+        raise SandboxError(f"cannot write to {folder}: {error.strerror}") from error
     if progress:
         progress.step(f"starting Kafka {spec.kafka_version}, {spec.nodes} {'node' if spec.nodes == 1 else 'nodes'}")
     started: list[ProcessRef] = []
@@ -144,6 +184,7 @@ def _attempt(spec: SandboxSpec, folder: Path, runtime: Runtime, guard: Guard, pr
     except BaseException:
         process.end(started, grace_s=1.0)
         raise
+    client_files.write(folder, spec.users)
     return Sandbox(
         bootstrap_servers=",".join(f"{LOOPBACK}:{p.plaintext}" for p in ports),
         sasl_bootstrap_servers=",".join(f"{LOOPBACK}:{p.sasl}" for p in ports) if spec.users else None,
@@ -172,8 +213,8 @@ def _await_ready(cluster_id: str, files: Sequence[NodeFiles], brokers: Sequence[
         raise _failure(f"Kafka did not answer within {_READY_S:.0f} s", files[0].log)
 
 
-def _choose_ports(spec: SandboxSpec) -> tuple[NodePorts, ...]:
-    free = iter(free_ports(3 * spec.nodes))
+def _node_ports(spec: SandboxSpec, choose_ports: Callable[[int], Sequence[int]]) -> tuple[NodePorts, ...]:
+    free = iter(choose_ports(3 * spec.nodes))
     return tuple(
         NodePorts(plaintext=next(free), controller=next(free), sasl=next(free) if spec.users else None) for _ in range(spec.nodes)
     )

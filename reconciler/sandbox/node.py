@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from reconciler.sandbox.spec import SandboxNode, SandboxSpec
 
 _TROUBLE: Final = re.compile(r"\b(ERROR|FATAL)\b|Exception in thread|^Error: |Caused by:|OutOfMemoryError")
 _LINE_LIMIT: Final = 300
+NODE_FOLDERS: Final = "node-[1-9]"
+"""A glob for the node folders in a sandbox's folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,11 @@ class NodeFiles:
         self.properties.write_text(text, "ascii")
         logging = logging_config.config_text(spec.kafka_version, request_log=spec.request_log)
         self._logging(spec).write_text(logging, "utf-8")
+
+    def remove_data(self) -> None:
+        """Everything but the configuration and the logs."""
+        for folder in (self.data, self.temporary):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def format_command(self, spec: SandboxSpec, runtime: Runtime, cluster_id: str) -> list[str]:
         """Formats the storage; Kafka's own tool, because what a formatted folder holds differs by version."""

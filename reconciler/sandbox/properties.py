@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from reconciler.errors import UsageError
+from reconciler.sandbox.java_text import plain_server_module, properties_text
+from reconciler.sandbox.login import Login
 from reconciler.sandbox.ports import LOOPBACK
-from reconciler.sandbox.spec import Login, SandboxSpec
+from reconciler.sandbox.spec import SandboxSpec
 
 PLAINTEXT: Final = "PLAINTEXT"
 SASL: Final = "SASL"
@@ -46,19 +48,6 @@ def server_properties(spec: SandboxSpec, *, node_id: int, ports: Sequence[NodePo
         raise UsageError(f"{', '.join(owned)} cannot be set: the sandbox chooses node ids, listeners and folders itself")
     settings = {**_identity(node_id, ports, data), **_defaults(spec.nodes), **_sasl(spec.users), **spec.properties}
     return properties_text(settings)
-
-
-def properties_text(settings: Mapping[str, str]) -> str:
-    """A Java properties file, ASCII only, which every reader of the format understands alike."""
-    return "".join(f"{_escaped(key, key=True)}={_escaped(value, key=False)}\n" for key, value in settings.items())
-
-
-def plain_login_module(login: Login) -> str:
-    """The JAAS line of a client that logs in as ``login``."""
-    return f"{_PLAIN_MODULE} required username={_quoted(login.name)} password={_quoted(login.password)};"
-
-
-_PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 def _identity(node_id: int, ports: Sequence[NodePorts], data: Path) -> dict[str, str]:
@@ -103,26 +92,7 @@ def _defaults(nodes: int) -> dict[str, str]:
 def _sasl(users: Sequence[Login]) -> dict[str, str]:
     if not users:
         return {}
-    logins = " ".join(f"{_quoted('user_' + user.name)}={_quoted(user.password)}" for user in users)
     return {
         "sasl.enabled.mechanisms": "PLAIN",
-        f"listener.name.{SASL.lower()}.plain.sasl.jaas.config": f"{_PLAIN_MODULE} required {logins};",
+        f"listener.name.{SASL.lower()}.plain.sasl.jaas.config": plain_server_module(users),
     }
-
-
-def _quoted(text: str) -> str:
-    """A string of a JAAS configuration, as Java's StreamTokenizer reads it: backslash escapes, octal for control characters."""
-    return '"' + "".join(f"\\{ord(c):03o}" if ord(c) < 32 else f"\\{c}" if c in '"\\' else c for c in text) + '"'
-
-
-def _escaped(text: str, *, key: bool) -> str:
-    out: list[str] = []
-    for position, char in enumerate(text):
-        if char == "\\" or (key and char in "=: #!") or (position == 0 and char in " #!"):
-            out.append("\\" + char)
-        elif " " <= char <= "~":
-            out.append(char)
-        else:
-            units = char.encode("utf-16-be")
-            out.extend(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
-    return "".join(out)

@@ -6,24 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
 from reconciler.errors import UsageError
+from reconciler.sandbox import client_files
 from reconciler.sandbox.artifacts import DEFAULT_KAFKA_VERSION, require_pinned
+from reconciler.sandbox.login import Login
 from reconciler.sandbox.process import ProcessRef
 
-_NODE_COUNTS = (1, 3)
+_NODE_COUNTS: Final = (1, 3)
+_LONGEST_NAME: Final = 50
 
 
 def _no_properties() -> Mapping[str, str]:
     return MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Login:
-    """A user of the SASL/PLAIN listener."""
-
-    name: str
-    password: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +45,10 @@ class SandboxSpec:
         if self.nodes not in _NODE_COUNTS:
             raise UsageError(f"a sandbox has 1 or 3 nodes, not {self.nodes}")
         names = [user.name for user in self.users]
-        if len(set(names)) != len(names) or "" in names:
-            raise UsageError("the sandbox's users need different names, none of them empty")
+        if any(0xD800 <= ord(char) <= 0xDFFF for name in names for char in name):
+            raise UsageError("the sandbox's users need names that can be written as UTF-8")
+        if len(set(names)) != len(names) or not all(0 < len(name) <= _LONGEST_NAME for name in names):
+            raise UsageError(f"the sandbox's users need different names, each of 1 to {_LONGEST_NAME} characters")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,3 +85,10 @@ class Sandbox:
             if user.name == name:
                 return user
         raise UsageError(f"the sandbox has no user {name!r}")
+
+    def client_properties(self, name: str) -> Path:
+        """The ``client.properties`` file with which one of its users logs in. Raises ``UsageError`` for another name."""
+        return client_files.path(self.folder, self.user(name))
+
+
+__all__ = ["Login", "Sandbox", "SandboxNode", "SandboxSpec"]

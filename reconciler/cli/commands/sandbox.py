@@ -1,0 +1,104 @@
+"""``kafka-quotas sandbox``: a real Kafka on this machine, in the background or for the length of one command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.cli import exit_codes, options, output
+
+if TYPE_CHECKING:
+    from reconciler.sandbox.spec import SandboxSpec
+
+_START = "start a Kafka that runs in the background until 'sandbox stop'; when one of the same kind runs already, say where"
+_RUN = "start a Kafka, run COMMAND with BOOTSTRAP_SERVER set, stop the Kafka, and exit with COMMAND's exit code"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """``start``, ``status``, ``stop`` and ``run``, with their options."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    start = actions.add_parser("start", help="start a Kafka in the background", description=f"{_START[0].upper()}{_START[1:]}.")
+    _add_spec_options(start)
+    start.add_argument("--folder", type=Path, metavar="DIR", help="keep data and logs here (default: a temporary folder)")
+    options.add_output_options(start)
+    about = "say whether it runs and where; exit 0 when it runs, else 1"
+    options.add_output_options(
+        actions.add_parser("status", help="whether it runs", description=f"{about[0].upper()}{about[1:]}.")
+    )
+    about = "end what 'sandbox start' started and remove its folder"
+    options.add_output_options(
+        actions.add_parser("stop", help="end it", description=f"{about[0].upper()}{about[1:]}."), formats=("text",)
+    )
+    run_parser = actions.add_parser("run", help="run a command beside a Kafka", description=f"{_RUN[0].upper()}{_RUN[1:]}.")
+    _add_spec_options(run_parser)
+    options.add_output_options(run_parser, formats=("text",))
+    run_parser.add_argument("program", nargs="+", metavar="COMMAND", help="after --, the command and its arguments")
+
+
+def _add_spec_options(parser: argparse.ArgumentParser) -> None:
+    from reconciler.sandbox.artifacts import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS
+
+    parser.add_argument("--nodes", type=int, default=1, choices=(1, 3), help="how many (default: %(default)s)")
+    parser.add_argument(
+        "--kafka-version",
+        default=DEFAULT_KAFKA_VERSION,
+        choices=KAFKA_VERSIONS,
+        metavar="V",
+        help=f"{' or '.join(KAFKA_VERSIONS)} (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--user", action="append", default=[], metavar="NAME", help="a user who can log in (SASL/PLAIN); repeatable"
+    )
+    parser.add_argument("--request-log", action="store_true", help="log every request, as backtest reads it")
+
+
+def run(args: argparse.Namespace) -> int:
+    """One of the four actions; the exit code is 0, except as ``status`` and ``run`` say."""
+    actions = {"start": _start, "status": _status, "stop": _stop, "run": _run}
+    return actions[args.action](args)
+
+
+def _start(args: argparse.Namespace) -> int:
+    from reconciler.cli.sandbox_text import status_lines
+    from reconciler.sandbox.document import status_to_json
+    from reconciler.workflows.sandbox import start_sandbox
+
+    status, started = start_sandbox(_spec(args), folder=args.folder, progress=output.StderrProgress(args))
+    if not started and not args.quiet:
+        print("kafka-quotas: a sandbox of this kind is running already", file=sys.stderr)
+    output.print_result(args, document=lambda: status_to_json(status), lines=lambda: status_lines(status))
+    return exit_codes.DONE
+
+
+def _status(args: argparse.Namespace) -> int:
+    from reconciler.cli.sandbox_text import status_lines
+    from reconciler.sandbox.background import Condition
+    from reconciler.sandbox.document import status_to_json
+    from reconciler.workflows.sandbox import sandbox_status
+
+    status = sandbox_status()
+    output.print_result(args, document=lambda: status_to_json(status), lines=lambda: status_lines(status))
+    return exit_codes.DONE if status.condition is Condition.RUNNING else exit_codes.NOT_DONE
+
+
+def _stop(args: argparse.Namespace) -> int:
+    from reconciler.cli.sandbox_text import stopped_lines
+    from reconciler.workflows.sandbox import stop_sandbox
+
+    output.print_lines(args, stopped_lines(stop_sandbox()))
+    return exit_codes.DONE
+
+
+def _run(args: argparse.Namespace) -> int:
+    from reconciler.workflows.sandbox import run_in_sandbox
+
+    command = args.program[1:] if args.program[0] == "--" else args.program
+    return run_in_sandbox(_spec(args), command, progress=output.StderrProgress(args))
+
+
+def _spec(args: argparse.Namespace) -> SandboxSpec:
+    from reconciler.workflows.sandbox import wanted
+
+    return wanted(kafka_version=args.kafka_version, nodes=args.nodes, users=args.user, request_log=args.request_log)

@@ -1,0 +1,97 @@
+"""The one sandbox that goes on running between commands: start it, look at it, stop it."""
+
+from __future__ import annotations
+
+import enum
+import secrets
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from reconciler.errors import SandboxError
+from reconciler.ports import Progress
+from reconciler.sandbox import cluster, process, state
+from reconciler.sandbox.cache import cache_folder, exclusive
+from reconciler.sandbox.spec import Sandbox, SandboxSpec
+
+
+class Condition(enum.StrEnum):
+    """How the recorded sandbox is; ``BROKEN``: at least one of its processes has ended without ``stop``."""
+
+    RUNNING = "running"
+    BROKEN = "broken"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """The recorded sandbox and how it is; ``alive`` are the ids of the nodes whose process runs."""
+
+    condition: Condition
+    sandbox: Sandbox | None = None
+    alive: frozenset[int] = frozenset()
+
+
+def status(cache: Path | None = None) -> Status:
+    """What the record says, compared with the processes there are. Raises ``SandboxError`` for a damaged record."""
+    sandbox = state.load(_file(cache))
+    if sandbox is None:
+        return Status(condition=Condition.STOPPED)
+    alive = frozenset(node.id for node in sandbox.nodes if process.is_alive(node.process))
+    condition = Condition.RUNNING if len(alive) == len(sandbox.nodes) else Condition.BROKEN
+    return Status(condition=condition, sandbox=sandbox, alive=alive)
+
+
+def start(
+    spec: SandboxSpec, *, folder: Path | None = None, progress: Progress | None = None, cache: Path | None = None
+) -> tuple[Sandbox, bool]:
+    """The running sandbox, and whether this call started it.
+
+    One that runs already is returned as it is when it is of the wanted kind (version, nodes, users' names, request log).
+    ``folder`` must not exist, or be empty (default: a temporary folder). Raises ``SandboxError`` when another kind runs, or half
+    of one, or it does not start.
+    """
+    file = _file(cache)
+    with exclusive(file.with_suffix(".lock")):
+        now = status(cache)
+        if now.sandbox is not None:
+            if now.condition is Condition.BROKEN:
+                log = next(node.log_file for node in now.sandbox.nodes if node.id not in now.alive)
+                raise SandboxError(
+                    "a sandbox was started, and is not whole any more (its log may tell why: "
+                    f"{log}); clear it away with: kafka-quotas sandbox stop"
+                )
+            if not _is_of_kind(now.sandbox, spec) or (folder is not None and folder.absolute() != now.sandbox.folder):
+                raise SandboxError("a sandbox with other settings is running; stop it first with: kafka-quotas sandbox stop")
+            return now.sandbox, False
+        chosen = folder or Path(tempfile.gettempdir()) / f"kafka-quotas-sandbox-{secrets.token_hex(6)}"
+        return cluster.start(spec, chosen, progress=progress, record=lambda sandbox: state.save(sandbox, file)), True
+
+
+def stop(cache: Path | None = None) -> Status:
+    """Ends what ``start`` started, whole or half, and removes its folder and its record; returns how it was before.
+
+    Raises ``SandboxError`` for a damaged record, and when a process could not be ended (the record stays).
+    """
+    file = _file(cache)
+    with exclusive(file.with_suffix(".lock")):
+        before = status(cache)
+        if before.sandbox is not None:
+            cluster.stop(before.sandbox)
+            if left := [node.pid for node in before.sandbox.nodes if process.is_alive(node.process)]:
+                raise SandboxError(f"these processes of the sandbox could not be ended: {', '.join(map(str, left))}")
+            file.unlink(missing_ok=True)
+        return before
+
+
+def _is_of_kind(sandbox: Sandbox, spec: SandboxSpec) -> bool:
+    return (
+        sandbox.kafka_version == spec.kafka_version
+        and len(sandbox.nodes) == spec.nodes
+        and {user.name for user in sandbox.users} == {user.name for user in spec.users}
+        and (sandbox.nodes[0].request_log_file is not None) == spec.request_log
+    )
+
+
+def _file(cache: Path | None) -> Path:
+    return state.state_file(cache_folder() if cache is None else cache)

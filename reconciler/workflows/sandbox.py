@@ -1,0 +1,107 @@
+"""A local Kafka for a person, or for the length of one command."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reconciler.errors import SandboxError, UsageError
+from reconciler.sandbox.login import Login
+from reconciler.sandbox.spec import Sandbox, SandboxSpec
+
+if TYPE_CHECKING:
+    from reconciler.ports import Progress
+    from reconciler.sandbox.background import Status
+
+_NOTICED_S: Final = 2.0
+"""How long a command has to end by itself after an interrupt, which on a terminal it gets too."""
+_TERM_S: Final = 3.0
+
+
+def wanted(*, kafka_version: str, nodes: int, users: Sequence[str], request_log: bool) -> SandboxSpec:
+    """The spec for what a command line asks; every user gets a random password. Raises ``UsageError``."""
+    logins = tuple(Login(name=name, password=secrets.token_urlsafe(16)) for name in users)
+    return SandboxSpec(kafka_version=kafka_version, nodes=nodes, users=logins, request_log=request_log)
+
+
+def start_sandbox(spec: SandboxSpec, *, folder: Path | None, progress: Progress) -> tuple[Status, bool]:
+    """Leave a sandbox running in the background; also whether this call started it. Raises as ``background.start``."""
+    from reconciler.sandbox import background
+
+    _, started = background.start(spec, folder=folder, progress=progress)
+    return background.status(), started
+
+
+def sandbox_status() -> Status:
+    """How the sandbox in the background is."""
+    from reconciler.sandbox import background
+
+    return background.status()
+
+
+def stop_sandbox() -> Status:
+    """End the sandbox in the background; how it was before."""
+    from reconciler.sandbox import background
+
+    return background.stop()
+
+
+def run_in_sandbox(spec: SandboxSpec, command: Sequence[str], *, progress: Progress) -> int:
+    """Run ``command`` beside a sandbox of its own that is gone afterwards; the command's exit code (128 + N for signal N).
+
+    The command finds the sandbox in its environment: ``KAFKA_QUOTAS_BOOTSTRAP_SERVER`` and ``BOOTSTRAP_SERVER``, and when there
+    are users ``SASL_BOOTSTRAP_SERVER``; ``KAFKA_QUOTAS_SANDBOX`` is its folder. Raises ``UsageError`` for a command that does not
+    exist.
+    """
+    from reconciler.sandbox.cluster import running
+
+    program = shutil.which(command[0])
+    if program is None:
+        raise UsageError(f"cannot run {command[0]!r}: there is no such program")
+    with running(spec, progress=progress) as sandbox:
+        code = _run(program, command, {**os.environ, **_environment(sandbox)})
+    return code if code >= 0 else 128 - code
+
+
+def _environment(sandbox: Sandbox) -> dict[str, str]:
+    found = {
+        "KAFKA_QUOTAS_BOOTSTRAP_SERVER": sandbox.bootstrap_servers,
+        "BOOTSTRAP_SERVER": sandbox.bootstrap_servers,
+        "KAFKA_QUOTAS_SANDBOX": str(sandbox.folder),
+    }
+    if sandbox.sasl_bootstrap_servers:
+        found["SASL_BOOTSTRAP_SERVER"] = sandbox.sasl_bootstrap_servers
+    return found
+
+
+def _run(program: str, command: Sequence[str], environ: dict[str, str]) -> int:
+    try:
+        process = subprocess.Popen(list(command), executable=program, env=environ)
+    except OSError as error:
+        raise SandboxError(f"cannot run {command[0]!r}: {error.strerror}") from error
+    try:
+        return process.wait()
+    finally:
+        if process.poll() is None:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """The command first gets the chance to end by itself, then TERM, then KILL."""
+    try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_NOTICED_S)
+            return
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_TERM_S)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
