@@ -15,7 +15,7 @@ PACKAGE = Path(reconciler.__file__).parent
 MODULES = sorted({*PACKAGE.rglob("*.py"), *(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")})
 SUPPRESSION = re.compile(r"#\s*(noqa|type:\s*ignore|pragma:\s*no cover)\b")
 SUPPRESSION_WITH_REASON = re.compile(
-    r"#\s*(noqa: [A-Z0-9, ]+?|type: ignore\[[a-z, -]+\]|pragma: no cover)(\s+#\s*|\s+-\s+)(?P<reason>\S.{8,})"
+    r"#\s*(noqa: [A-Z0-9, ]+?|type: ignore\[[a-z, -]+\]|pragma: no cover)(\s+#\s*|\s+-\s+)(?P<reason>\S.{7,})"
 )
 MOST_SUPPRESSIONS = 40
 """In the package. Raise it only when every one there is needed, and say why in the commit."""

@@ -13,7 +13,7 @@ DEFAULT_NAME = object()
 
 
 def entity_of(user: object, client: object) -> Entity:
-    return Entity.of({t: n for t, n in (("user", user), ("client-id", client)) if n is not None})  # type: ignore[misc]
+    return Entity.of({t: n for t, n in (("user", user), ("client-id", client)) if n is not None})
 
 
 def walk(table: dict[tuple[object, object], float], user: str, client: str) -> tuple[tuple[str, str], float | None]:
