@@ -11,6 +11,8 @@ from typing import Final
 from reconciler.errors import TrafficError, UsageError
 
 _BROKER_IN_NAME: Final = re.compile(r"(?:^|[-_.])(?:node|broker)[-_]?(\d{1,9})(?=$|[-_.])")
+_SEGMENT: Final = re.compile(r"\d{20}\.log")
+"""A broker keeps its data in files of such names; they can be huge, and are no logs of requests."""
 _EXPLICIT: Final = re.compile(r"(\d{1,9})=(.+)", re.DOTALL)
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 
@@ -26,10 +28,12 @@ class BrokerFiles:
 def find_logs(arguments: Sequence[str]) -> tuple[BrokerFiles, ...]:
     """The files of ``[ID=]PATH`` arguments by broker, sorted by broker id.
 
-    A folder means every file below it whose name contains ``.log`` (rotated and gzipped ones too; hidden ones not). The broker
-    is ID when given, else the number in the nearest file or folder name such as ``node-3`` or ``broker-3`` at or below PATH,
-    else the next free number from 0, one for each argument. Raises ``TrafficError`` when a path has no log, ``UsageError`` when
-    there are no arguments.
+    A folder means the files below it whose name contains ``.log`` and ``request``, or, when there are none, just ``.log``
+    (rotated and gzipped ones too; hidden ones and a broker's data segments not). The broker is ID when given, else the number
+    in the nearest file or folder name such as ``node-3`` or ``broker-3`` at or below PATH (for a file also the folder it is
+    in), else the next free number from 0, one for each argument.
+
+    Raises ``TrafficError`` when a path has no log, ``UsageError`` when there are no arguments or a file is given for two brokers.
     """
     if not arguments:
         raise UsageError("no recorded traffic: name request logs with --traffic [BROKER=]PATH")
@@ -63,7 +67,7 @@ def _files_of(path: Path) -> list[Path]:
         if path.is_file():
             files = [path]
         elif path.is_dir():
-            files = sorted(f for f in path.rglob("*") if f.is_file() and ".log" in f.name and not _hidden(f.relative_to(path)))
+            files = _logs_below(path)
         else:
             raise TrafficError(f"recorded traffic {path}: no such file or folder")
         for file in files:
@@ -73,6 +77,12 @@ def _files_of(path: Path) -> list[Path]:
     if not files:
         raise TrafficError(f"recorded traffic {path}: the folder has no file whose name contains .log")
     return [f.resolve() for f in files]
+
+
+def _logs_below(folder: Path) -> list[Path]:
+    logs = sorted(f for f in folder.rglob("*") if f.is_file() and ".log" in f.name and not _hidden(f.relative_to(folder)))
+    named = [f for f in logs if "request" in f.name]
+    return named or [f for f in logs if not _SEGMENT.fullmatch(f.name)]
 
 
 def _hidden(relative: Path) -> bool:
