@@ -193,8 +193,23 @@ _ENTITIES: Final = (
     _lint("no-cluster-matches", "Labels that no cluster has: the entry or override is used nowhere."),
 )
 
+_EXPORT: Final = (
+    Rule(
+        id="value-not-declarable",
+        severity=Severity.WARNING,
+        explanation="An entity on the cluster has a value that no manifest can give: zero, negative, not finite, or a fraction. "
+        "Older versions and migrations leave such values behind, and brokers refuse to set them again. Export leaves the whole "
+        "entity out, as a comment; set or remove the value by hand, then export again.",
+    ),
+    Rule(
+        id="entity-not-declarable",
+        severity=Severity.WARNING,
+        explanation="An entity on the cluster is of a type, shape or name that this tool does not write. It is shown and kept.",
+    ),
+)
+
 UNREAD: Final = frozenset({"unknown-document", *(rule.id for rule in (*_FILES, *_YAML))})
 """Findings after which it is not known what else a file would have said."""
 
-RULES: Final[Mapping[str, Rule]] = {rule.id: rule for rule in (*_FILES, *_YAML, *_STRUCTURE, *_VALUES, *_ENTITIES)}
+RULES: Final[Mapping[str, Rule]] = {rule.id: rule for rule in (*_FILES, *_YAML, *_STRUCTURE, *_VALUES, *_ENTITIES, *_EXPORT)}
 """All rules by id."""

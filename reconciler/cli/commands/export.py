@@ -1,0 +1,88 @@
+"""``kafka-quotas export``: write manifests, or a snapshot, from a live cluster."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.cli import exit_codes, options, output
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.render.styled import Line
+    from reconciler.workflows.export import ExportResult
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``export``."""
+    parser.add_argument("paths", nargs="*", default=[], metavar="PATH", help="manifests that say how to reach the cluster")
+    options.add_cluster_options(parser)
+    parser.add_argument("--out", metavar="DIR", help="write a Cluster document and its quotas into this folder")
+    parser.add_argument("--overwrite", action="store_true", help="also into a folder that is not empty")
+    parser.add_argument("--snapshot", metavar="FILE", help="write a snapshot, for plan --current and backtest --current")
+    options.add_output_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read the cluster, write the files, print what was done."""
+    from reconciler.render.findings_document import findings_to_json
+    from reconciler.workflows.connect import connect
+    from reconciler.workflows.export import cluster_to_export, connection_to_write, export, require_free
+
+    if args.out is None and args.snapshot is None:
+        msg = "say where to write: --out DIR for manifests, --snapshot FILE for a snapshot"
+        raise UsageError(msg)
+    folder = Path(args.out) if args.out is not None else None
+    if folder is not None:
+        require_free(folder, overwrite=args.overwrite)
+    spec = cluster_to_export(args.paths, args.cluster)
+    connection = None
+    if folder is not None:
+        connection = connection_to_write(
+            spec, folder=folder, bootstrap_server=args.bootstrap_server, command_config=args.command_config
+        )
+    cluster = connect(spec, bootstrap_server=args.bootstrap_server, command_config=args.command_config)
+    try:
+        result = export(
+            cluster,
+            spec,
+            folder=folder,
+            overwrite=args.overwrite,
+            snapshot=Path(args.snapshot) if args.snapshot is not None else None,
+            connection=connection,
+        )
+    finally:
+        cluster.close()
+    findings = result.export.findings if result.export else ()
+    counts = {"files": _files(result), "clusters": 1, "entities": len(result.state.entities)}
+    if args.format == "text" and findings:
+        from reconciler.render.findings_text import findings_lines
+
+        output.print_lines(args, findings_lines(findings), sys.stderr)
+    output.print_result(args, document=lambda: findings_to_json(findings, counts), lines=lambda: _lines(result))
+    return exit_codes.DONE
+
+
+def _files(result: ExportResult) -> int:
+    return (len(result.export.files) if result.export else 0) + (result.snapshot is not None)
+
+
+def _lines(result: ExportResult) -> list[Line]:
+    from reconciler.model.entity import display_name, escaped
+    from reconciler.render.styled import line
+
+    total = len(result.state.entities)
+    lines = []
+    if result.export is not None:
+        name = display_name(result.export.cluster_name)
+        lines.append(
+            line(f"Wrote {result.export.declared} of {total} entities of cluster {name} to {escaped(str(result.folder))}:")
+        )
+        lines += [line(f"  {file.path}") for file in result.export.files]
+        if result.export.declared < total:
+            lines.append(line(f"{total - result.export.declared} could not be declared; they are comments in cluster.yaml."))
+    if result.snapshot is not None:
+        lines.append(line(f"Wrote a snapshot of {total} entities to {escaped(str(result.snapshot))}."))
+    return lines

@@ -1,0 +1,198 @@
+"""A cluster's quotas as manifests: what can be declared as entries, everything else as comments, so that nothing is lost unseen.
+
+Reading the result back gives exactly the declared part of the state. An entity is declared whole or not at all, because a
+declared entity loses the known keys that its manifest does not give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.formats.canonical import number_text
+from reconciler.formats.units import declarable, value_text
+from reconciler.formats.yaml_writing import scalar_text
+from reconciler.manifest.catalogue import RULES
+from reconciler.manifest.discover import REPOSITORY_FILE
+from reconciler.manifest.names import name_problems
+from reconciler.manifest.reading import API_VERSION
+from reconciler.model.cluster import Connection
+from reconciler.model.entity import DEFAULT, Entity, EntityName, escaped
+from reconciler.model.finding import Finding, Severity
+from reconciler.model.quota import QuotaKey, legal_keys
+from reconciler.model.state import CurrentState, Quotas
+
+SCHEMA_FOLDER: Final = ".schemas"
+"""Where an export puts the schemas that its modelines name; hidden, so never read as manifests."""
+
+MARK: Final = "# Written by kafka-quotas export."
+_ENTRIES_PER_FILE: Final = 2000
+_BYTES_PER_FILE: Final = 4 * 1024 * 1024
+_GROUPS: Final = {
+    ("user",): "users",
+    ("client-id",): "client-ids",
+    ("user", "client-id"): "users-with-client-ids",
+    ("ip",): "ips",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedFile:
+    """One file to write; ``path`` is relative to the folder of the export."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """All files, the settings last; what could not be declared is in ``findings`` and as comments in the Cluster document."""
+
+    files: tuple[ExportedFile, ...]
+    findings: tuple[Finding, ...]
+    declared: int
+    cluster_name: str
+
+
+def emit(state: CurrentState, *, connection: Connection | None = None) -> Export:
+    """The manifests of a state. The cluster is called by its name, else by its id, else ``kafka``."""
+    name = state.cluster.name or state.cluster.id or "kafka"
+    groups: dict[str, list[str]] = {}
+    left_out: list[str] = []
+    findings: list[Finding] = []
+    lowered: set[str] = set()
+    declared = 0
+    for entity in sorted(state.entities, key=lambda one: one.sort_key):
+        quotas = state.entities[entity]
+        problems = tuple(_undeclarable(entity, quotas))
+        if problems:
+            findings += problems
+            left_out += _commented(entity, quotas, problems)
+            continue
+        declared += 1
+        groups.setdefault(_GROUPS[entity.types], []).append(_entry(entity, quotas))
+        lowered.update(rule_id for rule_id, _ in _problems_of_names(entity) if RULES[rule_id].severity is Severity.ERROR)
+    files = [file for group, entries in groups.items() for file in _quota_files(group, entries, name)]
+    if lowered:
+        files.append(_repository_file(sorted(lowered)))
+    files.append(_cluster_file(state, name, connection, left_out))
+    return Export(files=tuple(files), findings=tuple(findings), declared=declared, cluster_name=name)
+
+
+def _undeclarable(entity: Entity, quotas: Quotas) -> Iterator[Finding]:
+    """Why an entity must be left out; nothing for one that can be declared."""
+    if not entity.is_known:
+        yield _warning("entity-not-declarable", f"{escaped(str(entity))}: this tool does not write such entities", entity)
+        return
+    for rule_id, message in _problems_of_names(entity):
+        if not RULES[rule_id].adjustable and RULES[rule_id].severity is Severity.ERROR:
+            yield _warning("entity-not-declarable", f"{escaped(str(entity))}: {message}", entity)
+    legal = {key.value: key for key in legal_keys(entity.types)}
+    known = {key.value for key in QuotaKey}
+    if not any(key in legal for key in quotas):
+        yield _warning("entity-not-declarable", f"{entity}: it has no key that this tool knows", entity)
+    for key, value in sorted(quotas.items()):
+        if key in known and (key not in legal or not declarable(legal[QuotaKey(key)], value)):
+            message = (
+                f"{entity}: {key} is {number_text(value)}, which Kafka would refuse today, or bend; set it or remove it by hand"
+            )
+            yield _warning("value-not-declarable", message, entity, key)
+
+
+def _problems_of_names(entity: Entity) -> Iterator[tuple[str, str]]:
+    for entity_type, name in entity.parts:
+        if name is DEFAULT:
+            continue
+        if not name:
+            yield "empty-name", f"the name of {entity_type} is empty"
+        elif any(0xD800 <= ord(c) <= 0xDFFF for c in name):
+            yield "invalid-utf8", f"the name of {entity_type} is not valid Unicode"
+        else:
+            yield from name_problems(entity_type, name)
+
+
+def _warning(rule_id: str, message: str, entity: Entity, key: str | None = None) -> Finding:
+    return Finding(id=rule_id, severity=RULES[rule_id].severity, message=message, entity=entity, key=key)
+
+
+def _commented(entity: Entity, quotas: Quotas, problems: Sequence[Finding]) -> Iterator[str]:
+    yield f"#   {escaped(str(entity))}"
+    yield from (f"#     {escaped(key)}: {number_text(value)}" for key, value in sorted(quotas.items()))
+    yield from (f"#     ({escaped(problem.message)})" for problem in problems)
+
+
+def _entry(entity: Entity, quotas: Quotas) -> str:
+    match = ", ".join(f"{entity_type}: {_name(name)}" for entity_type, name in entity.parts)
+    legal = legal_keys(entity.types)
+    values = ", ".join(f"{key}: {value_text(key, quotas[key.value])}" for key in legal if key.value in quotas)
+    lines = [f"    - match: {{{match}}}", f"      quotas: {{{values}}}"]
+    unknown = sorted(key for key in quotas if key not in {known.value for known in QuotaKey})
+    lines += [
+        f"      # {escaped(key)}: {number_text(quotas[key])} (not known to this tool; it stays as it is)" for key in unknown
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _name(name: EntityName) -> str:
+    return "{default: true}" if name is DEFAULT else scalar_text(name)
+
+
+def _head(kind: str, schema: str) -> str:
+    modeline = f"# yaml-language-server: $schema={SCHEMA_FOLDER}/{schema}.v1.schema.json"
+    return f"{modeline}\n{MARK}\napiVersion: {API_VERSION}\nkind: {kind}\n"
+
+
+def _quota_files(group: str, entries: Sequence[str], cluster: str) -> Iterator[ExportedFile]:
+    for number, part in enumerate(_parts(entries), start=1):
+        stem = group if number == 1 else f"{group}-{number}"
+        text = (
+            f"{_head('ClientQuotas', 'client-quotas')}metadata: {{name: {stem}}}\nspec:\n  clusters: [{scalar_text(cluster)}]\n"
+        )
+        yield ExportedFile(path=f"{stem}.yaml", text=f"{text}  quotas:\n{''.join(part)}")
+
+
+def _parts(entries: Sequence[str]) -> Iterator[list[str]]:
+    part: list[str] = []
+    size = 0
+    for entry in entries:
+        if part and (len(part) >= _ENTRIES_PER_FILE or size + len(entry) > _BYTES_PER_FILE):
+            yield part
+            part, size = [], 0
+        part.append(entry)
+        size += len(entry)
+    if part:
+        yield part
+
+
+def _repository_file(rule_ids: Iterable[str]) -> ExportedFile:
+    lint = ", ".join(f"{rule_id}: {Severity.WARNING}" for rule_id in rule_ids)
+    settings = f"spec:\n  # The cluster has entities that are errors by default.\n  lint: {{{lint}}}\n"
+    return ExportedFile(path=REPOSITORY_FILE, text=_head("Repository", "repository") + settings)
+
+
+def _cluster_file(state: CurrentState, name: str, connection: Connection | None, left_out: Sequence[str]) -> ExportedFile:
+    lines = [f"metadata: {{name: {scalar_text(name)}}}", "spec:"]
+    if state.cluster.id:
+        lines.append(f"  clusterId: {scalar_text(state.cluster.id)}")
+    if connection is not None:
+        lines += _connection(connection)
+    lines.append("  prune: never")
+    if left_out:
+        lines += ["# On the cluster, and not declared:", *left_out]
+    return ExportedFile(path="cluster.yaml", text=_head("Cluster", "cluster") + "\n".join(lines) + "\n")
+
+
+def _connection(connection: Connection) -> Iterator[str]:
+    yield "  connection:"
+    if connection.bootstrap_servers:
+        yield f"    bootstrapServers: [{', '.join(_quoted(server) for server in connection.bootstrap_servers)}]"
+    if connection.zookeeper:
+        yield f"    zookeeper: {_quoted(connection.zookeeper)}"
+    if connection.properties:
+        yield f"    properties: {scalar_text(connection.properties)}"
+
+
+def _quoted(address: str) -> str:
+    text = scalar_text(address)
+    return text if text.startswith('"') else f'"{text}"'

@@ -1,0 +1,150 @@
+"""Adopt a cluster: its quotas as manifests in a folder, or as a snapshot in one file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from reconciler.errors import FileAccessError, UsageError
+from reconciler.formats.schema_files import schema_folder
+from reconciler.manifest.emit import MARK, SCHEMA_FOLDER, Export, ExportedFile, emit
+from reconciler.model.cluster import ClusterSpec, Connection
+from reconciler.model.state import CurrentState
+from reconciler.ports import QuotaReader
+from reconciler.workflows.connect import check_cluster_id
+from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
+
+_SCHEMAS = ("client-quotas", "cluster", "repository")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportResult:
+    """What was read and written."""
+
+    state: CurrentState
+    export: Export | None = None
+    folder: Path | None = None
+    snapshot: Path | None = None
+
+
+def cluster_to_export(paths: Sequence[str], cluster: str | None) -> ClusterSpec:
+    """The cluster of the manifests when a path or a name is given, else the stand-in; manifests with errors are refused.
+
+    Raises ``ManifestError`` and ``UsageError``.
+    """
+    if not paths and cluster is None:
+        return ClusterSpec()
+    loaded = load_manifests(list(paths) or ["."])
+    stop_on(loaded.findings)
+    return chosen_cluster(loaded, cluster)
+
+
+def connection_to_write(
+    spec: ClusterSpec, *, folder: Path, bootstrap_server: str | None, command_config: str | None
+) -> Connection | None:
+    """The connection for the new Cluster document; the properties file is named as seen from ``folder``."""
+    if bootstrap_server is not None:
+        servers = tuple(server.strip() for server in bootstrap_server.split(",") if server.strip())
+        connection = Connection(bootstrap_servers=servers, properties=command_config)
+        return _seen_from(connection, Path(), folder)
+    if spec.connection is None:
+        return None
+    return _seen_from(spec.connection, Path(spec.span.file).parent if spec.span else Path(), folder)
+
+
+def _seen_from(connection: Connection, base: Path, folder: Path) -> Connection:
+    if connection.properties is None:
+        return connection
+    return replace(connection, properties=os.path.relpath(base / connection.properties, folder))
+
+
+def export(
+    reader: QuotaReader,
+    spec: ClusterSpec,
+    *,
+    folder: Path | None = None,
+    overwrite: bool = False,
+    snapshot: Path | None = None,
+    connection: Connection | None = None,
+) -> ExportResult:
+    """Read the cluster once, then write manifests to ``folder``, a snapshot to ``snapshot``, or both.
+
+    Raises ``UsageError`` when neither is asked for, ``FileAccessError`` when the folder is not empty (without ``overwrite``) or
+    cannot be written, ``WrongClusterError`` when the manifests expect another cluster, ``BackendError`` from the reader. Nothing
+    is written before the whole cluster was read.
+    """
+    if folder is None and snapshot is None:
+        msg = "say where to write: --out DIR for manifests, --snapshot FILE for a snapshot"
+        raise UsageError(msg)
+    if folder is not None:
+        require_free(folder, overwrite=overwrite)
+    state = reader.current_state()
+    check_cluster_id(spec, state.cluster)
+    if spec.name is not None:
+        state = replace(state, cluster=replace(state.cluster, name=spec.name))
+    made = None
+    if folder is not None:
+        made = emit(state, connection=connection)
+        write_files(made.files, folder)
+    if snapshot is not None:
+        from reconciler.backends.snapshot import write_snapshot
+
+        write_snapshot(state, snapshot)
+    return ExportResult(state=state, export=made, folder=folder, snapshot=snapshot)
+
+
+def require_free(folder: Path, *, overwrite: bool) -> None:
+    """Raise ``FileAccessError`` when ``folder`` is a file, or has anything in it (unless ``overwrite``)."""
+    try:
+        occupied = next(folder.iterdir(), None) is not None
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        msg = f"cannot write manifests to {folder}: {error.strerror}"
+        raise FileAccessError(msg) from error
+    if occupied and not overwrite:
+        msg = f"the folder {folder} is not empty; nothing was written; choose another, or pass --overwrite"
+        raise FileAccessError(msg)
+
+
+def write_files(files: Sequence[ExportedFile], folder: Path) -> None:
+    """Write all files beside their places first, then move them in, so that no file is ever half there.
+
+    Files of an earlier export that are not written again are removed; nothing else is touched. Raises ``FileAccessError``.
+    """
+    stage: Path | None = None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(prefix=".export-", dir=folder))
+        for file in files:
+            (stage / file.path).write_text(file.text, encoding="utf-8", newline="\n")
+        schemas = folder / SCHEMA_FOLDER
+        schemas.mkdir(exist_ok=True)
+        for name in _SCHEMAS:
+            source = schema_folder() / f"{name}.v1.schema.json"
+            staged = stage / source.name
+            staged.write_bytes(source.read_bytes())
+            staged.replace(schemas / source.name)
+        written = {file.path for file in files}
+        stale = [path for path in folder.glob("*.yaml") if path.name not in written and _is_ours(path)]
+        for file in files:
+            (stage / file.path).replace(folder / file.path)
+        for path in stale:
+            path.unlink()
+    except OSError as error:
+        msg = f"cannot write manifests to {folder}: {error.strerror}"
+        raise FileAccessError(msg) from error
+    finally:
+        if stage is not None:
+            shutil.rmtree(stage, ignore_errors=True)
+
+
+def _is_ours(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return MARK.encode() in stream.read(500)

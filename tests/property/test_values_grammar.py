@@ -1,0 +1,96 @@
+"""Laws of the value grammar: what is written is what the broker holds, and every value finds its way back."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.formats.units import BINARY_UNITS, DECIMAL_UNITS, ValueRefusedError, declarable, parse_value, value_text
+from reconciler.model.quota import INT_MAX, QuotaKey
+
+UNITS = DECIMAL_UNITS | BINARY_UNITS
+INTEGERS = st.integers(min_value=1, max_value=2**53)
+DOUBLES = st.floats(min_value=5e-324, allow_nan=False, allow_infinity=False, exclude_min=False)
+
+
+def parsed(key: QuotaKey, text: str) -> float | None:
+    try:
+        return parse_value(key, text).number
+    except ValueRefusedError:
+        return None
+
+
+@given(value=INTEGERS)
+def test_a_byte_rate_s_text_reads_back_as_the_same_number(value):
+    assert parse_value(QuotaKey.PRODUCER_BYTE_RATE, value_text(QuotaKey.PRODUCER_BYTE_RATE, float(value))).number == value
+
+
+@given(value=DOUBLES)
+def test_a_percentage_s_text_reads_back_as_the_same_double(value):
+    assert parse_value(QuotaKey.REQUEST_PERCENTAGE, value_text(QuotaKey.REQUEST_PERCENTAGE, value)).number == value
+
+
+@given(value=st.integers(min_value=1, max_value=int(INT_MAX)))
+def test_a_connection_rate_s_text_reads_back_as_the_same_number(value):
+    key = QuotaKey.CONNECTION_CREATION_RATE
+
+    assert parse_value(key, value_text(key, float(value))).number == value
+
+
+@given(key=st.sampled_from(QuotaKey), value=st.floats())
+def test_what_can_be_declared_has_a_text_and_nothing_else_has_one(key, value):
+    if declarable(key, value):
+        assert parse_value(key, value_text(key, value)).number == value
+    else:
+        with pytest.raises(ValueError, match="cannot be declared"):
+            value_text(key, value)
+
+
+@given(count=st.integers(min_value=1, max_value=10**9), unit=st.sampled_from(sorted(UNITS)), per_second=st.booleans())
+def test_a_unit_multiplies_exactly(count, unit, per_second):
+    number = parsed(QuotaKey.CONSUMER_BYTE_RATE, f"{count}{unit}{'/s' if per_second else ''}")
+
+    exact = count * UNITS[unit]
+    assert number == (exact if exact <= 2**63 and int(float(exact)) == exact else None)
+
+
+@given(whole=st.integers(min_value=0, max_value=10**6), digits=st.text("0123456789", min_size=1, max_size=6))
+def test_a_fraction_of_a_unit_is_taken_exactly_or_refused(whole, digits):
+    number = parsed(QuotaKey.PRODUCER_BYTE_RATE, f"{whole}.{digits}MiB")
+
+    exact = Fraction(f"{whole}.{digits}") * 1024**2
+    assert number == (exact if exact.denominator == 1 and exact > 0 else None)
+
+
+@given(
+    sign=st.sampled_from(["", "+", "-"]),
+    body=st.text("0123456789.eE_xX:, ", max_size=12),
+    unit=st.sampled_from(["", *UNITS, "kb", "Mb", "%", "/s"]),
+)
+@settings(max_examples=300)
+def test_any_text_is_refused_with_words_or_is_a_good_value(sign, body, unit):
+    for key in QuotaKey:
+        try:
+            written = parse_value(key, sign + body + unit)
+        except ValueRefusedError as refused:
+            assert str(refused)
+            assert refused.id
+        else:
+            assert declarable(key, written.number)
+            assert not sign
+
+
+@given(text=st.text(max_size=30))
+def test_no_text_breaks_the_grammar(text):
+    for key in QuotaKey:
+        number = parsed(key, text)
+        assert number is None or math.isfinite(number)
+
+
+@given(value=st.integers(min_value=2**53 + 1, max_value=2**63))
+def test_an_integer_that_a_double_cannot_hold_is_refused_and_never_rounded(value):
+    number = parsed(QuotaKey.PRODUCER_BYTE_RATE, str(value))
+
+    assert number is None if int(float(value)) != value else number == value
