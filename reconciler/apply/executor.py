@@ -73,7 +73,7 @@ class Executor:
         differences = [text for change in changes if (text := unlike_before(change, live))]
         if differences:
             more = f" (and {len(differences) - 1} more)" if len(differences) > 1 else ""
-            msg = f"the cluster changed after planning: {differences[0]}{more}; nothing was written, plan again"
+            msg = f"the cluster changed after planning: {differences[0]}{more}; plan again"
             raise StalePlanError(msg)
 
     def _write_and_verify(self, plan: Plan, requests: Sequence[tuple[Change, ...]]) -> ApplyReport:

@@ -80,9 +80,9 @@ def _guards(plan: Plan) -> Iterator[Line]:
     spoken = [g for g in plan.guards if g.status is not GuardStatus.PASSED]
     for guard in spoken:
         if guard.status is GuardStatus.ACCEPTED:
-            yield line((f"Guard {guard.id}: accepted. ", Style.GOOD), guard.message)
+            yield line((f"Guard {guard.id} is accepted: ", Style.GOOD), guard.message)
         else:
-            yield line((f"Guard {guard.id}: needs acceptance. ", Style.WARN), guard.message)
+            yield line((f"Guard {guard.id} needs acceptance: ", Style.WARN), guard.message)
     if spoken:
         yield line()
 

@@ -43,7 +43,7 @@ def apply(
         _require_reviewed(plan, approval)
         _require_accepted(plan)
         if plan.changes and not approval.settings.validate_only and not confirm(plan):
-            msg = "not confirmed; nothing was written"
+            msg = "not confirmed"
             raise NotConfirmedError(msg)
         return Executor(cluster, clock=clock, progress=progress, settings=approval.settings).run(plan)
     except RefusedError as error:
@@ -66,10 +66,10 @@ def refused(plan: Plan, error: RefusedError) -> ApplyReport:
 
 def _require_reviewed(plan: Plan, approval: Approval) -> None:
     if approval.saved is not None and approval.saved.digest != plan.digest:
-        msg = f"the saved plan is stale: {_listed(differences(approval.saved, plan))}; nothing was written, plan again"
+        msg = f"the saved plan is stale: {_listed(differences(approval.saved, plan))}; plan again"
         raise StalePlanError(msg)
     if approval.expected_digest is not None and approval.expected_digest != plan.digest:
-        msg = f"the plan is now {plan.digest}, not the expected {approval.expected_digest}; nothing was written, plan again"
+        msg = f"the plan is now {plan.digest}, not the expected {approval.expected_digest}; plan again"
         raise StalePlanError(msg)
 
 
@@ -82,6 +82,5 @@ def _listed(lines: Sequence[str]) -> str:
 
 def _require_accepted(plan: Plan) -> None:
     if plan.tripped:
-        reasons = "; ".join(f"{g.id}: {g.message}" for g in plan.tripped)
-        msg = f"refused, nothing was written: {reasons}"
+        msg = "; ".join(f"guard {g.id}: {g.message}" for g in plan.tripped)
         raise GuardRefusedError(msg, guard_ids=[g.id for g in plan.tripped])

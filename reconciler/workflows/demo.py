@@ -119,8 +119,10 @@ class _Demo:
         self._run("validate", str(self._example))
         self._run("plan", str(self._example), *self._server)
         self._screen.heading("5. Review: whom would these quotas have throttled? Spark replays the broker's own request log")
+        snapshot = str(self._sandbox.folder / "current.json")
+        self._run("export", *self._server, "--snapshot", snapshot)
         logs = [str(node.request_log_file) for node in self._sandbox.nodes if node.request_log_file]
-        self._run("backtest", str(self._example), *(part for log in logs for part in ("--traffic", log)))
+        self._run("backtest", str(self._example), "--current", snapshot, *(part for log in logs for part in ("--traffic", log)))
 
     def apply(self) -> None:
         """A guard refuses; accepted by name, the change is written and read back."""

@@ -88,7 +88,7 @@ def test_the_text_shows_values_both_ways_with_factor_and_source() -> None:
         '  - user="<default>" client-id="a b"   (delete)\n'
         "      producer_byte_rate  1.465 KiB/s (1500) -> not set   no manifest declares it\n"
         "\n"
-        "Guard default-entity: needs acceptance. it changes user=<default>; accept with --accept default-entity\n"
+        "Guard default-entity needs acceptance: it changes user=<default>; accept with --accept default-entity\n"
         "\n"
         "Note: a note\n"
         "1 to create, 1 to update, 1 to delete; 412 unchanged, 3 unmanaged.\n"

@@ -1,0 +1,246 @@
+"""What the executor writes, and that its report tells the truth whatever goes wrong."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.apply.chunks import ChunkLimits, chunks, estimated_size
+from reconciler.apply.executor import ApplySettings, Executor
+from reconciler.errors import RequestRefusedError, StalePlanError, UnreachableError
+from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.entity import Entity
+from reconciler.model.plan import Plan
+from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
+from reconciler.ports import BrokerNode, EntityFilter
+from tests.builders import NOON, plan, user
+from tests.fakes import FakeCluster, Fault, Faults
+
+RATE = "producer_byte_rate"
+TWO_KEYS = ApplySettings(limits=ChunkLimits(keys=2))
+
+
+class FakeClock:
+    """Time that passes only when somebody waits."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> datetime.datetime:
+        return NOON
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+class Silent:
+    def step(self, message: str) -> None:
+        pass
+
+
+def raising(entity: Entity, before: float | None = None, after: float | None = 2.0) -> Change:
+    return Change(
+        entity=entity, action=Action.UPDATE, keys=(KeyChange(key=RATE, before=before, after=after, reason=Reason.VALUE_DIFFERS),)
+    )
+
+
+def plan_for(count: int) -> Plan:
+    return plan(*(raising(user(f"u{n}")) for n in range(count)))
+
+
+def execute(cluster: FakeCluster, what: Plan, settings: ApplySettings = TWO_KEYS) -> ApplyReport:
+    return Executor(cluster, clock=FakeClock(), progress=Silent(), settings=settings).run(what)
+
+
+def statuses(report: ApplyReport) -> list[str]:
+    return [outcome.status.value for outcome in report.outcomes]
+
+
+def test_everything_is_validated_before_the_first_write_and_read_back_after_the_last() -> None:
+    cluster = FakeCluster()
+    report = execute(cluster, plan_for(5))
+    assert (report.result, report.verified) == (ApplyResult.DONE, True)
+    assert (cluster.validations, cluster.writes) == (3, 3)
+    assert [len(request) for request in cluster.requests] == [2, 2, 1]
+    assert statuses(report) == ["applied"] * 5
+
+
+def test_an_empty_plan_asks_the_cluster_nothing() -> None:
+    cluster = FakeCluster()
+    assert execute(cluster, plan()).result is ApplyResult.NOTHING_TO_DO
+    assert (cluster.describes, cluster.validations, cluster.writes) == (0, 0, 0)
+
+
+def test_one_refusal_by_validation_means_that_nothing_is_written() -> None:
+    cluster = FakeCluster(faults=Faults(refuse={user("u3"): (42, "bad words")}))
+    report = execute(cluster, plan_for(5))
+    assert (report.result, report.failure_reason) == (ApplyResult.FAILED, "refused-by-cluster")
+    assert cluster.writes == 0
+    assert statuses(report) == ["not_attempted"] * 3 + ["failed", "not_attempted"]
+    assert (report.outcomes[3].error_code, report.outcomes[3].error) == (42, "bad words")
+
+
+def test_validate_only_stops_after_validation() -> None:
+    cluster = FakeCluster(faults=Faults(read_only=True))
+    report = execute(cluster, plan_for(1), ApplySettings(validate_only=True))
+    assert (report.result, report.verified, statuses(report)) == (ApplyResult.DONE, False, ["not_attempted"])
+
+
+def test_a_cluster_that_changed_after_planning_is_refused_with_entity_and_both_values() -> None:
+    cluster = FakeCluster({user("u1"): {RATE: 77.0}}, faults=Faults(read_only=True))
+    with pytest.raises(StalePlanError, match=r"user=u1 producer_byte_rate was not set when planned and is 77 now"):
+        execute(cluster, plan_for(3))
+
+
+@pytest.mark.parametrize("fault", list(Fault))
+def test_a_lost_answer_is_settled_by_looking_and_the_run_completes(fault: Fault) -> None:
+    cluster = FakeCluster(faults=Faults(writes={2: fault}))
+    report = execute(cluster, plan_for(5))
+    assert (report.result, report.verified, statuses(report)) == (ApplyResult.DONE, True, ["applied"] * 5)
+    assert cluster.writes == (3 if fault is Fault.AFTER_APPLYING else 4)
+    assert cluster.entities == {user(f"u{n}"): {RATE: 2.0} for n in range(5)}
+
+
+def test_answers_that_stay_lost_are_reported_as_unknown_after_bounded_attempts() -> None:
+    cluster = FakeCluster(faults=Faults(writes=dict.fromkeys(range(2, 100), Fault.BEFORE_APPLYING)))
+    report = execute(cluster, plan_for(5))
+    assert (report.result, report.failure_reason, report.verified) == (ApplyResult.PARTIAL, "outcome-unknown", False)
+    assert statuses(report) == ["applied", "applied", "unknown", "unknown", "not_attempted"]
+    assert cluster.writes == 4
+
+
+def test_what_somebody_else_wrote_meanwhile_is_not_overwritten_by_a_retry() -> None:
+    def meddle(cluster: FakeCluster) -> None:
+        if cluster.writes == 1:
+            cluster.write_from_outside(user("u0"), {RATE: 99.0})
+
+    cluster = FakeCluster(faults=Faults(writes={1: Fault.BEFORE_APPLYING}), before_write=meddle)
+    report = execute(cluster, plan_for(2))
+    assert cluster.entities[user("u0")] == {RATE: 99.0}
+    assert report.result is ApplyResult.PARTIAL
+    assert statuses(report) == ["unknown", "applied"]
+
+
+class Unreachable(FakeCluster):
+    """Cannot be reached from its n-th write on; nothing of that request is sent."""
+
+    fails_from = 1
+
+    def alter(self, alterations, *, validate_only):  # type: ignore[no-untyped-def]  # as in the parent
+        if not validate_only and self.writes + 1 >= self.fails_from:
+            raise UnreachableError("no broker answers")
+        return super().alter(alterations, validate_only=validate_only)
+
+
+def test_an_error_before_the_first_write_leaves_through_the_error() -> None:
+    with pytest.raises(UnreachableError):
+        execute(Unreachable(), plan_for(3))
+
+
+def test_an_error_after_a_write_is_a_partial_report() -> None:
+    cluster = Unreachable()
+    cluster.fails_from = 2
+    report = execute(cluster, plan_for(5))
+    assert (report.result, report.failure_reason) == (ApplyResult.PARTIAL, "unreachable")
+    assert statuses(report) == ["applied", "applied", "not_attempted", "not_attempted", "not_attempted"]
+
+
+class Interrupted(FakeCluster):
+    """Ctrl-C while the n-th write is on its way."""
+
+    at = 1
+
+    def alter(self, alterations, *, validate_only):  # type: ignore[no-untyped-def]  # as in the parent
+        results = super().alter(alterations, validate_only=validate_only)
+        if not validate_only and self.writes == self.at:
+            raise KeyboardInterrupt
+        return results
+
+
+def test_an_interrupt_while_writing_is_a_truthful_report_not_a_lost_run() -> None:
+    cluster = Interrupted()
+    cluster.at = 2
+    report = execute(cluster, plan_for(5))
+    assert (report.result, report.failure_reason) == (ApplyResult.PARTIAL, "interrupted")
+    assert statuses(report) == ["applied", "applied", "unknown", "unknown", "not_attempted"]
+
+
+def test_a_second_run_after_a_broken_one_finishes_the_work() -> None:
+    cluster = Interrupted()
+    cluster.at = 2
+    execute(cluster, plan_for(5))
+    left = plan(*(raising(user(f"u{n}")) for n in range(5) if user(f"u{n}") not in cluster.entities))
+    assert execute(cluster, left).result is ApplyResult.DONE
+    assert cluster.entities == {user(f"u{n}"): {RATE: 2.0} for n in range(5)}
+
+
+def test_reads_that_lag_are_waited_for() -> None:
+    report = execute(FakeCluster(faults=Faults(lag=5)), plan_for(1))
+    assert (report.result, report.verified) == (ApplyResult.DONE, True)
+
+
+def test_reads_that_never_catch_up_are_a_partial_report() -> None:
+    report = execute(FakeCluster(faults=Faults(lag=10_000)), plan_for(1))
+    assert (report.result, report.failure_reason) == (ApplyResult.PARTIAL, "not-verified")
+    assert "user=u0" in (report.message or "")
+    assert statuses(report) == ["applied"]
+
+
+class OneLaggingBroker(FakeCluster):
+    """Broker 2 never shows anything."""
+
+    def describe(self, entity_filter: EntityFilter, *, broker: int | None = None) -> Mapping[Entity, Mapping[str, float]]:
+        return {} if broker == 2 else super().describe(entity_filter, broker=broker)
+
+
+def test_a_broker_that_lags_is_named() -> None:
+    brokers = [BrokerNode(id=n, host=f"b{n}", port=9092) for n in (1, 2, 3)]
+    report = execute(OneLaggingBroker(brokers=brokers), plan_for(1))
+    assert report.result is ApplyResult.PARTIAL
+    assert "broker 2 (b2:9092)" in (report.message or "")
+
+
+def test_a_removal_reads_back_as_absence() -> None:
+    cluster = FakeCluster({user("u0"): {RATE: 1.0}})
+    report = execute(cluster, plan(raising(user("u0"), before=1.0, after=None)))
+    assert (report.result, report.verified, cluster.entities) == (ApplyResult.DONE, True, {})
+
+
+def test_a_live_value_that_is_not_a_number_can_be_replaced() -> None:
+    cluster = FakeCluster({user("u0"): {RATE: float("nan")}})
+    assert execute(cluster, plan(raising(user("u0"), before=float("nan")))).result is ApplyResult.DONE
+
+
+def test_a_request_refused_as_a_whole_stops_the_run() -> None:
+    with pytest.raises(RequestRefusedError):
+        execute(FakeCluster(), plan_for(10_001), ApplySettings(limits=ChunkLimits(keys=20_000, size=10**9)))
+
+
+@given(st.lists(st.integers(1, 4), max_size=30), st.integers(1, 6), st.integers(60, 600))
+def test_chunks_keep_the_order_split_no_entity_and_stay_within_the_limits(sizes: list[int], keys: int, size: int) -> None:
+    names = ["a", "b", "c", "d"]
+    changes = [
+        Change(
+            entity=user(f"u{n}"),
+            action=Action.UPDATE,
+            keys=tuple(KeyChange(key=k, before=None, after=1.0, reason=Reason.NOT_IN_CURRENT) for k in names[:count]),
+        )
+        for n, count in enumerate(sizes)
+    ]
+    requests = list(chunks(changes, ChunkLimits(keys=keys, size=size)))
+    assert [c for request in requests for c in request] == changes
+    for request in requests:
+        within = sum(len(c.keys) for c in request) <= keys and sum(map(estimated_size, request)) <= size
+        assert within or len(request) == 1
+
+
+def test_every_change_is_counted_in_exactly_one_status() -> None:
+    report = execute(FakeCluster(faults=Faults(writes={2: Fault.BEFORE_APPLYING})), plan_for(7))
+    assert sum(report.count(status) for status in ChangeStatus) == 7
