@@ -28,6 +28,7 @@ from reconciler.sandbox.readiness import wait_until_ready
 from reconciler.sandbox.spec import Sandbox, SandboxSpec
 
 _PORT_ATTEMPTS: Final = 3
+_PORT_TAKEN: Final = "Address already in use"
 _READY_S: Final = 90.0
 _FORMAT_S: Final = 60.0
 _STOP_GRACE_S: Final = 3.0
@@ -207,6 +208,9 @@ def _await_ready(cluster_id: str, files: Sequence[NodeFiles], brokers: Sequence[
         for file, broker in zip(files, brokers, strict=True):
             if not process.is_alive(broker):
                 raise _failure(f"Kafka node {file.id} ended while it started", file.log)
+            # A broker that cannot listen takes many seconds to end by itself.
+            if file.says(_PORT_TAKEN):
+                raise _failure(f"Kafka node {file.id} could not listen on its ports", file.log)
 
     plaintext = {file.id: own.plaintext for file, own in zip(files, ports, strict=True)}
     if not wait_until_ready(cluster_id, plaintext, deadline=time.monotonic() + _READY_S, check_alive=check_alive):
@@ -229,5 +233,5 @@ def _new_cluster_id() -> str:
 
 def _failure(what: str, log: Path) -> SandboxError:
     lines = telling_lines(log)
-    kind = _PortTakenError if any("Address already in use" in line for line in lines) else SandboxError
+    kind = _PortTakenError if any(_PORT_TAKEN in line for line in lines) else SandboxError
     return kind(f"{what}; its log is {log} and says:\n" + "\n".join(f"  {line}" for line in lines))

@@ -34,21 +34,6 @@ class Fetcher:
     fetch: Callable[[Sequence[Artifact], Path, Path], None]
 
 
-def available_fetchers(java: Path) -> tuple[Fetcher, ...]:
-    """What this machine has, the faster first. Raises ``MissingDependencyError`` when it has nothing."""
-    found: list[Fetcher] = []
-    if maven := shutil.which("mvn"):
-        found.append(maven_fetcher(Path(maven)))
-    if pyspark := pyspark_folder():
-        found.append(ivy_fetcher(java, pyspark))
-    if not found:
-        raise MissingDependencyError(
-            "nothing here can fetch Kafka's jars; install Maven, or PySpark (whose Ivy does it too): "
-            "pip install 'kafka-quota-reconciler[traffic]'"
-        )
-    return tuple(found)
-
-
 def pyspark_folder() -> Path | None:
     """PySpark's folder, found without importing it (which would take a second)."""
     spec = importlib.util.find_spec("pyspark")
@@ -56,6 +41,21 @@ def pyspark_folder() -> Path | None:
         if (Path(place) / "jars").is_dir():
             return Path(place)
     return None
+
+
+def available_fetchers(java: Path, *, find_pyspark: Callable[[], Path | None] = pyspark_folder) -> tuple[Fetcher, ...]:
+    """What this machine has, the faster first. Raises ``MissingDependencyError`` when it has nothing."""
+    found: list[Fetcher] = []
+    if maven := shutil.which("mvn"):
+        found.append(maven_fetcher(Path(maven)))
+    if pyspark := find_pyspark():
+        found.append(ivy_fetcher(java, pyspark))
+    if not found:
+        raise MissingDependencyError(
+            "nothing here can fetch Kafka's jars; install Maven, or PySpark (whose Ivy does it too): "
+            "pip install 'kafka-quota-reconciler[traffic]'"
+        )
+    return tuple(found)
 
 
 def maven_fetcher(maven: Path) -> Fetcher:

@@ -14,7 +14,7 @@ from reconciler.sandbox.process import ProcessRef
 from reconciler.sandbox.properties import NodePorts, server_properties
 from reconciler.sandbox.spec import SandboxNode, SandboxSpec
 
-_TROUBLE: Final = re.compile(r"\b(ERROR|FATAL)\b|Exception in thread|^Error: |Caused by:|OutOfMemoryError")
+_TROUBLE: Final = re.compile(r"\b(ERROR|FATAL)\b|Exception in thread|^Error: |^(Caused by: )?([\w$]+\.)+\w*(Exception|Error)\b")
 _LINE_LIMIT: Final = 300
 NODE_FOLDERS: Final = "node-[1-9]"
 """A glob for the node folders in a sandbox's folder."""
@@ -82,6 +82,13 @@ class NodeFiles:
         """Everything but the configuration and the logs."""
         for folder in (self.data, self.temporary):
             shutil.rmtree(folder, ignore_errors=True)
+
+    def says(self, words: str) -> bool:
+        """Whether the broker's log has these words by now."""
+        try:
+            return words in self.log.read_text("utf-8", "replace")
+        except OSError:
+            return False
 
     def format_command(self, spec: SandboxSpec, runtime: Runtime, cluster_id: str) -> list[str]:
         """Formats the storage; Kafka's own tool, because what a formatted folder holds differs by version."""

@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -81,27 +82,42 @@ def _environment(sandbox: Sandbox) -> dict[str, str]:
 
 
 def _run(program: str, command: Sequence[str], environ: dict[str, str]) -> int:
+    # A command that may read the terminal must stay in our process group; any other gets its own, so that it can be ended whole.
+    own_group = not _has_terminal()
     try:
-        process = subprocess.Popen(list(command), executable=program, env=environ)
+        process = subprocess.Popen(list(command), executable=program, env=environ, process_group=0 if own_group else None)
     except OSError as error:
         raise SandboxError(f"cannot run {command[0]!r}: {error.strerror}") from error
     try:
         return process.wait()
     finally:
         if process.poll() is None:
-            _end(process)
+            _end(process, own_group=own_group)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """The command first gets the chance to end by itself, then TERM, then KILL."""
+def _has_terminal() -> bool:
     try:
+        return os.isatty(0)
+    except OSError:
+        return False
+
+
+def _end(process: subprocess.Popen[bytes], *, own_group: bool) -> None:
+    """INT, which on a terminal the command has got already, then TERM, then KILL; to its whole group where it has one."""
+
+    def tell(number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number) if own_group else process.send_signal(number)
+
+    try:
+        if own_group:
+            tell(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_NOTICED_S)
             return
-        process.terminate()
+        tell(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_TERM_S)
     finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+        tell(signal.SIGKILL)
+        process.wait()

@@ -1,0 +1,231 @@
+"""``kafka-quotas sandbox`` as a user runs it: real processes, real signals, a state folder of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from reconciler.sandbox.artifacts import DEFAULT_KAFKA_VERSION
+from reconciler.sandbox.cache import cache_folder
+from tests.support.polling import wait_until
+
+pytestmark = pytest.mark.kafka
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "sandbox.v1.schema.json").read_text("utf-8"))
+COMMAND = [sys.executable, "-m", "reconciler", "sandbox"]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """A cache folder of its own, but for the jars; temporary folders go where the test can look for what is left."""
+    from reconciler.sandbox.cluster import runtime_for
+
+    runtime_for(DEFAULT_KAFKA_VERSION)
+    cache, temporary = tmp_path / "cache", tmp_path / "tmp"
+    cache.mkdir()
+    temporary.mkdir()
+    (cache / "jars").symlink_to(cache_folder() / "jars")
+    return {**os.environ, "KAFKA_QUOTAS_CACHE": str(cache), "TMPDIR": str(temporary)}
+
+
+@pytest.fixture
+def sandbox(environ: dict[str, str]) -> Iterator[Run]:
+    """Runs ``kafka-quotas sandbox ARGUMENTS``; whatever was started is stopped at the end."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*COMMAND, *arguments], env=environ, capture_output=True, text=True, timeout=120, check=False)
+
+    yield run
+    run("stop")
+
+
+def left_over(environ: dict[str, str]) -> list[str]:
+    """Sandbox folders, and processes that mention the temporary folder in their command line."""
+    temporary = environ["TMPDIR"]
+    found = [str(path) for path in Path(temporary).glob("kafka-quotas-sandbox-*")]
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+        except OSError:
+            continue
+        if temporary in words:
+            found.append(words)
+    return found
+
+
+def test_start_status_and_stop(sandbox: Run, environ: dict[str, str]) -> None:
+    started = sandbox("start", "--user", "alice", "--request-log", "--format", "json")
+    assert started.returncode == 0, started.stderr
+    document = json.loads(started.stdout)
+    jsonschema.validate(document, SCHEMA)
+    assert document["status"] == "running"
+    servers = document["sandbox"]["bootstrap_servers"]
+    [node] = document["sandbox"]["nodes"]
+    assert "Completed request" in Path(node["request_log_file"]).read_text("utf-8")
+
+    status = sandbox("status")
+    assert (status.returncode, servers in status.stdout) == (0, True)
+
+    again = sandbox("start", "--user", "alice", "--request-log", "--format", "json")
+    assert (again.returncode, json.loads(again.stdout)) == (0, document)
+    assert "running already" in again.stderr
+
+    other = sandbox("start", "--kafka-version", "3.9.2")
+    assert (other.returncode, other.stdout) == (1, "")
+    assert "sandbox stop" in other.stderr
+
+    assert sandbox("stop").returncode == 0
+    assert left_over(environ) == []
+    stopped = sandbox("status", "--format", "json")
+    assert (stopped.returncode, json.loads(stopped.stdout)["status"]) == (1, "stopped")
+    assert sandbox("stop").returncode == 0
+
+
+def test_a_user_of_the_sandbox_logs_in_with_the_file_that_start_names(sandbox: Run, environ: dict[str, str]) -> None:
+    from reconciler.sandbox.cluster import runtime_for
+
+    started = json.loads(sandbox("start", "--user", "al'i ce", "--format", "json").stdout)["sandbox"]
+    runtime = runtime_for(DEFAULT_KAFKA_VERSION)
+    tool = [str(runtime.java), "-cp", ":".join(map(str, runtime.jars)), "kafka.admin.ConfigCommand"]
+    login = [
+        "--bootstrap-server",
+        started["sasl_bootstrap_servers"],
+        "--command-config",
+        started["users"][0]["client_properties"],
+    ]
+    alter = ["--alter", "--entity-type", "users", "--entity-name", "carol", "--add-config", "producer_byte_rate=1024"]
+    subprocess.run([*tool, *login, *alter], check=True, capture_output=True, timeout=60)
+    from tests.support import raw_quotas
+
+    assert raw_quotas.describe(started["bootstrap_servers"]) == {frozenset({("user", "carol")}): {"producer_byte_rate": 1024.0}}
+
+
+def test_a_sandbox_that_was_killed_is_reported_and_cleared_away(sandbox: Run, environ: dict[str, str]) -> None:
+    document = json.loads(sandbox("start", "--format", "json").stdout)
+    os.kill(document["sandbox"]["nodes"][0]["pid"], signal.SIGKILL)
+    status = wait_until(lambda: (done := sandbox("status", "--format", "json")).returncode == 1 and done)
+    broken = json.loads(status.stdout)
+    jsonschema.validate(broken, SCHEMA)
+    assert (broken["status"], broken["sandbox"]["nodes"][0]["alive"]) == ("broken", False)
+    refused = sandbox("start")
+    assert (refused.returncode, "kafka.log" in refused.stderr) == (1, True)
+    assert sandbox("stop").returncode == 0
+    assert left_over(environ) == []
+
+
+def test_the_folder_given_is_used_and_must_be_empty(sandbox: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "notes").write_text("mine")
+    refused = sandbox("start", "--folder", str(folder))
+    assert (refused.returncode, "not empty" in refused.stderr) == (1, True)
+    (folder / "notes").unlink()
+    assert sandbox("start", "--folder", str(folder)).returncode == 0
+    assert (folder / "node-1" / "kafka.log").exists()
+    assert folder.stat().st_mode & 0o077 == 0
+    sandbox("stop")
+    assert not folder.exists()
+
+
+def test_run_gives_the_command_a_broker_and_exits_with_its_code(sandbox: Run, environ: dict[str, str]) -> None:
+    program = """
+import os, sys
+from reconciler.sandbox.connection import admin_client, brokers_up
+assert os.environ["BOOTSTRAP_SERVER"] == os.environ["KAFKA_QUOTAS_BOOTSTRAP_SERVER"]
+with admin_client(os.environ["BOOTSTRAP_SERVER"]) as client:
+    print(sorted(brokers_up(client)), sys.argv[1:])
+sys.exit(7)
+"""
+    done = sandbox("run", "--", sys.executable, "-W", "ignore", "-c", program, "--nodes", "a b")
+    assert (done.returncode, done.stdout) == (7, "[1] ['--nodes', 'a b']\n"), done.stderr
+    assert left_over(environ) == []
+
+
+def test_run_reports_a_command_that_died_of_a_signal_as_a_shell_does(sandbox: Run) -> None:
+    assert sandbox("run", "--", "sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("run",), ("run", "--", "no-such-program"), ("start", "--nodes", "2"), ("start", "--kafka-version", "1.0"), ()],
+)
+def test_a_wrong_call_is_a_usage_error_and_starts_nothing(
+    sandbox: Run, environ: dict[str, str], arguments: tuple[str, ...]
+) -> None:
+    done = sandbox(*arguments)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert left_over(environ) == []
+
+
+@pytest.mark.parametrize("how", ["terminal", "process"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_during_run_leaves_no_process_and_no_folder(
+    environ: dict[str, str], how: str, number: signal.Signals
+) -> None:
+    # The command starts a process of its own, and both have the temporary folder in their command line.
+    command = f"touch {environ['TMPDIR']}/ready; sleep 300 {environ['TMPDIR']} || sleep 300; :"
+    with begun(environ, "run", "--", "sh", "-c", command) as owner:
+        wait_until((Path(environ["TMPDIR"]) / "ready").exists)
+        assert len(left_over(environ)) > 3
+        if how == "terminal":
+            os.killpg(owner.pid, number)
+        else:
+            owner.send_signal(number)
+        _, stderr = owner.communicate(timeout=30)
+    assert (owner.returncode, stderr) == (130, "kafka-quotas: interrupted\n")
+    assert left_over(environ) == []
+
+
+@pytest.mark.parametrize("moment", ["while it starts", "while it runs"])
+def test_even_a_killed_owner_leaves_no_broker_and_no_folder(environ: dict[str, str], tmp_path: Path, moment: str) -> None:
+    pid_file = tmp_path / "pid"
+    with begun(
+        environ, "run", "--", "sh", "-c", f"echo $$ > {pid_file}.new; mv {pid_file}.new {pid_file}; exec sleep 300"
+    ) as owner:
+        wait_until(pid_file.exists if moment == "while it runs" else lambda: broker_runs(environ))
+        os.kill(owner.pid, signal.SIGKILL)
+        if pid_file.exists():
+            kill_group(int(pid_file.read_text()))
+    wait_until(lambda: left_over(environ) == [])
+
+
+def test_an_interrupt_during_start_leaves_no_process_and_no_folder(environ: dict[str, str], sandbox: Run) -> None:
+    with begun(environ, "start") as owner:
+        wait_until(lambda: broker_runs(environ))
+        owner.send_signal(signal.SIGINT)
+        _, stderr = owner.communicate(timeout=30)
+    assert (owner.returncode, stderr) == (130, "kafka-quotas: interrupted\n")
+    assert left_over(environ) == []
+    assert sandbox("status").returncode == 1
+
+
+@contextlib.contextmanager
+def begun(environ: dict[str, str], *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """``kafka-quotas sandbox ARGUMENTS`` in a session of its own, killed when the test is done with it."""
+    command = [*COMMAND, *arguments]
+    with subprocess.Popen(
+        command, env=environ, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as owner:
+        try:
+            yield owner
+        finally:
+            kill_group(owner.pid)
+
+
+def broker_runs(environ: dict[str, str]) -> bool:
+    return any("kafka.Kafka" in words for words in left_over(environ))
+
+
+def kill_group(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
