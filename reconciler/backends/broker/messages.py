@@ -32,8 +32,8 @@ def quotas_of(entries: Iterable[Any]) -> dict[Entity, Quotas]:
 def alter_request(alterations: Sequence[Alteration], *, validate_only: bool) -> Any:
     """An AlterClientQuotas request.
 
-    Raises ``ValueError`` for an entity twice or without ops, where Kafka would do half of it, and ``RequestRefusedError`` for text
-    that no request can hold.
+    Raises ``ValueError`` for an entity twice or without ops, where Kafka would do half of it, and ``RequestRefusedError`` for
+    text that no request can hold.
     """
     seen: set[Entity] = set()
     for alteration in alterations:

@@ -18,6 +18,7 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
 from reconciler.backends.broker.settings import ConnectionSettings, Security, server_text
+from reconciler.backends.broker.sockets import PROXY_URL, TlsSockets
 from reconciler.backends.broker.words import hint, is_tls_failure, words
 from reconciler.errors import AuthenticationError, UnreachableError, UnsupportedClusterError
 
@@ -40,8 +41,9 @@ class Transport:
 
     def __init__(self, settings: ConnectionSettings) -> None:
         self._settings = settings
+        self._tls = TlsSockets(settings.security.tls) if settings.security.tls is not None else None
         self._net = NetworkSelector(client_id=settings.client_id)
-        self._manager = KafkaConnectionManager(self._net, **_library_settings(settings))
+        self._manager = KafkaConnectionManager(self._net, **_library_settings(settings, self._tls))
         self._home: Any = None
         self._closed = False
 
@@ -66,6 +68,8 @@ class Transport:
             self._net.stop(timeout_ms=_STOP_MS)
             self._manager.close()
             self._net.close()
+        if self._tls is not None:
+            self._tls.close()
 
     def request(self, message: Any, *, broker: int | None = None) -> Any:
         """Send one request to a broker (the one connected to, when ``None``) and return its answer, a kafka-python message.
@@ -194,7 +198,7 @@ class NoConnectionError(UnreachableError):
         self.reason = reason
 
 
-def _library_settings(settings: ConnectionSettings) -> dict[str, Any]:
+def _library_settings(settings: ConnectionSettings, tls: TlsSockets | None) -> dict[str, Any]:
     return {
         "bootstrap_servers": [server_text(host, port) for host, port in settings.servers],
         "client_id": settings.client_id,
@@ -202,23 +206,18 @@ def _library_settings(settings: ConnectionSettings) -> dict[str, Any]:
         "request_timeout_ms": int(settings.request_seconds * 1000),
         "receive_message_max_bytes": _MOST_BYTES,
         "reconnect_backoff_max_ms": 1000,
-        **_security_settings(settings.security),
+        "proxy_url": PROXY_URL,
+        "ssl_context": tls.context if tls is not None else None,
+        **_login_settings(settings.security),
     }
 
 
-def _security_settings(security: Security) -> dict[str, Any]:
+def _login_settings(security: Security) -> dict[str, Any]:
     chosen: dict[str, Any] = {"security_protocol": security.protocol}
     if security.sasl is not None:
         chosen |= {
             "sasl_mechanism": security.sasl.mechanism,
             "sasl_plain_username": security.sasl.username,
             "sasl_plain_password": security.sasl.password,
-        }
-    if security.tls is not None:
-        chosen |= {
-            "ssl_cafile": security.tls.ca_file,
-            "ssl_certfile": security.tls.certificate_file,
-            "ssl_password": security.tls.key_password or "",
-            "ssl_check_hostname": security.tls.check_host_name,
         }
     return chosen

@@ -55,4 +55,4 @@ def hint(error: BaseException | None, protocol: str) -> str:
     )
     if not accepted or protocol != "PLAINTEXT":
         return ""
-    return "; if this is a listener with TLS or a login, give --command-config client.properties"
+    return "; either this is no Kafka broker, or its listener wants TLS or a login: then give --command-config client.properties"

@@ -1,0 +1,246 @@
+"""Whatever listens on the port: one clear sentence, in bounded time, and never an error of the client library."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from reconciler.backends.broker.cluster import BrokerCluster
+from reconciler.backends.broker.settings import ConnectionSettings, SaslLogin, Security, Tls
+from reconciler.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    OutcomeUnknownError,
+    RequestRefusedError,
+    UnreachableError,
+    UnsupportedClusterError,
+)
+from reconciler.model.change import Alteration
+from reconciler.model.entity import DEFAULT
+from reconciler.ports import EntityFilter
+from tests.builders import pair, user
+from tests.support.bad_servers import (
+    ScriptedBroker,
+    free_port,
+    hangs_up,
+    serving,
+    silent,
+    speaks_http,
+    speaks_http_and_hangs_up,
+    speaks_tls_alerts,
+)
+
+QUICK = 0.5
+PLAINTEXT = Security()
+API_VERSIONS, METADATA, DESCRIBE, ALTER = 18, 3, 48, 49
+
+
+def connect(*ports: int, seconds: float = 10.0, security: Security = PLAINTEXT) -> BrokerCluster:
+    servers = tuple(("127.0.0.1", port) for port in ports)
+    return BrokerCluster.open(
+        ConnectionSettings(servers=servers, connect_seconds=seconds, request_seconds=seconds, security=security)
+    )
+
+
+def set_one() -> Alteration:
+    return Alteration(entity=user("a"), ops={"producer_byte_rate": 1.0})
+
+
+@contextmanager
+def scripted(**answers: Callable[[int], Any]) -> Iterator[tuple[BrokerCluster, ScriptedBroker]]:
+    """A client of a broker that answers as told (``describe``, ``alter``), and has no quota requests when told nothing."""
+    from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
+
+    keys = {"describe": DESCRIBE, "alter": ALTER}
+    offered = {API_VERSIONS: 3, METADATA: 9, **{keys[name]: 1 for name in answers}}
+    row = ApiVersionsResponse.ApiVersion
+    ports: list[int] = []
+
+    def api_versions(_version: int) -> Any:
+        rows = [row(api_key=key, min_version=0, max_version=newest) for key, newest in offered.items()]
+        return ApiVersionsResponse(error_code=0, api_keys=rows, throttle_time_ms=0)
+
+    def metadata(_version: int) -> Any:
+        broker = MetadataResponse.MetadataResponseBroker(node_id=7, host="127.0.0.1", port=ports[0], rack=None)
+        return MetadataResponse(throttle_time_ms=0, brokers=[broker], cluster_id="scripted", controller_id=7, topics=[])
+
+    broker = ScriptedBroker({API_VERSIONS: api_versions, METADATA: metadata, **{keys[n]: a for n, a in answers.items()}})
+    with serving(broker) as port:
+        ports.append(port)
+        cluster = connect(port, seconds=2.0)
+        try:
+            yield cluster, broker
+        finally:
+            cluster.close()
+
+
+def described(error_code: int = 0, message: str | None = None) -> Callable[[int], Any]:
+    from kafka.protocol.admin import DescribeClientQuotasResponse
+
+    entries = [] if error_code == 0 else None
+    return lambda _: DescribeClientQuotasResponse(
+        throttle_time_ms=0, error_code=error_code, error_message=message, entries=entries
+    )
+
+
+def altered(*rows: tuple[int, str | None, tuple[tuple[str, str | None], ...]]) -> Callable[[int], Any]:
+    from kafka.protocol.admin import AlterClientQuotasResponse
+
+    entry = AlterClientQuotasResponse.EntryData
+    entries = [
+        entry(error_code=code, error_message=text, entity=[entry.EntityData(entity_type=t, entity_name=n) for t, n in parts])
+        for code, text, parts in rows
+    ]
+    return lambda _: AlterClientQuotasResponse(throttle_time_ms=0, entries=entries)
+
+
+A = (("user", "a"),)
+
+
+def test_nobody_listens():
+    port = free_port()
+    with pytest.raises(UnreachableError, match=f"127.0.0.1:{port}: connection refused"):
+        connect(port)
+
+
+def test_every_server_that_was_tried_is_named():
+    one, two = free_port(), free_port()
+    with pytest.raises(UnreachableError) as raised:
+        connect(one, two)
+    assert f"127.0.0.1:{one}: connection refused" in str(raised.value)
+    assert f"127.0.0.1:{two}: connection refused" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("server", "reason"),
+    [
+        (silent, "no answer in time"),
+        (hangs_up, "it closed the connection"),
+        (speaks_http, "what it answers is not the Kafka protocol"),
+        (speaks_tls_alerts, "what it answers is not the Kafka protocol"),
+    ],
+)
+def test_what_listens_is_no_kafka(server, reason):
+    with serving(server) as port, pytest.raises(UnreachableError, match=f"127.0.0.1:{port}: {reason}"):
+        connect(port, seconds=QUICK)
+
+
+@pytest.mark.parametrize("server", [hangs_up, speaks_http, speaks_http_and_hangs_up, speaks_tls_alerts])
+def test_a_listener_that_may_want_more_than_plaintext_brings_a_hint(server):
+    with serving(server) as port, pytest.raises(UnreachableError, match=r"--command-config client.properties"):
+        connect(port, seconds=QUICK)
+
+
+@pytest.mark.parametrize("server", [silent, hangs_up, speaks_http])
+def test_tls_with_what_has_none_ends_in_one_sentence(server):
+    with serving(server) as port, pytest.raises((UnreachableError, AuthenticationError)) as raised:
+        connect(port, seconds=QUICK, security=Security(tls=Tls()))
+    assert "\n" not in str(raised.value)
+    assert str(port) in str(raised.value)
+
+
+def test_a_good_server_behind_a_bad_one_is_found():
+    with scripted(describe=described()) as (cluster, _), serving(silent) as bad:
+        good = cluster.brokers()[0].port
+        both = connect(bad, good, seconds=QUICK)
+        assert both.describe(EntityFilter()) == {}
+        both.close()
+
+
+def test_a_failed_connection_leaves_no_thread_behind():
+    before = set(threading.enumerate())
+    with pytest.raises(UnreachableError):
+        connect(free_port())
+    assert set(threading.enumerate()) == before
+
+
+def test_a_broker_from_before_client_quotas_is_unsupported():
+    with scripted() as (cluster, _):
+        with pytest.raises(UnsupportedClusterError, match=r"since Kafka 2.6"):
+            cluster.describe(EntityFilter())
+        with pytest.raises(UnsupportedClusterError, match=r"since Kafka 2.6"):
+            cluster.alter([set_one()], validate_only=False)
+
+
+def test_reading_is_tried_once_more_and_no_further_when_the_connection_breaks():
+    with scripted(describe=lambda _: None) as (cluster, broker):
+        with pytest.raises(UnreachableError, match="it closed the connection"):
+            cluster.describe(EntityFilter())
+        assert broker.asked.count(DESCRIBE) == 2
+
+
+def test_writing_is_never_tried_again_when_the_connection_breaks():
+    with scripted(alter=lambda _: None) as (cluster, broker):
+        with pytest.raises(OutcomeUnknownError, match="may or may not have been done"):
+            cluster.alter([set_one()], validate_only=False)
+        assert broker.asked.count(ALTER) == 1
+
+
+@pytest.mark.parametrize("code", [7, -1])
+def test_after_a_timeout_or_an_unexpected_error_the_outcome_of_a_write_is_unknown(code):
+    with scripted(alter=altered((code, "The request timed out.", A))) as (cluster, _):
+        with pytest.raises(OutcomeUnknownError, match=f"error {code}"):
+            cluster.alter([set_one()], validate_only=False)
+        with pytest.raises(RequestRefusedError) as refused:
+            cluster.alter([set_one()], validate_only=True)
+        assert refused.value.error_code == code
+
+
+def test_a_write_that_the_answer_does_not_mention_has_an_unknown_outcome():
+    with scripted(alter=altered((0, None, (("user", "other"),)))) as (cluster, _):
+        with pytest.raises(OutcomeUnknownError, match="does not mention user=a"):
+            cluster.alter([set_one()], validate_only=False)
+        result = cluster.alter([set_one()], validate_only=True)[0]
+        assert (result.entity, result.error_code) == (user("a"), -1)
+
+
+def test_results_are_matched_by_entity_whatever_the_order_and_whatever_else_is_there():
+    rows = [
+        (42, "no", (("client-id", None), ("user", "a"))),
+        (0, None, (("user", "stranger"),)),
+        (0, None, A),
+    ]
+    with scripted(alter=altered(*rows)) as (cluster, _):
+        wanted = [set_one(), Alteration(entity=pair("a", DEFAULT), ops={"producer_byte_rate": 1.0})]
+        results = cluster.alter(wanted, validate_only=False)
+    assert [(r.entity, r.error_code, r.error) for r in results] == [(user("a"), 0, None), (pair("a", DEFAULT), 42, "no")]
+
+
+def test_a_refusal_of_the_whole_request_is_no_fact_about_its_entities():
+    generic = "Request parameters do not satisfy the configured policy."
+    rows = [(44, generic, A), (44, generic, (("user", "b"),))]
+    with scripted(alter=altered(*rows)) as (cluster, _), pytest.raises(RequestRefusedError, match="10,000 keys") as refused:
+        cluster.alter([set_one(), Alteration(entity=user("b"), ops={"producer_byte_rate": 1.0})], validate_only=False)
+    assert refused.value.error_code == 44
+
+
+def test_a_describe_that_the_broker_has_no_memory_for_says_so():
+    with scripted(describe=described(-1)) as (cluster, _), pytest.raises(RequestRefusedError, match="memory") as refused:
+        cluster.describe(EntityFilter())
+    assert refused.value.error_code == -1
+
+
+def test_a_principal_without_rights_learns_which_operation_is_missing():
+    with scripted(describe=described(31), alter=altered((31, "Cluster authorization failed.", A))) as (cluster, _):
+        with pytest.raises(AuthorizationError, match=r"kafka-acls .*--operation DescribeConfigs --cluster") as reading:
+            cluster.describe(EntityFilter())
+        with pytest.raises(AuthorizationError, match=r"kafka-acls .*--operation AlterConfigs --cluster") as writing:
+            cluster.alter([set_one()], validate_only=False)
+    assert (reading.value.operation, writing.value.operation) == ("DescribeConfigs", "AlterConfigs")
+
+
+def test_words_of_a_broker_cannot_move_the_cursor():
+    with scripted(describe=described(99, "\x1b[2Jgone")) as (cluster, _), pytest.raises(RequestRefusedError) as refused:
+        cluster.describe(EntityFilter())
+    assert "\x1b" not in str(refused.value)
+
+
+def test_a_login_is_refused_by_a_server_that_knows_no_login():
+    login = SaslLogin(mechanism="PLAIN", username="alice", password="open sesame")
+    with serving(speaks_http) as port, pytest.raises(UnreachableError) as raised:
+        connect(port, seconds=QUICK, security=Security(sasl=login))
+    assert "open sesame" not in f"{raised.value!r} {login!r}"

@@ -1,0 +1,189 @@
+"""The broker backend on a real broker: logins, lost answers, and what is never shown."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from reconciler.backends.broker.cluster import BrokerCluster
+from reconciler.backends.broker.settings import ConnectionSettings, SaslLogin, Security, Tls, parse_servers
+from reconciler.errors import AuthenticationError, AuthorizationError, OutcomeUnknownError, UnreachableError, WrongClusterError
+from reconciler.model.change import Alteration
+from reconciler.model.cluster import ClusterSpec, Connection
+from reconciler.model.source import Span
+from reconciler.ports import EntityFilter
+from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
+from reconciler.workflows.connect import check_cluster_id, connect
+from tests.builders import user
+from tests.support import raw_quotas
+from tests.support.bad_servers import CuttingProxy, serving
+
+pytestmark = pytest.mark.kafka
+
+SET_ONE = Alteration(entity=user("a"), ops={"producer_byte_rate": 1.0})
+
+
+def open_cluster(servers: str, *, security: Security | None = None, seconds: float = 10.0) -> BrokerCluster:
+    settings = ConnectionSettings(
+        servers=parse_servers((servers,)), security=security or Security(), connect_seconds=seconds, request_seconds=seconds
+    )
+    return BrokerCluster.open(settings, name="sandbox")
+
+
+def plain(name: str, password: str) -> Security:
+    return Security(sasl=SaslLogin(mechanism="PLAIN", username=name, password=password))
+
+
+@pytest.fixture
+def sasl_servers(kafka_sandbox: Sandbox) -> str:
+    assert kafka_sandbox.sasl_bootstrap_servers is not None
+    return kafka_sandbox.sasl_bootstrap_servers
+
+
+@pytest.fixture
+def proxied(clean_kafka: Sandbox) -> Iterator[tuple[BrokerCluster, CuttingProxy]]:
+    proxy = CuttingProxy(clean_kafka.nodes[0].port)
+    with serving(proxy) as port:
+        cluster = open_cluster(f"127.0.0.1:{port}")
+        yield cluster, proxy
+        cluster.close()
+
+
+def test_the_cluster_id_is_the_brokers_own(kafka_sandbox):
+    cluster = open_cluster(kafka_sandbox.bootstrap_servers)
+    assert cluster.identity().id == kafka_sandbox.cluster_id
+    assert [(b.id, b.port) for b in cluster.brokers()] == [(n.id, n.port) for n in kafka_sandbox.nodes]
+    cluster.close()
+
+
+def test_a_cluster_document_is_enough_to_connect_and_its_properties_lie_beside_it(clean_kafka, sasl_servers, tmp_path):
+    (tmp_path / "client.properties").write_text(
+        "# as Kafka's own tools take it\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsome.other.setting=1\n"
+        'sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \\\n username="alice" '
+        'password="alice-secret";\n',
+        encoding="latin-1",
+    )
+    spec = ClusterSpec(
+        name="prod",
+        cluster_id=clean_kafka.cluster_id,
+        connection=Connection(bootstrap_servers=(sasl_servers,), properties="client.properties"),
+        span=Span(file=str(tmp_path / "prod.yaml"), line=1, column=1),
+    )
+    cluster = connect(spec, bootstrap_server=None, command_config=None)
+    state = cluster.current_state()
+    cluster.close()
+
+    check_cluster_id(spec, state.cluster)
+    assert (state.cluster.name, dict(state.entities)) == ("prod", {})
+    with pytest.raises(WrongClusterError):
+        check_cluster_id(ClusterSpec(name="prod", cluster_id="another"), state.cluster)
+
+
+@pytest.mark.parametrize("security", [plain("alice", "no-such-password"), plain("nobody", "alice-secret")])
+def test_a_wrong_login_is_told_and_never_repeated(sasl_servers, security, caplog):
+    with caplog.at_level(logging.DEBUG), pytest.raises(AuthenticationError, match=r"refused the login: .*nvalid") as raised:
+        open_cluster(sasl_servers, security=security)
+    assert security.sasl.password not in str(raised.value) + caplog.text + repr(security)
+
+
+def test_a_mechanism_that_the_listener_does_not_have(sasl_servers):
+    login = SaslLogin(mechanism="SCRAM-SHA-256", username="alice", password="alice-secret")
+    with pytest.raises(AuthenticationError, match="refused the login"):
+        open_cluster(sasl_servers, security=Security(sasl=login))
+
+
+def test_no_login_where_one_is_wanted_brings_a_hint(sasl_servers):
+    with pytest.raises(UnreachableError, match="wants TLS or a login"):
+        open_cluster(sasl_servers)
+
+
+def test_a_login_where_none_is_known_is_an_authentication_error(kafka_sandbox):
+    with pytest.raises(AuthenticationError, match="refused the login"):
+        open_cluster(kafka_sandbox.bootstrap_servers, security=plain("alice", "alice-secret"))
+
+
+def test_tls_against_plaintext(kafka_sandbox):
+    with pytest.raises((AuthenticationError, UnreachableError), match=str(kafka_sandbox.nodes[0].port)):
+        open_cluster(kafka_sandbox.bootstrap_servers, security=Security(tls=Tls()), seconds=1.0)
+
+
+def test_a_write_whose_answer_is_lost_was_done_all_the_same(proxied, clean_kafka):
+    cluster, proxy = proxied
+    proxy.cut_answers = True
+    with pytest.raises(OutcomeUnknownError, match="it closed the connection; it may or may not have been done"):
+        cluster.alter([SET_ONE], validate_only=False)
+
+    deadline = time.monotonic() + 10
+    while not (seen := raw_quotas.describe(clean_kafka.bootstrap_servers)) and time.monotonic() < deadline:
+        pass
+    assert seen == {frozenset({("user", "a")}): {"producer_byte_rate": 1.0}}
+
+
+def test_a_read_whose_answer_is_lost_is_asked_of_another_address(proxied):
+    cluster, proxy = proxied
+    proxy.cut_answers = True
+
+    assert cluster.describe(EntityFilter()) == {}
+    assert [r.error_code for r in cluster.alter([SET_ONE], validate_only=True)] == [0]
+    assert cluster.identity().id
+
+
+def test_the_object_goes_on_after_a_lost_write(proxied):
+    cluster, proxy = proxied
+    proxy.cut_answers = True
+    with pytest.raises(OutcomeUnknownError):
+        cluster.alter([SET_ONE], validate_only=False)
+    proxy.cut_answers = False
+
+    assert [r.error_code for r in cluster.alter([SET_ONE], validate_only=False)] == [0]
+
+
+def test_acls_decide_and_the_missing_operation_is_named(start_kafka):
+    sandbox = start_kafka(
+        SandboxSpec(
+            users=(Login(name="alice", password="alice-secret"),),
+            properties={
+                "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                "super.users": "User:ANONYMOUS",
+            },
+        )
+    )
+    cluster = open_cluster(sandbox.sasl_bootstrap_servers, security=plain("alice", "alice-secret"))
+    with pytest.raises(AuthorizationError) as reading:
+        cluster.current_state()
+    for validate_only in (True, False):
+        with pytest.raises(AuthorizationError) as writing:
+            cluster.alter([SET_ONE], validate_only=validate_only)
+        assert writing.value.operation == "AlterConfigs"
+    cluster.close()
+
+    assert reading.value.operation == "DescribeConfigs"
+    assert cluster_is_empty(sandbox)
+
+
+def cluster_is_empty(sandbox: Sandbox) -> bool:
+    return raw_quotas.describe(sandbox.bootstrap_servers) == {}
+
+
+def test_nothing_is_printed_by_the_library_however_it_ends(kafka_sandbox, sasl_servers):
+    program = f"""
+from reconciler.backends.broker.cluster import BrokerCluster
+from reconciler.backends.broker.settings import *
+from reconciler.errors import BackendError
+for servers, security in [({kafka_sandbox.bootstrap_servers!r}, Security()), ("127.0.0.1:1", Security()),
+        ({sasl_servers!r}, Security(sasl=SaslLogin(mechanism="PLAIN", username="alice", password="x")))]:
+    try:
+        cluster = BrokerCluster.open(ConnectionSettings(servers=parse_servers((servers,)), security=security))
+        cluster.current_state()
+        cluster.close()
+    except BackendError:
+        pass
+print("end")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("end\n", "")
