@@ -51,7 +51,7 @@ def default_entity(situation: Situation) -> Measurement:
         entities=touched,
         measured=_entities(len(touched)),
         limit="0 entities",
-        why=f"it changes {_listed(touched)}, which reaches every client without a quota of its own",
+        why=f"it changes {_listed(touched)}, which reaches every client there without a quota of its own",
     )
 
 
