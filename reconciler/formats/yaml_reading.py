@@ -33,7 +33,7 @@ MAX_EXPANDED_NODES: Final = 100_000
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _STRING_TAG: Final = "tag:yaml.org,2002:str"
-_NOT_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_NOT_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class _StopReading(Exception):  # noqa: N818 - not an error of the program: the rest of the file is not read

@@ -92,9 +92,9 @@ _STRUCTURE: Final = (
     _error(
         "unknown-field", "A field that the document kind does not have. An ignored typing error would be a limit that is not set."
     ),
-    _error("missing-field", "A field that the document kind must have."),
-    _error("wrong-type", "A field holds another type of value than it must."),
-    _error("wrong-value", "A field holds a value that is not one of its choices."),
+    _error("missing-field", "A field that the document kind must have is not there; nothing is guessed in its place."),
+    _error("wrong-type", "A field holds another type of value than it must, e.g. a list where a mapping belongs."),
+    _error("wrong-value", "A field holds a value that is not one of its choices, is empty, or has another form."),
     _error(
         "unknown-quota-key",
         "Kafka has five client quota keys: producer_byte_rate, consumer_byte_rate, request_percentage, controller_mutation_rate "
@@ -104,9 +104,9 @@ _STRUCTURE: Final = (
         "unknown-entity-type",
         "Kafka has three entity types: user, client-id and ip. Others on a cluster are shown and never written.",
     ),
-    _error("invalid-selector", "A regular expression of a selector cannot be compiled."),
+    _error("invalid-selector", "A regular expression of a selector cannot be compiled, so what it selects is not known."),
     _error("unknown-guard", "An acceptance names a guard that does not exist, so it would accept nothing."),
-    _error("invalid-date", "A date must be a real day, written YYYY-MM-DD."),
+    _error("invalid-date", "A date must be a real day, written YYYY-MM-DD; an acceptance without an end is no acceptance."),
     _error(
         "conflicting-connection", "A connection names brokers or ZooKeeper, not both: it must be clear where quotas are written."
     ),

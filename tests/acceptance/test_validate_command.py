@@ -1,0 +1,311 @@
+"""``kafka-quotas validate`` as a user runs it: on files, as a process."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = json.loads((ROOT / "schemas" / "findings.v1.schema.json").read_text(encoding="utf-8"))
+QUOTAS = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
+CLUSTER = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: %s}\nspec: {prune: never}\n"
+REPOSITORY = "apiVersion: kafka-quotas/v1\nkind: Repository\nspec:\n"
+
+
+def quotas(*users, clusters=None):
+    entries = "".join(f"    - {{match: {{user: {user}}}, quotas: {{producer_byte_rate: 1MiB}}}}\n" for user in users)
+    text = QUOTAS if clusters is None else QUOTAS.replace("spec:\n", f"spec:\n  clusters: {clusters}\n")
+    return text + entries
+
+
+def validate(*arguments, cwd):
+    command = [sys.executable, "-m", "reconciler", "validate", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+
+
+def findings(*arguments, cwd):
+    """The findings as JSON, checked against the schema, with the exit code that they call for."""
+    done = validate(*arguments, "--format", "json", cwd=cwd)
+    document = json.loads(done.stdout)
+    Draft202012Validator(SCHEMA).validate(document)
+    assert done.returncode == (1 if document["summary"]["error"] else 0), done.stderr
+    assert "Traceback" not in done.stderr
+    return [(f["id"], f["file"], f["line"], f["column"]) for f in document["findings"]]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_file(name, content):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            path.write_text(content, encoding="utf-8")
+        return path
+
+    return write_file
+
+
+def test_good_manifests_print_one_line_and_end_with_0(tmp_path, write):
+    write("a.yaml", quotas("alice", "bob"))
+    write("clusters/eu.yml", CLUSTER % "eu")
+    done = validate(cwd=tmp_path)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "no findings in 2 files, 1 cluster, 2 entities\n", "")
+
+
+def test_a_finding_is_a_line_with_file_line_column_severity_and_id(tmp_path, write):
+    write("teams/a.yaml", quotas("User:alice") + "    - {match: {user: b}, quotas: {producer_byte_rate: 10Mb}}\n")
+    done = validate(cwd=tmp_path)
+
+    lines = done.stdout.splitlines()
+    assert done.returncode == 1
+    assert lines[0].startswith("teams/a.yaml:5:22: warning: ")
+    assert lines[0].endswith("[user-prefix]")
+    assert lines[1].startswith("teams/a.yaml:6:55: error: ")
+    assert "did you mean 10MB" in lines[1]
+    assert lines[1].endswith("[unknown-unit]")
+    assert lines[2:] == ["1 error, 1 warning in 1 file, 0 clusters, 2 entities"]
+    assert len(done.stderr.splitlines()) == 1
+    assert "teams/a.yaml:6:55" in done.stderr
+
+
+def test_fail_on_decides_from_which_severity_on_the_exit_code_is_1(tmp_path, write):
+    write("a.yaml", quotas("User:alice"))
+
+    assert [validate("--fail-on", level, cwd=tmp_path).returncode for level in ("error", "warning", "info")] == [0, 1, 1]
+
+
+def test_json_is_one_document_on_stdout(tmp_path, write):
+    write("a.yaml", quotas("alice", "alice"))
+    document = json.loads(validate("--format", "json", cwd=tmp_path).stdout)
+
+    assert document["format_version"] == "1.0"
+    assert document["summary"] == {"error": 1, "warning": 0, "info": 0, "files": 1, "clusters": 0, "entities": 1}
+    (finding,) = document["findings"]
+    assert (finding["id"], finding["entity"]) == ("duplicate-entity", {"user": "alice"})
+    assert [(r["file"], r["line"]) for r in finding["related"]] == [("a.yaml", 5)]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"a: [b\n", ("yaml-syntax", 2, 1)),
+        (b"not: ours\n", ("unknown-document", 1, 1)),
+        (b"a: \xff\n", ("invalid-utf8", 1, 4)),
+        (b"a: \x00\n", ("control-character", 1, 4)),
+        (b"a:\n\tb: c\n", ("yaml-syntax", 2, 1)),
+        (b"[" * 100_000, ("yaml-too-deep", 1, 65)),
+        (b"{a: " * 100_000, ("yaml-too-deep", 1, 257)),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), ("invalid-utf8", 1, 1)),
+        (b"", ("no-manifests", 1, 1)),
+        (b"# nothing but a comment\n", ("no-manifests", 1, 1)),
+    ],
+)
+def test_a_file_that_is_no_manifest_is_one_finding_with_its_place(tmp_path, write, content, expected):
+    write("x.yaml", content)
+    rule, line, column = expected
+
+    assert findings("x.yaml", cwd=tmp_path) == [(rule, "x.yaml", line, column)]
+
+
+def test_a_billion_laughs_end_quickly_with_one_finding(tmp_path, write):
+    lines = ["a0: &a0 [ha, ha, ha, ha, ha, ha, ha, ha, ha, ha]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
+    write("x.yaml", "\n".join(lines))
+
+    assert [f[0] for f in findings("x.yaml", cwd=tmp_path)] == ["yaml-alias-limit"]
+
+
+def test_a_pipe_is_never_opened(tmp_path):
+    os.mkfifo(tmp_path / "x.yaml")
+
+    assert [f[:2] for f in findings(cwd=tmp_path)] == [("not-a-file", "x.yaml")]
+    assert [f[:2] for f in findings("x.yaml", cwd=tmp_path)] == [("not-a-file", "x.yaml")]
+
+
+def test_a_socket_is_no_manifest(tmp_path):
+    with socket.socket(socket.AF_UNIX) as server:
+        place = os.open(tmp_path, os.O_RDONLY)
+        try:
+            # Through the folder's descriptor: the path itself may be too long for a socket's address.
+            server.bind(f"/proc/self/fd/{place}/x.yaml")
+        finally:
+            os.close(place)
+
+        assert [f[1] for f in findings(cwd=tmp_path)] == ["x.yaml"]
+
+
+@pytest.mark.parametrize("target", ["nowhere.yaml", "x.yaml"])
+def test_a_link_that_leads_nowhere_or_to_itself_is_one_finding(tmp_path, target):
+    (tmp_path / "x.yaml").symlink_to(target)
+
+    assert [f[:2] for f in findings(cwd=tmp_path)] == [("file-not-readable", "x.yaml")]
+
+
+def test_a_loop_of_folders_is_walked_once(tmp_path, write):
+    write("teams/a.yaml", quotas("alice"))
+    (tmp_path / "teams" / "again").symlink_to(tmp_path)
+
+    assert findings(cwd=tmp_path) == [("symlink-loop", "teams/again", 1, 1)]
+
+
+def test_a_file_above_the_limit_is_refused_unread(tmp_path):
+    with (tmp_path / "x.yaml").open("wb") as stream:
+        stream.truncate(33 * 1024 * 1024)
+
+    assert [f[0] for f in findings(cwd=tmp_path)] == ["file-too-large"]
+
+
+@pytest.mark.parametrize("path", ["nope", "nope.yaml", "a.yaml/below"])
+def test_a_path_that_does_not_exist_is_one_clear_message(tmp_path, write, path):
+    write("a.yaml", quotas("alice"))
+    done = validate(path, cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert path in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_empty_folder_is_an_error_since_most_often_the_path_is_wrong(tmp_path):
+    done = validate(cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert "no .yaml or .yml file" in done.stderr
+
+
+def test_a_folder_that_is_called_like_a_file_is_walked(tmp_path, write):
+    write("x.yaml/a.yaml", quotas("alice"))
+
+    assert findings(cwd=tmp_path) == []
+
+
+def test_hidden_folders_and_other_files_are_not_read(tmp_path, write):
+    write("a.yaml", quotas("alice"))
+    write(".github/workflows/ci.yml", "on: push\n")
+    write("README.md", "# hello\n")
+    write("data.json", "{}")
+
+    assert findings(cwd=tmp_path) == []
+
+
+def test_a_mistyped_document_beside_good_ones_is_never_skipped(tmp_path, write):
+    write("a.yaml", quotas("alice"))
+    write("b.yaml", quotas("bob").replace("ClientQuotas", "ClientQuota"))
+
+    assert findings(cwd=tmp_path) == [("unknown-document", "b.yaml", 2, 7)]
+
+
+def test_the_repository_file_excludes_on_purpose(tmp_path, write):
+    write("kafka-quotas.yaml", f"{REPOSITORY}  exclude: [mkdocs.yml, charts/**]\n")
+    write("mkdocs.yml", "site_name: x\n")
+    write("charts/a/values.yaml", "replicas: 1\n")
+    write("a.yaml", quotas("alice"))
+
+    assert findings(cwd=tmp_path) == []
+    write("other.yml", "site_name: x\n")
+    assert findings(cwd=tmp_path) == [("unknown-document", "other.yml", 1, 1)]
+
+
+def test_the_repository_file_changes_the_severity_of_a_rule(tmp_path, write):
+    write("a.yaml", f"{QUOTAS}    - {{match: {{ip: localhost}}, quotas: {{connection_creation_rate: 5}}}}\n")
+    assert [f[0] for f in findings(cwd=tmp_path)] == ["ip-host-name"]
+
+    write("kafka-quotas.yaml", f"{REPOSITORY}  lint: {{ip-host-name: warning}}\n")
+    assert validate(cwd=tmp_path).returncode == 0
+    assert "warning" in validate(cwd=tmp_path).stdout
+
+
+def test_below_a_root_a_path_only_chooses_what_is_shown(tmp_path, write):
+    write("kafka-quotas.yaml", f"{REPOSITORY}  exclude: [mkdocs.yml]\n")
+    write("clusters/eu.yaml", CLUSTER % "eu")
+    write("a/one.yaml", quotas("alice", clusters="[eu]"))
+    write("b/two.yaml", quotas("alice", "User:x", clusters="[eu]"))
+    write("mkdocs.yml", "site_name: x\n")
+
+    assert findings("a/one.yaml", cwd=tmp_path) == [("duplicate-entity", "b/two.yaml", 6, 15)]
+    assert [f[0] for f in findings("b", cwd=tmp_path)] == ["duplicate-entity", "user-prefix"]
+    assert findings("clusters/eu.yaml", cwd=tmp_path) == []
+    assert findings("mkdocs.yml", cwd=tmp_path) == [("file-not-read", "mkdocs.yml", 1, 1)]
+    assert [f[1] for f in findings("two.yaml", cwd=tmp_path / "b")] == ["two.yaml", "two.yaml"]
+    assert [f[1] for f in findings("../b", cwd=tmp_path / "a")] == ["../b/two.yaml", "../b/two.yaml"]
+
+
+def test_a_broken_repository_file_still_marks_the_root(tmp_path, write):
+    write("kafka-quotas.yaml", REPOSITORY.replace("Repository", "Repositry"))
+    write("a/one.yaml", quotas("alice"))
+
+    assert findings("a", cwd=tmp_path) == [("unknown-document", "kafka-quotas.yaml", 2, 7)]
+
+
+def test_a_repository_document_below_the_root_counts_nowhere(tmp_path, write):
+    write("a.yaml", quotas("alice"))
+    write("settings.yaml", f"{REPOSITORY}  exclude: [x]\n")
+    write("sub/kafka-quotas.yaml", f"{REPOSITORY}  exclude: [x]\n")
+
+    assert [f[:2] for f in findings(cwd=tmp_path)] == [
+        ("repository-misplaced", "settings.yaml"),
+        ("repository-misplaced", "sub/kafka-quotas.yaml"),
+    ]
+
+
+def test_paths_of_two_roots_at_a_time_are_a_usage_error(tmp_path, write):
+    write("one/kafka-quotas.yaml", f"{REPOSITORY}  exclude: [x]\n")
+    write("two/a.yaml", quotas("alice"))
+
+    assert validate("one", "two", cwd=tmp_path).returncode == 64
+
+
+def test_every_cluster_is_checked_unless_one_is_named(tmp_path, write):
+    write("eu.yaml", CLUSTER % "eu")
+    write("us.yaml", CLUSTER % "us")
+    write("a.yaml", quotas("alice", clusters="[us]"))
+    write("b.yaml", quotas("alice"))
+
+    assert [f[0] for f in findings(cwd=tmp_path)] == ["duplicate-entity"]
+    assert findings("--cluster", "eu", cwd=tmp_path) == []
+    unknown = validate("--cluster", "er", cwd=tmp_path)
+    assert (unknown.returncode, unknown.stdout) == (64, "")
+    assert "known: 'eu', 'us'" in unknown.stderr
+
+
+def test_an_acceptance_of_a_guard_that_does_not_exist_is_an_error(tmp_path, write):
+    accept = "spec: {prune: never, accept: [{guard: prone, until: 2030-01-01, reason: x}]}"
+    write("eu.yaml", (CLUSTER % "eu").replace("spec: {prune: never}", accept))
+
+    assert [f[0] for f in findings(cwd=tmp_path)] == ["unknown-guard"]
+
+
+def test_names_from_files_cannot_write_to_the_terminal(tmp_path, write):
+    write("evil\x1b[31m.yaml", quotas('"a\\u001b[2Jb\\u202e\\n::error::x "'))
+    done = validate(cwd=tmp_path)
+
+    assert done.returncode == 0
+    assert "\\u001b[2J" in done.stdout
+    assert [c for c in done.stdout if not (c.isprintable() or c == "\n")] == []
+    assert all(line.startswith(("evil", "1 warning")) for line in done.stdout.splitlines())
+
+
+def test_a_closed_stdout_is_no_traceback(tmp_path, write):
+    write("a.yaml", quotas(*[f"User:u{n}" for n in range(3000)]))
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    command = [sys.executable, "-m", "reconciler", "validate"]
+    done = subprocess.run(command, cwd=tmp_path, stdout=write_end, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    os.close(write_end)
+
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_many_findings_are_all_reported(tmp_path, write):
+    write("a.yaml", quotas(*[f"User:u{n}" for n in range(5000)]))
+    document = json.loads(validate("--format", "json", cwd=tmp_path).stdout)
+
+    assert document["summary"]["warning"] == 5000

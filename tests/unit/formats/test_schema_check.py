@@ -1,0 +1,69 @@
+"""Schema problems: the right place, the right kind, and a suggestion."""
+
+import pytest
+
+from reconciler.formats.schema_check import check
+from reconciler.formats.yaml_reading import read_yaml
+
+HEAD = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\n"
+
+
+def found(body, schema="client-quotas", head=HEAD):
+    (document,) = read_yaml((head + body).encode()).documents
+    return [(p.kind.value, p.line, p.column, p.message) for p in check(document, schema)]
+
+
+def test_a_good_document_has_no_problems():
+    assert (
+        found(
+            "spec:\n  quotas:\n    - match: {user: on, client-id: {default: true}}\n      quotas: {producer_byte_rate: 20MiB}\n"
+        )
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "line", "column", "words"),
+    [
+        ("metadata: {ownr: x}\nspec: {quotas: []}\n", "unknown-field", 3, 12, "did you mean 'owner'?"),
+        ("spec: {quota: []}\n", "missing-field", 3, 7, "needs the field 'quotas'"),
+        ("spec: {quotas: {}}\n", "wrong-type", 3, 16, "'quotas' must be a list, not a mapping"),
+        ("spec: {quotas: [{match: {user: a}, quotas: [1]}]}\n", "wrong-type", 3, 44, "must be a mapping, not a list"),
+        ("spec: {quotas: [{match: {user: {default: false}}, quotas: {}}]}\n", "wrong-value", 3, 42, "must be true, not false"),
+        ("spec: {quotas: [], clusters: []}\n", "wrong-value", 3, 30, "'clusters' is empty"),
+        ("spec: {quotas: [{match: {}, quotas: {}}]}\n", "wrong-value", 3, 25, "'match' is empty"),
+    ],
+)
+def test_a_problem_is_where_it_is_written(body, kind, line, column, words):
+    hits = [problem for problem in found(body) if problem[:3] == (kind, line, column)]
+
+    assert len(hits) == 1
+    assert words in hits[0][3]
+
+
+def test_every_problem_of_a_document_is_found_at_once():
+    body = "metadta: {}\nspec:\n  quotas:\n    - match: {usr: a}\n    - quotas: {producer_byte_rat: 1}\n"
+
+    assert [problem[0] for problem in found(body)] == [
+        "unknown-field",
+        "missing-field",
+        "unknown-field",
+        "missing-field",
+        "unknown-field",
+    ]
+
+
+def test_a_cluster_must_say_what_happens_to_entities_that_nobody_declares():
+    head = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: a}\n"
+
+    assert [p[3] for p in found("spec: {}\n", "cluster", head)] == ["'spec' needs the field 'prune'"]
+    assert [p[3] for p in found("spec: {prune: alway}\n", "cluster", head)] == [
+        "'prune' cannot be 'alway'; did you mean 'always'?"
+    ]
+
+
+@pytest.mark.parametrize("match", ["{}", "{prefix: a, glob: b}", "{named: false}", "{startswith: a}"])
+def test_a_selector_says_exactly_one_thing_of_a_type(match):
+    head = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: a}\n"
+
+    assert found(f"spec: {{prune: never, protected: [{{user: {match}}}]}}\n", "cluster", head) != []
