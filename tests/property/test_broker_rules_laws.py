@@ -1,0 +1,80 @@
+"""Laws of the broker's rules, against exact arithmetic and Python's own idea of addresses."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.model.broker_rules import needs_broker, refusal, value_refusal
+from reconciler.model.change import Alteration
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.ip_literals import IpVerdict, ip_verdict
+from reconciler.model.quota import QuotaKey, ValueType
+from tests.builders import ip, user
+
+keys = st.sampled_from(list(QuotaKey))
+values = st.one_of(st.floats(), st.integers(1, 2**64).map(float), st.integers(1, 10**6).map(lambda n: n + 1e-6))
+names = st.one_of(st.just(DEFAULT), st.text(max_size=6))
+entities = st.dictionaries(st.sampled_from(["user", "client-id", "ip", "group"]), names, max_size=3).map(Entity.of)
+operations = st.dictionaries(st.one_of(keys.map(str), st.text(max_size=5)), st.one_of(st.none(), values), max_size=4)
+BOUNDS = {ValueType.LONG: 2**63, ValueType.INT: 2**31 - 1}
+
+
+@given(key=keys, value=values)
+def test_values_are_judged_as_exact_arithmetic_judges_them(key, value):
+    if math.isnan(value):
+        assert value_refusal(key, value) is None
+        return
+    positive = value > 0
+    bound = BOUNDS.get(key.value_type)
+    fits = bound is None or (value <= bound and Fraction(value) % 1 <= Fraction(1e-6))
+    assert (value_refusal(key, value) is None) == (positive and fits)
+
+
+@given(entity=entities, ops=operations)
+def test_removals_neither_help_nor_hurt(entity, ops):
+    with_sets_only = {k: v for k, v in ops.items() if v is not None}
+    one = refusal(Alteration(entity=entity, ops=ops))
+    other = refusal(Alteration(entity=entity, ops=with_sets_only))
+    assert one == other
+
+
+@given(entity=entities, ops=operations, more=operations)
+def test_what_is_refused_stays_refused_with_more_ops(entity, ops, more):
+    if refusal(Alteration(entity=entity, ops=ops)) is not None:
+        assert refusal(Alteration(entity=entity, ops={**more, **ops})) is not None
+
+
+@given(address=st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6)))
+def test_every_address_as_python_writes_it_is_a_literal(address):
+    for text in {str(address), address.exploded, str(address).upper()}:
+        assert ip_verdict(text) is IpVerdict.LITERAL
+        assert not needs_broker(ip(text))
+
+
+@given(text=st.text(alphabet="0123456789abcdefg:.%[]x", max_size=24))
+def test_literals_and_refusals_agree_with_python_where_both_speak(text):
+    verdict = ip_verdict(text)
+    try:
+        ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        if verdict is IpVerdict.LITERAL:
+            # Java takes more: short and long decimal forms, brackets, and groups with further zeros.
+            assert text.startswith("[") or ":" not in text or "0" in text
+    else:
+        assert verdict is not IpVerdict.INVALID or text.endswith("%")
+
+
+@given(name=st.text(max_size=20))
+def test_a_name_outside_ascii_is_never_a_literal(name):
+    if not name.isascii():
+        assert ip_verdict(name) is not IpVerdict.LITERAL
+
+
+@given(name=st.text(min_size=1, max_size=40))
+def test_any_name_but_the_empty_one_may_be_a_user(name):
+    assert refusal(Alteration(entity=user(name), ops={"producer_byte_rate": 1.0})) is None

@@ -1,0 +1,66 @@
+"""HOST:PORT lists, and where a connection is taken from."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.backends.broker.settings import parse_servers, server_text
+from reconciler.errors import UnsupportedClusterError, UsageError, WrongClusterError
+from reconciler.model.cluster import ClusterSpec, Connection
+from reconciler.model.source import Span
+from reconciler.model.state import ClusterIdentity
+from reconciler.workflows.connect import check_cluster_id, connect
+
+
+def test_lists_are_split_at_commas_and_documents_at_items():
+    assert parse_servers((" b1:9092, b2:9093 ,", "[::1]:1")) == (("b1", 9092), ("b2", 9093), ("::1", 1))
+
+
+def test_an_address_prints_as_it_is_written():
+    assert [server_text(*server) for server in parse_servers(("b1:9092,[::1]:1",))] == ["b1:9092", "[::1]:1"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", ",", "b1", "b1:", ":9092", "b1:0", "b1:65536", "b1:x", "::1:9092", "PLAINTEXT://b1:9092", "b1:٣"]
+)
+def test_what_is_no_server_is_a_usage_error(text):
+    with pytest.raises(UsageError, match="HOST:PORT"):
+        parse_servers((text,))
+
+
+def test_nothing_given_says_how_to_give_it():
+    with pytest.raises(UsageError, match="--bootstrap-server HOST:PORT"):
+        connect(ClusterSpec(name="prod"))
+
+
+def test_zookeeper_is_not_there_yet():
+    spec = ClusterSpec(name="prod", connection=Connection(zookeeper="zk:2181"))
+    with pytest.raises(UnsupportedClusterError, match="prod is reached through ZooKeeper"):
+        connect(spec)
+
+
+def test_the_command_line_replaces_the_whole_connection(tmp_path):
+    spec = ClusterSpec(
+        connection=Connection(bootstrap_servers=("b1:9092",), properties="not-there.properties"),
+        span=Span(file=str(tmp_path / "prod.yaml"), line=1, column=1),
+    )
+    with pytest.raises(UsageError, match="'nonsense' is not a bootstrap server"):
+        connect(spec, bootstrap_server="nonsense")
+
+
+def test_properties_lie_beside_the_document(tmp_path):
+    spec = ClusterSpec(
+        connection=Connection(bootstrap_servers=("b1:9092",), properties="not-there.properties"),
+        span=Span(file=str(tmp_path / "prod.yaml"), line=1, column=1),
+    )
+    with pytest.raises(Exception, match=str(tmp_path / "not-there.properties")):
+        connect(spec)
+
+
+def test_a_cluster_id_is_compared_only_when_it_is_given():
+    check_cluster_id(ClusterSpec(), ClusterIdentity(id="a"))
+    check_cluster_id(ClusterSpec(cluster_id="a"), ClusterIdentity(id="a"))
+    for actual in ("b", None, "A"):
+        with pytest.raises(WrongClusterError) as wrong:
+            check_cluster_id(ClusterSpec(name="prod", cluster_id="a"), ClusterIdentity(id=actual))
+        assert (wrong.value.expected, wrong.value.actual) == ("a", actual or "unknown")

@@ -1,0 +1,154 @@
+"""Kafka's client.properties: what is taken, what is refused, and that no secret is repeated."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.backends.broker.jaas import parse_jaas
+from reconciler.backends.broker.properties import client_properties, read_client_properties
+from reconciler.backends.broker.settings import SaslLogin, Security, Tls
+from reconciler.errors import FileAccessError, UsageError
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+SECRET = "s3cret-horse"
+
+
+def sasl(**changes: str) -> dict[str, str]:
+    settings = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{PLAIN} required username="alice" password="{SECRET}";',
+    }
+    return settings | {key.replace("_", "."): value for key, value in changes.items()}
+
+
+def test_an_empty_file_is_plaintext():
+    assert client_properties({}, source="f").security == Security()
+    assert Security().protocol == "PLAINTEXT"
+
+
+def test_what_does_not_matter_for_connecting_is_ignored():
+    found = client_properties({"acks": "all", "bootstrap.servers": "x:1", "client.id": "ci"}, source="f")
+    assert (found.security, found.client_id) == (Security(), "ci")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "module"), [("PLAIN", PLAIN), ("SCRAM-SHA-256", SCRAM), ("SCRAM-SHA-512", SCRAM), ("plain", PLAIN)]
+)
+def test_names_and_passwords(mechanism, module):
+    jaas = f'{module} required username="alice" password="{SECRET}";'
+    found = client_properties(sasl(sasl_mechanism=mechanism, sasl_jaas_config=jaas), source="f").security
+    assert found == Security(sasl=SaslLogin(mechanism=mechanism.upper(), username="alice", password=SECRET))
+    assert found.protocol == "SASL_PLAINTEXT"
+
+
+def test_a_file_is_read_as_java_reads_it(tmp_path):
+    path = tmp_path / "client.properties"
+    path.write_bytes(
+        b"# comment\r\n! another\r\n  security.protocol : SASL_PLAINTEXT\r\nsasl.mechanism=PLAIN\r\n"
+        b"sasl.jaas.config="
+        + PLAIN.encode()
+        + b' required \\\r\n   username="m\xfcller" \\\r\n   password=\'\\u20ac;=\\\\"\';\r\n'
+    )
+    assert read_client_properties(path).security.sasl == SaslLogin(mechanism="PLAIN", username="müller", password='€;="')
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ('M required username="a" password="b";', {"username": "a", "password": "b"}),
+        ("M required\n username='a'\n password='b c' ;", {"username": "a", "password": "b c"}),
+        ('M required username=a password="\\"\\\\\\t\\101;=";', {"username": "a", "password": '"\\\tA;='}),
+        ("M optional;", {}),
+        ('M REQUIRED /* why */ username = "a" // how\n password="b";', {"username": "a", "password": "b"}),
+    ],
+)
+def test_a_jaas_line_is_read_as_kafka_reads_it(text, options):
+    line = parse_jaas(text)
+    assert (line.module, line.options) == ("M", options)
+    assert "password" not in repr(line)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "M", f'M username="a" password="{SECRET}";', f'M required password="{SECRET}"', f'M required password="{SECRET};',
+        f"M required password {SECRET};", f'M required; N required password="{SECRET}";', f"M required password={SECRET} = x;",
+        f"M required {SECRET};",
+    ],
+)  # fmt: skip
+def test_a_broken_jaas_line_is_refused_without_repeating_it(text):
+    with pytest.raises(UsageError, match=r"^f: sasl\.jaas\.config: ") as refused:
+        client_properties(sasl(sasl_jaas_config=text), source="f")
+    assert SECRET not in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"security.protocol": "TLS"}, "security.protocol: 'TLS' is none of PLAINTEXT"),
+        (sasl(sasl_mechanism="GSSAPI"), "sasl.mechanism: GSSAPI is not supported"),
+        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism: GSSAPI is not supported"),
+        (sasl(sasl_mechanism="OAUTHBEARER"), "sasl.mechanism: OAUTHBEARER is not supported"),
+        (sasl(sasl_mechanism="SCRAM-SHA-256"), "is not the ScramLoginModule"),
+        (sasl(sasl_jaas_config=f'{PLAIN} required username="alice";'), "no username, or no password"),
+        (
+            sasl(
+                sasl_mechanism="SCRAM-SHA-256",
+                sasl_jaas_config=f'{SCRAM} required username="a" password="b" tokenauth="true";',
+            ),
+            "delegation tokens",
+        ),
+        ({"security.protocol": "SSL", "ssl.truststore.location": "/x.jks"}, "ssl.truststore.type: JKS stores are not supported"),
+        (
+            {"security.protocol": "SSL", "ssl.keystore.location": "/x.p12", "ssl.keystore.type": "PKCS12"},
+            "ssl.keystore.type: PKCS12 stores are not supported",
+        ),
+        ({"security.protocol": "SSL", "ssl.truststore.certificates": "-----BEGIN"}, "ssl.truststore.certificates: "),
+        ({"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "x"}, "ssl.endpoint.identification.algorithm: "),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused_by_name(changes, message):
+    with pytest.raises(UsageError) as refused:
+        client_properties(changes, source="client.properties")
+    assert str(refused.value).startswith("client.properties: ")
+    assert message in str(refused.value)
+    assert SECRET not in str(refused.value)
+
+
+def test_tls_without_stores_trusts_the_system_and_checks_names():
+    found = client_properties({"security.protocol": "SSL"}, source="f").security
+    assert (found.protocol, found.tls) == ("SSL", Tls())
+    relaxed = client_properties({"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": ""}, source="f")
+    assert relaxed.security.tls == Tls(check_host_name=False)
+
+
+@pytest.mark.parametrize("store", ["truststore", "keystore"])
+def test_a_store_that_is_no_pem_file_is_named(store, tmp_path):
+    (tmp_path / "ca.pem").write_text("this is no certificate")
+    for path, reason in [(tmp_path / "ca.pem", "PEM"), (tmp_path / "none.pem", "No such file"), (tmp_path, "ssl\\.")]:
+        settings = {"security.protocol": "SSL", f"ssl.{store}.type": "PEM", f"ssl.{store}.location": str(path)}
+        with pytest.raises(UsageError, match=reason) as refused:
+            client_properties(settings, source="f")
+        assert f"ssl.{store}.location" in str(refused.value)
+
+
+def test_an_unreadable_file_is_a_file_error(tmp_path):
+    for path in (tmp_path / "none", tmp_path):
+        with pytest.raises(FileAccessError, match="cannot be read"):
+            read_client_properties(path)
+
+
+def test_a_malformed_escape_is_refused_without_the_line(tmp_path):
+    path = tmp_path / "client.properties"
+    path.write_text(f"password={SECRET}\\uXYZ")
+    with pytest.raises(UsageError, match="not a Java properties file") as refused:
+        read_client_properties(path)
+    assert SECRET not in str(refused.value)
+
+
+def test_secrets_are_in_no_repr():
+    login = SaslLogin(mechanism="PLAIN", username="alice", password=SECRET)
+    assert SECRET not in repr(Security(sasl=login, tls=Tls(key_password=SECRET)))
