@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from reconciler.errors import UsageError
-from reconciler.formats.wording import shown
+from reconciler.formats.wording import shown as quoted
 from reconciler.manifest.collector import finding
 from reconciler.model.finding import Finding
 from reconciler.model.source import Span
@@ -56,7 +56,7 @@ def find_root(paths: Sequence[str], is_root: Callable[[str], bool]) -> str | Non
     """
     roots = {_root_of(path, is_root) for path in paths}
     if len(roots) > 1:
-        named = ", ".join(sorted(shown(root) if root else "none" for root in roots))
+        named = ", ".join(sorted(quoted(root) if root else "none" for root in roots))
         msg = f"the paths belong to different roots ({named}); give paths of one repository at a time"
         raise UsageError(msg)
     return next(iter(roots), None)
@@ -118,11 +118,14 @@ class _Walk:
         self.links: list[_Folder] = []
 
     def result(self, *, root: str | None, selected: frozenset[str] | None, filtered: bool) -> Discovery:
-        files = tuple(sorted(self.files.values(), key=lambda file: file.path))
+        files = tuple(sorted(self.files.values(), key=lambda file: file.path if root is None else file.relative))
         return Discovery(files=files, findings=tuple(self.findings), root=root, selected=selected, filtered=filtered)
 
     def add_file(self, path: str, relative: str) -> None:
-        self.files.setdefault(os.path.abspath(path), SourceFile(path=path, relative=relative))
+        absolute = os.path.abspath(path)
+        # Below a root that is above the working directory, "../here/file" is "file".
+        shown = os.path.relpath(absolute) if path.startswith("..") else path
+        self.files.setdefault(absolute, SourceFile(path=shown, relative=relative))
 
     def add_tree(self, top: str) -> None:
         """Real folders first and links after them, so that a file is called by its real path."""

@@ -116,10 +116,8 @@ def test_a_cluster_that_cannot_be_meant_is_an_error(line, rule):
 
 
 def test_an_acceptance_whose_selector_is_broken_accepts_nothing():
-    content = read_documents(
-        f"{CLUSTER}  prune: never\n  accept: [{{guard: prune, match: {{user: {{regex: '('}}}}, until: 2027-02-01, reason: x}}]\n".encode(),
-        "c.yaml",
-    )
+    accept = "accept: [{guard: prune, match: {user: {regex: '('}}, until: 2027-02-01, reason: x}]"
+    content = read_documents(f"{CLUSTER}  prune: never\n  {accept}\n".encode(), "c.yaml")
 
     assert [finding.id for finding in content.findings] == ["invalid-selector"]
     assert content.documents[0].spec.accept == ()

@@ -11,6 +11,7 @@ from reconciler.model.selector import MatchKind, Selector, TypeMatch
 
 GOLD = ClusterSpec(name="prod-eu", labels={"tier": "gold"})
 IRON = ClusterSpec(name="test", labels={"tier": "iron"})
+LABEL = "{labels: {tier: gold}}"
 ALICE = Entity.of({"user": "alice"})
 
 
@@ -56,9 +57,7 @@ def test_without_any_cluster_only_documents_for_every_cluster_count():
 def test_an_override_is_merged_key_by_key_and_null_drops_a_key():
     documents = [
         document(
-            entry(
-                "{clusters: {labels: {tier: gold}}, quotas: {producer_byte_rate: 50, consumer_byte_rate: null, request_percentage: 5}}"
-            )
+            entry(f"{{clusters: {LABEL}, quotas: {{producer_byte_rate: 50, consumer_byte_rate: null, request_percentage: 5}}}}")
         )
     ]
 
@@ -83,7 +82,8 @@ def test_an_entity_that_loses_its_last_key_stays_declared_with_none():
 
 
 def test_two_overrides_that_match_one_cluster_are_an_error_at_the_later():
-    both = "{clusters: [prod-eu], quotas: {producer_byte_rate: 50}}, {clusters: {labels: {tier: gold}}, quotas: {producer_byte_rate: 60}}"
+    first, second = "{producer_byte_rate: 50}", "{producer_byte_rate: 60}"
+    both = f"{{clusters: [prod-eu], quotas: {first}}}, {{clusters: {LABEL}, quotas: {second}}}"
     documents = [document(entry(both))]
 
     (finding,) = desired_state(documents, GOLD).findings
