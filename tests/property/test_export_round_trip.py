@@ -19,7 +19,8 @@ from reconciler.model.state import ClusterIdentity, CurrentState, Observed, Obse
 AWKWARD = [
     '"', "'", "a\nb", "\r\n", "on", "0123", "null", "~", "<default>", "%40", "😀", " x ", "\u2028", "\u0085", "\x00", "\x7f",
     "\ufeff", "- x", "# c", "a: b", "{}", "[", "*a", "&a", "!t", "|", ">", "\t", "yes", "1e6", "0x10", "12:30", "2026-01-02", "=",
-    "<<", "\\", "\\n", "true", "User:alice", "\U0010ffff", "\ufffe", "---", "...", "x" * 2000, "\u202e", "1_000", ".nan", "💥" * 500,
+    "<<", "\\", "\\n", "true", "User:alice", "\U0010ffff", "\ufffe", "---", "...", "x" * 2000, "\u202e", "1_000", ".nan",
+    "💥" * 500,
 ]  # fmt: skip
 NAMES = st.one_of(st.sampled_from(AWKWARD), st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20))
 ADDRESSES = st.one_of(st.ip_addresses().map(str), st.sampled_from(["localhost", "a-host.example", "::ffff:127.0.0.1", "0::1"]))
