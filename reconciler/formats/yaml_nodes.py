@@ -77,6 +77,9 @@ _WORDS: Final[Mapping[str, Plain]] = {
     "FALSE": False,
 }
 _NUMBER_START: Final = frozenset("+-.0123456789")
+_NUMBER_END: Final = frozenset(".0123456789")
+TYPED_STARTS: Final = _NUMBER_START | frozenset(word[:1] for word in _WORDS)
+"""First characters (and the empty text) of plain scalars that may be anything but text."""
 _INTEGER: Final = re.compile(r"[-+]?[0-9]{1,18}")
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _LONGEST_NUMBER: Final = 100
@@ -86,7 +89,7 @@ def plain_data(text: str) -> Plain:
     """The typed value of a plain scalar. Octal and hexadecimal forms, infinities and NaN stay text: no field takes them."""
     if text in _WORDS:
         return _WORDS[text]
-    if text[0] not in _NUMBER_START or len(text) > _LONGEST_NUMBER:
+    if text[0] not in _NUMBER_START or text[-1] not in _NUMBER_END or len(text) > _LONGEST_NUMBER:
         return text
     if _INTEGER.fullmatch(text):
         return int(text)

@@ -22,7 +22,16 @@ from yaml.events import (
 )
 
 from reconciler.formats.wording import shown
-from reconciler.formats.yaml_nodes import YamlMapping, YamlNode, YamlProblem, YamlScalar, YamlSequence, YamlStream, plain_data
+from reconciler.formats.yaml_nodes import (
+    TYPED_STARTS,
+    YamlMapping,
+    YamlNode,
+    YamlProblem,
+    YamlScalar,
+    YamlSequence,
+    YamlStream,
+    plain_data,
+)
 from reconciler.model.entity import escaped
 
 MAX_DEPTH: Final = 64
@@ -36,6 +45,11 @@ _STRING_TAG: Final = "tag:yaml.org,2002:str"
 _NOT_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
+# Making named tuples this way saves a Python call for each of the many scalars.
+_new: Final = tuple.__new__
+_ODD_KEYS: Final = frozenset({"", "~", "null", "Null", "NULL", "<<"})
+
+
 class _StopReading(Exception):  # noqa: N818 - not an error of the program: the rest of the file is not read
     def __init__(self, problem: YamlProblem) -> None:
         super().__init__(problem.message)
@@ -43,12 +57,16 @@ class _StopReading(Exception):  # noqa: N818 - not an error of the program: the 
 
 
 class _Frame:
-    """A list or mapping that is being read. ``key`` is the pending key of a mapping, ``None`` when a key comes next."""
+    """A list or mapping that is being read. ``key`` is the pending key of a mapping, ``None`` when a key comes next.
 
-    __slots__ = ("anchor", "first", "height", "key", "key_place", "node", "skip")
+    ``items`` are those of a mapping, ``None`` for a list.
+    """
 
-    def __init__(self, node: YamlMapping | YamlSequence, anchor: str | None, first: int) -> None:
+    __slots__ = ("anchor", "first", "height", "items", "key", "key_place", "node", "skip")
+
+    def __init__(self, node: Any, anchor: str | None, first: int) -> None:
         self.node = node
+        self.items: dict[str, YamlNode] | None = node.items if type(node) is YamlMapping else None
         self.anchor = anchor
         self.first = first
         self.height = 1
@@ -106,6 +124,33 @@ class _Reader:
         self.anchors = {}
 
     def scalar(self, event: Any) -> None:
+        """The commonest scalars, keys and values of mappings without tag or anchor, straight to their place."""
+        if event.tag is not None or event.anchor is not None or not self.stack:
+            self.rare_scalar(event)
+            return
+        frame = self.stack[-1]
+        items, key, text, mark = frame.items, frame.key, event.value, event.start_mark
+        if items is None:
+            self.rare_scalar(event)
+        elif key is None:
+            self.count += 1
+            if text in items or text in _ODD_KEYS:
+                self.key(frame, text, plain=not event.style, line=mark.line + 1, column=mark.column + 1)
+            else:
+                frame.key = text
+                frame.key_place = (mark.line + 1, mark.column + 1)
+        elif frame.skip:
+            self.rare_scalar(event)
+        else:
+            self.count += 1
+            data = text if event.style or text[:1] not in TYPED_STARTS else plain_data(text)
+            node = frame.node
+            items[key] = _new(YamlScalar, (text, data, mark.line + 1, mark.column + 1))
+            node.data[key] = data
+            node.keys[key] = frame.key_place
+            frame.key = None
+
+    def rare_scalar(self, event: Any) -> None:
         mark = event.start_mark
         line, column = mark.line + 1, mark.column + 1
         text = event.value

@@ -11,6 +11,9 @@ MAX_BYTES: Final = 32 * 1024 * 1024
 """Largest file that is read; 100,000 entries are about 12 MB."""
 
 
+_CHUNK: Final = 1024 * 1024
+
+
 class UnreadableError(Exception):
     """A file that cannot be read; ``rule_id`` is the finding, the text says why."""
 
@@ -33,8 +36,7 @@ def read_file(path: str) -> bytes:
         if status.st_size > MAX_BYTES:
             message = f"the file has {status.st_size} bytes; at most {MAX_BYTES} are read, so split it"
             raise UnreadableError("file-too-large", message)
-        with os.fdopen(os.dup(descriptor), "rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
+        content = _read_all(descriptor)
     except OSError as error:
         raise UnreadableError(*_why(error, path)) from error
     finally:
@@ -42,6 +44,15 @@ def read_file(path: str) -> bytes:
     if len(content) > MAX_BYTES:
         raise UnreadableError("file-too-large", f"the file has more than {MAX_BYTES} bytes; split it")
     return content
+
+
+def _read_all(descriptor: int) -> bytes:
+    parts = []
+    left = MAX_BYTES + 1
+    while left > 0 and (part := os.read(descriptor, min(left, _CHUNK))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
 
 
 def kind_of(mode: int) -> str:

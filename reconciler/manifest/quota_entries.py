@@ -11,13 +11,17 @@ from reconciler.manifest.collector import Collector
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, Override, QuotaEntry
 from reconciler.manifest.fields import mapping, text
 from reconciler.manifest.names import name_problems
-from reconciler.model.entity import DEFAULT, LEGAL_SHAPES, Entity, EntityName, EntityType
+from reconciler.model.entity import DEFAULT, Entity, EntityName, EntityType
 from reconciler.model.quota import QuotaKey, legal_keys
 from reconciler.model.source import Span
 from reconciler.model.state import DesiredEntity, DesiredQuota
 
 _KEYS: Final = {key.value: key for key in QuotaKey}
-_TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
+_TYPES: Final = frozenset(entity_type.value for entity_type in EntityType)
+_IP: Final = EntityType.IP.value
+_ALL_KEYS: Final = frozenset(QuotaKey)
+_IP_KEYS: Final = frozenset(legal_keys((_IP,)))
+_CLIENT_KEYS: Final = frozenset(legal_keys((EntityType.USER.value,)))
 
 
 def client_quotas(root: YamlMapping, out: Collector) -> ClientQuotasDocument:
@@ -72,25 +76,22 @@ def _entry(node: YamlNode, owner: str | None, out: Collector) -> QuotaEntry | No
 
 def _entity(match: YamlMapping, out: Collector) -> Entity | None:
     """The entity, or ``None`` when it is none that Kafka has; every name is checked all the same."""
-    parts: list[tuple[str, EntityName]] = []
-    complete = True
-    for entity_type in _TYPES:
-        node = match.items.get(entity_type)
-        if node is None:
+    names: dict[str, EntityName] = {}
+    for entity_type, node in match.items.items():
+        name = _name(node) if entity_type in _TYPES else None
+        if not name:
+            # The schema has said what is wrong.
             continue
-        name = _name(node)
-        if name is None or name == "":
-            complete = False
-            continue
-        parts.append((entity_type, name))
+        names[entity_type] = name
         if name is not DEFAULT:
             for rule_id, message in name_problems(entity_type, name):
                 out.add(rule_id, message, node)
-    entity = Entity(parts=tuple(parts))
-    if complete and parts and entity.types not in LEGAL_SHAPES:
+    if len(names) < len(match.items) or not names:
+        return None
+    if len(names) > 1 and _IP in names:
         out.add("illegal-entity", "an ip cannot be combined with a user or a client-id; make two entries of it", match)
-        complete = False
-    return entity if complete and parts else None
+        return None
+    return Entity.of(names)
 
 
 def _name(node: YamlNode) -> EntityName | None:
@@ -106,14 +107,14 @@ def _quotas(node: YamlNode | None, entity: Entity | None, out: Collector) -> Ite
     """The keys of one ``quotas:``; ``None`` for a null, which only an override may have."""
     if not isinstance(node, YamlMapping):
         return
-    legal = legal_keys(entity.types) if entity else tuple(QuotaKey)
+    legal = _ALL_KEYS if entity is None else _IP_KEYS if entity.parts[0][0] == _IP else _CLIENT_KEYS
     for name, value in node.items.items():
         key = _KEYS.get(name)
         if key is None or not isinstance(value, YamlScalar):
             continue
         if key not in legal:
             line, column = node.keys[name]
-            message = f"{name} cannot be set for {entity}; it takes {', '.join(legal)}"
+            message = f"{name} cannot be set for {entity}; it takes {', '.join(sorted(legal))}"
             out.add("key-not-for-entity", message, Span(file=out.file, line=line, column=column), entity=entity, key=name)
         elif value.data is None:
             yield key, None
@@ -127,8 +128,7 @@ def _quota(key: QuotaKey, node: YamlScalar, entity: Entity | None, out: Collecto
     except ValueRefusedError as refused:
         out.add(refused.id, str(refused), node, entity=entity, key=key.value)
         return None
-    source = Span(file=out.file, line=node.line, column=node.column)
-    return DesiredQuota(value=written.number, source=source, text=written.text)
+    return DesiredQuota(value=written.number, source=out.span(node), text=written.text)
 
 
 def _overrides(node: YamlNode | None, entity: Entity | None, out: Collector) -> Iterator[Override]:
