@@ -17,6 +17,16 @@ from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
 SANDBOX_USERS = tuple(Login(name=name, password=f"{name}-secret") for name in ("alice", "bob", "carol"))
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests marked ``slow`` run only when the command line's ``-m`` speaks of them."""
+    if "slow" in config.option.markexpr:
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    if slow:
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
+
+
 @pytest.fixture(scope="session")
 def kafka_sandbox() -> Iterator[Sandbox]:
     """One KRaft node of the default version: users alice, bob and carol on the SASL listener, request log on."""

@@ -14,6 +14,8 @@ from reconciler.sandbox.connection import admin_client, answers_quotas, brokers_
 from reconciler.sandbox.ports import LOOPBACK
 
 _POLL_S: Final = 0.05
+_ATTEMPT_S: Final = 2.0
+"""Short, so that a broker that ended meanwhile is noticed soon."""
 
 
 def wait_until_ready(cluster: str, ports: Mapping[int, int], *, deadline: float, check_alive: Callable[[], None]) -> bool:
@@ -31,7 +33,7 @@ def wait_until_ready(cluster: str, ports: Mapping[int, int], *, deadline: float,
     servers = ",".join(f"{LOOPBACK}:{port}" for port in ports.values())
     while time.monotonic() < deadline:
         check_alive()
-        with contextlib.suppress(KafkaError), admin_client(servers, timeout_s=5.0) as client:
+        with contextlib.suppress(KafkaError), admin_client(servers, timeout_s=_ATTEMPT_S) as client:
             right = cluster_id(client) == cluster and brokers_up(client) == ports.keys()
             if right and all(answers_quotas(client, node_id) for node_id in ports):
                 return True

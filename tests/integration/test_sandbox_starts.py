@@ -111,17 +111,3 @@ def test_a_port_taken_at_the_last_moment_is_given_up_for_another(folder: Path) -
             assert sandbox.nodes[0].port != taken
         finally:
             stop(sandbox)
-
-
-def test_ports_that_are_always_taken_end_in_an_error_after_three_attempts(folder: Path) -> None:
-    with socket.create_server((LOOPBACK, 0)) as squatter:
-        taken = squatter.getsockname()[1]
-        asked: list[int] = []
-
-        def choose(count: int) -> Sequence[int]:
-            asked.append(count)
-            return (taken, *free_ports(count - 1))
-
-        with pytest.raises(SandboxError, match="Address already in use"):
-            start(SandboxSpec(), folder, choose_ports=choose)
-    assert len(asked) == 3
