@@ -86,10 +86,10 @@ def _entity(match: YamlMapping, out: Collector) -> Entity | None:
         if name is not DEFAULT:
             for rule_id, message in name_problems(entity_type, name):
                 out.add(rule_id, message, node)
-    if len(names) < len(match.items) or not names:
-        return None
-    if len(names) > 1 and _IP in names:
+    if len(match.items) > 1 and _IP in match.items:
         out.add("illegal-entity", "an ip cannot be combined with a user or a client-id; make two entries of it", match)
+        return None
+    if len(names) < len(match.items) or not names:
         return None
     return Entity.of(names)
 

@@ -85,7 +85,7 @@ def _kind(root: YamlMapping, out: Collector) -> str | None:
 def _report(problem: SchemaProblem, out: Collector) -> None:
     """A schema problem as a finding, with a more telling id and message where there is one."""
     last = problem.path[-1] if problem.path else None
-    if problem.kind is SchemaProblemKind.WRONG_VALUE and last in KNOWN_KEYS:
+    if last in KNOWN_KEYS and isinstance(problem.value, str | int | float):
         # The value's own grammar says it better.
         return
     rule_id, message = problem.kind.value, problem.message

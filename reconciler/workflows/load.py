@@ -22,7 +22,6 @@ from reconciler.model.cluster import ClusterSpec
 from reconciler.model.entity import display_name
 from reconciler.model.finding import Finding, Severity, in_order
 from reconciler.model.state import DesiredState
-from reconciler.policy.guards import GUARDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +190,12 @@ def _misplaced(documents: Sequence[Document], found: Discovery) -> Iterator[Find
 
 
 def _unknown_guards(clusters: Sequence[ClusterDocument]) -> Iterator[Finding]:
-    for document in clusters:
+    accepting = [document for document in clusters if document.spec.accept]
+    if not accepting:
+        return
+    from reconciler.policy.guards import GUARDS
+
+    for document in accepting:
         for acceptance in document.spec.accept:
             if acceptance.guard not in GUARDS:
                 message = f"there is no guard {shown(acceptance.guard)}{did_you_mean(acceptance.guard, GUARDS)}"

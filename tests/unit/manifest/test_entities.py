@@ -178,6 +178,11 @@ def test_a_bad_value_is_reported_once_with_its_entity_and_key():
     assert str(finding.span) == "q.yaml:5:55"
 
 
+@pytest.mark.parametrize("value", ["true", "[]", "{}", "'5 apples'"])
+def test_a_value_of_another_type_is_reported_once(value):
+    assert len(read(f"{{match: {{user: a}}, quotas: {{producer_byte_rate: {value}}}}}").findings) == 1
+
+
 def test_null_drops_a_key_only_in_overrides():
     assert ids(read("{match: {user: a}, quotas: {producer_byte_rate: null}}")) == ["wrong-type"]
     assert ids(read("{match: {user: a}, quotas: {}, overrides: [{clusters: [x], quotas: {producer_byte_rate: null}}]}")) == []

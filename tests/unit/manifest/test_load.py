@@ -1,0 +1,221 @@
+"""From paths to a desired state: which cluster, what is complete, and inputs that must never break the loader."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reconciler.errors import ManifestError, UsageError
+from reconciler.model.cluster import ClusterSpec, Prune
+from reconciler.model.entity import Entity
+from reconciler.model.finding import Severity
+from reconciler.workflows.load import desired_for, load_manifests, stop_on
+
+ENTRY = "    - match: {user: %s}\n      quotas: {request_percentage: 5}\n"
+QUOTAS = f"apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n{ENTRY}"
+CLUSTER = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: %s}\nspec: {prune: always}\n"
+REPOSITORY = "apiVersion: kafka-quotas/v1\nkind: Repository\nspec: {}\n"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_file(name, text):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    return write_file
+
+
+def users(state):
+    return sorted(str(entity) for entity in state.entities)
+
+
+def test_without_a_cluster_document_the_stand_in_never_prunes(tmp_path, write):
+    write("a.yaml", QUOTAS % "a")
+    spec, state, findings = desired_for(load_manifests([str(tmp_path)]), None)
+
+    assert spec == ClusterSpec()
+    assert spec.prune is Prune.NEVER
+    assert (users(state), state.complete, findings) == (["user=a"], True, ())
+
+
+def test_the_only_cluster_need_not_be_named(tmp_path, write):
+    write("a.yaml", QUOTAS % "a")
+    write("eu.yaml", CLUSTER % "eu")
+    spec, _, _ = desired_for(load_manifests([str(tmp_path)]), None)
+
+    assert (spec.name, spec.prune) == ("eu", Prune.ALWAYS)
+
+
+def test_of_several_clusters_one_must_be_named(tmp_path, write):
+    write("eu.yaml", CLUSTER % "eu")
+    write("us.yaml", CLUSTER % "us")
+    loaded = load_manifests([str(tmp_path)])
+
+    assert desired_for(loaded, "us")[0].name == "us"
+    with pytest.raises(UsageError, match="eu, us"):
+        desired_for(loaded, None)
+    with pytest.raises(UsageError, match="no cluster 'uk'"):
+        desired_for(loaded, "uk")
+
+
+def test_a_cluster_cannot_be_named_when_there_is_none(tmp_path, write):
+    write("a.yaml", QUOTAS % "a")
+
+    with pytest.raises(UsageError, match="no Cluster document"):
+        desired_for(load_manifests([str(tmp_path)]), "eu")
+
+
+def test_files_are_planned_alone_and_folders_whole(tmp_path, write):
+    one = write("a.yaml", QUOTAS % "a")
+    write("b.yaml", QUOTAS % "b")
+
+    _, some, _ = desired_for(load_manifests([one]), None)
+    _, everything, _ = desired_for(load_manifests([str(tmp_path)]), None)
+    _, both, _ = desired_for(load_manifests([str(tmp_path), one]), None)
+    assert (users(some), some.complete) == (["user=a"], False)
+    assert (users(everything), everything.complete) == (["user=a", "user=b"], True)
+    assert (users(both), both.complete) == (["user=a", "user=b"], False)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected", "complete"), [(".", ["a", "b"], True), ("x", ["a"], False), ("y/b.yaml", ["b"], False)]
+)
+def test_below_a_root_a_path_filters_and_a_filtered_plan_is_not_complete(tmp_path, write, path, expected, complete):
+    write("kafka-quotas.yaml", REPOSITORY)
+    write("x/a.yaml", QUOTAS % "a")
+    write("y/b.yaml", QUOTAS % "b")
+    loaded = load_manifests([str(tmp_path / path)])
+    _, state, _ = desired_for(loaded, None)
+
+    assert loaded.root == str(tmp_path)
+    assert (users(state), state.complete) == ([f"user={name}" for name in expected], complete)
+
+
+def test_a_file_of_that_name_that_holds_only_quotas_is_no_root(tmp_path, write):
+    write("kafka-quotas.yaml", QUOTAS % "User:a")
+    write("x/a.yaml", QUOTAS % "b")
+    loaded = load_manifests([str(tmp_path / "x")])
+
+    assert loaded.root is None
+    assert loaded.complete
+
+
+def test_the_nearest_root_counts(tmp_path, write):
+    write("kafka-quotas.yaml", REPOSITORY)
+    write("x/kafka-quotas.yaml", REPOSITORY)
+    write("x/y/a.yaml", QUOTAS % "a")
+
+    assert load_manifests([str(tmp_path / "x" / "y")]).root == str(tmp_path / "x")
+
+
+def test_moving_an_entity_to_another_file_changes_nothing_but_its_place(tmp_path, write):
+    write("a.yaml", QUOTAS % "a")
+    _, before, _ = desired_for(load_manifests([str(tmp_path)]), None)
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "a.yaml").rename(tmp_path / "deep" / "er" / "z.yml")
+    _, after, _ = desired_for(load_manifests([str(tmp_path)]), None)
+
+    assert before.values() == after.values() == {Entity.of({"user": "a"}): {"request_percentage": 5.0}}
+
+
+def test_findings_stop_a_command_from_the_level_asked_for(tmp_path, write):
+    write("a.yaml", QUOTAS % "User:a")
+    findings = load_manifests([str(tmp_path)]).findings
+
+    stop_on(findings)
+    with pytest.raises(ManifestError, match=r"a\.yaml:5:21") as stopped:
+        stop_on(findings, Severity.WARNING)
+    assert stopped.value.findings == findings
+
+
+def test_a_file_name_that_is_not_unicode_is_read_and_shown_escaped(tmp_path):
+    path = os.fsencode(tmp_path) + b"/\xff.yaml"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    os.write(descriptor, (QUOTAS % "User:a").encode())
+    os.close(descriptor)
+
+    (finding,) = load_manifests([str(tmp_path)]).findings
+    assert finding.span.file.endswith("\udcff.yaml")
+
+
+def test_one_folder_reached_by_two_links_is_read_once(tmp_path, write):
+    write("real/a.yaml", QUOTAS % "a")
+    (tmp_path / "0-link").symlink_to("real")
+    loaded = load_manifests([str(tmp_path)])
+
+    assert [file.rsplit("/", 2)[1] for file in loaded.files] == ["real"]
+    assert loaded.findings == ()
+
+
+def test_links_between_folders_outside_end(tmp_path, write):
+    write("in/a.yaml", QUOTAS % "a")
+    write("out/b.yaml", QUOTAS % "b")
+    (tmp_path / "in" / "to-out").symlink_to(tmp_path / "out")
+    (tmp_path / "out" / "to-in").symlink_to(tmp_path / "in")
+    loaded = load_manifests([str(tmp_path / "in")])
+
+    assert len(loaded.files) == 2
+
+
+WORDS = st.sampled_from(
+    [
+        "apiVersion",
+        "kind",
+        "spec",
+        "metadata",
+        "quotas",
+        "match",
+        "overrides",
+        "clusters",
+        "labels",
+        "user",
+        "client-id",
+        "ip",
+        "default",
+        "producer_byte_rate",
+        "connection_creation_rate",
+        "scope",
+        "include",
+        "accept",
+        "guards",
+        "prune",
+        "regex",
+        "strict",
+        "connection",
+        "bootstrapServers",
+        "exclude",
+        "lint",
+        "note",
+        "until",
+        "guard",
+        "reason",
+        "too-many-removals",
+        "percent",
+        "name",
+    ]
+)
+SCALARS = st.sampled_from(["null", "true", "5", "-1", "1e999", "10Mb", "kafka-quotas/v1", "'('", "''", "x", "2026-13-01", "~"])
+TREES = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(lambda items: "[" + ", ".join(items) + "]"),
+        st.dictionaries(WORDS, inner, max_size=4).map(lambda pairs: "{" + ", ".join(f"{k}: {v}" for k, v in pairs.items()) + "}"),
+    ),
+    max_leaves=12,
+)
+
+
+@given(kind=st.sampled_from(["ClientQuotas", "Cluster", "Repository"]), metadata=TREES, spec=TREES, entry=TREES)
+@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_document_however_odd_breaks_the_loader(write, kind, metadata, spec, entry):
+    head = f"apiVersion: kafka-quotas/v1\nkind: {kind}\nmetadata: {metadata}\n"
+    path = write("odd.yaml", f"{head}spec: {spec}\n---\n{head}spec: {{prune: never, quotas: [{entry}], accept: [{entry}]}}\n")
+    loaded = load_manifests([path])
+
+    for name in sorted(loaded.clusters) or [None]:
+        desired_for(loaded, name)
+    assert all(finding.span is not None and finding.message for finding in loaded.findings)
