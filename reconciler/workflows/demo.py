@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -67,9 +68,12 @@ def run_demo(screen: Screen, *, seconds: float, progress: Progress) -> None:
     """
     logins = tuple(Login(name=team.user, password=f"{team.user}-secret") for team in (*TEAMS, READER))
     screen.heading("1. A real Kafka broker, with its request log on")
-    with running(SandboxSpec(users=logins, request_log=True), progress=progress) as sandbox:
+    with (
+        tempfile.TemporaryDirectory(prefix="kafka-quotas-demo-") as folder,
+        running(SandboxSpec(users=logins, request_log=True), progress=progress) as sandbox,
+    ):
         screen.say(f"Kafka {sandbox.kafka_version} (KRaft) listens on {sandbox.bootstrap_servers}. It has no quota at all yet.")
-        demo = _Demo(screen, sandbox)
+        demo = _Demo(screen, sandbox, Path(folder))
         before = demo.traffic(seconds)
         demo.proposal()
         demo.review()
@@ -81,9 +85,10 @@ def run_demo(screen: Screen, *, seconds: float, progress: Progress) -> None:
 
 
 class _Demo:
-    def __init__(self, screen: Screen, sandbox: Sandbox) -> None:
+    def __init__(self, screen: Screen, sandbox: Sandbox, folder: Path) -> None:
         self._screen = screen
         self._sandbox = sandbox
+        self._snapshot = str(folder / "current.json")
         self._example = _as_typed(bundled("examples") / "quickstart")
         self._server = ("--bootstrap-server", sandbox.bootstrap_servers)
 
@@ -119,10 +124,11 @@ class _Demo:
         self._run("validate", str(self._example))
         self._run("plan", str(self._example), *self._server)
         self._screen.heading("5. Review: whom would these quotas have throttled? Spark replays the broker's own request log")
-        snapshot = str(self._sandbox.folder / "current.json")
-        self._run("export", *self._server, "--snapshot", snapshot)
+        self._run("export", *self._server, "--snapshot", self._snapshot)
         logs = [str(node.request_log_file) for node in self._sandbox.nodes if node.request_log_file]
-        self._run("backtest", str(self._example), "--current", snapshot, *(part for log in logs for part in ("--traffic", log)))
+        self._run(
+            "backtest", str(self._example), "--current", self._snapshot, *(part for log in logs for part in ("--traffic", log))
+        )
 
     def apply(self) -> None:
         """A guard refuses; accepted by name, the change is written and read back."""
