@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -244,3 +247,37 @@ def test_a_login_is_refused_by_a_server_that_knows_no_login():
     with serving(speaks_http) as port, pytest.raises(UnreachableError) as raised:
         connect(port, seconds=QUICK, security=Security(sasl=login))
     assert "open sesame" not in f"{raised.value!r} {login!r}"
+
+
+def test_an_interrupt_while_waiting_for_an_answer_ends_at_once():
+    hang = threading.Event()
+    program = """
+import sys
+from reconciler.backends.broker.cluster import BrokerCluster
+from reconciler.backends.broker.settings import ConnectionSettings
+from reconciler.ports import EntityFilter
+cluster = BrokerCluster.open(ConnectionSettings(servers=(("127.0.0.1", int(sys.argv[1])),)))
+try:
+    cluster.describe(EntityFilter())
+except KeyboardInterrupt:
+    cluster.close()
+    print("interrupted")
+"""
+
+    def never(_version: int) -> None:
+        asked.set()
+        hang.wait()
+
+    asked = threading.Event()
+    with scripted(describe=never) as (cluster, _):
+        port = str(cluster.brokers()[0].port)
+        child = subprocess.Popen([sys.executable, "-c", program, port], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            assert asked.wait(30)
+            child.send_signal(signal.SIGINT)
+            stdout, stderr = child.communicate(timeout=20)  # the request itself would wait for 30 s
+        finally:
+            hang.set()
+            child.kill()
+            child.wait()
+    assert (stdout, stderr) == ("interrupted\n", "")

@@ -102,6 +102,9 @@ class Transport:
                 with self._translated(node):
                     self._run(self._greet, node, self._settings.connect_seconds)
             except AnswerLostError as error:
+                if error.__cause__ is not None and is_tls_failure(error.__cause__):
+                    # With TLS 1.3 a client learns only after its handshake that its certificate was not accepted.
+                    raise AuthenticationError(f"TLS with {where} failed: {error}") from error
                 reasons.append(f"{where}: {error}")
                 last_hint = hint(error.__cause__, self._settings.security.protocol)
             except NoConnectionError as error:

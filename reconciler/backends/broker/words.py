@@ -11,7 +11,8 @@ from kafka import errors as kafka_errors
 from reconciler.model.entity import escaped
 
 _ERRNO: Final = re.compile(r"(\d+) E[A-Z]+")
-_CLASS_NAME: Final = re.compile(r"^(\[Error -?\d+\] )?[A-Za-z]+Error: ")
+_PREFIX: Final = re.compile(r"^((\[(Error|Errno) -?\d+\] )|[A-Za-z]+Error: |Handshake failed: )")
+_TLS: Final = re.compile(r"(?:\[SSL: \w+\] )?(.*?)\.? \(_ssl\.c:\d+\)")
 
 _BY_TYPE: Final = (
     (kafka_errors.KafkaTimeoutError, "no answer in time"),
@@ -20,11 +21,16 @@ _BY_TYPE: Final = (
     (kafka_errors.NodeNotReadyError, "not ready"),
     (kafka_errors.Cancelled, "closed"),
 )
+_CLOSED: Final = "it closed the connection"
 _BY_TEXT: Final = {
     "DNS Resolution failure": "unknown host",
     "Connection timed out": "no answer in time",
-    "socket disconnected": "it closed the connection",
-    "": "it closed the connection",
+    "socket disconnected": _CLOSED,
+    "Connection reset by peer": _CLOSED,
+    "Broken pipe": _CLOSED,
+    "EOF occurred in violation of protocol": _CLOSED,
+    "wrong version number": "what answers does not speak TLS",
+    "": _CLOSED,
 }
 
 
@@ -38,21 +44,20 @@ def words(error: BaseException) -> str:
     said = str(error.args[0]) if error.args else ""
     if found := _ERRNO.fullmatch(said):
         return os.strerror(int(found[1])).lower()
-    while (stripped := _CLASS_NAME.sub("", said)) != said:
+    while (stripped := _PREFIX.sub("", said)) != said:
         said = stripped
+    said = _TLS.sub(r"\1", said)
     return escaped(_BY_TEXT.get(said, said))
 
 
 def is_tls_failure(error: BaseException) -> bool:
-    """True when the TLS handshake failed."""
-    return isinstance(error, kafka_errors.KafkaConnectionError) and words(error).startswith("Handshake failed")
+    """True when the TLS handshake failed, be it that the other side refused our certificate."""
+    return isinstance(error, kafka_errors.KafkaConnectionError) and ("Handshake failed" in str(error) or "[SSL: " in str(error))
 
 
 def hint(error: BaseException | None, protocol: str) -> str:
     """What to try when a server accepts a plaintext connection and then wants nothing of it; else nothing."""
-    accepted = error is not None and (
-        isinstance(error, kafka_errors.KafkaProtocolError) or words(error) == _BY_TEXT["socket disconnected"]
-    )
+    accepted = error is not None and (isinstance(error, kafka_errors.KafkaProtocolError) or words(error) == _CLOSED)
     if not accepted or protocol != "PLAINTEXT":
         return ""
     return "; either this is no Kafka broker, or its listener wants TLS or a login: then give --command-config client.properties"

@@ -1,0 +1,65 @@
+"""The client library's errors, in words."""
+
+from __future__ import annotations
+
+import pytest
+from kafka import errors
+
+from reconciler.backends.broker.words import hint, is_tls_failure, words
+
+TLS = "Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: IP address mismatch. (_ssl.c:1006)"
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (errors.KafkaConnectionError("111 ECONNREFUSED"), "connection refused"),
+        (errors.KafkaConnectionError("113 EHOSTUNREACH"), "no route to host"),
+        (errors.KafkaConnectionError("unable to connect: KafkaConnectionError: 111 ECONNREFUSED"), "unable to connect: .*"),
+        (errors.KafkaConnectionError("DNS Resolution failure"), "unknown host"),
+        (errors.KafkaConnectionError("Connection timed out"), "no answer in time"),
+        (errors.KafkaConnectionError("socket disconnected"), "it closed the connection"),
+        (errors.KafkaConnectionError(ConnectionResetError(104, "Connection reset by peer")), "it closed the connection"),
+        (errors.KafkaConnectionError(), "it closed the connection"),
+        (errors.RequestTimedOutError("Request timed out after 500 ms"), "no answer in time"),
+        (errors.KafkaTimeoutError("x"), "no answer in time"),
+        (errors.InvalidReceiveError("Invalid frame length: 1213486160"), "what it answers is not the Kafka protocol"),
+        (errors.CorrelationIdError("x"), "what it answers is not the Kafka protocol"),
+        (errors.UnsupportedSaslMechanismError(), ".*mechanism.*"),
+        (
+            errors.SaslAuthenticationFailedError("SaslAuthenticationFailedError: Authentication failed: Invalid username"),
+            "Authentication failed: Invalid username",
+        ),
+        (errors.KafkaConnectionError(TLS), "certificate verify failed: IP address mismatch"),
+        (
+            errors.KafkaConnectionError("Handshake failed: [SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)"),
+            "what answers does not speak TLS",
+        ),
+        (errors.SaslAuthenticationFailedError("\x1b[2Jgone"), r"\\u001b\[2Jgone"),
+    ],
+)
+def test_each_error_is_told_in_a_few_words(error, text):
+    import re
+
+    assert re.fullmatch(text, words(error)), words(error)
+
+
+def test_a_failed_handshake_is_known_before_and_after_it():
+    assert is_tls_failure(errors.KafkaConnectionError(TLS))
+    assert is_tls_failure(errors.KafkaConnectionError("[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] x (_ssl.c:2580)"))
+    assert not is_tls_failure(errors.KafkaConnectionError("socket disconnected"))
+    assert not is_tls_failure(ValueError("[SSL: "))
+
+
+@pytest.mark.parametrize(
+    ("error", "protocol", "hinted"),
+    [
+        (errors.KafkaConnectionError("socket disconnected"), "PLAINTEXT", True),
+        (errors.InvalidReceiveError("x"), "PLAINTEXT", True),
+        (errors.InvalidReceiveError("x"), "SASL_PLAINTEXT", False),
+        (errors.KafkaConnectionError("111 ECONNREFUSED"), "PLAINTEXT", False),
+        (None, "PLAINTEXT", False),
+    ],
+)
+def test_the_hint_is_given_to_those_who_said_nothing_about_security(error, protocol, hinted):
+    assert bool(hint(error, protocol)) is hinted
