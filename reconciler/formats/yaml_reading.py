@@ -42,6 +42,7 @@ MAX_EXPANDED_NODES: Final = 100_000
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _STRING_TAG: Final = "tag:yaml.org,2002:str"
+_UNQUOTED: Final = re.compile(r"[:,{\[]\s+(?:[:%@`&*!|>]\S|[0-9A-Fa-f:]*::)|:\s+[^\"'\s]\S*:\s")
 _NOT_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -318,15 +319,20 @@ def _syntax_problem(error: yaml.YAMLError, text: str) -> YamlProblem:
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     problem = getattr(error, "problem", None) or "cannot be read"
     context = getattr(error, "context", None)
-    message = f"not YAML: {escaped(str(problem))}{f' ({escaped(str(context))})' if context else ''}{_tab_hint(text, line)}"
+    message = f"not YAML: {escaped(str(problem))}{f' ({escaped(str(context))})' if context else ''}{_hint(text, line)}"
     return YamlProblem(id="yaml-syntax", message=message, line=line, column=column)
 
 
-def _tab_hint(text: str, line: int) -> str:
+def _hint(text: str, line: int) -> str:
+    """The two mistakes that YAML's own words do not name."""
     lines = text.splitlines()
     here = lines[line - 1] if 0 < line <= len(lines) else ""
     indentation = here[: len(here) - len(here.lstrip())]
-    return "; this line is indented with a tab: use blanks" if "\t" in indentation else ""
+    if "\t" in indentation:
+        return "; this line is indented with a tab: use blanks"
+    if _UNQUOTED.search(here):
+        return "; text with special characters, such as an IPv6 address, needs quotes"
+    return ""
 
 
 def _place(text: str, offset: int) -> tuple[int, int]:

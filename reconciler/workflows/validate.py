@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reconciler.model.entity import Entity
-from reconciler.model.finding import Finding, in_order
-from reconciler.workflows.load import chosen_cluster, desired_for, load_manifests
+from reconciler.model.finding import Finding, Severity, in_order
+from reconciler.workflows.load import desired_for, load_manifests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,22 +29,24 @@ def validate(paths: Sequence[str], *, cluster: str | None = None) -> Validation:
     loaded = load_manifests(paths)
     names: Sequence[str | None] = sorted(loaded.clusters) or [None]
     if cluster is not None:
-        chosen_cluster(loaded, cluster)
         names = [cluster]
+        if cluster not in loaded.clusters and any(one.severity is Severity.ERROR for one in loaded.findings):
+            # Its document may be the one that cannot be read: what is wrong there is the better answer.
+            names = []
     # A dictionary, because most findings about claims are the same for every cluster.
     findings = dict.fromkeys(loaded.findings)
-    places = {(one.id, one.span) for one in findings}
+    seen = set()
     entities: set[Entity] = set()
     for name in names:
         _, state, found = desired_for(loaded, name)
         entities.update(state.entities)
         for one in found:
-            if (one.id, one.span) not in places:
-                places.add((one.id, one.span))
+            if (one.id, one.span, one.related) not in seen:
+                seen.add((one.id, one.span, one.related))
                 findings[one] = None
     return Validation(
         findings=in_order(one for one in findings if loaded.is_shown(one)),
         files=len(loaded.files if loaded.selected is None else loaded.selected),
-        clusters=len(loaded.clusters) if cluster is None else 1,
+        clusters=len(loaded.clusters) if cluster is None else len(names),
         entities=len(entities),
     )

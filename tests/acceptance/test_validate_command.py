@@ -275,6 +275,21 @@ def test_every_cluster_is_checked_unless_one_is_named(tmp_path, write):
     assert "known: 'eu', 'us'" in unknown.stderr
 
 
+def test_what_is_wrong_with_a_named_cluster_is_said_rather_than_that_it_is_missing(tmp_path, write):
+    write("eu.yaml", (CLUSTER % "eu").replace("kind: Cluster", "kind: Clustr"))
+
+    assert findings("--cluster", "eu", cwd=tmp_path) == [("unknown-document", "eu.yaml", 2, 7)]
+
+
+def test_an_entity_outside_two_scopes_is_reported_for_both_clusters_and_a_double_claim_once(tmp_path, write):
+    scope = "spec: {prune: never, scope: {include: [{ip: {any: true}}]}}"
+    for name in ("eu", "us"):
+        write(f"{name}.yaml", (CLUSTER % name).replace("spec: {prune: never}", scope))
+    write("a.yaml", quotas("alice", "alice"))
+
+    assert [f[0] for f in findings(cwd=tmp_path)] == ["outside-scope", "outside-scope", "duplicate-entity"]
+
+
 def test_an_acceptance_of_a_guard_that_does_not_exist_is_an_error(tmp_path, write):
     accept = "spec: {prune: never, accept: [{guard: prone, until: 2030-01-01, reason: x}]}"
     write("eu.yaml", (CLUSTER % "eu").replace("spec: {prune: never}", accept))

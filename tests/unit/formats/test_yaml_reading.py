@@ -110,6 +110,11 @@ def test_a_tab_in_the_indentation_is_named():
     assert "tab" in read_yaml(b"a:\n\tb: 1\n").problems[0].message
 
 
+@pytest.mark.parametrize("text", ["a: {ip: ::1}\n", "a: %x\n", "a: User: b\n", "a: @b\n"])
+def test_text_that_needs_quotes_is_named(text):
+    assert "needs quotes" in read_yaml(text.encode()).problems[0].message
+
+
 def test_a_quoted_merge_key_is_an_ordinary_key():
     assert only('"<<": 1\n').data == {"<<": 1}
 
