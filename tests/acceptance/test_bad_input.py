@@ -1,0 +1,165 @@
+"""Bad input and bad surroundings: one clear message on stderr, the right exit code, no traceback unless asked for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.bad_servers import free_port, hangs_up, serving, silent, speaks_http
+from tests.support.command import COMMAND, Done, environment, run
+from tests.support.polling import wait_until
+
+HEAD = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
+GOOD = HEAD + "    - match: {user: a}\n      quotas: {producer_byte_rate: 1MiB}\n"
+WRONG_USAGE = [(), ("nonsense",), ("plan", "--nonsense"), ("plan", "--format", "xml"), ("plan", "--out", "plan.json")]
+COMMANDS = [("plan",), ("apply", "--auto-approve")]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "quotas.yaml").write_text(GOOD)
+    return tmp_path
+
+
+def assert_one_message(done: Done, *parts: str, code: int = 1) -> None:
+    assert done.code == code, done
+    assert done.out == ""
+    assert done.err.count("\n") == 1, done.err
+    assert done.err.startswith("kafka-quotas: ")
+    for part in parts:
+        assert part in done.err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_port_that_nobody_listens_on(folder: Path, command: tuple[str, ...]) -> None:
+    server = f"127.0.0.1:{free_port()}"
+    assert_one_message(run(*command, "--bootstrap-server", server, cwd=folder), server)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("server", [hangs_up, speaks_http])
+def test_a_server_that_is_not_kafka(folder: Path, command: tuple[str, ...], server: Callable[..., None]) -> None:
+    with serving(server) as port:
+        assert_one_message(run(*command, "--bootstrap-server", f"127.0.0.1:{port}", cwd=folder), f"127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize("server", ["", "nonsense", "127.0.0.1", "127.0.0.1:http", "127.0.0.1:99999", ","])
+def test_a_server_that_is_not_a_server(folder: Path, server: str) -> None:
+    assert_one_message(run("plan", f"--bootstrap-server={server}", cwd=folder), "HOST:PORT", code=64)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_nothing_says_where_the_cluster_is(folder: Path, command: tuple[str, ...]) -> None:
+    assert_one_message(run(*command, cwd=folder), "--bootstrap-server", code=64)
+
+
+def test_a_host_that_does_not_exist(folder: Path) -> None:
+    assert_one_message(run("plan", "--bootstrap-server", "no-such-host.invalid:9092", cwd=folder), "no-such-host.invalid")
+
+
+@pytest.mark.parametrize("content", [None, b"", b"a: [1\n", b"\xff\xfe", b"kind: Nonsense\n", b"\0"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_folder_without_a_sound_manifest_never_reaches_the_cluster(
+    tmp_path: Path, command: tuple[str, ...], content: bytes | None
+) -> None:
+    if content is not None:
+        (tmp_path / "quotas.yaml").write_bytes(content)
+    with serving(silent) as port:
+        done = run(*command, "--bootstrap-server", f"127.0.0.1:{port}", cwd=tmp_path)
+    assert done.code == 1
+    assert "error:" in done.out
+
+
+@pytest.mark.parametrize("name", ["missing.json", "folder", "not.json", "list.json"])
+def test_a_snapshot_that_is_none(folder: Path, name: str) -> None:
+    (folder / "folder").mkdir()
+    (folder / "not.json").write_text("{")
+    (folder / "list.json").write_text("[]")
+    assert_one_message(run("plan", "--current", name, cwd=folder), name)
+
+
+@pytest.mark.parametrize("name", ["missing.json", "folder", "not.json"])
+def test_a_saved_plan_that_is_none(folder: Path, name: str) -> None:
+    (folder / "folder").mkdir()
+    (folder / "not.json").write_text("{")
+    with serving(silent) as port:
+        done = run("apply", "--plan", name, "--bootstrap-server", f"127.0.0.1:{port}", cwd=folder)
+    assert_one_message(done, name)
+
+
+def test_a_properties_file_that_is_missing(folder: Path) -> None:
+    done = run("plan", "--bootstrap-server", "127.0.0.1:9", "--command-config", "missing.properties", cwd=folder)
+    assert_one_message(done, "missing.properties")
+
+
+def test_a_file_that_cannot_be_written(folder: Path) -> None:
+    snapshot = folder / "now.json"
+    snapshot.write_text(
+        '{"format_version": "1.0", "cluster": {"name": null, "id": "c", "kafka_version": null}, '
+        '"observed": {"at": "2026-01-02T12:00:00+00:00", "from": "broker"}, "entities": []}'
+    )
+    done = run("plan", "--current", "now.json", "--out", "json=no/such/folder/plan.json", cwd=folder)
+    assert_one_message(done, "no/such/folder/plan.json")
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("nonsense",), ("plan", "--nonsense"), ("plan", "--format", "xml"), ("plan", "--out", "plan.json")]
+)
+def test_wrong_usage_is_64_not_2(folder: Path, arguments: tuple[str, ...]) -> None:
+    done = run(*arguments, cwd=folder)
+    assert done.code == 64
+    assert done.out == ""
+
+
+def test_a_closed_stdout_is_told_before_anything_is_done(folder: Path) -> None:
+    command = ["/bin/sh", "-c", '"$@" >&-', "sh", *COMMAND, "apply", "--auto-approve", "--bootstrap-server", "127.0.0.1:9"]
+    done = subprocess.run(command, cwd=folder, stderr=subprocess.PIPE, text=True, env=environment(), check=False)
+    assert done.returncode == 1
+    assert done.stderr == "kafka-quotas: standard output is closed: there is nowhere to print a result; nothing was done\n"
+
+
+def test_a_pipe_whose_reader_is_gone_is_one_message(folder: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [*COMMAND, "validate"]
+    done = subprocess.run(command, cwd=folder, stdout=writing, stderr=subprocess.PIPE, text=True, env=environment(), check=False)
+    os.close(writing)
+    assert done.returncode == 1
+    assert done.stderr == "kafka-quotas: cannot print the result: Broken pipe\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_while_connecting_is_130_without_a_traceback(folder: Path, number: signal.Signals) -> None:
+    with serving(silent) as port:
+        process = subprocess.Popen(
+            [*COMMAND, "plan", "-v", "--bootstrap-server", f"127.0.0.1:{port}"],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+            start_new_session=True,
+        )
+        wait_until_connected(process.pid, port)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, "", "kafka-quotas: interrupted\n")
+
+
+def wait_until_connected(pid: int, port: int) -> None:
+    def connected() -> bool:
+        rows = Path(f"/proc/{pid}/net/tcp").read_text().splitlines()
+        return any(row.split()[2].endswith(f":{port:04X}") and row.split()[3] == "01" for row in rows[1:])
+
+    wait_until(connected)
+
+
+def test_the_traceback_is_there_on_request(folder: Path) -> None:
+    done = run("plan", "-v", "--bootstrap-server", f"127.0.0.1:{free_port()}", cwd=folder)
+    assert done.code == 1
+    assert "Traceback" in done.err
