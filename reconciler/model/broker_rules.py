@@ -63,7 +63,7 @@ def _combination(entity: Entity) -> str | None:
 
 
 def value_refusal(key: str, value: float) -> str | None:
-    """Why a broker refuses a value for a key that is legal on the entity. NaN passes for all, +Infinity for the fractional keys."""
+    """Why a broker refuses a value for a key that is legal on the entity. NaN passes for all, +Infinity for DOUBLE keys."""
     if value <= 0:
         return f"Quota {key} must be greater than 0"
     kind = QuotaKey(key).value_type

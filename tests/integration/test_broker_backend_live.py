@@ -143,6 +143,20 @@ def test_the_object_goes_on_after_a_lost_write(proxied):
     assert [r.error_code for r in cluster.alter([SET_ONE], validate_only=False)] == [0]
 
 
+def test_being_throttled_by_a_quota_of_ones_own_only_takes_longer(clean_kafka, sasl_servers):
+    alice = frozenset({("user", "alice")})
+    raw_quotas.alter(clean_kafka.bootstrap_servers, {alice: {"request_percentage": 0.01}})
+    cluster = open_cluster(sasl_servers, security=plain("alice", "alice-secret"))
+    try:
+        seen = [cluster.describe(EntityFilter()) for _ in range(4)]
+        written = cluster.alter([Alteration(entity=user("alice"), ops={"request_percentage": None})], validate_only=False)
+    finally:
+        cluster.close()
+
+    assert seen[-1] == {user("alice"): {"request_percentage": 0.01}}
+    assert [r.error_code for r in written] == [0]
+
+
 def test_acls_decide_and_the_missing_operation_is_named(start_kafka):
     sandbox = start_kafka(
         SandboxSpec(

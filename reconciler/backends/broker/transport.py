@@ -157,7 +157,10 @@ class Transport:
         except kafka_errors.KafkaError as error:
             connection.close(error)
             raise
-        while connection.paused and connection.connected:  # throttled by a quota of its own
+        # Paused: throttled by a quota that holds for ourselves.
+        for _ in range(int(self._settings.request_seconds / _PAUSE_SECONDS)):
+            if not (connection.paused and connection.connected):
+                break
             await net.sleep(_PAUSE_SECONDS)
         if not connection.connected:
             raise kafka_errors.KafkaConnectionError("closed")
