@@ -87,12 +87,16 @@ class _Anchored:
 
 
 class _Reader:
-    """One file. ``count`` counts nodes with aliases expanded."""
+    """One file. ``top`` is the innermost open list or mapping.
+
+    ``count`` counts the values in finished lists and mappings, with aliases expanded.
+    """
 
     def __init__(self) -> None:
         self.documents: list[YamlNode] = []
         self.problems: list[YamlProblem] = []
         self.stack: list[_Frame] = []
+        self.top: _Frame | None = None
         self.anchors: dict[str, _Anchored | None] = {}
         self.count = 0
         self.expanded = 0
@@ -100,9 +104,8 @@ class _Reader:
     def read(self, text: str) -> None:
         loader = _LOADER(text)
         try:
-            get = loader.get_event
+            get, scalar = loader.get_event, self.scalar
             handle = {
-                ScalarEvent: self.scalar,
                 MappingStartEvent: self.start_mapping,
                 MappingEndEvent: self.end,
                 SequenceStartEvent: self.start_sequence,
@@ -113,8 +116,9 @@ class _Reader:
             while True:
                 event = get()
                 kind = type(event)
-                method = handle(kind)
-                if method is not None:
+                if kind is ScalarEvent:
+                    scalar(event)
+                elif (method := handle(kind)) is not None:
                     method(event)
                 elif kind is StreamEndEvent:
                     return
@@ -126,24 +130,18 @@ class _Reader:
 
     def scalar(self, event: Any) -> None:
         """The commonest scalars, keys and values of mappings without tag or anchor, straight to their place."""
-        if event.tag is not None or event.anchor is not None or not self.stack:
+        frame = self.top
+        if frame is None or frame.items is None or frame.skip or event.tag is not None or event.anchor is not None:
             self.rare_scalar(event)
             return
-        frame = self.stack[-1]
         items, key, text, mark = frame.items, frame.key, event.value, event.start_mark
-        if items is None:
-            self.rare_scalar(event)
-        elif key is None:
-            self.count += 1
+        if key is None:
             if text in items or text in _ODD_KEYS:
                 self.key(frame, text, plain=not event.style, line=mark.line + 1, column=mark.column + 1)
             else:
                 frame.key = text
                 frame.key_place = (mark.line + 1, mark.column + 1)
-        elif frame.skip:
-            self.rare_scalar(event)
         else:
-            self.count += 1
             data = text if event.style or text[:1] not in TYPED_STARTS else plain_data(text)
             node = frame.node
             items[key] = _new(YamlScalar, (text, data, mark.line + 1, mark.column + 1))
@@ -156,18 +154,14 @@ class _Reader:
         line, column = mark.line + 1, mark.column + 1
         text = event.value
         plain = not event.style
-        self.count += 1
         if event.tag is not None and event.tag != _STRING_TAG:
             self.tag(event)
-        stack = self.stack
-        if stack:
-            frame = stack[-1]
-            node = frame.node
-            if type(node) is YamlMapping and frame.key is None:
-                self.key(frame, text, plain=plain and event.tag is None, line=line, column=column)
-                if event.anchor is not None:
-                    self.anchors[event.anchor] = _Anchored(YamlScalar(text, text, line, column), 1, 0)
-                return
+        frame = self.top
+        if frame is not None and frame.items is not None and frame.key is None:
+            self.key(frame, text, plain=plain and event.tag is None, line=line, column=column)
+            if event.anchor is not None:
+                self.anchors[event.anchor] = _Anchored(YamlScalar(text, text, line, column), 1, 0)
+            return
         data = plain_data(text) if plain and event.tag is None else text
         made = YamlScalar(text, data, line, column)
         if event.anchor is not None:
@@ -189,11 +183,10 @@ class _Reader:
 
     def attach(self, node: YamlNode) -> None:
         """Put a finished (or, for containers, just started) value where it belongs."""
-        stack = self.stack
-        if not stack:
+        frame = self.top
+        if frame is None:
             self.documents.append(node)
             return
-        frame = stack[-1]
         parent = frame.node
         if isinstance(parent, YamlSequence):
             parent.items.append(node)
@@ -225,18 +218,20 @@ class _Reader:
             raise _StopReading(_too_deep(node.line, node.column))
         if event.tag is not None:
             self.tag(event)
-        self.count += 1
         anchor = event.anchor
         if anchor is not None:
             self.anchors[anchor] = None
-        self.stack.append(_Frame(node, anchor, self.count))
+        self.top = _Frame(node, anchor, self.count)
+        self.stack.append(self.top)
 
     def end(self, _event: Any) -> None:
         frame = self.stack.pop()
+        self.count += len(frame.node.items)
         if frame.anchor is not None:
             self.anchors[frame.anchor] = _Anchored(frame.node, self.count - frame.first + 1, frame.height)
-        if self.stack and self.stack[-1].height <= frame.height:
-            self.stack[-1].height = frame.height + 1
+        above = self.top = self.stack[-1] if self.stack else None
+        if above is not None and above.height <= frame.height:
+            above.height = frame.height + 1
         self.attach(frame.node)
 
     def alias(self, event: Any) -> None:
@@ -248,16 +243,16 @@ class _Reader:
         if anchored is None:
             message = f"the alias *{name} is inside what it stands for"
             raise _StopReading(YamlProblem(id="yaml-alias-limit", message=message, line=line, column=column))
-        self.count += anchored.size
+        self.count += anchored.size - 1
         self.expanded += anchored.size
         if self.expanded > MAX_EXPANDED_NODES:
             message = f"the aliases of this file stand for more than {MAX_EXPANDED_NODES} nodes; write fewer of them"
             raise _StopReading(YamlProblem(id="yaml-alias-limit", message=message, line=line, column=column))
         if len(self.stack) + anchored.height > MAX_DEPTH:
             raise _StopReading(_too_deep(line, column))
-        if not self.stack:
+        frame = self.top
+        if frame is None:
             return
-        frame = self.stack[-1]
         frame.height = max(frame.height, anchored.height + 1)
         node = anchored.node
         if type(frame.node) is YamlMapping and frame.key is None and type(node) is YamlScalar:
