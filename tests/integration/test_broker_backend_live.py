@@ -143,6 +143,19 @@ def test_the_object_goes_on_after_a_lost_write(proxied):
     assert [r.error_code for r in cluster.alter([SET_ONE], validate_only=False)] == [0]
 
 
+def test_a_write_that_was_not_sent_because_its_server_is_gone_is_sent_to_another(clean_kafka):
+    proxy = CuttingProxy(clean_kafka.nodes[0].port)
+    with serving(proxy) as port:
+        cluster = open_cluster(f"127.0.0.1:{port}")
+    deadline = time.monotonic() + 10
+    while cluster._transport._manager._conns and time.monotonic() < deadline:
+        pass
+    try:
+        assert [r.error_code for r in cluster.alter([SET_ONE], validate_only=False)] == [0]
+    finally:
+        cluster.close()
+
+
 def test_being_throttled_by_a_quota_of_ones_own_only_takes_longer(clean_kafka, sasl_servers):
     alice = frozenset({("user", "alice")})
     raw_quotas.alter(clean_kafka.bootstrap_servers, {alice: {"request_percentage": 0.01}})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from reconciler.backends.broker.messages import alter_request, codes_of, describe_request, quotas_of
@@ -81,7 +81,7 @@ class BrokerCluster:
         if not alterations:
             return ()
         try:
-            answer = self._read(lambda: request) if validate_only else self._transport.request(request)
+            answer = self._read(lambda: request) if validate_only else self._write(request)
         except AnswerLostError as error:
             msg = f"the answer to a write was lost: {error}; it may or may not have been done"
             raise OutcomeUnknownError(msg) from error
@@ -98,11 +98,19 @@ class BrokerCluster:
     def _metadata(self) -> Any:
         return self._again_elsewhere(self._transport.metadata)
 
-    def _read(self, message: Any, *, broker: int | None = None) -> Any:
+    def _write(self, request: Any) -> Any:
+        """Send once; only what certainly was not sent, because its broker is gone, is sent to another one."""
+        try:
+            return self._transport.request(request)
+        except NoConnectionError:
+            self._transport.move_home()
+        return self._transport.request(request)
+
+    def _read(self, message: Callable[[], Any], *, broker: int | None = None) -> Any:
         """Send what changes nothing; once more when the connection breaks, to another broker when it may be any."""
         return self._again_elsewhere(lambda: self._transport.request(message(), broker=broker), move=broker is None)
 
-    def _again_elsewhere(self, ask: Any, *, move: bool = True) -> Any:
+    def _again_elsewhere(self, ask: Callable[[], Any], *, move: bool = True) -> Any:
         try:
             return ask()
         except (AnswerLostError, NoConnectionError):
