@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MINIMUM_JAVA: Final = 17
+_JAVA_OPTIONS: Final = ("-XX:-UsePerfData", "-XX:+UseParallelGC")
+_SMALL_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-Xshare:auto")
 _INSTALL: Final = "pip install 'kafka-quota-reconciler[traffic]'"
 
 
@@ -31,6 +33,8 @@ class SessionOptions:
     memory: str = "2g"
     shuffle_partitions: int | None = None
     """``None``: twice the cores of a local master, Spark's own default elsewhere."""
+    small: bool = False
+    """For little input on a local master: less compiling, which is most of what such a run takes."""
 
 
 @contextmanager
@@ -134,10 +138,15 @@ def _settings(options: SessionOptions, folder: str, *, local: bool) -> dict[str,
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.local.dir": folder,
-            "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder} -Dderby.system.home={folder} -XX:-UsePerfData",
+            "spark.driver.extraJavaOptions": " ".join(
+                (*_JAVA_OPTIONS, f"-Djava.io.tmpdir={folder}", *(_SMALL_JAVA if options.small else ()))
+            ),
             "spark.sql.shuffle.partitions": str(options.shuffle_partitions or 2 * cores),
             "spark.default.parallelism": str(cores),
         }
+        if options.small:
+            settings["spark.sql.codegen.wholeStage"] = "false"
+            settings["spark.sql.shuffle.partitions"] = str(options.shuffle_partitions or 1)
     elif options.shuffle_partitions:
         settings["spark.sql.shuffle.partitions"] = str(options.shuffle_partitions)
     return settings

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.model.backtest import BacktestReport
@@ -21,6 +21,10 @@ from reconciler.ports import Progress
 if TYPE_CHECKING:
     from reconciler.traffic.backtest import Backtest
     from reconciler.traffic.sampled_rate import Window
+
+
+_SMALL_BYTES: Final = 64 * 1024 * 1024
+"""Below this, compiling costs more than it gains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +106,8 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
     )
     files = sum(len(log.files) for log in question.logs)
     _step(progress, f"starting Spark on {options.master}")
-    with spark_session(SessionOptions(master=options.master, memory=options.memory)) as spark:
+    small = sum(Path(f).stat().st_size for log in question.logs for f in log.files) < _SMALL_BYTES
+    with spark_session(SessionOptions(master=options.master, memory=options.memory, small=small)) as spark:
         _step(progress, f"replaying {files} request log {'file' if files == 1 else 'files'} of {len(question.logs)} broker(s)")
         run = Backtest(spark, question)
         try:

@@ -1,0 +1,38 @@
+"""One Spark session for all tests that need one."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconciler.formats.canonical import entity_from_json
+from reconciler.model.entity import Entity
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RECORDINGS = Path(__file__).parent / "recordings"
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    from reconciler.traffic.session import SessionOptions, spark_session
+
+    with (
+        warnings.catch_warnings(),
+        spark_session(SessionOptions(master="local[2]", memory="1g", small=True)) as session,
+    ):
+        yield session
+
+
+@pytest.fixture(params=["kafka-4.3.1", "kafka-3.9.2"])
+def recording(request: pytest.FixtureRequest) -> tuple[Path, dict[Entity, dict[str, float]]]:
+    """A real broker's request log, and the quotas that held while it was written."""
+    folder = RECORDINGS / request.param
+    rows = json.loads((folder / "quotas.json").read_text(encoding="utf-8"))
+    return folder / "kafka-request.log.gz", {entity_from_json(row["entity"]): row["quotas"] for row in rows}

@@ -1,0 +1,224 @@
+"""Real recordings, replayed under the quotas that held: predictions against the broker, determinism, independent oracles."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+
+from reconciler.formats.canonical import document_text
+from reconciler.formats.schema_files import load_schema
+from reconciler.model.backtest import BacktestReport, Verdict
+from reconciler.model.entity import Entity
+from reconciler.render.backtest_document import backtest_to_json
+from reconciler.resolution.levels import resolve
+from reconciler.traffic.log_files import find_logs
+from reconciler.traffic.sampled_rate import SampledRate, throttle_ms
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+Quotas = dict[Entity, dict[str, float]]
+KEYS = {"PRODUCE": "producer_byte_rate", "FETCH": "consumer_byte_rate"}
+
+
+def replayed(
+    spark: SparkSession,
+    log: Path,
+    proposed: Mapping[Entity, Mapping[str, float]],
+    current: Mapping[Entity, Mapping[str, float]] | None = None,
+) -> tuple[BacktestReport, list[dict[str, Any]]]:
+    from reconciler.traffic.backtest import Backtest, Question
+
+    question = Question(logs=find_logs([f"1={log}"]), current=current, proposed=proposed, declared=proposed, requests=True)
+    run = Backtest(spark, question)
+    try:
+        return run.report(), [json.loads(text) for text in run.request_lines()]
+    finally:
+        run.close()
+
+
+def by_bucket(rows: list[dict[str, Any]], quotas: Quotas) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
+    found = defaultdict(list)
+    for row in rows:
+        bucket = resolve(quotas, user=row["user"], client_id=row["client_id"], key=row["key"]).bucket
+        found[row["key"], bucket.user, bucket.client_id].append(row)
+    return found
+
+
+def test_predicted_throttles_are_those_that_the_broker_recorded(spark: SparkSession, recording: tuple[Path, Quotas]) -> None:
+    log, quotas = recording
+    _, rows = replayed(spark, log, quotas, quotas)
+    produced = [row for row in rows if row["key"] == "producer_byte_rate"]
+    same = [row for row in produced if (row["throttle_ms"] > 0) == (row["recorded_throttle_ms"] > 0)]
+    assert sum(row["recorded_throttle_ms"] > 0 for row in produced) >= 20, "the recording shows throttling at all"
+    assert len(same) >= 0.99 * len(produced)
+    errors = sorted(abs(row["throttle_ms"] - row["recorded_throttle_ms"]) for row in same)
+    assert errors[len(errors) * 9 // 10] <= 60
+    for bucket, mine in by_bucket(produced, quotas).items():
+        recorded = sum(row["recorded_throttle_ms"] > 0 for row in mine)
+        assert sum(row["throttle_ms"] > 0 for row in mine) == pytest.approx(recorded, abs=max(1, recorded // 20)), bucket
+
+
+def test_every_request_line_equals_the_plain_model(spark: SparkSession, recording: tuple[Path, Quotas]) -> None:
+    """The model sees what a second parser and a second assembly of sizes make of the log."""
+    log, quotas = recording
+    _, rows = replayed(spark, log, quotas)
+    sensors: dict[object, SampledRate] = defaultdict(SampledRate)
+    expected = []
+    for at_us, key, user, client, connection, correlation, amount in sorted(plainly_parsed(log)):
+        resolved = resolve(quotas, user=user, client_id=client, key=key)
+        limit = resolved.value
+        sensor = sensors[key, resolved.bucket]
+        sensor.record(amount, at_us // 1000)
+        rate, width = sensor.measure(at_us // 1000)
+        throttle = 0 if limit is None else throttle_ms(rate, width, limit)
+        if key == "consumer_byte_rate" and throttle > 0:
+            sensor.record(-amount, at_us // 1000)
+        expected.append((key, connection, correlation, user, client, amount, limit, throttle, rate))
+    got = [
+        (
+            r["key"],
+            r["connection"],
+            r["correlation_id"],
+            r["user"],
+            r["client_id"],
+            r["amount"],
+            r["limit"],
+            r["throttle_ms"],
+            r["rate"],
+        )
+        for r in rows
+    ]
+    assert sorted(got, key=repr) == sorted(expected, key=repr)
+    assert [r["ts"] for r in rows] == sorted(r["ts"] for r in rows)
+
+
+def plainly_parsed(log: Path) -> list[tuple[int, str, str, str, str, int, int]]:
+    """Charged requests by the json module and by hand-written sums for the versions in the recordings (flexible ones)."""
+    from datetime import UTC, datetime
+
+    found = []
+    with gzip.open(log, "rt", encoding="utf-8") as stream:
+        for text in stream:
+            match = re.match(r"\[(.{23})\] DEBUG Completed request:(.*) \(kafka\.request\.logger\)$", text)
+            if not match:
+                continue
+            document = json.loads(match[2])
+            header = document["requestHeader"]
+            key = KEYS.get(header["requestApiKeyName"])
+            if key is None or is_empty_throttled(document):
+                continue
+            stamp = datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC)
+            waited = round((document["responseQueueTimeMs"] + document["sendTimeMs"]) * 1000)
+            at_us = round(stamp.timestamp() * 1000) * 1000 + 500 - waited
+            user = document["principal"].split(":", 1)[1]
+            amount = (produced if key.startswith("producer") else fetched)(document)
+            found.append((at_us, key, user, header["clientId"], document["connection"], header["correlationId"], amount))
+    return found
+
+
+def is_empty_throttled(document: dict[str, Any]) -> bool:
+    return (
+        document["requestHeader"]["requestApiKey"] == 1
+        and document["throttleTimeMs"] > 0
+        and not document["response"]["responses"]
+    )
+
+
+def varint(value: int) -> int:
+    return max(1, -(-value.bit_length() // 7))
+
+
+def name_size(topic: dict[str, Any], field: str) -> int:
+    return 16 if field not in topic else varint(len(topic[field].encode()) + 1) + len(topic[field].encode())
+
+
+def produced(document: dict[str, Any]) -> int:
+    total = 11 + len(document["requestHeader"]["clientId"].encode()) + 8 + varint(len(document["request"]["topicData"]) + 1)
+    for topic in document["request"]["topicData"]:
+        sizes = [p["recordsSizeInBytes"] for p in topic["partitionData"]]
+        total += name_size(topic, "name") + varint(len(sizes) + 1) + 1 + sum(5 + varint(s + 1) + s for s in sizes)
+    return total
+
+
+def fetched(document: dict[str, Any]) -> int:
+    total = 15 + varint(len(document["response"]["responses"]) + 1)
+    for topic in document["response"]["responses"]:
+        sizes = [p["recordsSizeInBytes"] for p in topic["partitions"]]
+        total += name_size(topic, "topic") + varint(len(sizes) + 1) + 1 + sum(36 + varint(s + 1) + s for s in sizes)
+    return total
+
+
+def test_results_are_the_same_bytes_for_any_partitioning(
+    spark: SparkSession, recording: tuple[Path, Quotas], tmp_path: Path
+) -> None:
+    log, quotas = recording
+    lines = gzip.decompress(log.read_bytes()).decode("utf-8").splitlines(keepends=True)
+    results = []
+    for parts, shuffle in ((1, "1"), (3, "3"), (8, "8")):
+        folder = tmp_path / str(parts)
+        folder.mkdir()
+        for part in range(parts):
+            # Lines dealt out, so that files overlap in time and hold neighbours apart.
+            (folder / f"kafka-request.log.{part}").write_text("".join(lines[part::parts]), encoding="utf-8")
+        spark.conf.set("spark.sql.shuffle.partitions", shuffle)
+        report, rows = replayed(spark, folder, quotas, {})
+        document = backtest_to_json(report)
+        jsonschema.Draft202012Validator(load_schema("backtest")).validate(document)
+        document["provenance"]["files"] = []
+        results.append(document_text(document) + "".join(map(json.dumps, rows)))
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    assert results[0] == results[1] == results[2]
+
+
+def test_a_limit_as_recommended_throttles_nobody(spark: SparkSession, recording: tuple[Path, Quotas]) -> None:
+    log, quotas = recording
+    report, rows = replayed(spark, log, quotas, quotas)
+    raised = {entity: dict(values) for entity, values in quotas.items()}
+    for verdict in report.verdicts:
+        if verdict.entity is not None:
+            before = raised[verdict.entity][verdict.key]
+            raised[verdict.entity][verdict.key] = max(before, verdict.recommended or 0.0)
+    assert any(row["throttle_ms"] for row in rows)
+    better, rows = replayed(spark, log, raised, quotas)
+    assert [row for row in rows if row["throttle_ms"]] == []
+    assert {v.verdict for v in better.verdicts} == {Verdict.CLEAR}
+    assert better.findings == ()
+
+
+def test_counts_and_sums_agree_with_duckdb(spark: SparkSession, recording: tuple[Path, Quotas]) -> None:
+    import duckdb
+
+    log, quotas = recording
+    report, _ = replayed(spark, log, quotas, quotas)
+    sql = """
+    with lines as (
+      select regexp_extract(line, 'Completed request:(.*) \\(kafka', 1)::json as d
+      from read_csv(?, columns = {line: 'varchar'}, delim = chr(1), quote = '', escape = '', header = false)
+    ), fields as (
+      select d->>'$.requestHeader.requestApiKeyName' as api, d->>'$.principal' as principal,
+        d->>'$.requestHeader.clientId' as client,
+        (d->>'$.throttleTimeMs')::int as throttle, json_array_length(d, '$.response.responses') as topics
+      from lines
+    )
+    select api, split_part(principal, ':', 2), client, count(*) from fields
+    where api = 'PRODUCE' or (api = 'FETCH' and not (throttle > 0 and topics = 0)) group by all
+    """
+    counted = {(KEYS[api], user, client): n for api, user, client, n in duckdb.execute(sql, [str(log)]).fetchall()}
+    members = itertools.chain.from_iterable(
+        ((v.key, m.user, m.client_id), m.requests) for v in report.verdicts for m in v.members
+    )
+    flat = list(members)
+    assert dict(zip(flat[::2], flat[1::2], strict=True)) == counted
+    assert report.provenance.requests == sum(counted.values())
