@@ -10,8 +10,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -26,6 +24,7 @@ from reconciler.formats.canonical import (
     entity_to_json,
     value_to_json,
 )
+from reconciler.formats.whole_file import write_whole
 from reconciler.model.entity import Entity, escaped
 from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom, Quotas
 
@@ -63,11 +62,7 @@ def snapshot_document(state: CurrentState) -> dict[str, Json]:
 
 def write_snapshot(state: CurrentState, path: Path) -> None:
     """Write the document whole or not at all: an interrupted run leaves what was there. Raises ``FileAccessError``."""
-    text = document_text(snapshot_document(state))
-    try:
-        _replace(path, text)
-    except OSError as error:
-        raise FileAccessError(f"the snapshot {path} cannot be written: {error.strerror}") from error
+    write_whole(path, [document_text(snapshot_document(state))])
 
 
 def read_snapshot(path: Path) -> CurrentState:
@@ -184,20 +179,3 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> NoReturn:
     raise _DocumentError(f"{name} is not JSON; it is written in quotes")
-
-
-def _replace(path: Path, text: str) -> None:
-    """Beside the target, then renamed over it, with the permissions that a plain new file would have."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -87,18 +87,6 @@ def parse_out(specs: Sequence[str], *, formats: Sequence[str]) -> list[tuple[str
     return parsed
 
 
-def write_file(path: Path, text: str) -> None:
-    """Write a file whole or not at all. Raises ``FileAccessError``."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        msg = f"cannot write {path}: {error.strerror}"
-        raise FileAccessError(msg) from error
-
-
 def read_file(path: Path) -> str:
     """Read a small text file that the user named. Raises ``FileAccessError``."""
     try:

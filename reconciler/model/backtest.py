@@ -57,7 +57,7 @@ class BucketVerdict:
     """All earlier limits of the members, lowest first and unlimited last; empty when not known."""
     limit_after: float | None
     changed: bool
-    """The limit differs for a member, or the members that share it do; when the earlier quotas are not known: there is a limit."""
+    """The limit differs for a member, or its members do; when the earlier quotas are not known: there is one."""
     verdict: Verdict
     requests: int
     throttled_before: int | None

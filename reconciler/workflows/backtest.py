@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.errors import FileAccessError, UsageError
+from reconciler.errors import UsageError
+from reconciler.formats.whole_file import write_whole
 from reconciler.model.backtest import BacktestReport
 from reconciler.model.change import Change
 from reconciler.model.cluster import ClusterSpec
@@ -19,7 +19,6 @@ from reconciler.planning.diff import difference
 from reconciler.ports import Progress
 
 if TYPE_CHECKING:
-    from reconciler.traffic.backtest import Backtest
     from reconciler.traffic.sampled_rate import Window
 
 
@@ -114,7 +113,7 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
             report = run.report()
             if options.requests is not None:
                 _step(progress, f"writing every request to {options.requests}")
-                _write_requests(run, options.requests)
+                write_whole(options.requests, (f"{text}\n" for text in run.request_lines()))
         finally:
             run.close()
     return report
@@ -140,16 +139,3 @@ def _version_words(asked: str | None, seen: str | None) -> str:
     if asked is not None:
         return f"--kafka-version {asked}"
     return f"the snapshot's version, {seen}" if seen is not None else "no Kafka version is given"
-
-
-def _write_requests(run: Backtest, path: Path) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("w", encoding="ascii") as stream:
-            for text in run.request_lines():
-                stream.write(text + "\n")
-        partial.replace(path)
-    except OSError as error:
-        raise FileAccessError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        partial.unlink(missing_ok=True)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from reconciler.errors import ManifestError
 from reconciler.model.cluster import ClusterSpec
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.plan import Plan
@@ -18,7 +17,7 @@ from reconciler.policy.guards import Situation, judge
 from reconciler.ports import Clock, QuotaReader
 from reconciler.workflows.connect import check_cluster_id
 from reconciler.workflows.git_source import source_of
-from reconciler.workflows.load import desired_for, load_manifests
+from reconciler.workflows.load import desired_for, load_manifests, stop_on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,19 +37,11 @@ def load_intent(paths: Sequence[str], *, cluster: str | None, fail_on: Severity 
     cluster is meant.
     """
     loaded = load_manifests(paths)
-    require_good(loaded.findings, fail_on=fail_on)
+    stop_on(loaded.findings, fail_on)
     spec, desired, findings = desired_for(loaded, cluster)
     everything = (*loaded.findings, *findings)
-    require_good(everything, fail_on=fail_on)
+    stop_on(everything, fail_on)
     return Intent(spec=spec, desired=desired, findings=everything, paths=tuple(paths))
-
-
-def require_good(findings: Sequence[Finding], *, fail_on: Severity) -> None:
-    """Raise ``ManifestError`` when a finding is at or above ``fail_on``."""
-    bad = sum(1 for f in findings if f.severity.at_least(fail_on))
-    if bad:
-        msg = f"the manifests have {bad} finding{'s' if bad > 1 else ''} of severity {fail_on} or worse; nothing was written"
-        raise ManifestError(msg, findings=findings)
 
 
 def make_plan(intent: Intent, reader: QuotaReader, *, accepted: Sequence[str], clock: Clock) -> Plan:

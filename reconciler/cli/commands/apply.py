@@ -95,6 +95,7 @@ def _confirm(args: argparse.Namespace, plan: Plan) -> bool:
 def _finish(args: argparse.Namespace, report: ApplyReport) -> int:
     from reconciler.apply.document import report_to_json
     from reconciler.formats.canonical import document_text
+    from reconciler.formats.whole_file import write_whole
     from reconciler.model.report import ApplyResult, ChangeStatus
     from reconciler.render.report_text import report_lines
 
@@ -108,7 +109,7 @@ def _finish(args: argparse.Namespace, report: ApplyReport) -> int:
     try:
         output.print_result(args, document=lambda: report_to_json(report), lines=lambda: report_lines(report))
         if args.report:
-            output.write_file(Path(args.report), document_text(report_to_json(report)))
+            write_whole(Path(args.report), [document_text(report_to_json(report))])
     except (OutputError, FileAccessError) as error:
         print(f"kafka-quotas: {error}", file=sys.stderr)
         code = code or (exit_codes.PARTIAL if report.count(ChangeStatus.APPLIED) else exit_codes.NOT_DONE)

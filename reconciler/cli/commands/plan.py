@@ -69,10 +69,11 @@ def _plan(args: argparse.Namespace, intent: Intent) -> Plan:
 
 def _print(args: argparse.Namespace, plan: Plan, files: Sequence[tuple[str, Path]]) -> None:
     from reconciler.formats.canonical import document_text
+    from reconciler.formats.whole_file import write_whole
     from reconciler.planning.document import plan_to_json
     from reconciler.render.plan_text import plan_lines
     from reconciler.render.styled import plain
 
     for name, path in files:
-        output.write_file(path, document_text(plan_to_json(plan)) if name == "json" else plain(plan_lines(plan)))
+        write_whole(path, [document_text(plan_to_json(plan)) if name == "json" else plain(plan_lines(plan))])
     output.print_result(args, document=lambda: plan_to_json(plan), lines=lambda: plan_lines(plan))
