@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from reconciler.model.finding import Severity
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """One kind of finding. ``adjustable``: a repository may give it another severity, or switch it off."""
-
-    id: str
-    severity: Severity
-    explanation: str
-    adjustable: bool = False
+from reconciler.model.rule import Rule
 
 
 def _error(rule_id: str, explanation: str) -> Rule:
