@@ -1,0 +1,133 @@
+"""``backtest`` as a user runs it: streams, files, exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from reconciler.formats.schema_files import load_schema
+from tests.support.command import Done, run
+from tests.traffic.conftest import RECORDINGS
+from tests.traffic.log_lines import line
+
+LOG = str(RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz")
+MANIFEST = """
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: team}
+spec:
+  quotas:
+    - match: {user: alice}
+      quotas: {producer_byte_rate: 100KiB}
+    - match: {user: zoe}
+      quotas: {consumer_byte_rate: 5MiB}
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "quotas"
+    folder.mkdir()
+    (folder / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
+    snapshot = {
+        "format_version": "1.0",
+        "cluster": {"name": None, "id": None, "kafka_version": "4.3"},
+        "observed": {"at": "2026-11-21T13:00:00Z", "from": "broker"},
+        "entities": json.loads((RECORDINGS / "kafka-4.3.1" / "quotas.json").read_text(encoding="utf-8")),
+    }
+    (tmp_path / "snapshot.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    return folder
+
+
+def backtest(repository: Path, *arguments: str, env: dict[str, str] | None = None) -> Done:
+    return run("backtest", repository.name, "--master", "local[2]", *arguments, cwd=repository.parent, env=env)
+
+
+@pytest.mark.spark
+def test_the_report_compares_with_a_snapshot_and_names_a_safe_value(repository: Path) -> None:
+    options = (
+        "--current",
+        "snapshot.json",
+        "--format",
+        "json",
+        "--requests",
+        "requests.jsonl",
+        "--exact",
+        "--fail-on",
+        "warning",
+    )
+    done = backtest(repository, "--traffic", f"3={LOG}", *options)
+    assert (done.code, done.err) == (1, "")
+    document = done.json()
+    jsonschema.Draft202012Validator(load_schema("backtest")).validate(document)
+    worst = document["verdicts"][0]
+    assert (worst["bucket"], worst["broker"], worst["verdict"]) == ({"user": "alice"}, 3, "certain")
+    assert (worst["limit_before"], worst["limit_after"], worst["changed"]) == (307200, 102400, True)
+    assert worst["throttled_after"] > worst["throttled_before"] > 0
+    assert worst["limit_after"] < worst["peak"] <= worst["recommended"]
+    assert {(m["user"], m["client_id"]) for m in worst["members"]} == {("alice", "app-1"), ("alice", "app-2"), ("alice", "")}
+    assert [u["entity"] for u in document["unused"]] == [{"user": "zoe"}]
+    found = {(f["id"], f["severity"]): f for f in document["findings"]}
+    finding = found["would-throttle", "warning"]
+    assert (finding["file"], finding["line"]) == ("quotas/quotas.yaml", 8)
+    assert "user alice would have been throttled while producing, on broker 3" in finding["message"]
+    assert ("over-current-limit", "info") in found, "bob's limit stays, and he is over it"
+    assert document["provenance"]["semantics"] == "Kafka 3.8 and newer"
+    lines = [json.loads(text) for text in (repository.parent / "requests.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(lines) == document["provenance"]["requests"]
+    assert sum(row["throttle_ms"] > 0 for row in lines if row["user"] == "alice") == worst["throttled_after"]
+
+
+@pytest.mark.spark
+def test_the_text_says_the_verdict_first(repository: Path) -> None:
+    done = backtest(repository, "--traffic", f"3={LOG}", "--kafka-version", "3.7.2")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[0] == "Backtest: the proposed quotas would have throttled 1 of 1 bucket whose limit changes."
+    assert "THROTTLED  user alice: producer_byte_rate on broker 3" in done.out
+    assert "brokers work as Kafka 3.7 and older (--kafka-version 3.7.2)" in done.out
+    assert "user=zoe consumer_byte_rate 5242880: declared, but no client in this history has it" in done.out
+
+
+@pytest.mark.spark
+def test_a_log_without_client_requests_is_no_all_clear(repository: Path, tmp_path: Path) -> None:
+    log = tmp_path / "kafka-request.log"
+    for text, said in (
+        ("[2026-11-21 13:00:00,123] INFO started\n", "no line says 'Completed request:'"),
+        (line("METADATA", request={}, response={}) + "\n", "hold no produce or fetch request of a client"),
+        (line()[:300] + "\n", "1 of 1 request lines cannot be read"),
+    ):
+        log.write_text(text, encoding="utf-8")
+        done = backtest(repository, "--traffic", str(log))
+        assert (done.code, done.out) == (1, "")
+        assert said in done.err
+        assert len(done.err.splitlines()) == 1
+
+
+def test_bad_input_is_one_sentence_and_an_exit_code(repository: Path) -> None:
+    for arguments, code, said in (
+        (("--traffic", "missing.log"), 1, "missing.log: no such file or folder"),
+        (("--traffic", LOG, "--kafka-version", "new"), 64, "write a release such as 3.9 or 4.3.1"),
+        (("--traffic", LOG, "--current", "missing.json"), 1, "missing.json"),
+        ((), 64, "--traffic"),
+    ):
+        done = backtest(repository, *arguments)
+        assert (done.code, done.out) == (code, "")
+        assert said in done.err
+
+
+def test_a_machine_without_java_is_told_so(repository: Path, tmp_path: Path) -> None:
+    done = backtest(repository, "--traffic", LOG, env={"PATH": str(tmp_path), "JAVA_HOME": ""})
+    assert (done.code, done.out) == (1, "")
+    assert "needs Java 17 or newer, and there is none on PATH" in done.err
+
+
+def test_an_installation_without_the_extra_is_told_so(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "shadow" / "pyspark").mkdir(parents=True)
+    text = "raise ImportError('not here', name='pyspark')\n"
+    (tmp_path / "shadow" / "pyspark" / "__init__.py").write_text(text, encoding="utf-8")
+    done = backtest(repository, "--traffic", LOG, env={"PYTHONPATH": f"{tmp_path / 'shadow'}:{Path(__file__).parents[2]}"})
+    assert (done.code, done.out) == (1, "")
+    assert "needs pyspark, which is not installed: pip install 'kafka-quota-reconciler[traffic]'" in done.err

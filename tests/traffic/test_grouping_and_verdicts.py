@@ -1,0 +1,147 @@
+"""Groups, episodes, safe values, unused quotas and proposals: the pure parts around the replay."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.formats.units import parse_value
+from reconciler.model.backtest import UnusedReason
+from reconciler.model.cluster import ClusterSpec, Prune
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.quota import QuotaKey
+from reconciler.model.source import Span
+from reconciler.model.state import (
+    ClusterIdentity,
+    CurrentState,
+    DesiredEntity,
+    DesiredQuota,
+    DesiredState,
+    Observed,
+    ObservedFrom,
+)
+from reconciler.resolution.levels import Resolver
+from reconciler.traffic.grouping import KEY_OF_KIND, Series, group_series
+from reconciler.traffic.recommend import safe_byte_rate
+from reconciler.traffic.replay import Summary, _longest_episode
+from reconciler.traffic.sampled_rate import Window
+from reconciler.traffic.verdicts import bucket_verdicts, unused_quotas
+from reconciler.workflows.backtest import propose
+
+PRODUCE = "producer_byte_rate"
+ALICE, ANYONE = Entity.of({"user": "alice"}), Entity.of({"user": DEFAULT})
+PAIRS = Entity.of({"user": DEFAULT, "client-id": DEFAULT})
+
+
+def resolvers(quotas: dict[Entity, dict[str, float]]) -> dict[str, Resolver]:
+    return {key.value: Resolver(quotas, key.value) for key in KEY_OF_KIND.values()}
+
+
+def series(*clients: tuple[str, str], broker: int = 1) -> list[Series]:
+    return [Series(broker=broker, kind=0, user=u, client_id=c, requests=10, amount=1000) for u, c in clients]
+
+
+CLIENTS = series(("alice", "a"), ("alice", "b"), ("bob", "a"))
+
+
+def test_a_bucket_with_the_same_members_is_replayed_once() -> None:
+    grouping = group_series(CLIENTS, resolvers({ANYONE: {PRODUCE: 5.0}}), resolvers({ANYONE: {PRODUCE: 9.0}}))
+    assert [(g.before and g.before.limit, g.after and g.after.limit) for g in grouping.groups] == [(5.0, 9.0), (5.0, 9.0)]
+    assert grouping.groups_of_series == ((0,), (0,), (1,))
+
+
+def test_a_bucket_that_splits_is_replayed_on_both_sides() -> None:
+    grouping = group_series(CLIENTS, resolvers({ANYONE: {PRODUCE: 5.0}}), resolvers({PAIRS: {PRODUCE: 9.0}}))
+    sides = [(g.before and g.before.limit, g.after and g.after.limit) for g in grouping.groups]
+    assert sides == [(None, 9.0), (None, 9.0), (5.0, 9.0), (5.0, None)]
+    assert grouping.groups_of_series == ((0, 3), (1, 3), (2,))
+
+
+def test_without_known_current_quotas_there_is_one_side() -> None:
+    grouping = group_series(CLIENTS, None, resolvers({ANYONE: {PRODUCE: 9.0}}))
+    assert {g.before for g in grouping.groups} == {None}
+
+
+def test_a_split_bucket_counts_what_was_throttled_before() -> None:
+    grouping = group_series(CLIENTS, resolvers({ANYONE: {PRODUCE: 5.0}}), resolvers({PAIRS: {PRODUCE: 9.0}}))
+    after = [Summary(target=t, after=True, requests=10, throttled=0, active_seconds=4, peak=8.0) for t in range(3)]
+    before = [Summary(target=t, after=False, requests=10, throttled=t) for t in range(3)]
+    verdicts = bucket_verdicts(CLIENTS, grouping, [*after, *before])
+    assert [(v.user, v.client_id, v.throttled_before, v.limits_before, v.changed) for v in verdicts] == [
+        ("alice", "a", 0, (5.0,), True), ("alice", "b", 1, (5.0,), True), ("bob", "a", 2, (5.0,), True),
+    ]  # fmt: skip
+
+
+def test_one_value_is_recommended_for_all_brokers() -> None:
+    both = [*series(("alice", "a"), broker=1), *series(("alice", "a"), broker=2)]
+    grouping = group_series(both, None, resolvers({ALICE: {PRODUCE: 9.0}}))
+    peaks = [
+        Summary(target=t, after=True, requests=1, throttled=1, active_seconds=1, seconds_over=1, peak=p)
+        for t, p in enumerate((70.0, 9000.0))
+    ]
+    assert {v.recommended for v in bucket_verdicts(both, grouping, peaks)} == {9216.0}
+
+
+@pytest.mark.parametrize(
+    ("active", "over", "expected"),
+    [
+        ([1, 2, 3, 9], [1, 2, 3], (3, 1)),
+        ([1, 2, 3, 4], [1, 3, 4], (2, 3)),
+        ([1, 5, 9], [1, 5, 9], (9, 1)),
+        ([1, 20, 21], [1, 20, 21], (2, 20)),
+        ([1, 2], [], (0, None)),
+    ],
+)
+def test_an_episode_is_a_run_of_active_seconds_that_are_all_over(
+    active: list[int], over: list[int], expected: tuple[int, int | None]
+) -> None:
+    assert _longest_episode(np.array(active), np.array(over, dtype=np.int64), Window()) == expected
+
+
+@given(st.floats(0.001, 1e15))
+def test_a_safe_value_is_at_or_above_the_peak_close_to_it_and_can_be_written(peak: float) -> None:
+    number, text = safe_byte_rate(peak)
+    assert peak <= number <= max(10.0, peak * 1.13 + 10)
+    assert parse_value(QuotaKey.PRODUCER_BYTE_RATE, text).number == number
+
+
+@pytest.mark.parametrize(
+    ("peak", "text"),
+    [(5_400_000, "5.25MiB"), (1, "10B"), (1014, "1020B"), (1021, "1KiB"), (1024.5, "1.125KiB"), (1047552, "1MiB")],
+)
+def test_safe_values_are_what_a_person_would_write(peak: float, text: str) -> None:
+    assert safe_byte_rate(peak)[1] == text
+
+
+def test_unused_quotas_tell_hidden_from_unmatched() -> None:
+    app, zoe = Entity.of({"client-id": "a"}), Entity.of({"user": "zoe"})
+    quotas = {ANYONE: {PRODUCE: 1.0}, app: {PRODUCE: 2.0}, zoe: {PRODUCE: 3.0, "request_percentage": 4.0}}
+    assert [(u.entity, u.reason) for u in unused_quotas(CLIENTS, quotas, quotas)] == [
+        (zoe, UnusedReason.NO_CLIENT),
+        (app, UnusedReason.HIDDEN),
+    ]
+
+
+def test_the_proposal_is_what_a_plan_would_leave_on_the_cluster() -> None:
+    span = Span(file="q.yaml", line=1, column=1)
+    value = DesiredQuota(value=7.0, source=span, text="7")
+    desired = DesiredState(
+        entities={ALICE: DesiredEntity(entity=ALICE, quotas={QuotaKey.PRODUCER_BYTE_RATE: value}, source=span)}
+    )
+    foreign = Entity.of({"client-id-prefix": "x"})
+    current = CurrentState(
+        cluster=ClusterIdentity(kafka_version="3.7"),
+        observed=Observed(at=datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC), origin=ObservedFrom.SNAPSHOT),
+        entities={ALICE: {PRODUCE: 1.0, "request_percentage": 5.0}, ANYONE: {PRODUCE: 9.0}, foreign: {PRODUCE: 3.0}},
+    )
+    kept = propose(desired, current, ClusterSpec(prune=Prune.NEVER))
+    pruned = propose(desired, current, ClusterSpec(prune=Prune.ALWAYS))
+    assert kept.proposed == {ALICE: {PRODUCE: 7.0}, ANYONE: {PRODUCE: 9.0}, foreign: {PRODUCE: 3.0}}
+    assert pruned.proposed == {ALICE: {PRODUCE: 7.0}, foreign: {PRODUCE: 3.0}}
+    assert (kept.current, kept.kafka_version) == (current.entities, "3.7")
+    assert kept.sources == {(ALICE, PRODUCE): span}
+    assert propose(desired, None, ClusterSpec()).current is None
