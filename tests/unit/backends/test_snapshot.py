@@ -81,9 +81,9 @@ def test_entities_are_in_canonical_order_and_defaults_are_null():
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     target = tmp_path / "s.json"
     target.mkdir()
-    with pytest.raises(FileAccessError, match="cannot be written"):
+    with pytest.raises(FileAccessError, match="cannot write"):
         write_snapshot(STATE, target)
-    with pytest.raises(FileAccessError, match="cannot be written"):
+    with pytest.raises(FileAccessError, match="cannot write"):
         write_snapshot(STATE, tmp_path / "no" / "such" / "folder.json")
     assert [p.name for p in tmp_path.iterdir()] == ["s.json"]
 
