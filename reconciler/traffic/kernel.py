@@ -65,41 +65,59 @@ def _sample_starts(times_ms: Integers, sample_ms: int) -> Integers:
     return np.asarray(starts, dtype=np.int64)
 
 
+class Timeline:
+    """The charge times (whole ms, in order) of one bucket's requests: what every replay of the bucket has in common."""
+
+    def __init__(self, times_ms: Integers, window: Window) -> None:
+        """Raises ``ValueError`` when times go back."""
+        self._times = times_ms
+        self._window = window
+        self._live = None if window.era is Era.DROPPING else spans(times_ms, window)
+
+    def open_loop_rates(self, amounts: Integers) -> Doubles:
+        """The rate at every request when every request is charged whatever the limit, as produce is."""
+        if self._live is None:
+            return _by_model(self._times, amounts, None, self._window, unrecord=False).rate
+        before = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(amounts)))
+        return np.asarray((before[1:] - before[self._live.first]) / (self._live.window_ms / 1000.0), dtype=np.float64)
+
+    def produce(self, amounts: Integers, limit: float | None) -> Replayed:
+        """Every request is charged, then judged. ``limit`` ``None`` is unlimited."""
+        if self._live is None:
+            return _by_model(self._times, amounts, limit, self._window, unrecord=False)
+        rate = self.open_loop_rates(amounts)
+        return Replayed(rate, _throttles(rate, self._live.window_ms, limit))
+
+    def fetch(self, overhead: Integers, records: Integers, limit: float | None) -> Replayed:
+        """Record bytes are cut to what a broker would ask of its log; a violating fetch is un-recorded and leaves no debt.
+
+        The rate returned is the one that was judged, the violating fetch included.
+        """
+        if limit is None:
+            return self.produce(overhead + records, None)
+        amounts = overhead + np.minimum(records, self._window.fetch_cap(limit))
+        if self._live is None:
+            return _by_model(self._times, amounts, limit, self._window, unrecord=True)
+        plain = self.produce(amounts, limit)
+        if not np.any(plain.throttle > 0):
+            return plain
+        rate = np.asarray(_unrecorded_rates(amounts, self._live, limit), dtype=np.float64)
+        return Replayed(rate, _throttles(rate, self._live.window_ms, limit))
+
+
 def open_loop_rates(times_ms: Integers, amounts: Integers, window: Window) -> Doubles:
-    """The rate at every request when every request is charged whatever the limit, as produce is."""
-    if window.era is Era.DROPPING:
-        return _by_model(times_ms, amounts, None, window, unrecord=False).rate
-    live = spans(times_ms, window)
-    before = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(amounts)))
-    return np.asarray((before[1:] - before[live.first]) / (live.window_ms / 1000.0), dtype=np.float64)
+    """One bucket's open-loop rates; see ``Timeline``."""
+    return Timeline(times_ms, window).open_loop_rates(amounts)
 
 
 def replay_produce(times_ms: Integers, amounts: Integers, limit: float | None, window: Window) -> Replayed:
-    """Every request is charged, then judged. ``limit`` ``None`` is unlimited."""
-    if window.era is Era.DROPPING:
-        return _by_model(times_ms, amounts, limit, window, unrecord=False)
-    live = spans(times_ms, window)
-    before = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(amounts)))
-    rate = (before[1:] - before[live.first]) / (live.window_ms / 1000.0)
-    return Replayed(rate, _throttles(rate, live.window_ms, limit))
+    """One bucket's produce requests under one limit; see ``Timeline``."""
+    return Timeline(times_ms, window).produce(amounts, limit)
 
 
 def replay_fetch(times_ms: Integers, overhead: Integers, records: Integers, limit: float | None, window: Window) -> Replayed:
-    """Record bytes are cut to what the broker would have asked of the log; a violating fetch is un-recorded and leaves no debt.
-
-    Shapes: three arrays of one length. The rate returned is the one that was judged, the violating fetch included.
-    """
-    if limit is None:
-        return replay_produce(times_ms, overhead + records, None, window)
-    amounts = overhead + np.minimum(records, window.fetch_cap(limit))
-    if window.era is Era.DROPPING:
-        return _by_model(times_ms, amounts, limit, window, unrecord=True)
-    plain = replay_produce(times_ms, amounts, limit, window)
-    if not np.any(plain.rate > limit):
-        return plain
-    live = spans(times_ms, window)
-    rate = np.asarray(_unrecorded_rates(amounts, live, limit), dtype=np.float64)
-    return Replayed(rate, _throttles(rate, live.window_ms, limit))
+    """One bucket's fetches under one limit; see ``Timeline``."""
+    return Timeline(times_ms, window).fetch(overhead, records, limit)
 
 
 def _unrecorded_rates(amounts: Integers, live: Spans, limit: float) -> list[float]:
