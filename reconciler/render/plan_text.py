@@ -20,6 +20,9 @@ _WHY: Final = {
     Reason.ENTITY_NOT_IN_MANIFEST: "no manifest declares it",
 }
 
+INCOMPLETE: Final = "only some manifests were planned; nothing is pruned"
+"""The note of a plan that is not complete."""
+
 
 def plan_lines(plan: Plan) -> tuple[Line, ...]:
     """The whole plan, readable from top to bottom; the last line but the digest counts."""
@@ -27,11 +30,10 @@ def plan_lines(plan: Plan) -> tuple[Line, ...]:
 
 
 def _lines(plan: Plan) -> Iterator[Line]:
-    read = plan.observed
     yield line(
         ("Plan for ", Style.STRONG),
         (cluster_title(plan.cluster), Style.STRONG),
-        f", read from {_origin(plan)} at {read.at:%Y-%m-%d %H:%M:%S} UTC",
+        f", {read_words(plan)}",
     )
     yield line()
     for change in plan.changes:
@@ -42,7 +44,7 @@ def _lines(plan: Plan) -> Iterator[Line]:
     for note in plan.notes:
         yield line(("Note: ", Style.FAINT), note)
     if not plan.complete:
-        yield line(("Note: ", Style.FAINT), "only some manifests were planned; nothing is pruned")
+        yield line(("Note: ", Style.FAINT), INCOMPLETE)
     yield line((summary_sentence(plan), Style.STRONG))
     yield line((f"Digest {plan.digest}", Style.FAINT))
 
@@ -54,8 +56,10 @@ def cluster_title(cluster: ClusterIdentity) -> str:
     return f"{name} ({', '.join(known)})" if known else name
 
 
-def _origin(plan: Plan) -> str:
-    return {"broker": "its brokers", "zookeeper": "ZooKeeper", "snapshot": "a snapshot"}[plan.observed.origin.value]
+def read_words(plan: Plan) -> str:
+    """``read from its brokers at 2026-01-02 12:00:00 UTC``."""
+    origin = {"broker": "its brokers", "zookeeper": "ZooKeeper", "snapshot": "a snapshot"}[plan.observed.origin.value]
+    return f"read from {origin} at {plan.observed.at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _change(change: Change) -> Iterator[Line]:

@@ -1,0 +1,82 @@
+"""Strangers' text inside Markdown: always literal, whatever it contains, with GitHub's own extensions in mind.
+
+A code span is the one place where neither Markdown nor GitHub (mentions, issue and commit references, emoji names, bare links,
+formulas) reads anything into text, and it can hold every printable character. Source of the rules: the GitHub Flavored Markdown
+specification 0.29, sections 4.10 (tables) and 6.3 (code spans).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from reconciler.model.entity import escaped
+
+LIMIT: Final = 2000
+"""Characters of one name that are shown; a name of 255 bytes always fits, escaped or not."""
+
+_PLAIN_WORD: Final = re.compile(
+    r"\(?(?:[A-Za-z]+(?:['-][A-Za-z]+)*|(?:[a-z]\.)+|[0-9]{1,6}(?:\.[0-9]{1,6})?|->|%)\)?[.,;:!?]{0,3}", re.ASCII
+)
+"""Words that mean nothing to Markdown or GitHub. ``GH-1``, ``a@b``, ``www.x`` and long numbers (commits) are not among them."""
+
+_ODD_BACKSLASHES_AND_PIPE: Final = re.compile(r"(?<!\\)((?:\\\\)*\\)\|")
+_MESSAGE_LIMITS: Final = 8
+
+
+def code(text: str, *, limit: int = LIMIT) -> str:
+    """Any text as a code span on one line: what does not print is escaped visibly, what is too long loses its middle."""
+    return _span(shortened(escaped(text), limit))
+
+
+def prose(text: str, *, limit: int = LIMIT) -> str:
+    """Sentences that may quote strangers, on one line: plain words stay words, all else becomes code of ``limit`` characters."""
+    parts: list[str] = []
+    quoted: list[str] = []
+    one_line = escaped(" ".join(text.splitlines())).strip()
+    for word in shortened(one_line, _MESSAGE_LIMITS * limit).split(" "):
+        if not _PLAIN_WORD.fullmatch(word):
+            quoted.append(word)
+            continue
+        parts += _flushed(quoted, limit)
+        parts.append(word)
+    parts += _flushed(quoted, limit)
+    return " ".join(parts)
+
+
+def in_cell(markdown: str) -> str:
+    """What ``code`` or ``prose`` made, for a cell of a table: a pipe in it no longer ends the cell.
+
+    A cell cannot show a pipe after an odd number of backslashes, so there a blank comes between; names of entities never need
+    it, because their backslashes are doubled.
+    """
+    return _ODD_BACKSLASHES_AND_PIPE.sub(r"\1 |", markdown).replace("|", r"\|")
+
+
+def shortened(text: str, limit: int) -> str:
+    """Text without its middle when it is longer than ``limit``, with its length."""
+    if len(text) <= limit:
+        return text
+    return f"{text[: limit * 3 // 4]}…{text[-(limit // 4) :]} ({len(text)} characters)"
+
+
+def fence(text: str) -> str:
+    """A fence for a code block that no line of ``text`` can close."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    return "`" * max(3, longest + 1)
+
+
+def _flushed(words: list[str], limit: int) -> list[str]:
+    text = " ".join(words).strip()
+    words.clear()
+    return [_span(shortened(text, limit))] if text else []
+
+
+def _span(text: str) -> str:
+    """The shortest run of backticks that does not occur inside: parsers look no further than runs of 80."""
+    if not text.strip():
+        return ""
+    runs = {len(run) for run in re.findall("`+", text)}
+    ticks = "`" * next(n for n in range(1, len(runs) + 2) if n not in runs)
+    pad = " " if text[0] in "` " or text[-1] in "` " else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"

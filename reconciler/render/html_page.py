@@ -1,0 +1,97 @@
+"""The pieces of a page that needs nothing but itself: no network, no script, readable on paper and on a telephone."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from reconciler.model.entity import escaped
+
+_STYLE: Final = """
+:root { color-scheme: light dark; --line: #8885; --faint: #777; --bad: #b3261e; --good: #1b6e3c; --warn: #8a5a00; }
+@media (prefers-color-scheme: dark) { :root { --faint: #aaa; --bad: #ff8a80; --good: #7ddc9f; --warn: #ffcc66; } }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 78rem; padding: 1rem; }
+h1 { font-size: 1.5rem; margin: 0; overflow-wrap: anywhere; }
+h2 { font-size: 1.15rem; margin: 1.8rem 0 .4rem; }
+code { font: .9em ui-monospace, monospace; overflow-wrap: anywhere; }
+ul { padding-left: 1.2rem; }
+li { margin: .3rem 0; overflow-wrap: anywhere; }
+table { border-collapse: collapse; width: 100%; }
+th, td { border-bottom: 1px solid var(--line); padding: .35rem .6rem; text-align: left; vertical-align: top; }
+th { color: var(--faint); font-weight: 600; }
+td.number, th.number { text-align: right; white-space: nowrap; }
+td[data-label="Key"] code { white-space: nowrap; }
+td[data-label="Source"] { min-width: 11rem; }
+.lead { font-size: 1.1rem; }
+.faint { color: var(--faint); }
+.bad { color: var(--bad); font-weight: 600; }
+.good { color: var(--good); font-weight: 600; }
+.warn { color: var(--warn); font-weight: 600; }
+@media (max-width: 50rem) {
+  thead { display: none; }
+  table, tbody, tr, td { display: block; }
+  tr { border-bottom: 2px solid var(--line); padding: .5rem 0; }
+  td, td.number, td[data-label="Source"] { border: 0; min-width: 0; padding: .1rem 0; text-align: left; white-space: normal; }
+  td:empty { display: none; }
+  td[data-label]::before { color: var(--faint); content: attr(data-label) ": "; }
+}
+@media print {
+  body { font-size: 10pt; max-width: none; padding: 0; }
+  :root { color-scheme: light; --line: #999; --faint: #444; --bad: #900; --good: #050; --warn: #640; }
+  thead { display: table-header-group; }
+  tr, li { break-inside: avoid; }
+  h2 { break-after: avoid; }
+}
+"""
+
+
+def page(title: str, body: Iterable[str]) -> str:
+    """A whole document. ``title`` is text, ``body`` is HTML; the policy forbids the browser to load or run anything."""
+    head = (
+        "<!DOCTYPE html>",
+        '<html lang="en">',
+        "<head>",
+        '<meta charset="utf-8">',
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{text(title)}</title>",
+        f"<style>{_STYLE}</style>",
+        "</head>",
+        "<body>",
+    )
+    return "\n".join((*head, *body, "</body>", "</html>")) + "\n"
+
+
+def text(value: str) -> str:
+    """Text for HTML, attributes included; what does not print (controls, bidirectional marks) is shown as an escape."""
+    return html.escape(escaped(value), quote=True)
+
+
+def name(value: str) -> str:
+    """A name or place: literal, and kept from turning round the text beside it."""
+    return f"<code><bdi>{text(value)}</bdi></code>"
+
+
+def styled(value: str, style: str) -> str:
+    """Text in one of the styles ``bad``, ``warn``, ``good`` or ``faint``."""
+    return f'<span class="{style}">{text(value)}</span>'
+
+
+def section(title: str, body: Iterable[str]) -> tuple[str, ...]:
+    """A heading and what is below it."""
+    return ("<section>", f"<h2>{text(title)}</h2>", *body, "</section>")
+
+
+def items(rows: Iterable[str]) -> tuple[str, ...]:
+    """A list; each row is HTML."""
+    return ("<ul>", *(f"<li>{row}</li>" for row in rows), "</ul>")
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """A table; cells are HTML. On a narrow screen every cell is a line that begins with its head."""
+    classes = [' class="number"' if head in numbers else "" for head in heads]
+    marks = [f'{mark} data-label="{text(head)}"' for head, mark in zip(heads, classes, strict=True)]
+    top = "".join(f'<th scope="col"{mark}>{text(head)}</th>' for head, mark in zip(heads, classes, strict=True))
+    lines = ("<tr>" + "".join(f"<td{mark}>{cell}</td>" for mark, cell in zip(marks, row, strict=True)) + "</tr>" for row in rows)
+    return ("<table>", f"<thead><tr>{top}</tr></thead>", "<tbody>", *lines, "</tbody>", "</table>")
