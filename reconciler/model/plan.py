@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 
 from reconciler.model.change import Change
+from reconciler.model.effect import PlanEffects
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.state import ClusterIdentity, Observed
 
@@ -68,6 +69,8 @@ class Plan:
     digest: str
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    effects: PlanEffects | None = None
+    """Which clients move to other limits; only when asked for."""
 
     @property
     def tripped(self) -> tuple[GuardResult, ...]:

@@ -80,6 +80,20 @@ class Resolver:
             self._table[tags] = (entity, value)
             self._kinds |= _kind_of(tags)
 
+    def changed(self, values: Mapping[Entity, float | None]) -> Resolver:
+        """The same table with other values for some entities (``None``: without the key); this one stays as it is."""
+        found = Resolver({}, "")
+        found._table = dict(self._table)
+        for entity, value in values.items():
+            tags = _tags_of(entity)
+            if tags is not None:
+                found._table.pop(tags, None)
+                if value is not None:
+                    found._table[tags] = (entity, value)
+        for tags in found._table:
+            found._kinds |= _kind_of(tags)
+        return found
+
     @property
     def enabled(self) -> bool:
         """False when no entity carries the key: the broker then measures nobody."""
@@ -93,6 +107,11 @@ class Resolver:
         named = (self._candidate(level) for level in _all_levels(user, client_id))
         overridden = tuple(c for c in named if c and c != winner)
         return Resolved(bucket=bucket, winner=winner, overridden=overridden)
+
+    def winner(self, user: str, client_id: str) -> Candidate | None:
+        """The quota that applies, without what it overrides; ``None``: unlimited."""
+        levels = self._levels_of_bucket(self._bucket(user, client_id))
+        return next((c for c in map(self._candidate, levels) if c), None)
 
     def bucket_and_limit(self, user: str, client_id: str) -> tuple[Bucket, float | None]:
         """The two things a replay needs, without the explanation."""
@@ -155,9 +174,14 @@ def _all_levels(user: str, client_id: str) -> tuple[tuple[int, _Tags], ...]:
 
 
 def _tags_of(entity: Entity) -> _Tags | None:
-    if not entity.is_known or EntityType.IP in entity.types:
-        return None
-    return entity.name(EntityType.USER), entity.name(EntityType.CLIENT_ID)
+    match entity.parts:
+        case ((EntityType.USER.value, user),):
+            return user, None
+        case ((EntityType.CLIENT_ID.value, client),):
+            return None, client
+        case ((EntityType.USER.value, user), (EntityType.CLIENT_ID.value, client)):
+            return user, client
+    return None
 
 
 def _kind_of(tags: _Tags) -> int:

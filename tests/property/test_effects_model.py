@@ -1,0 +1,121 @@
+"""Effects against brute force: every pair of a small universe resolved twice, by the resolution's one-by-one form."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.model.effect import OTHER, Effect, KnownAddress, KnownClient, Limit
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.quota import CLIENT_KEYS
+from reconciler.model.state import same_value
+from reconciler.resolution.addresses import resolve_address
+from reconciler.resolution.effects import moves
+from reconciler.resolution.levels import resolve
+from reconciler.resolution.plan_effects import effects_between
+from tests.builders import ip
+
+NAMES = ("a", "b", "<default>")
+SOME = (None, DEFAULT, *NAMES)
+SHAPES = [
+    Entity.of({t: n for t, n in (("user", u), ("client-id", c)) if n is not None})
+    for u, c in itertools.product(SOME, SOME)
+    if (u, c) != (None, None)
+]
+ADDRESSES = [ip("10.0.0.1"), ip("<default>"), ip()]
+VALUES = st.sampled_from([1.0, 2.0, 3.0, math.nan])
+QUOTAS = st.dictionaries(st.sampled_from(["consumer_byte_rate", "request_percentage"]), VALUES, min_size=1)
+TABLES = st.builds(
+    lambda clients, addresses: {**clients, **addresses},
+    st.dictionaries(st.sampled_from(SHAPES), QUOTAS, max_size=9),
+    st.dictionaries(st.sampled_from(ADDRESSES), st.fixed_dictionaries({"connection_creation_rate": VALUES}), max_size=3),
+)
+UNIVERSE = [KnownClient(user=u, client_id=c) for u in (*NAMES, OTHER, "") for c in (*NAMES, OTHER, "")]
+
+Table = dict[Entity, dict[str, float]]
+
+
+def named(name: object) -> str:
+    """A name that no entity of these tests has stands for any other."""
+    return "nobody names this" if name is OTHER else str(name)
+
+
+def limit(table: Table, client: KnownClient, key: str) -> Limit | None:
+    found = resolve(table, user=named(client.user), client_id=named(client.client_id), key=key).winner
+    return Limit(value=found.value, entity=found.entity, level=found.level) if found else None
+
+
+def address_limit(table: Table, address: KnownAddress) -> Limit | None:
+    found = resolve_address(table, named(address.ip))
+    return Limit(value=found[0].value, entity=found[0].entity, level=found[0].level) if found else None
+
+
+def differ(one: Limit | None, other: Limit | None) -> bool:
+    if one is None or other is None:
+        return one is not other
+    return one.entity != other.entity or not same_value(one.value, other.value)
+
+
+def shown(effect: Effect) -> str:
+    """Comparable although NaN is not equal to itself."""
+    return repr(effect)
+
+
+def brute(before: Table, after: Table, client: KnownClient) -> list[Effect]:
+    sides = [(key.value, limit(before, client, key.value), limit(after, client, key.value)) for key in CLIENT_KEYS]
+    return [Effect(client=client, key=k, before=b, after=a) for k, b, a in sides if differ(b, a)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(before=TABLES, after=TABLES)
+def test_moves_are_exactly_the_known_clients_whose_limit_differs(before: Table, after: Table) -> None:
+    expected = [shown(effect) for client in UNIVERSE for effect in brute(before, after, client)]
+    assert [shown(effect) for effect in moves(before, after, UNIVERSE)] == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    before=TABLES, after=TABLES, traffic=st.sets(st.tuples(st.sampled_from([*NAMES, "t"]), st.sampled_from([*NAMES, "", "t"])))
+)
+def test_every_client_s_move_is_listed_or_told_by_a_row_that_stands_for_it(
+    before: Table, after: Table, traffic: set[tuple[str, str]]
+) -> None:
+    listed = effects_between(before, after, traffic=traffic)
+    rows = {(e.client, e.key): e for e in listed.effects}
+    assert len(rows) == len(listed.effects)
+    assert listed.left_out == 0
+    for (client, key), effect in rows.items():
+        expected = (
+            (address_limit(before, client), address_limit(after, client))
+            if isinstance(client, KnownAddress)
+            else (limit(before, client, key), limit(after, client, key))
+        )
+        assert repr((effect.before, effect.after)) == repr(expected)
+        assert differ(*expected)
+    entities = before.keys() | after.keys()
+    users, clients = ({e.name(kind) for e in entities} - {None, DEFAULT} for kind in ("user", "client-id"))
+    pairs = {(e.name("user"), e.name("client-id")) for e in entities if len(e.parts) == 2 and not e.has_default} | traffic
+    for user, client_id in {*itertools.product((*users, OTHER), (*clients, OTHER)), (OTHER, ""), *pairs}:
+        client = KnownClient(user=user, client_id=client_id)
+        mirrors = [client]
+        if (user, client_id) not in pairs and OTHER not in (user, client_id):
+            mirrors += [KnownClient(user=user, client_id=OTHER), KnownClient(user=OTHER, client_id=client_id)]
+        for effect in brute(before, after, client):
+            told = [rows[mirror, effect.key] for mirror in mirrors if (mirror, effect.key) in rows]
+            assert repr((effect.before, effect.after)) in {repr((row.before, row.after)) for row in told}
+    for name in {e.name("ip") for e in entities} - {None, DEFAULT} | {OTHER}:
+        address = KnownAddress(ip=name)
+        moved = differ(address_limit(before, address), address_limit(after, address))
+        assert ((address, "connection_creation_rate") in rows) == moved
+
+
+@settings(max_examples=100, deadline=None)
+@given(before=TABLES, after=TABLES, most=st.integers(0, 12))
+def test_a_cut_list_is_the_head_of_the_whole_one_and_counts_the_rest(before: Table, after: Table, most: int) -> None:
+    whole = effects_between(before, after)
+    cut = effects_between(before, after, most=most)
+    assert [shown(e) for e in cut.effects] == [shown(e) for e in whole.effects[:most]]
+    assert len(cut.effects) + cut.left_out == len(whole.effects)
