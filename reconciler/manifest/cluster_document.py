@@ -15,6 +15,7 @@ from reconciler.manifest.fields import items, mapping, scalar, text, texts
 from reconciler.manifest.selectors import selector, selectors
 from reconciler.model.cluster import Acceptance, ClusterSpec, Connection, Prune, RemovalLimit, Scope
 from reconciler.model.finding import Severity
+from reconciler.model.lint_rules import LINT_RULES
 
 _PRUNE: Final = {prune.value: prune for prune in Prune}
 _SEVERITIES: Final[Mapping[str, Severity | None]] = {s.value: s for s in Severity} | {"off": None}
@@ -89,7 +90,7 @@ def repository(root: YamlMapping, out: Collector) -> RepositoryDocument:
     spec = mapping(root, "spec")
     lint = mapping(spec, "lint")
     severities: dict[str, Severity | None] = {}
-    adjustable = [rule.id for rule in RULES.values() if rule.adjustable]
+    adjustable = [rule.id for rule in (*RULES.values(), *LINT_RULES.values()) if rule.adjustable]
     for rule_id, value in lint.items.items() if lint else ():
         if rule_id not in adjustable:
             why = "its severity cannot be changed" if rule_id in RULES else "there is no such rule"

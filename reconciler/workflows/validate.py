@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity, in_order
+from reconciler.workflows.lint import lint_offline
 from reconciler.workflows.load import desired_for, load_manifests
 
 
@@ -38,11 +39,11 @@ def validate(paths: Sequence[str], *, cluster: str | None = None) -> Validation:
     seen = set()
     entities: set[Entity] = set()
     for name in names:
-        _, state, found = desired_for(loaded, name)
+        spec, state, found = desired_for(loaded, name)
         entities.update(state.entities)
-        for one in found:
-            if (one.id, one.span, one.related) not in seen:
-                seen.add((one.id, one.span, one.related))
+        for one in (*found, *lint_offline(loaded, spec, state)):
+            if (one.id, one.span, one.related, one.key) not in seen:
+                seen.add((one.id, one.span, one.related, one.key))
                 findings[one] = None
     return Validation(
         findings=in_order(one for one in findings if loaded.is_shown(one)),

@@ -1,0 +1,136 @@
+"""The lint rules over whole states: ids, severities, reasons. The ids are words of the Repository document (``spec.lint``).
+
+Sources: Kafka's ``ClientQuotaManager``, ``ClientQuotaControlManager`` and ``QuotaUtils``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from reconciler.model.finding import Severity
+from reconciler.model.rule import Rule
+
+
+def _rule(rule_id: str, severity: Severity, explanation: str) -> tuple[str, Rule]:
+    return rule_id, Rule(id=rule_id, severity=severity, explanation=explanation, adjustable=True)
+
+
+_ERROR: Final = Severity.ERROR
+_WARNING: Final = Severity.WARNING
+_INFO: Final = Severity.INFO
+
+LINT_RULES: Final[Mapping[str, Rule]] = dict(
+    (
+        _rule(
+            "default-hides-client-ids",
+            _WARNING,
+            "Every level with a user in it is stronger than every level without one. A quota of the default user applies to all "
+            "users, ANONYMOUS too, so from then on no quota of a client-id alone ever wins for that key, whoever set it. Write "
+            "the client's limits as quotas of the default user with that client-id, or give limits to users.",
+        ),
+        _rule(
+            "client-id-never-wins",
+            _WARNING,
+            "This quota of a client-id cannot win: a quota of the default user has the same key, and any user level is stronger "
+            "than any client-id level. It would be written, and would limit nobody. Match {user: {default: true}, client-id: "
+            "NAME}, which is stronger than the default user.",
+        ),
+        _rule(
+            "default-client-multiplies",
+            _INFO,
+            "A quota of a user with the default client-id gives each client id of that user the full rate, in a bucket of its "
+            "own: ten clients may take ten times the value, and client libraries that make up ids take as many as they like. To "
+            "cap a user as a whole, leave the client-id out.",
+        ),
+        _rule(
+            "user-cap-bypassed",
+            _WARNING,
+            "A user has a quota, and a stronger one with the default client-id for the same key. All clients that send a client "
+            "id then take the full rate each, and the user's own quota caps only those that send none. There is no quota that "
+            "applies on top of another: exactly one wins.",
+        ),
+        _rule(
+            "default-captures-protected",
+            _WARNING,
+            "A default quota reaches every client without a quota of its own, and here that is somebody whom the cluster "
+            "protects. Give the protected principal an explicit quota for the same key (a large one exempts it), and apply that "
+            "before the default.",
+        ),
+        _rule(
+            "first-default",
+            _WARNING,
+            "The cluster has no default of this kind yet. The first one captures, at once, every client without a quota of its "
+            "own: administrators' tools, MirrorMaker, Connect, monitoring, operators, and ANONYMOUS, who is every client of an "
+            "unauthenticated listener together. A default ip also counts brokers, health checks and load balancers. Look at who "
+            "connects, and exempt them by name first.",
+        ),
+        _rule(
+            "empty-client-id-escapes",
+            _INFO,
+            "A client that sends an empty client id is looked up at the levels of users only. Without a quota of the user or "
+            "the default user it is unlimited, so a default client-id quota can be escaped by sending no id.",
+        ),
+        _rule(
+            "ip-two-spellings",
+            _ERROR,
+            "To Kafka two spellings of one address are two entities, but in each broker they share one slot: the one that is "
+            "applied last decides, and removing either removes the limit. Keep one, in the canonical spelling.",
+        ),
+        _rule(
+            "percentage-no-limit",
+            _WARNING,
+            "request_percentage is percent of one thread. A broker with Kafka's default 8 io and 3 network threads has 1100 to "
+            "give; more than all of its threads can do is no limit. Check num.io.threads and num.network.threads of the brokers: "
+            "with more threads than that the value may mean something. To exempt somebody on purpose, switch this rule off or "
+            "lower it.",
+        ),
+        _rule(
+            "percentage-small",
+            _WARNING,
+            "request_percentage counts every request, so a small value also delays heartbeats, metadata and the handshake of API "
+            "versions: members then drop out of their groups, and groups rebalance. Below 10 (a tenth of one thread) that is "
+            "likely. It is percent of one thread, not a number of requests and not a share of the machine.",
+        ),
+        _rule(
+            "byte-rate-small",
+            _WARNING,
+            "A bare number below 65536 bytes per second is most often meant in another unit, or copied from an example. One "
+            "ordinary batch of a producer is 16 KiB. Write the unit (20MiB, or 512B if bytes are meant).",
+        ),
+        _rule(
+            "byte-rate-mistyped",
+            _WARNING,
+            "A bare number close to a common binary size, and neither it nor a round number, is most often a typing error, such "
+            "as 10085760 for 10485760. Write 10MiB.",
+        ),
+        _rule(
+            "same-as-fallback",
+            _INFO,
+            "Without this quota the same clients would have the same limit, in the same buckets, from the next level. It changes "
+            "nothing now, but stays as it is when the default is moved. Remove it, or leave it if that is the intention.",
+        ),
+        _rule(
+            "streams-thread-client-id",
+            _INFO,
+            "Kafka Streams makes a client id for each thread, so a quota for one of them limits one thread of one instance, and "
+            "the names change with the number of threads. Limit the application's user instead.",
+        ),
+        _rule(
+            "reduction-throttles",
+            _WARNING,
+            "A lower byte rate counts at once against what was sent within the last 11 seconds. A client that runs at the old "
+            "rate is held back for up to (old / new - 1) x 11 s in one go, which may exceed its timeouts. Lower the limit in "
+            "steps. Where the client's rate is not known, it is taken to run at its current limit.",
+        ),
+        _rule(
+            "live-value-changes-meaning",
+            _WARNING,
+            "The cluster holds a value that brokers refuse today and that versions read differently. Zero throttles neither "
+            "produce nor fetch, delays requests by at most a second each, and bans the connections of an address; Kafka 3.5 and "
+            "newer refuse to set it again, so it can only be replaced or removed. NaN never throttles. Decide what is meant, and "
+            "write it down.",
+        ),
+    )
+)
+"""The rules by id, in the order in which ``explain`` lists them."""

@@ -1,0 +1,44 @@
+"""Rules about ip entities: one address, written twice."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+
+from reconciler.model.entity import Entity
+from reconciler.model.finding import Finding
+from reconciler.policy.lint.subject import IP, Subject, lint
+
+
+def ip_two_spellings(subject: Subject) -> Iterator[Finding]:
+    """Two entities, of which at least one is declared, that brokers take for one address."""
+    first: dict[str, Entity] = {}
+    live = subject.before or {}
+    # Live ones first: the finding belongs to the declared entity that joins them.
+    for entity in (*(e for e in live if e in subject.after), *(e for e in subject.desired.entities if e not in live)):
+        name = entity.name(IP)
+        if not isinstance(name, str):
+            continue
+        other = first.setdefault(_canonical(name), entity)
+        if other is entity:
+            continue
+        later, earlier = (entity, other) if subject.place(entity) else (other, entity)
+        place = subject.place(later)
+        if place is not None:
+            where = "declared" if subject.place(earlier) else "on the cluster"
+            message = f"{later} and {earlier} ({where}) are one address: in the brokers the one applied last decides"
+            yield lint(
+                "ip-two-spellings",
+                message,
+                entity=later,
+                span=place,
+                related=subject.related([earlier], "the other spelling"),
+            )
+
+
+def _canonical(name: str) -> str:
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return name
+    return str(getattr(address, "ipv4_mapped", None) or address)

@@ -1,0 +1,76 @@
+"""What a lint rule may look at, and how it says what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from reconciler.model.cluster import ClusterSpec
+from reconciler.model.entity import DEFAULT, Entity, EntityType
+from reconciler.model.finding import Finding, Related
+from reconciler.model.lint_rules import LINT_RULES
+from reconciler.model.quota import QuotaKey
+from reconciler.model.source import Span
+from reconciler.model.state import DesiredState, Quotas
+
+USER: Final = EntityType.USER.value
+CLIENT: Final = EntityType.CLIENT_ID.value
+IP: Final = EntityType.IP.value
+
+DEFAULT_USER: Final = Entity.of({USER: DEFAULT})
+DEFAULT_CLIENT: Final = Entity.of({CLIENT: DEFAULT})
+DEFAULT_PAIR: Final = Entity.of({USER: DEFAULT, CLIENT: DEFAULT})
+DEFAULT_IP: Final = Entity.of({IP: DEFAULT})
+
+_LISTED: Final = 3
+_RELATED: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """One cluster as it shall be.
+
+    ``after``: all quotas that it will have, as far as they are known: those declared and, with a current state, the live ones
+    that stay. ``before``: the live ones; ``None`` offline. ``rates``: measured rates in bytes/s per broker, by entity and key.
+    """
+
+    desired: DesiredState
+    spec: ClusterSpec
+    after: Mapping[Entity, Quotas]
+    before: Mapping[Entity, Quotas] | None = None
+    rates: Mapping[tuple[Entity, str], float] = field(default_factory=dict)
+
+    def place(self, entity: Entity, key: str | None = None) -> Span | None:
+        """Where the manifests declare the entity, or the value of one key; ``None`` for what is only on the cluster."""
+        declared = self.desired.entities.get(entity)
+        if declared is None:
+            return None
+        quota = declared.quotas.get(QuotaKey(key)) if key else None
+        return quota.source if quota else declared.source
+
+    def related(self, entities: Sequence[Entity], message: str, key: str | None = None) -> tuple[Related, ...]:
+        """The places of the first few entities that have one."""
+        places = (self.place(entity, key) for entity in entities[:_RELATED])
+        return tuple(Related(span=place, message=message) for place in places if place)
+
+
+def lint(
+    rule_id: str,
+    message: str,
+    *,
+    entity: Entity,
+    span: Span | None,
+    key: str | None = None,
+    related: Sequence[Related] = (),
+) -> Finding:
+    """A finding of a lint rule, with the rule's own severity."""
+    severity = LINT_RULES[rule_id].severity
+    return Finding(id=rule_id, severity=severity, message=message, span=span, related=tuple(related), entity=entity, key=key)
+
+
+def listed(entities: Sequence[Entity]) -> str:
+    """The first few, and how many more."""
+    text = ", ".join(str(entity) for entity in entities[:_LISTED])
+    more = len(entities) - _LISTED
+    return f"{text} and {more} more" if more > 0 else text

@@ -1,0 +1,101 @@
+"""Rules about single values: numbers that are legal and most likely not meant."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Final
+
+from reconciler.model.entity import Entity
+from reconciler.model.finding import Finding
+from reconciler.model.quota import QuotaKey
+from reconciler.model.state import DesiredQuota
+from reconciler.policy.lint.subject import CLIENT, Subject, lint
+
+DEFAULT_IO_THREADS: Final = 8
+DEFAULT_NETWORK_THREADS: Final = 3
+WHOLE_BROKER: Final = (DEFAULT_IO_THREADS + DEFAULT_NETWORK_THREADS) * 100.0
+"""Percent of one thread that all threads of a broker with Kafka's default settings have together."""
+SMALL_PERCENTAGE: Final = 10.0
+SMALL_BYTE_RATE: Final = 64 * 1024
+
+_COUNTS: Final = (1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 40, 50, 64, 80, 100, 128, 150, 200, 250, 256, 300, 400, 500, 512)
+_COMMON: Final = tuple(sorted({count * 1024**power for count in _COUNTS for power in (2, 3)} | {512 * 1024}))
+_NEAR: Final = 0.05
+_BINARY: Final = ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB"))
+
+_STREAMS_THREAD: Final = re.compile(r".*-StreamThread-[0-9]+-(?:restore-|global-)?(?:producer|consumer|admin)(?:-[0-9_]+)?")
+
+
+def odd_values(subject: Subject) -> Iterator[Finding]:
+    """``percentage-no-limit``, ``percentage-small``, ``byte-rate-small``, ``byte-rate-mistyped``: one walk over all values."""
+    for entity, declared in subject.desired.entities.items():
+        for key, quota in declared.quotas.items():
+            if key is QuotaKey.PRODUCER_BYTE_RATE or key is QuotaKey.CONSUMER_BYTE_RATE:
+                # With a unit somebody has thought of bytes.
+                if quota.text[-1:].isdigit():
+                    yield from _bare_byte_rate(entity, key, quota)
+            elif key is QuotaKey.REQUEST_PERCENTAGE:
+                yield from _percentage(entity, key, quota)
+
+
+def _percentage(entity: Entity, key: QuotaKey, quota: DesiredQuota) -> Iterator[Finding]:
+    if quota.value > WHOLE_BROKER:
+        message = (
+            f"{quota.text} is more than all threads of a broker with Kafka's default settings have "
+            f"(({DEFAULT_IO_THREADS} io + {DEFAULT_NETWORK_THREADS} network) x 100 = {WHOLE_BROKER:.0f}): "
+            "unless the brokers have more threads it limits nobody"
+        )
+        yield lint("percentage-no-limit", message, entity=entity, key=key, span=quota.source)
+    elif quota.value < SMALL_PERCENTAGE:
+        message = f"{quota.text} percent of one thread is little: heartbeats and metadata requests are delayed too"
+        yield lint("percentage-small", message, entity=entity, key=key, span=quota.source)
+
+
+def _bare_byte_rate(entity: Entity, key: QuotaKey, quota: DesiredQuota) -> Iterator[Finding]:
+    if quota.value < SMALL_BYTE_RATE:
+        message = f"{quota.text} bytes per second is very little; write the unit that is meant, e.g. {_example(quota.value)}"
+        yield lint("byte-rate-small", message, entity=entity, key=key, span=quota.source)
+    elif (near := _near_miss(quota.value)) is not None:
+        message = f"{quota.text} is close to {_size(near)} ({near}) and not on it; write {_size(near)} if that is meant"
+        yield lint("byte-rate-mistyped", message, entity=entity, key=key, span=quota.source)
+
+
+def _example(value: float) -> str:
+    return f"{value:.0f}KiB or {value:.0f}B"
+
+
+def _near_miss(value: float) -> int | None:
+    """The common binary size within 5 %, unless the number is on a binary or a decimal grid, and so meant."""
+    number = int(value)
+    if number % 1000 == 0 or number % 1024 == 0:
+        return None
+    at = bisect_left(_COMMON, number)
+    nearest = min(_COMMON[max(0, at - 1) : at + 1], key=lambda size: abs(size - number), default=None)
+    return nearest if nearest is not None and abs(number - nearest) <= _NEAR * nearest else None
+
+
+def _size(number: int) -> str:
+    return next(f"{number // size}{unit}" for size, unit in _BINARY if number % size == 0)
+
+
+def streams_thread_client_id(subject: Subject) -> Iterator[Finding]:
+    """Client ids that Kafka Streams makes up, one a thread."""
+    for entity, declared in subject.desired.entities.items():
+        name = entity.name(CLIENT)
+        if isinstance(name, str) and "-StreamThread-" in name and _STREAMS_THREAD.fullmatch(name):
+            message = f"{entity} is one thread of a Kafka Streams application; limit its user instead"
+            yield lint("streams-thread-client-id", message, entity=entity, span=declared.source)
+
+
+def live_value_changes_meaning(subject: Subject) -> Iterator[Finding]:
+    """Zero, negative and NaN on the cluster, where they stay."""
+    for entity, quotas in (subject.before or {}).items():
+        after = subject.after.get(entity, {})
+        for key, value in quotas.items():
+            if (value <= 0 or math.isnan(value)) and key in after and not after[key] > 0:
+                said = "is NaN, which never throttles" if math.isnan(value) else f"is {value:g}, which Kafka 3.5 and newer refuse"
+                message = f"{key} of {entity} on the cluster {said}, and versions read it differently; replace or remove it"
+                yield lint("live-value-changes-meaning", message, entity=entity, key=key, span=subject.place(entity))

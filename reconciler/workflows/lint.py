@@ -1,0 +1,54 @@
+"""Lint of one cluster's state: the rules run over what it shall have, with the severities of the Repository document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from reconciler.manifest.desired import desired_state
+from reconciler.model.change import Change
+from reconciler.model.cluster import ClusterSpec
+from reconciler.model.entity import Entity
+from reconciler.model.finding import Finding, Severity, in_order
+from reconciler.model.state import CurrentState, DesiredState, Quotas
+from reconciler.policy.lint.rules import lint_state
+from reconciler.policy.lint.subject import Subject
+from reconciler.workflows.load import LoadedManifests, adjusted
+
+
+def lint_offline(loaded: LoadedManifests, spec: ClusterSpec, desired: DesiredState) -> tuple[Finding, ...]:
+    """What can be said without the cluster; ``desired`` is what ``desired_for`` gave. A filter narrows only what is shown."""
+    if loaded.selected is not None:
+        desired = desired_state(loaded.documents, spec).state
+    found = lint_state(Subject(desired=desired, spec=spec, after=desired.values()))
+    return in_order(one for one in adjusted(tuple(found), loaded.lint) if loaded.is_shown(one))
+
+
+def lint_change(
+    spec: ClusterSpec,
+    desired: DesiredState,
+    current: CurrentState,
+    changes: Iterable[Change],
+    *,
+    severities: Mapping[str, Severity | None],
+    rates: Mapping[tuple[Entity, str], float] | None = None,
+) -> tuple[Finding, ...]:
+    """What can be said of a plan. ``rates``: measured bytes/s per broker by entity and key, where they are known."""
+    after = _after(current, changes)
+    subject = Subject(desired=desired, spec=spec, after=after, before=current.entities, rates=rates or {})
+    return in_order(adjusted(tuple(lint_state(subject)), severities))
+
+
+def _after(current: CurrentState, changes: Iterable[Change]) -> Mapping[Entity, Quotas]:
+    after: dict[Entity, Quotas] = dict(current.entities)
+    for change in changes:
+        quotas = dict(after.get(change.entity, {}))
+        for key in change.keys:
+            if key.after is None:
+                quotas.pop(key.key, None)
+            else:
+                quotas[key.key] = key.after
+        if quotas:
+            after[change.entity] = quotas
+        else:
+            after.pop(change.entity, None)
+    return after
