@@ -1,0 +1,340 @@
+"""Every lint rule fires where it should, and is silent where it should be."""
+
+import math
+
+import pytest
+
+from reconciler.model.cluster import ClusterSpec
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.lint_rules import LINT_RULES
+from reconciler.model.quota import QuotaKey
+from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.model.state import DesiredEntity, DesiredQuota
+from reconciler.policy.lint.rules import lint_state
+from reconciler.policy.lint.subject import Subject
+from tests.builders import client, cluster_spec, declared, desired, ip, pair, span, user
+
+MIB = 1024**2
+PROTECTED = tuple(
+    Selector(types=(("user", TypeMatch(kind=kind, text=text)),))
+    for kind, text in ((MatchKind.NAME, "replicator"), (MatchKind.NAME, "admin"), (MatchKind.PREFIX, "connect-"))
+)
+
+
+def findings(*entities: DesiredEntity, live=None, spec: ClusterSpec | None = None, rates=None):
+    """What lint says of these declared entities: offline, or beside live ones that stay where they are not declared."""
+    state = desired(*entities)
+    after = {**(live or {}), **state.values()}
+    subject = Subject(desired=state, spec=spec or cluster_spec(), after=after, before=live, rates=rates or {})
+    return sorted(lint_state(subject), key=lambda one: (one.id, str(one.entity)))
+
+
+def fired(rule: str, *entities: DesiredEntity, **more):
+    return [one for one in findings(*entities, **more) if one.id == rule]
+
+
+def written(entity: Entity, key: str, text: str, value: float) -> DesiredEntity:
+    quota = DesiredQuota(value=value, source=span(7, column=9), text=text)
+    return DesiredEntity(entity=entity, quotas={QuotaKey(key): quota}, source=span(6))
+
+
+def byte_rate(text: str) -> DesiredEntity:
+    return written(user("a"), "producer_byte_rate", text, float(text.removesuffix("B").removesuffix("Ki")))
+
+
+@pytest.mark.parametrize("default", [user(), pair(DEFAULT, DEFAULT)])
+def test_a_default_user_hides_the_quotas_of_client_ids(default):
+    (found,) = fired(
+        "default-hides-client-ids",
+        declared(default, 1, producer_byte_rate=MIB),
+        declared(client("etl"), 2, producer_byte_rate=MIB),
+        declared(client("web"), 3, consumer_byte_rate=MIB),
+    )
+
+    assert (found.entity, found.key, found.span) == (default, "producer_byte_rate", span(1))
+    assert [r.span for r in found.related] == [span(2)]
+    assert "client-id=etl" in found.message
+    assert "client-id=web" not in found.message
+
+
+def test_a_default_user_hides_client_ids_that_are_only_on_the_cluster():
+    live = {client(f"c{n}"): {"producer_byte_rate": 1.0} for n in range(5)}
+
+    (found,) = fired("default-hides-client-ids", declared(user(), producer_byte_rate=MIB), live=live)
+
+    assert "5 client-id quotas" in found.message
+    assert "and 2 more" in found.message
+    assert found.related == ()
+
+
+def test_a_default_user_beside_pairs_and_users_hides_nothing():
+    others = (declared(user("a"), producer_byte_rate=1.0), declared(pair(DEFAULT, "etl"), producer_byte_rate=1.0))
+
+    assert fired("default-hides-client-ids", declared(user(), producer_byte_rate=MIB), *others) == []
+
+
+def test_a_client_id_below_a_default_user_can_never_win():
+    live = {user(): {"producer_byte_rate": 5.0}}
+
+    (found,) = fired("client-id-never-wins", declared(client("etl"), 4, producer_byte_rate=9.0), live=live)
+
+    assert (found.key, found.span) == ("producer_byte_rate", span(4))
+    assert "on the cluster" in found.message
+
+
+def test_a_client_id_wins_for_another_key_than_the_default_user_s():
+    entities = (declared(client("etl"), producer_byte_rate=9.0), declared(user(), consumer_byte_rate=9.0))
+
+    assert fired("client-id-never-wins", *entities) == []
+
+
+@pytest.mark.parametrize("who", ["a", DEFAULT])
+def test_a_default_client_id_multiplies(who):
+    (found,) = fired("default-client-multiplies", declared(pair(who, DEFAULT), producer_byte_rate=9.0))
+
+    assert found.entity == pair(who, DEFAULT)
+
+
+def test_a_user_and_a_named_client_id_do_not_multiply():
+    assert fired("default-client-multiplies", declared(pair("a", "b"), producer_byte_rate=9.0), declared(user("a"))) == []
+
+
+@pytest.mark.parametrize("who", ["a", DEFAULT])
+def test_a_user_s_cap_is_bypassed_by_its_default_client_id(who):
+    entities = (declared(pair(who, DEFAULT), 2, producer_byte_rate=9.0), declared(user(who), 1, producer_byte_rate=50.0))
+
+    (found,) = fired("user-cap-bypassed", *entities)
+
+    assert (found.span, found.related[0].span) == (span(2), span(1))
+    assert fired("default-client-multiplies", *entities) == []
+
+
+def test_a_user_s_cap_of_another_key_is_not_bypassed():
+    entities = (declared(pair("a", DEFAULT), producer_byte_rate=9.0), declared(user("a"), consumer_byte_rate=50.0))
+
+    assert fired("user-cap-bypassed", *entities) == []
+
+
+@pytest.mark.parametrize("default", [user(), pair(DEFAULT, DEFAULT), client()])
+def test_a_default_names_the_protected_users_whom_it_captures(default):
+    (found,) = fired(
+        "default-captures-protected",
+        declared(default, producer_byte_rate=9.0),
+        declared(user("admin"), producer_byte_rate=1e9),
+        spec=cluster_spec(protected=PROTECTED),
+    )
+
+    assert "replicator" in found.message
+    assert "admin" not in found.message
+
+
+def test_a_default_captures_nobody_who_has_a_quota_of_that_key():
+    own = (declared(user("admin"), producer_byte_rate=1e9), declared(pair("replicator", DEFAULT), producer_byte_rate=1e9))
+
+    spec = cluster_spec(protected=PROTECTED)
+    assert fired("default-captures-protected", declared(user(), producer_byte_rate=9.0), *own, spec=spec) == []
+    assert fired("default-captures-protected", declared(ip(), connection_creation_rate=9.0), spec=spec) == []
+
+
+def test_a_default_client_id_below_a_default_user_captures_nobody():
+    entities = (declared(client(), producer_byte_rate=9.0), declared(user(), producer_byte_rate=9.0))
+
+    found = fired("default-captures-protected", *entities, spec=cluster_spec(protected=PROTECTED))
+
+    assert [one.entity for one in found] == [user()]
+
+
+@pytest.mark.parametrize("default", [user(), pair(DEFAULT, DEFAULT), client()])
+def test_the_first_default_of_a_kind_captures_everyone(default):
+    live = {user("x"): {"producer_byte_rate": 1.0}}
+
+    (found,) = fired(
+        "first-default", declared(default, producer_byte_rate=9.0), live=live, spec=cluster_spec(protected=PROTECTED)
+    )
+
+    assert "replicator, admin" in found.message
+
+
+def test_the_first_default_ip_captures_brokers_too():
+    (found,) = fired("first-default", declared(ip(), connection_creation_rate=9.0), live={})
+
+    assert "brokers" in found.message
+
+
+def test_a_default_that_is_there_already_or_an_unknown_cluster_is_no_first():
+    assert fired("first-default", declared(user(), producer_byte_rate=9.0), live={user(): {"producer_byte_rate": 1.0}}) == []
+    assert fired("first-default", declared(user(), producer_byte_rate=9.0)) == []
+    assert fired("first-default", declared(user("a"), producer_byte_rate=9.0), live={}) == []
+
+
+@pytest.mark.parametrize("entity", [client(), pair("a", DEFAULT), pair(DEFAULT, DEFAULT)])
+def test_an_empty_client_id_escapes_a_default_client_id(entity):
+    (found,) = fired("empty-client-id-escapes", declared(entity, producer_byte_rate=9.0))
+
+    assert "producer_byte_rate" in found.message
+
+
+@pytest.mark.parametrize(
+    ("entity", "caught_by"),
+    [(client(), user()), (pair(DEFAULT, DEFAULT), user()), (pair("a", DEFAULT), user("a")), (pair("a", DEFAULT), user())],
+)
+def test_an_empty_client_id_is_caught_by_a_quota_of_the_user(entity, caught_by):
+    entities = (declared(entity, producer_byte_rate=9.0), declared(caught_by, producer_byte_rate=9.0))
+
+    assert fired("empty-client-id-escapes", *entities) == []
+
+
+@pytest.mark.parametrize(("one", "other"), [("10.0.0.7", "::ffff:10.0.0.7"), ("2001:db8::1", "2001:DB8:0:0::1")])
+def test_two_spellings_of_one_address_are_an_error(one, other):
+    entities = (declared(ip(one), 1, connection_creation_rate=9), declared(ip(other), 2, connection_creation_rate=9))
+
+    (found,) = fired("ip-two-spellings", *entities)
+    assert (found.span, found.related[0].span) == (span(2), span(1))
+
+    live = {ip(one): {"connection_creation_rate": 5.0}}
+    (found,) = fired("ip-two-spellings", declared(ip(other), 2, connection_creation_rate=9), live=live)
+    assert found.span == span(2)
+    assert "on the cluster" in found.message
+
+
+def test_two_addresses_or_two_spellings_that_nobody_declares_are_fine():
+    entities = (declared(ip("10.0.0.7"), connection_creation_rate=9), declared(ip("10.0.0.8"), connection_creation_rate=9))
+
+    assert fired("ip-two-spellings", *entities) == []
+    live = {ip("10.0.0.7"): {"connection_creation_rate": 5.0}, ip("::ffff:10.0.0.7"): {"connection_creation_rate": 5.0}}
+    assert fired("ip-two-spellings", live=live) == []
+
+
+@pytest.mark.parametrize(("value", "rule"), [(1100.5, "percentage-no-limit"), (9.9, "percentage-small")])
+def test_a_percentage_out_of_the_ordinary_is_named(value, rule):
+    (found,) = findings(declared(user("a"), 3, request_percentage=value))
+
+    assert (found.id, found.key, found.span) == (rule, "request_percentage", span(3))
+
+
+@pytest.mark.parametrize("value", [10.0, 200.0, 1100.0])
+def test_an_ordinary_percentage_is_not(value):
+    assert findings(declared(user("a"), request_percentage=value)) == []
+
+
+@pytest.mark.parametrize("text", ["1", "1024", "65535"])
+def test_a_small_byte_rate_without_a_unit_is_named(text):
+    assert [one.id for one in findings(byte_rate(text))] == ["byte-rate-small"]
+
+
+@pytest.mark.parametrize("text", ["1024B", "1KiB", "65536"])
+def test_a_byte_rate_with_a_unit_or_large_enough_is_not(text):
+    assert findings(byte_rate(text)) == []
+
+
+@pytest.mark.parametrize(("text", "meant"), [("10085760", "10MiB"), ("1048567", "1MiB"), ("52428008", "50MiB")])
+def test_a_number_near_a_binary_size_is_named(text, meant):
+    (found,) = findings(byte_rate(text))
+
+    assert found.id == "byte-rate-mistyped"
+    assert meant in found.message
+
+
+@pytest.mark.parametrize("text", ["10485760", "1048576", "10000000", "5000000", "1050000", "35000000", "1572864", "123456789"])
+def test_a_number_on_a_grid_or_far_from_one_is_not(text):
+    assert findings(byte_rate(text)) == []
+
+
+@pytest.mark.parametrize(
+    ("entity", "fallback"),
+    [
+        (user("a"), user()),
+        (client("a"), client()),
+        (ip("10.0.0.7"), ip()),
+        (pair("a", "b"), pair("a", DEFAULT)),
+        (pair("a", "b"), pair(DEFAULT, "b")),
+        (pair("a", DEFAULT), pair(DEFAULT, DEFAULT)),
+        (pair(DEFAULT, "b"), pair(DEFAULT, DEFAULT)),
+    ],
+)
+def test_a_quota_that_equals_its_fallback_is_named(entity, fallback):
+    key = "connection_creation_rate" if entity.types == ("ip",) else "producer_byte_rate"
+
+    found = fired("same-as-fallback", declared(entity, 2, **{key: 9.0}), declared(fallback, 1, **{key: 9.0}))
+
+    assert [(one.entity, one.span, one.related[0].span) for one in found] == [(entity, span(2), span(1))]
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        (declared(user(), producer_byte_rate=8.0),),
+        (declared(user(), consumer_byte_rate=9.0),),
+        (declared(client("a"), producer_byte_rate=9.0),),
+        # Beside its user's quota a pair has a bucket of its own.
+        (declared(pair("a", "b"), producer_byte_rate=9.0),),
+        (declared(pair(DEFAULT, DEFAULT), producer_byte_rate=9.0), declared(user(), producer_byte_rate=9.0)),
+        # Without the user's quota, client b would fall to this one.
+        (declared(pair(DEFAULT, "b"), producer_byte_rate=1.0), declared(user(), producer_byte_rate=9.0)),
+    ],
+)
+def test_a_quota_that_differs_from_its_fallback_in_value_key_or_bucket_is_not(others):
+    assert fired("same-as-fallback", declared(user("a"), producer_byte_rate=9.0), *others) == []
+
+
+@pytest.mark.parametrize("suffix", ["producer", "consumer", "restore-consumer", "admin"])
+def test_a_client_id_of_a_streams_thread_is_named(suffix):
+    (found,) = findings(declared(client(f"orders-5f2c-StreamThread-3-{suffix}"), producer_byte_rate=9e6))
+
+    assert found.id == "streams-thread-client-id"
+
+
+def test_a_client_id_that_only_mentions_threads_is_not():
+    assert findings(declared(client("my-StreamThread-app"), producer_byte_rate=9e6)) == []
+
+
+def test_a_reduction_under_load_says_how_long_clients_may_stand_still():
+    live = {user("a"): {"producer_byte_rate": 100e6}}
+
+    (found,) = fired("reduction-throttles", declared(user("a"), 5, producer_byte_rate=1e6), live=live)
+
+    # (100 / 1 - 1) x 11 s = 1089 s
+    assert "18 min" in found.message
+    assert found.span == span(5)
+
+
+@pytest.mark.parametrize(("rate", "expected"), [(2e6, []), (90e6, ["reduction-throttles"])])
+def test_a_measured_rate_replaces_the_assumption_that_the_limit_is_used(rate, expected):
+    live = {user("a"): {"producer_byte_rate": 100e6}}
+    rates = {(user("a"), "producer_byte_rate"): rate}
+
+    found = fired("reduction-throttles", declared(user("a"), producer_byte_rate=1e6), live=live, rates=rates)
+
+    assert [one.id for one in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "before", "after"),
+    [
+        ("producer_byte_rate", 6e6, 1e6),
+        ("producer_byte_rate", 1e6, 100e6),
+        ("request_percentage", 1000.0, 10.0),
+        ("controller_mutation_rate", 1000.0, 1.0),
+    ],
+)
+def test_small_reductions_raises_and_keys_with_a_capped_throttle_are_not_named(key, before, after):
+    live = {user("a"): {key: before}}
+
+    assert fired("reduction-throttles", declared(user("a"), **{key: after}), live=live) == []
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan])
+def test_a_live_value_that_versions_read_differently_is_named(value):
+    (found,) = findings(live={user("a"): {"producer_byte_rate": value}})
+
+    assert (found.id, found.entity, found.key) == ("live-value-changes-meaning", user("a"), "producer_byte_rate")
+
+
+def test_a_live_value_that_is_positive_or_being_replaced_is_not():
+    assert findings(live={user("a"): {"producer_byte_rate": 1.0}}) == []
+    assert findings(declared(user("a"), producer_byte_rate=1e6), live={user("a"): {"producer_byte_rate": 0.0}}) == []
+
+
+def test_every_rule_is_explained_and_can_be_changed():
+    assert [rule.id for rule in LINT_RULES.values() if len(rule.explanation) < 60 or not rule.adjustable] == []
+    assert [rule_id for rule_id, rule in LINT_RULES.items() if rule.id != rule_id] == []
