@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final, cast
 
 from reconciler.model.effect import Effect, Known, KnownAddress, KnownClient, Limit
-from reconciler.model.entity import DEFAULT, Entity, EntityName, EntityType
+from reconciler.model.entity import DEFAULT, Entity, EntityType
 from reconciler.model.quota import CLIENT_KEYS, QuotaKey
 from reconciler.model.state import same_value
 from reconciler.resolution.addresses import resolve_address
@@ -68,7 +68,7 @@ class KeyMoves:
         self._was = Resolver(before, key.value)
         self._now = self._was.changed(changed)
         names = {(e.name(EntityType.USER), e.name(EntityType.CLIENT_ID)) for e in changed}
-        self._touched: frozenset[tuple[EntityName | None, EntityName | None]] = frozenset(names)
+        self._touched: frozenset[tuple[object, object]] = frozenset(names)
         self.users = frozenset(user for user, _ in names if isinstance(user, str))
         """Users that a changed entity names."""
         self.client_ids = frozenset(client for _, client in names if isinstance(client, str))
@@ -92,10 +92,9 @@ class KeyMoves:
         return _winner(self._now, client)
 
     def _touches(self, client: KnownClient) -> bool:
-        user, client_id = _as_name(client.user), _as_name(client.client_id)
-        return any(
-            level in self._touched
-            for level in (
+        user, client_id = client.user, client.client_id
+        return not self._touched.isdisjoint(
+            (
                 (user, None),
                 (None, client_id),
                 (user, client_id),

@@ -110,8 +110,11 @@ class Resolver:
 
     def winner(self, user: str, client_id: str) -> Candidate | None:
         """The quota that applies, without what it overrides; ``None``: unlimited."""
-        levels = self._levels_of_bucket(self._bucket(user, client_id))
-        return next((c for c in map(self._candidate, levels) if c), None)
+        for level, tags in self._levels_of_bucket(self._bucket(user, client_id)):
+            found = self._table.get(tags)
+            if found:
+                return Candidate(entity=found[0], value=found[1], level=level)
+        return None
 
     def bucket_and_limit(self, user: str, client_id: str) -> tuple[Bucket, float | None]:
         """The two things a replay needs, without the explanation."""
