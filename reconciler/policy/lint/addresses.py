@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
+from itertools import chain
 
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding
@@ -15,9 +16,9 @@ def ip_two_spellings(subject: Subject) -> Iterator[Finding]:
     first: dict[str, Entity] = {}
     live = subject.before or {}
     # Live ones first: the finding belongs to the declared entity that joins them.
-    for entity in (*(e for e in live if e in subject.after), *(e for e in subject.desired.entities if e not in live)):
-        name = entity.name(IP)
-        if not isinstance(name, str):
+    for entity in chain((e for e in live if e in subject.after), (e for e in subject.desired.entities if e not in live)):
+        entity_type, name = entity.parts[0]
+        if entity_type != IP or not isinstance(name, str):
             continue
         other = first.setdefault(_canonical(name), entity)
         if other is entity:

@@ -52,7 +52,7 @@ def first_default(subject: Subject) -> Iterator[Finding]:
 def empty_client_id_escapes(subject: Subject) -> Iterator[Finding]:
     """A default client-id quota, where nothing limits clients that send an empty client id."""
     for entity, declared in subject.desired.entities.items():
-        if entity.name(CLIENT) is not DEFAULT:
+        if entity.parts[-1] != (CLIENT, DEFAULT):
             continue
         user = entity.name(USER)
         catching = [DEFAULT_USER] if user is None or user is DEFAULT else [DEFAULT_USER, Entity.of({USER: user})]

@@ -24,14 +24,16 @@ _DEFAULTS: Final = frozenset({DEFAULT_USER, DEFAULT_CLIENT, DEFAULT_IP, DEFAULT_
 
 def same_as_fallback(subject: Subject) -> Iterator[Finding]:
     """Only where it holds for all clients that the entity is about; a pair beside its user's quota is another bucket."""
-    named = {key for entity, quotas in subject.after.items() if _is_default_with_client(entity) for key in quotas}
+    after = subject.after
+    named = {key for entity, quotas in after.items() if _is_default_with_client(entity) for key in quotas}
+    defaults = {one: tuple(e for e in _weaker(Entity.of({one: ""})) if e in after) for one in (USER, CLIENT, IP)}
     for entity, declared in subject.desired.entities.items():
         if entity in _DEFAULTS:
             continue
-        below = _weaker(entity)
-        for key, quota in declared.quotas.items():
-            next_level = next((e for e in below if key in subject.after.get(e, ())), None)
-            if next_level is None or subject.after[next_level][key] != quota.value:
+        below = defaults[entity.parts[0][0]] if len(entity.parts) == 1 else _weaker(entity)
+        for key, quota in declared.quotas.items() if below else ():
+            next_level = next((e for e in below if key in after.get(e, ())), None)
+            if next_level is None or after[next_level][key] != quota.value:
                 continue
             if _shares_buckets(entity, next_level) and not (_meets_named_clients(entity) and key.value in named):
                 message = f"{key} of {entity} is what it has without it, from {next_level}"
@@ -67,7 +69,7 @@ def _shares_buckets(one: Entity, other: Entity) -> bool:
 
 def _is_default_with_client(entity: Entity) -> bool:
     """Level 4: it would catch some of the clients of a user before the level that is compared."""
-    return entity.name(USER) is DEFAULT and isinstance(entity.name(CLIENT), str)
+    return len(entity.parts) == 2 and entity.parts[0] == (USER, DEFAULT) and entity.parts[1][1] is not DEFAULT
 
 
 def _meets_named_clients(entity: Entity) -> bool:

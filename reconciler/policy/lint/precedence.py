@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Finding
 from reconciler.model.quota import CLIENT_KEYS, QuotaKey
-from reconciler.policy.lint.subject import CLIENT, DEFAULT_PAIR, DEFAULT_USER, USER, Subject, lint, listed
+from reconciler.policy.lint.subject import CLIENT, DEFAULT_PAIR, DEFAULT_USER, Subject, lint, listed
 
 
 def default_hides_client_ids(subject: Subject) -> Iterator[Finding]:
@@ -32,7 +32,7 @@ def client_id_never_wins(subject: Subject) -> Iterator[Finding]:
     if not hiders:
         return
     for entity, declared in subject.desired.entities.items():
-        if entity.types != (CLIENT,):
+        if entity.parts[0][0] != CLIENT:
             continue
         for key, quota in declared.quotas.items():
             if (hider := hiders.get(key)) is not None:
@@ -50,7 +50,7 @@ def _hider(subject: Subject, key: QuotaKey) -> Entity | None:
 def multiplies(subject: Subject) -> Iterator[Finding]:
     """Users with the default client-id: each client id takes the full rate, and a cap of the user itself is no cap any more."""
     for entity, declared in subject.desired.entities.items():
-        if entity.types != (USER, CLIENT) or entity.name(CLIENT) is not DEFAULT or not declared.quotas:
+        if len(entity.parts) != 2 or entity.parts[1] != (CLIENT, DEFAULT) or not declared.quotas:
             continue
         alone = Entity(parts=entity.parts[:1])
         bypassed = [key for key in declared.quotas if key in subject.after.get(alone, ())]

@@ -84,8 +84,8 @@ def _size(number: int) -> str:
 def streams_thread_client_id(subject: Subject) -> Iterator[Finding]:
     """Client ids that Kafka Streams makes up, one a thread."""
     for entity, declared in subject.desired.entities.items():
-        name = entity.name(CLIENT)
-        if isinstance(name, str) and "-StreamThread-" in name and _STREAMS_THREAD.fullmatch(name):
+        entity_type, name = entity.parts[-1]
+        if entity_type == CLIENT and isinstance(name, str) and "-StreamThread-" in name and _STREAMS_THREAD.fullmatch(name):
             message = f"{entity} is one thread of a Kafka Streams application; limit its user instead"
             yield lint("streams-thread-client-id", message, entity=entity, span=declared.source)
 
