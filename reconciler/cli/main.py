@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "validate": "check manifests without a cluster",
     "plan": "show what apply would change on the cluster",
     "apply": "change the cluster's quotas to what the manifests say, and verify",
+    "render": "show a saved plan in another form: text, JSON, Markdown, annotations, SARIF, HTML",
     "export": "write manifests, or a snapshot, from a live cluster",
     "backtest": "replay recorded traffic against current and proposed quotas (Spark)",
     "sandbox": "run a real local Kafka for trying things out",

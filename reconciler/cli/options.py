@@ -13,6 +13,12 @@ def add_output_options(parser: argparse.ArgumentParser, *, formats: tuple[str, .
     parser.add_argument("-v", "--verbose", action="store_true", help="a traceback when something fails")
 
 
+def add_out_option(parser: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
+    """``--out``, the same result in further forms at once."""
+    text = f"also write it to a file; FORMAT is one of {', '.join(formats)}; repeatable"
+    parser.add_argument("--out", action="append", default=[], metavar="FORMAT=FILE", help=text)
+
+
 def add_path_argument(parser: argparse.ArgumentParser) -> None:
     """``PATH...``, the manifests."""
     parser.add_argument("paths", nargs="*", default=["."], metavar="PATH", help="files or folders with manifests (default: .)")

@@ -14,6 +14,7 @@ from reconciler.errors import FileAccessError, OutputError, UsageError
 if TYPE_CHECKING:
     from reconciler.formats.canonical import Json
     from reconciler.model.finding import Finding
+    from reconciler.model.plan import Plan
     from reconciler.render.styled import Line
 
 
@@ -28,13 +29,24 @@ def wants_color(choice: str, stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def print_result(args: argparse.Namespace, *, document: Callable[[], Json], lines: Callable[[], Sequence[Line]]) -> None:
-    """Print a result as ``--format`` says; only the form that is wanted is made. Raises ``OutputError``."""
+def print_result(
+    args: argparse.Namespace,
+    *,
+    document: Callable[[], Json],
+    lines: Callable[[], Sequence[Line]],
+    other: Callable[[str], str] | None = None,
+) -> None:
+    """Print a result as ``--format`` says; only the form that is wanted is made. Raises ``OutputError``.
+
+    ``other`` makes the formats that are neither text nor JSON, for commands that have such.
+    """
     try:
         if args.format == "json":
             from reconciler.formats.canonical import document_text
 
             sys.stdout.write(document_text(document()))
+        elif args.format != "text" and other is not None:
+            sys.stdout.write(other(args.format))
         else:
             print_lines(args, lines())
         sys.stdout.flush()
@@ -52,13 +64,33 @@ def print_lines(args: argparse.Namespace, lines: Sequence[Line], stream: TextIO 
     target.flush()
 
 
+def print_plan(args: argparse.Namespace, plan: Plan, files: Sequence[tuple[str, Path]]) -> None:
+    """Write a plan to the files of ``--out``, then print it as ``--format`` says. Raises ``FileAccessError``, ``OutputError``."""
+    from reconciler.cli.renderings import plan_as
+    from reconciler.formats.whole_file import write_whole
+    from reconciler.planning.document import plan_to_json
+    from reconciler.render.plan_text import plan_lines
+
+    for name, path in files:
+        write_whole(path, [plan_as(name, plan)])
+    print_result(
+        args, document=lambda: plan_to_json(plan), lines=lambda: plan_lines(plan), other=lambda name: plan_as(name, plan)
+    )
+
+
 def print_findings(args: argparse.Namespace, findings: Sequence[Finding], *, to_stdout: bool) -> None:
     """Print findings as the result (``to_stdout``), or beside another result on stderr."""
+    from reconciler.cli.renderings import findings_as
     from reconciler.render.findings_document import findings_to_json
     from reconciler.render.findings_text import findings_lines
 
     if to_stdout:
-        print_result(args, document=lambda: findings_to_json(findings), lines=lambda: findings_lines(findings))
+        print_result(
+            args,
+            document=lambda: findings_to_json(findings),
+            lines=lambda: findings_lines(findings),
+            other=lambda name: findings_as(name, findings),
+        )
     elif findings:
         print_lines(args, findings_lines(findings), sys.stderr)
 

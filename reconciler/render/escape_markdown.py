@@ -20,6 +20,9 @@ _PLAIN_WORD: Final = re.compile(
 )
 """Words that mean nothing to Markdown or GitHub. ``GH-1``, ``a@b``, ``www.x`` and long numbers (commits) are not among them."""
 
+_PUNCTUATION: Final = ".,;)"
+"""What follows a name rather than ends it; outside the code it means nothing to Markdown either."""
+
 _ODD_BACKSLASHES_AND_PIPE: Final = re.compile(r"(?<!\\)((?:\\\\)*\\)\|")
 _MESSAGE_LIMITS: Final = 8
 
@@ -69,7 +72,8 @@ def fence(text: str) -> str:
 def _flushed(words: list[str], limit: int) -> list[str]:
     text = " ".join(words).strip()
     words.clear()
-    return [_span(shortened(text, limit))] if text else []
+    name = text.rstrip(_PUNCTUATION)
+    return [_span(shortened(name, limit)) + text[len(name) :]] if text else []
 
 
 def _span(text: str) -> str:

@@ -13,7 +13,7 @@ from reconciler.model.entity import escaped
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.plan import Plan
 from reconciler.model.source import Span
-from reconciler.render.guard_findings import guard_findings
+from reconciler.render.guard_findings import GUARD_PREFIX, guard_findings
 from reconciler.render.places import Places
 
 MOST_RESULTS: Final = 5000
@@ -72,7 +72,8 @@ def _rule(rule_id: str, explanation: str | None) -> dict[str, Json]:
         first = explanation.partition(". ")[0].rstrip(".") + "."
         rule["shortDescription"] = {"text": first}
         rule["fullDescription"] = {"text": explanation}
-        rule["help"] = {"text": f"{explanation}\n\n'kafka-quotas explain {rule_id}' says the same at a terminal."}
+        command = f"kafka-quotas explain {rule_id.removeprefix(GUARD_PREFIX)}"
+        rule["help"] = {"text": f"{explanation}\n\n'{command}' says the same at a terminal."}
     return rule
 
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from reconciler.cli import exit_codes, options, output
+from reconciler.cli import exit_codes, options, output, renderings
 from reconciler.errors import ManifestError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from reconciler.model.plan import Plan
     from reconciler.workflows.plan import Intent
 
@@ -24,8 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_accept_option(parser)
     options.add_fail_on_option(parser)
     parser.add_argument("--detailed-exitcode", action="store_true", help="exit 2 when there are changes")
-    parser.add_argument("--out", action="append", default=[], metavar="FORMAT=FILE", help="also write text or json to a file")
-    options.add_output_options(parser)
+    options.add_out_option(parser, renderings.PLAN_FORMATS)
+    options.add_output_options(parser, formats=renderings.PLAN_FORMATS)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -35,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     from reconciler.workflows.plan import load_intent
 
     check_guard_ids(args.accept)
-    files = output.parse_out(args.out, formats=("text", "json"))
+    files = output.parse_out(args.out, formats=renderings.PLAN_FORMATS)
     if args.current and args.bootstrap_server:
         msg = "--current and --bootstrap-server exclude each other: a plan compares with one state"
         raise UsageError(msg)
@@ -46,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         raise
     plan = _plan(args, intent)
     output.print_findings(args, intent.findings, to_stdout=False)
-    _print(args, plan, files)
+    output.print_plan(args, plan, files)
     return exit_codes.DIFFERENCES if args.detailed_exitcode and plan.changes else exit_codes.DONE
 
 
@@ -65,15 +62,3 @@ def _plan(args: argparse.Namespace, intent: Intent) -> Plan:
         return make_plan(intent, cluster, accepted=args.accept, clock=SystemClock())
     finally:
         cluster.close()
-
-
-def _print(args: argparse.Namespace, plan: Plan, files: Sequence[tuple[str, Path]]) -> None:
-    from reconciler.formats.canonical import document_text
-    from reconciler.formats.whole_file import write_whole
-    from reconciler.planning.document import plan_to_json
-    from reconciler.render.plan_text import plan_lines
-    from reconciler.render.styled import plain
-
-    for name, path in files:
-        write_whole(path, [document_text(plan_to_json(plan)) if name == "json" else plain(plan_lines(plan))])
-    output.print_result(args, document=lambda: plan_to_json(plan), lines=lambda: plan_lines(plan))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from reconciler.cli import exit_codes, options, output
+from reconciler.cli import exit_codes, options, output, renderings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -12,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_path_argument(parser)
     parser.add_argument("--cluster", metavar="NAME", help="check for this Cluster document only (default: for every one)")
     options.add_fail_on_option(parser)
-    options.add_output_options(parser)
+    options.add_output_options(parser, formats=renderings.FINDINGS_FORMATS)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -29,6 +29,7 @@ def run(args: argparse.Namespace) -> int:
         args,
         document=lambda: findings_to_json(checked.findings, counts),
         lines=lambda: validation_lines(checked.findings, **counts),
+        other=lambda name: renderings.findings_as(name, checked.findings),
     )
     stop_on(checked.findings, Severity(args.fail_on))
     return exit_codes.DONE

@@ -1,0 +1,41 @@
+"""``kafka-quotas render``: a saved plan in another form, without manifests and without a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.cli import exit_codes, options, output, renderings
+
+if TYPE_CHECKING:
+    from reconciler.model.plan import Plan
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``render``."""
+    parser.add_argument("plan", metavar="PLAN", help="a plan that 'plan --out json=FILE' wrote; - for standard input")
+    options.add_out_option(parser, renderings.PLAN_FORMATS)
+    options.add_output_options(parser, formats=renderings.PLAN_FORMATS)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, check and print the plan; 0, or 1 for a file that is no plan or was changed by hand."""
+    files = output.parse_out(args.out, formats=renderings.PLAN_FORMATS)
+    plan = _read(args.plan)
+    output.print_plan(args, plan, files)
+    return exit_codes.DONE
+
+
+def _read(name: str) -> Plan:
+    from reconciler.errors import FileAccessError
+    from reconciler.planning.reading import read_plan
+
+    if name != "-":
+        return read_plan(output.read_file(Path(name)), name=name)
+    try:
+        return read_plan(sys.stdin.buffer.read().decode("utf-8"), name="standard input")
+    except UnicodeDecodeError as error:
+        msg = "cannot read standard input: not UTF-8 text"
+        raise FileAccessError(msg) from error
