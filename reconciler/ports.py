@@ -6,7 +6,7 @@ import datetime
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from reconciler.model.change import Alteration, AlterationResult
 from reconciler.model.entity import Entity
@@ -55,6 +55,7 @@ class QuotaReader(Protocol):
         ...
 
 
+@runtime_checkable
 class QuotaCluster(QuotaReader, Protocol):
     """A live cluster whose quotas can be read and written."""
 
@@ -79,6 +80,27 @@ class QuotaCluster(QuotaReader, Protocol):
 
     def close(self) -> None:
         """Give back connections; safe to call twice."""
+        ...
+
+
+@runtime_checkable
+class CallbackInspector(Protocol):
+    """What a cluster may be able to tell about how its quotas take effect; ask with ``isinstance``."""
+
+    def quota_callback(self) -> str | None:
+        """The class that a broker uses in place of Kafka's own resolution; ``None`` when it uses Kafka's.
+
+        Raises ``BackendError`` when the broker does not say.
+        """
+        ...
+
+
+@runtime_checkable
+class ModeInspector(Protocol):
+    """What a cluster may be able to tell about where its quotas are kept; ask with ``isinstance``."""
+
+    def keeps_quotas_in_zookeeper(self) -> bool:
+        """True when brokers write quotas to ZooKeeper themselves; validating there checks less than writing."""
         ...
 
 

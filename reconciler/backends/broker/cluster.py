@@ -6,9 +6,9 @@ import contextlib
 import datetime
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Final, Self
 
-from reconciler.backends.broker.messages import alter_request, codes_of, describe_request, quotas_of
+from reconciler.backends.broker.messages import alter_request, broker_setting_request, codes_of, describe_request, quotas_of
 from reconciler.backends.broker.refusals import (
     ALTER,
     DESCRIBE,
@@ -24,6 +24,9 @@ from reconciler.model.change import Alteration, AlterationResult
 from reconciler.model.entity import Entity, escaped
 from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom, Quotas
 from reconciler.ports import BrokerNode, EntityFilter
+
+_CALLBACK_SETTING: Final = "client.quota.callback.class"
+_DESCRIBE_QUORUM: Final = 55
 
 
 class BrokerCluster:
@@ -90,6 +93,23 @@ class BrokerCluster:
             _require_known_outcome(alterations, found)
         _require_not_refused_whole(found)
         return tuple(_result(alteration.entity, found) for alteration in alterations)
+
+    def quota_callback(self) -> str | None:
+        """The setting ``client.quota.callback.class`` of a broker: the one with the lowest id, as all of a cluster should agree.
+
+        Raises ``AuthorizationError`` without DescribeConfigs, and other ``BackendError`` children as ``describe``.
+        """
+        broker = self.brokers()[0].id
+        answer = self._read(lambda: broker_setting_request(broker, _CALLBACK_SETTING), broker=broker)
+        result = answer.results[0]
+        if result.error_code:
+            raise whole_refusal(result.error_code, _printable(result.error_message), operation=DESCRIBE)
+        values = {setting.name: setting.value for setting in result.configs}
+        return values.get(_CALLBACK_SETTING) or None
+
+    def keeps_quotas_in_zookeeper(self) -> bool:
+        """Told by a request that only brokers of KRaft clusters have."""
+        return not self._transport.offers(_DESCRIBE_QUORUM)
 
     def close(self) -> None:
         """Give back connections; safe to call twice."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from kafka.protocol.admin import AlterClientQuotasRequest, DescribeClientQuotasRequest
+from kafka.protocol.admin import AlterClientQuotasRequest, DescribeClientQuotasRequest, DescribeConfigsRequest
 
 from reconciler.errors import RequestRefusedError
 from reconciler.model.broker_rules import INVALID_REQUEST, unsendable
@@ -15,6 +15,7 @@ from reconciler.model.state import Quotas
 from reconciler.ports import EntityFilter
 
 _Row = AlterClientQuotasRequest.EntryData
+_BROKER_RESOURCE: Final = 4
 _Component = DescribeClientQuotasRequest.ComponentData
 
 
@@ -22,6 +23,14 @@ def describe_request(entity_filter: EntityFilter) -> Any:
     """A DescribeClientQuotas request."""
     components = [_Component(entity_type=c.entity_type, match_type=int(c.kind), match=c.name) for c in entity_filter.components]
     return DescribeClientQuotasRequest(components=components, strict=entity_filter.strict)
+
+
+def broker_setting_request(broker: int, setting: str) -> Any:
+    """A DescribeConfigs request for one setting; only the broker itself answers it."""
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=_BROKER_RESOURCE, resource_name=str(broker), configuration_keys=[setting]
+    )
+    return DescribeConfigsRequest(resources=[resource], include_synonyms=False, include_documentation=False)
 
 
 def quotas_of(entries: Iterable[Any]) -> dict[Entity, Quotas]:

@@ -94,6 +94,11 @@ class Transport:
         """The Kafka release that the library infers from the API versions, e.g. ``(4, 3)``."""
         return self._manager.broker_version  # type: ignore[no-any-return]  # the library has no types here
 
+    def offers(self, api_key: int) -> bool:
+        """Whether the connected broker has a request of this number."""
+        versions = self._manager.broker_version_data
+        return versions is not None and api_key in versions.api_versions
+
     def _first_that_answers(self) -> Any:
         reasons: list[str] = []
         last_hint = ""

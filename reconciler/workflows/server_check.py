@@ -1,0 +1,101 @@
+"""Let a real broker check a plan: the cluster itself, or a local Kafka that holds the cluster's state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from reconciler.apply.chunks import ChunkLimits, chunks
+from reconciler.errors import AuthorizationError
+from reconciler.model.broker_rules import needs_broker
+from reconciler.model.change import AlterationResult, Change
+from reconciler.model.entity import escaped
+from reconciler.model.finding import Finding, Severity, in_order
+from reconciler.model.plan import Plan
+from reconciler.model.state import CurrentState
+from reconciler.ports import ModeInspector, Progress, QuotaCluster
+
+REFUSED: Final = "refused-by-broker"
+"""The id of the findings."""
+
+_LIMITS: Final = ChunkLimits()
+_NOTHING: Final = "there is nothing for a broker to check"
+_LOOKED_UP: Final = "; the name was looked up on this machine, and the cluster's own brokers may answer otherwise"
+
+
+def check_on_cluster(plan: Plan, cluster: QuotaCluster, *, progress: Progress) -> Plan:
+    """The plan with what the live cluster's validation says; nothing is written.
+
+    Raises ``AuthorizationError`` when the cluster does not let this principal ask, and other ``BackendError`` children when it
+    cannot be asked.
+    """
+    if not plan.changes:
+        return _noted(plan, _NOTHING)
+    progress.step(f"asking the cluster to validate {len(plan.changes)} changes")
+    try:
+        results = validated(plan.changes, cluster)
+    except AuthorizationError as error:
+        msg = f"{error}. --server-check=sandbox needs no rights on the cluster"
+        raise AuthorizationError(msg, operation=error.operation) from error
+    notes = ["checked by the cluster"]
+    if isinstance(cluster, ModeInspector) and cluster.keeps_quotas_in_zookeeper():
+        notes.append(
+            "the cluster keeps its quotas in ZooKeeper, where a broker checks more when it writes than when it only validates: "
+            "a plan that passed can still be refused"
+        )
+    return _noted(plan, *notes, findings=_refusals(plan.changes, results))
+
+
+def check_in_sandbox(plan: Plan, current: CurrentState, *, progress: Progress) -> Plan:
+    """The plan with what a local Kafka says that holds ``current``; it runs only as long as this takes.
+
+    Raises ``SandboxError`` or ``MissingDependencyError`` when none can be started.
+    """
+    if not plan.changes:
+        return _noted(plan, _NOTHING)
+    # Imported here, so that plans without this check do not pay for the client library.
+    from reconciler.workflows.server_check_sandbox import nearest_version, seeded_sandbox
+
+    version, notes = nearest_version(plan.cluster.kafka_version)
+    with seeded_sandbox(version, current, progress=progress) as seeded:
+        progress.step(f"asking the local Kafka to validate {len(plan.changes)} changes")
+        results = validated(plan.changes, seeded.cluster)
+    findings = _refusals(plan.changes, results, of_host_names=_LOOKED_UP)
+    return _noted(plan, f"checked by a local Kafka {version}", *notes, *seeded.notes, findings=findings)
+
+
+def validated(changes: Sequence[Change], cluster: QuotaCluster) -> tuple[AlterationResult, ...]:
+    """The cluster's answers to all changes, asked in requests as large as those of a write, validate-only."""
+    found: list[AlterationResult] = []
+    for request in chunks(changes, _LIMITS):
+        found += cluster.alter([change.alteration() for change in request], validate_only=True)
+    return tuple(found)
+
+
+def _refusals(changes: Sequence[Change], results: Sequence[AlterationResult], *, of_host_names: str = "") -> tuple[Finding, ...]:
+    by_entity = {change.entity: change for change in changes}
+    return tuple(
+        _finding(by_entity[result.entity], result, of_host_names if needs_broker(result.entity) else "")
+        for result in results
+        if result.error_code
+    )
+
+
+def _finding(change: Change, result: AlterationResult, remark: str) -> Finding:
+    said = escaped(result.error) if result.error else "it gives no reason"
+    named = [key for key in change.keys if key.key in (result.error or "").split()]
+    about = named[0] if len(named) == 1 else None
+    source = next((key.source for key in (about, *change.keys) if key is not None and key.source is not None), None)
+    return Finding(
+        id=REFUSED,
+        severity=Severity.ERROR,
+        message=f"a broker refuses this change of {change.entity}: {said} (error {result.error_code}){remark}",
+        span=source,
+        entity=change.entity,
+        key=about.key if about is not None else None,
+    )
+
+
+def _noted(plan: Plan, *notes: str, findings: Sequence[Finding] = ()) -> Plan:
+    return replace(plan, notes=(*plan.notes, *notes), findings=in_order((*plan.findings, *findings)))
