@@ -119,6 +119,12 @@ class GuardRefusedError(RefusedError):
         self.guard_ids = tuple(guard_ids)
 
 
+class FrozenError(GuardRefusedError):
+    """The cluster is frozen and nobody accepted that; no other guard is in the way, so the same run may pass later."""
+
+    failure_reason = "frozen"
+
+
 class StalePlanError(RefusedError):
     """What would be written now is not what was reviewed: the digest differs, or the cluster changed after planning."""
 

@@ -98,6 +98,10 @@ _STRUCTURE: Final = (
     _error("unknown-guard", "An acceptance names a guard that does not exist, so it would accept nothing."),
     _error("invalid-date", "A date must be a real day, written YYYY-MM-DD; an acceptance without an end is no acceptance."),
     _error(
+        "invalid-freeze-window",
+        "A freeze window cannot be understood. It is an error, never skipped: the cluster would be open when it must not be.",
+    ),
+    _error(
         "conflicting-connection", "A connection names brokers or ZooKeeper, not both: it must be clear where quotas are written."
     ),
     _error(

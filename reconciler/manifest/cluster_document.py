@@ -12,8 +12,10 @@ from reconciler.manifest.catalogue import RULES
 from reconciler.manifest.collector import Collector
 from reconciler.manifest.documents import ClusterDocument, RepositoryDocument
 from reconciler.manifest.fields import items, mapping, scalar, text, texts
+from reconciler.manifest.freeze_windows import freeze_windows
+from reconciler.manifest.guard_settings import guard_limits
 from reconciler.manifest.selectors import selector, selectors
-from reconciler.model.cluster import Acceptance, ClusterSpec, Connection, Prune, RemovalLimit, Scope
+from reconciler.model.cluster import Acceptance, ClusterSpec, Connection, Prune, Scope
 from reconciler.model.finding import Severity
 from reconciler.model.lint_rules import LINT_RULES
 
@@ -37,9 +39,11 @@ def cluster(root: YamlMapping, out: Collector) -> ClusterDocument:
         ),
         prune=_PRUNE.get(text(spec, "prune") or "", Prune.NEVER),
         protected=selectors(spec.items.get("protected") if spec else None, out),
-        removal_limit=_removal_limit(mapping(mapping(spec, "guards"), "too-many-removals"), out),
+        guards=guard_limits(mapping(spec, "guards"), out),
+        freeze=freeze_windows(spec, out),
         accept=tuple(_acceptances(items(spec, "accept"), out)),
         span=out.span(root),
+        places={name: out.span(node) for name, node in spec.items.items()} if spec else {},
     )
     return ClusterDocument(file=out.file, span=out.span(root), spec=made)
 
@@ -53,18 +57,6 @@ def _connection(node: YamlMapping | None, out: Collector) -> Connection | None:
     if connection.bootstrap_servers and connection.zookeeper:
         out.add("conflicting-connection", "give bootstrapServers or zookeeper, not both", node)
     return connection
-
-
-def _removal_limit(node: YamlMapping | None, out: Collector) -> RemovalLimit:
-    if node is None:
-        return RemovalLimit()
-    built_in = RemovalLimit()
-    percent, count = node.data.get("percent"), node.data.get("count")
-    return RemovalLimit(
-        percent=float(percent) if isinstance(percent, int | float) and not isinstance(percent, bool) else built_in.percent,
-        count=count if isinstance(count, int) and not isinstance(count, bool) else built_in.count,
-        set_in=out.span(node),
-    )
 
 
 def _acceptances(nodes: tuple[YamlNode, ...], out: Collector) -> Iterator[Acceptance]:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from reconciler.model.entity import Entity
+from reconciler.model.freeze import FreezeWindow
+from reconciler.model.guard_limits import GuardLimits
 from reconciler.model.selector import Selector, any_matches
 from reconciler.model.source import Span
 
@@ -49,16 +51,6 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemovalLimit:
-    """How many entities may lose limits in one run before the guard ``too-many-removals`` asks; exceeding either trips it."""
-
-    percent: float = 10.0
-    count: int = 5
-    set_in: Span | None = None
-    """Where the manifest sets it; absent for the built-in limit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
     """A guard accepted in the manifest, with a reason and (inclusive) last day; ``match`` narrows it to some entities."""
 
@@ -66,12 +58,15 @@ class Acceptance:
     reason: str
     until: datetime.date
     match: Selector | None = None
-    span: Span | None = None
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
-    """One Cluster document, or the built-in stand-in when the manifests have none (``name`` is then ``None``)."""
+    """One Cluster document, or the built-in stand-in when the manifests have none (``name`` is then ``None``).
+
+    Two are equal when they mean the same, wherever they are written.
+    """
 
     name: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -80,6 +75,13 @@ class ClusterSpec:
     scope: Scope = field(default_factory=Scope)
     prune: Prune = Prune.NEVER
     protected: tuple[Selector, ...] = ()
-    removal_limit: RemovalLimit = field(default_factory=RemovalLimit)
+    guards: GuardLimits = field(default_factory=GuardLimits)
+    freeze: tuple[FreezeWindow, ...] = ()
     accept: tuple[Acceptance, ...] = ()
-    span: Span | None = None
+    span: Span | None = field(default=None, compare=False)
+    places: Mapping[str, Span] = field(default_factory=dict, compare=False)
+    """Where the fields of ``spec`` are, by their names in the manifest; those that are not written are not here."""
+
+    def place(self, name: str) -> Span | None:
+        """Where a field of ``spec`` is set; without it, the document."""
+        return self.places.get(name, self.span)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.apply.executor import ApplySettings, Executor
-from reconciler.errors import GuardRefusedError, NotConfirmedError, RefusedError, StalePlanError
+from reconciler.errors import FrozenError, GuardRefusedError, NotConfirmedError, RefusedError, StalePlanError
 from reconciler.model.plan import Plan
 from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
 from reconciler.planning.document import SavedPlan, differences
+from reconciler.policy.freeze_guard import FREEZE_WINDOW
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.workflows.plan import Intent, make_plan
 
@@ -83,4 +84,6 @@ def _listed(lines: Sequence[str]) -> str:
 def _require_accepted(plan: Plan) -> None:
     if plan.tripped:
         msg = "; ".join(f"guard {g.id}: {g.message}" for g in plan.tripped)
-        raise GuardRefusedError(msg, guard_ids=[g.id for g in plan.tripped])
+        refused_by = [g.id for g in plan.tripped]
+        kind = FrozenError if refused_by == [FREEZE_WINDOW] else GuardRefusedError
+        raise kind(msg, guard_ids=refused_by)

@@ -57,8 +57,8 @@ def plan_from(intent: Intent, current: CurrentState, *, accepted: Sequence[str],
     identity: ClusterIdentity = replace(current.cluster, name=spec.name or current.cluster.name)
     found = difference(intent.desired, current, scope=spec.scope, prune=spec.prune)
     changes = in_writing_order(found.changes, current.entities)
-    situation = Situation(changes=changes, desired=intent.desired, current=current, spec=spec)
-    judgement = judge(situation, accepted=accepted, today=clock.now().date())
+    situation = Situation(changes=changes, desired=intent.desired, current=current, spec=spec, now=clock.now())
+    judgement = judge(situation, accepted=accepted)
     return Plan(
         cluster=identity,
         source=source_of(Path(intent.paths[0])) if intent.paths else source_of(Path()),

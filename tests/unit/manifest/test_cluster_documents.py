@@ -10,6 +10,8 @@ from reconciler.manifest.reading import read_documents
 from reconciler.model.cluster import Acceptance, Connection, Prune
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Severity
+from reconciler.model.freeze import FreezeWindow, Once, Weekly, WindowKind
+from reconciler.model.guard_limits import CountLimit, GuardLimits, ReductionLimit, VolumeLimit
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.source import Span
 
@@ -36,7 +38,7 @@ def test_a_cluster_with_everything_is_read():
         "scope: {include: [{user: {prefix: pay-}}], exclude: [{user: pay-admin}]}",
         "prune: confirm",
         "protected: [{user: {default: true}, strict: true}]",
-        "guards: {too-many-removals: {percent: 50, count: 7}}",
+        "guards: {too-many-removals: {percent: 50, count: 7}, large-reduction: {factor: 0.9, keys: {request_percentage: 0.2}}}",
         "accept: [{guard: default-entity, match: {user: {default: true}}, until: 2027-01-31, reason: planned}]",
     )
 
@@ -47,17 +49,90 @@ def test_a_cluster_with_everything_is_read():
     assert not spec.scope.contains(Entity.of({"user": "pay-admin"}))
     default_user = (("user", TypeMatch(kind=MatchKind.DEFAULT)),)
     assert spec.protected == (Selector(types=default_user, strict=True),)
-    assert (spec.removal_limit.percent, spec.removal_limit.count) == (50.0, 7)
-    assert spec.removal_limit.set_in == Span(file="c.yaml", line=10, column=31)
+    assert spec.guards.too_many_removals == VolumeLimit(percent=50.0, count=7)
+    assert spec.guards.too_many_removals.set_in == Span(file="c.yaml", line=10, column=31)
+    assert spec.guards.large_reduction == ReductionLimit(factor=0.9, keys={"request_percentage": 0.2})
+    assert spec.guards.too_many_changes == GuardLimits().too_many_changes
     assert spec.accept == (
         Acceptance(
             guard="default-entity",
             reason="planned",
             until=datetime.date(2027, 1, 31),
             match=Selector(types=default_user),
-            span=Span(file="c.yaml", line=11, column=12),
         ),
     )
+    assert spec.accept[0].span == Span(file="c.yaml", line=11, column=12)
+    assert (spec.place("prune"), spec.place("freeze")) == (Span(file="c.yaml", line=8, column=10), spec.span)
+
+
+def test_two_clusters_that_say_the_same_are_equal_wherever_they_are_written():
+    lines = ("prune: never", "guards: {too-many-changes: {count: 1}}", "freeze: [{days: [sat]}]")
+    accept = "accept: [{guard: prune, until: 2027-01-31, reason: x}]"
+
+    assert cluster(*lines, accept) == cluster(accept, *reversed(lines))
+    assert cluster(*lines) != cluster("prune: never", "guards: {too-many-changes: {count: 2}}", "freeze: [{days: [sat]}]")
+
+
+def test_every_guard_with_a_number_can_be_given_another():
+    guards = cluster(
+        "prune: never",
+        "guards: {too-many-changes: {percent: 5.5}, unknown-current-keys: {count: 0}, large-reduction: {factor: 0}}",
+    ).guards
+
+    assert guards == GuardLimits(
+        too_many_changes=VolumeLimit(percent=5.5, count=10),
+        unknown_current_keys=CountLimit(count=0),
+        large_reduction=ReductionLimit(factor=0.0),
+    )
+
+
+def test_freeze_windows_are_once_or_weekly():
+    spec = cluster(
+        "prune: never",
+        "freeze:",
+        "  - {from: 2026-12-23T18:00:00+01:00, to: 2027-01-04T08:00:00Z, reason: end of the year}",
+        "  - {from: 2026-12-23T18:00:00+01:00}",
+        "  - {kind: allow, days: [mon, fri], hours: 18:00-08:00, timeZone: Europe/Berlin}",
+        "  - {days: [sun]}",
+    )
+    start = datetime.datetime(2026, 12, 23, 17, tzinfo=datetime.UTC)
+
+    assert spec.freeze == (
+        FreezeWindow(
+            kind=WindowKind.DENY,
+            when=Once(start=start, end=datetime.datetime(2027, 1, 4, 8, tzinfo=datetime.UTC)),
+            reason="end of the year",
+        ),
+        FreezeWindow(kind=WindowKind.DENY, when=Once(start=start)),
+        FreezeWindow(kind=WindowKind.ALLOW, when=Weekly(days=frozenset({0, 4}), start=1080, end=480, time_zone="Europe/Berlin")),
+        FreezeWindow(kind=WindowKind.DENY, when=Weekly(days=frozenset({6}))),
+    )
+    assert [str(window.span) for window in spec.freeze] == ["c.yaml:7:7", "c.yaml:8:7", "c.yaml:9:7", "c.yaml:10:7"]
+
+
+@pytest.mark.parametrize(
+    ("window", "rule"),
+    [
+        ("{from: 2026-12-23T18:00:00}", "invalid-freeze-window"),
+        ("{from: 2026-12-23}", "invalid-freeze-window"),
+        ("{from: 2026-12-23T18:00:00+01:00, to: 2026-12-23T17:00:00Z}", "invalid-freeze-window"),
+        ("{from: 2026-12-23T18:00:00Z, days: [mon]}", "invalid-freeze-window"),
+        ("{reason: x}", "invalid-freeze-window"),
+        ("{hours: 18:00-08:00}", "invalid-freeze-window"),
+        ("{days: [mon], hours: 8-18}", "invalid-freeze-window"),
+        ("{days: [mon], hours: 08:00-08:00}", "invalid-freeze-window"),
+        ("{days: [mon], hours: 08:00-24:01}", "invalid-freeze-window"),
+        ("{days: [mon], timeZone: Europe}", "invalid-freeze-window"),
+        ("{days: [mon], timeZone: Europe/Berln}", "invalid-freeze-window"),
+        ("{days: [mon], timeZone: ../../etc/passwd}", "invalid-freeze-window"),
+        ("{days: [monday]}", "wrong-value"),
+        ("{days: []}", "wrong-value"),
+        ("{kind: maybe, days: [mon]}", "wrong-value"),
+        ("{day: [mon]}", "unknown-field"),
+    ],
+)
+def test_a_freeze_window_that_cannot_be_understood_is_an_error(window, rule):
+    assert rule in ids(f"{CLUSTER}  prune: never\n  freeze: [{window}]\n")
 
 
 def test_a_cluster_needs_no_more_than_prune():
@@ -109,6 +184,9 @@ def test_selectors_choose_as_the_manifest_says(selector, chosen, not_chosen):
         ("guards: {too-many-removals: {percent: 101}}", "wrong-value"),
         ("guards: {too-many-removals: {count: 1.5}}", "wrong-type"),
         ("guards: {too-many: {count: 1}}", "unknown-field"),
+        ("guards: {large-reduction: {factor: 1.5}}", "wrong-value"),
+        ("guards: {large-reduction: {keys: {producer_byte_rates: 0.5}}}", "unknown-field"),
+        ("guards: {unknown-current-keys: {}}", "missing-field"),
     ],
 )
 def test_a_cluster_that_cannot_be_meant_is_an_error(line, rule):

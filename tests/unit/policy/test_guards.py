@@ -8,24 +8,32 @@ import pytest
 
 from reconciler.errors import UsageError
 from reconciler.model.change import Change
-from reconciler.model.cluster import Acceptance, ClusterSpec, Prune, RemovalLimit, Scope
+from reconciler.model.cluster import Acceptance, ClusterSpec, Prune, Scope
 from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.freeze import FreezeWindow, Once, WindowKind
+from reconciler.model.guard_limits import CountLimit, GuardLimits, ReductionLimit, VolumeLimit
 from reconciler.model.plan import GuardResult, GuardStatus
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import CurrentState, DesiredState
 from reconciler.planning.diff import difference
 from reconciler.policy.guards import GUARDS, Judgement, Situation, judge
-from tests.builders import TODAY, client, cluster_spec, current, declared, desired, ip, pair, span, user
+from tests.builders import NOON, TODAY, client, cluster_spec, current, declared, desired, ip, pair, span, user
 
 RATE = {"producer_byte_rate": 1.0}
+REMOVALS = GuardLimits().too_many_removals
 
 
 def judged(
-    wanted: DesiredState, live: CurrentState, spec: ClusterSpec | None = None, accepted: tuple[str, ...] = ()
+    wanted: DesiredState,
+    live: CurrentState,
+    spec: ClusterSpec | None = None,
+    accepted: tuple[str, ...] = (),
+    elsewhere: dict[Entity, str] | None = None,
 ) -> Judgement:
     chosen = spec or cluster_spec(prune=Prune.ALWAYS)
     changes = difference(wanted, live, scope=chosen.scope, prune=chosen.prune).changes
-    return judge(Situation(changes=changes, desired=wanted, current=live, spec=chosen), accepted=accepted, today=TODAY)
+    situation = Situation(changes=changes, desired=wanted, current=live, spec=chosen, now=NOON, claimed_elsewhere=elsewhere or {})
+    return judge(situation, accepted=accepted)
 
 
 def status(judgement: Judgement, guard_id: str) -> GuardStatus:
@@ -65,20 +73,22 @@ def test_an_unchanged_default_entity_does_not_trip() -> None:
 @pytest.mark.parametrize(
     ("removed", "live", "limit", "trips"),
     [
-        (5, 100, RemovalLimit(), False),
-        (6, 100, RemovalLimit(), True),
-        (2, 20, RemovalLimit(), False),
-        (3, 20, RemovalLimit(), True),
-        (3, 20, RemovalLimit(percent=15, count=3), False),
-        (4, 40, RemovalLimit(percent=15, count=3), True),
+        (5, 100, REMOVALS, False),
+        (6, 100, REMOVALS, True),
+        (2, 20, REMOVALS, False),
+        (3, 20, REMOVALS, True),
+        (3, 20, VolumeLimit(percent=15, count=3), False),
+        (4, 40, VolumeLimit(percent=15, count=3), True),
     ],
 )
 def test_removals_trip_above_the_count_or_the_percentage_and_not_at_them(
-    removed: int, live: int, limit: RemovalLimit, trips: bool
+    removed: int, live: int, limit: VolumeLimit, trips: bool
 ) -> None:
     state = users(live)
     kept = [declared(entity, producer_byte_rate=1) for entity in list(state)[removed:]]
-    judgement = judged(desired(*kept), current(state), cluster_spec(prune=Prune.ALWAYS, removal_limit=limit))
+    judgement = judged(
+        desired(*kept), current(state), cluster_spec(prune=Prune.ALWAYS, guards=GuardLimits(too_many_removals=limit))
+    )
     assert (status(judgement, "too-many-removals") is GuardStatus.NEEDS_ACCEPTANCE) == trips
 
 
@@ -130,22 +140,157 @@ def test_pruning_asks_only_under_confirm() -> None:
     assert status(judged(wanted, live, cluster_spec(prune=Prune.NEVER)), "prune") is GuardStatus.PASSED
 
 
-@pytest.mark.parametrize("guard_id", GUARDS)
+def dangerous(accepted: tuple[str, ...] = ()) -> Judgement:
+    """A run in which every guard but the one for empty manifests trips."""
+    spec = cluster_spec(
+        prune=Prune.CONFIRM,
+        protected=(Selector(types=(("user", TypeMatch(kind=MatchKind.ANY)),)),),
+        guards=GuardLimits(unknown_current_keys=CountLimit(count=0, set_in=span(5))),
+        freeze=(FreezeWindow(kind=WindowKind.DENY, when=Once(), span=span(6)),),
+        span=span(),
+    )
+    live = current({**users(20), user(): {**RATE, "key_of_the_future": 1.0}})
+    return judged(desired(declared(user(), producer_byte_rate=0.1)), live, spec, accepted, {user(): "prod-b"})
+
+
+def emptied(accepted: tuple[str, ...] = ()) -> Judgement:
+    return judged(desired(), current({**users(20), user(): dict(RATE)}), cluster_spec(prune=Prune.CONFIRM), accepted)
+
+
+OFTEN = sorted(set(GUARDS) - {"empty-desired-state"})
+
+
+@pytest.mark.parametrize("guard_id", OFTEN)
 def test_accepting_one_guard_silences_no_other(guard_id: str) -> None:
-    spec = cluster_spec(prune=Prune.CONFIRM, protected=(Selector(types=(("user", TypeMatch(kind=MatchKind.ANY)),)),), span=span())
-    live = current({**users(20), user(): dict(RATE)})
-    everything = judged(desired(), live, spec)
-    assert {g.status for g in everything.guards} == {GuardStatus.NEEDS_ACCEPTANCE}
-    one = judged(desired(), live, spec, accepted=(guard_id,))
+    assert {g.id for g in dangerous().guards if g.status is GuardStatus.NEEDS_ACCEPTANCE} == set(OFTEN)
+    one = dangerous(accepted=(guard_id,))
     assert {g.id for g in one.guards if g.status is GuardStatus.ACCEPTED} == {guard_id}
+    assert {g.id for g in one.guards if g.status is GuardStatus.NEEDS_ACCEPTANCE} == set(OFTEN) - {guard_id}
+
+
+def test_accepting_that_nothing_is_declared_silences_no_other() -> None:
+    assert {g.id for g in emptied(accepted=("empty-desired-state",)).guards if g.status is GuardStatus.NEEDS_ACCEPTANCE} == {
+        g.id for g in emptied().guards if g.status is GuardStatus.NEEDS_ACCEPTANCE
+    } - {"empty-desired-state"}
 
 
 @pytest.mark.parametrize("guard_id", GUARDS)
 def test_a_refusal_says_what_was_measured_the_limit_where_it_is_set_and_the_flag(guard_id: str) -> None:
-    spec = cluster_spec(prune=Prune.CONFIRM, protected=(Selector(types=(("user", TypeMatch(kind=MatchKind.ANY)),)),), span=span())
-    guard = result(judged(desired(), current({**users(20), user(): dict(RATE)}), spec), guard_id)
+    guard = result(emptied() if guard_id == "empty-desired-state" else dangerous(), guard_id)
     for part in (guard.measured, guard.limit, guard.set_in, f"--accept {guard_id}"):
         assert part in guard.message
+
+
+@pytest.mark.parametrize(
+    ("changed", "live", "limit", "trips"),
+    [
+        (10, 20, None, False),
+        (11, 20, None, True),
+        (11, 40, None, False),
+        (12, 40, None, False),
+        (13, 40, None, True),
+        (1, 20, VolumeLimit(percent=5, count=0), False),
+        (2, 20, VolumeLimit(percent=5, count=0), True),
+    ],
+)
+def test_changes_trip_above_both_the_count_and_the_percentage(
+    changed: int, live: int, limit: VolumeLimit | None, trips: bool
+) -> None:
+    wanted = desired(*(declared(e, producer_byte_rate=2 if n < changed else 1) for n, e in enumerate(users(live))))
+    spec = cluster_spec(guards=GuardLimits(too_many_changes=limit) if limit else GuardLimits())
+    assert (status(judged(wanted, current(users(live)), spec), "too-many-changes") is GuardStatus.NEEDS_ACCEPTANCE) == trips
+
+
+def test_new_entities_are_no_change_to_what_exists() -> None:
+    wanted = desired(*(declared(e, producer_byte_rate=2) for e in users(1000)))
+    assert status(judged(wanted, current()), "too-many-changes") is GuardStatus.PASSED
+
+
+@pytest.mark.parametrize(
+    ("after", "limit", "trips"),
+    [
+        (50, None, False),
+        (49, None, True),
+        (49, ReductionLimit(factor=0.4), False),
+        (79, ReductionLimit(factor=0.1, keys={"producer_byte_rate": 0.8}), True),
+        (80, ReductionLimit(factor=0.1, keys={"producer_byte_rate": 0.8}), False),
+        (79, ReductionLimit(factor=0.1, keys={"consumer_byte_rate": 0.8}), False),
+        (1, ReductionLimit(factor=0), False),
+    ],
+)
+def test_a_value_may_fall_to_the_factor_and_no_further(after: int, limit: ReductionLimit | None, trips: bool) -> None:
+    spec = cluster_spec(guards=GuardLimits(large_reduction=limit) if limit else GuardLimits())
+    judgement = judged(
+        desired(declared(user("a"), producer_byte_rate=after)), current({user("a"): {"producer_byte_rate": 100.0}}), spec
+    )
+    assert (status(judgement, "large-reduction") is GuardStatus.NEEDS_ACCEPTANCE) == trips
+
+
+def test_the_worst_reduction_is_told_with_both_values() -> None:
+    live = current({user("a"): {"producer_byte_rate": 100.0}, user("b"): {"producer_byte_rate": 100.0}})
+    wanted = desired(declared(user("a"), producer_byte_rate=40), declared(user("b"), producer_byte_rate=10))
+    guard = result(judged(wanted, live), "large-reduction")
+    assert guard.measured == "x0.1"
+    assert "producer_byte_rate of user=b from 100 to 10" in guard.message
+    assert "2 entities in all" in guard.message
+
+
+@pytest.mark.parametrize("before", [0.0, -1.0, float("nan")])
+def test_what_is_no_limit_cannot_be_reduced(before: float) -> None:
+    judgement = judged(desired(declared(user("a"), producer_byte_rate=1)), current({user("a"): {"producer_byte_rate": before}}))
+    assert status(judgement, "large-reduction") is GuardStatus.PASSED
+
+
+def test_a_limit_in_place_of_an_infinite_one_is_a_reduction() -> None:
+    live = current({user("a"): {"request_percentage": float("inf")}})
+    judgement = judged(desired(declared(user("a"), request_percentage=1)), live)
+    assert status(judgement, "large-reduction") is GuardStatus.NEEDS_ACCEPTANCE
+
+
+def test_unknown_keys_are_told_and_refuse_only_above_a_count() -> None:
+    live = current({user(n): {**RATE, "key_of_the_future": 1.0} for n in "ab"})
+    wanted = desired(*(declared(user(n), producer_byte_rate=1) for n in "ab"))
+    warned = judged(wanted, live)
+    assert status(warned, "unknown-current-keys") is GuardStatus.PASSED
+    assert any("key_of_the_future" in note and "user=a" in note for note in warned.notes)
+    for count, trips in ((2, False), (1, True)):
+        spec = cluster_spec(guards=GuardLimits(unknown_current_keys=CountLimit(count=count)))
+        assert (status(judged(wanted, live, spec), "unknown-current-keys") is GuardStatus.NEEDS_ACCEPTANCE) == trips
+
+
+def test_an_accepted_warning_is_quiet() -> None:
+    live = current({user("a"): {**RATE, "key_of_the_future": 1.0}})
+    judgement = judged(desired(declared(user("a"), producer_byte_rate=1)), live, accepted=("unknown-current-keys",))
+    assert status(judgement, "unknown-current-keys") is GuardStatus.ACCEPTED
+    assert judgement.notes == ()
+
+
+def test_unknown_keys_of_entities_that_nobody_declares_are_none_of_our_business() -> None:
+    judgement = judged(desired(), current({user("a"): {"key_of_the_future": 1.0}}), cluster_spec())
+    assert result(judgement, "unknown-current-keys").measured == "0 entities"
+    assert judgement.notes == ()
+
+
+def test_what_another_name_of_the_cluster_declares_too_is_contested_when_it_changes() -> None:
+    wanted = desired(declared(user("a"), producer_byte_rate=2))
+    changed = judged(wanted, current({user("a"): RATE}), elsewhere={user("a"): "prod-b", user("b"): "prod-b"})
+    assert status(changed, "scope-overlap") is GuardStatus.NEEDS_ACCEPTANCE
+    assert "prod-b" in result(changed, "scope-overlap").message
+    unchanged = judged(wanted, current({user("a"): {"producer_byte_rate": 2.0}}), elsewhere={user("a"): "prod-b"})
+    assert status(unchanged, "scope-overlap") is GuardStatus.PASSED
+
+
+def test_a_frozen_cluster_trips_only_when_something_would_be_written() -> None:
+    window = FreezeWindow(
+        kind=WindowKind.DENY, when=Once(end=NOON + datetime.timedelta(hours=1)), reason="audit", span=span(7, "prod.yaml")
+    )
+    spec = cluster_spec(freeze=(window,))
+    wanted = desired(declared(user("a"), producer_byte_rate=1))
+    guard = result(judged(wanted, current(), spec), "freeze-window")
+    assert guard.status is GuardStatus.NEEDS_ACCEPTANCE
+    assert guard.set_in == "prod.yaml:7:1"
+    assert "frozen now, until 2026-01-02T13:00:00Z: audit" in guard.message
+    assert status(judged(wanted, current({user("a"): RATE}), spec), "freeze-window") is GuardStatus.PASSED
 
 
 def test_an_unknown_guard_is_a_usage_error() -> None:
@@ -184,5 +329,5 @@ def test_an_acceptance_for_some_entities_leaves_the_others_guarded() -> None:
 
 def test_changes_are_what_guards_look_at() -> None:
     changes: tuple[Change, ...] = ()
-    situation = Situation(changes=changes, desired=desired(), current=current(users(3)), spec=cluster_spec())
-    assert {g.status for g in judge(situation, accepted=(), today=TODAY).guards} == {GuardStatus.PASSED}
+    situation = Situation(changes=changes, desired=desired(), current=current(users(3)), spec=cluster_spec(), now=NOON)
+    assert {g.status for g in judge(situation, accepted=()).guards} == {GuardStatus.PASSED}

@@ -1,0 +1,72 @@
+"""What guards look at, what they say, and their words for numbers of entities."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from reconciler.model.change import Change
+from reconciler.model.cluster import ClusterSpec
+from reconciler.model.entity import Entity
+from reconciler.model.source import Span
+from reconciler.model.state import CurrentState, DesiredState
+
+SHOWN: Final = 3
+"""How many names a message lists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """All that a guard may look at. ``now`` has a time zone.
+
+    ``claimed_elsewhere``: entities that the manifests also declare under another name of the same cluster, and that name.
+    """
+
+    changes: tuple[Change, ...]
+    desired: DesiredState
+    current: CurrentState
+    spec: ClusterSpec
+    now: datetime.datetime
+    claimed_elsewhere: Mapping[Entity, str] = field(default_factory=dict)
+
+    def live_in_scope(self) -> int:
+        """Entities on the cluster that this repository owns."""
+        return sum(1 for entity in self.current.entities if self.spec.scope.contains(entity))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """What a guard saw. It trips exactly when ``entities`` is not empty; ``why`` completes "Refused because ...".
+
+    One that only warns makes a note instead of a refusal.
+    """
+
+    entities: tuple[Entity, ...]
+    measured: str
+    limit: str
+    why: str
+    set_in: Span | None = None
+    only_warns: bool = False
+
+
+def share(entities: Sequence[Entity], situation: Situation) -> tuple[float, str]:
+    """How much of what is in scope, in percent and in words."""
+    if not entities:
+        return 0.0, "0 entities"
+    live = situation.live_in_scope()
+    percent = 100 * len(entities) / live if live else 0.0
+    return percent, f"{len(entities)} of {counted(live)} ({percent:.3g} %)"
+
+
+def counted(count: int) -> str:
+    """``1 entity``, ``2 entities``."""
+    return "1 entity" if count == 1 else f"{count} entities"
+
+
+def listed(entities: Sequence[Entity]) -> str:
+    """The first few, and how many more."""
+    shown = ", ".join(str(e) for e in entities[:SHOWN])
+    more = len(entities) - SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
