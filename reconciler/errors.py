@@ -53,6 +53,12 @@ class ManifestError(ReconcilerError):
         self.findings = tuple(findings)
 
 
+class GitError(ReconcilerError):
+    """A git reference cannot be read: no git, no repository, no such reference, or a clone too shallow to have it."""
+
+    failure_reason = "git"
+
+
 class BackendError(ReconcilerError):
     """Reading or writing a cluster failed."""
 
@@ -129,6 +135,18 @@ class StalePlanError(RefusedError):
     """What would be written now is not what was reviewed: the digest differs, or the cluster changed after planning."""
 
     failure_reason = "stale-plan"
+
+
+class UntrustedError(RefusedError):
+    """Something that decides where a write goes, or what limits it, is not in the trusted reference."""
+
+    failure_reason = "untrusted"
+
+
+class BaselineError(RefusedError):
+    """A baseline file that is of another cluster or version, or whose content is not what was recorded."""
+
+    failure_reason = "baseline"
 
 
 class WrongClusterError(RefusedError):

@@ -49,12 +49,13 @@ def at(path: str) -> Span:
     return Span(file=path, line=1, column=1)
 
 
-def find_root(paths: Sequence[str], is_root: Callable[[str], bool]) -> str | None:
+def find_root(paths: Sequence[str], is_root: Callable[[str], bool], *, within: str | None = None) -> str | None:
     """The folder that holds the Repository file, at or above every PATH; ``None`` without one.
 
-    ``is_root`` is given the path of each candidate file. Raises ``UsageError`` when PATHs belong to different roots.
+    ``is_root`` is given the path of each candidate file; nothing above the folder ``within`` is looked at. Raises ``UsageError``
+    when PATHs belong to different roots.
     """
-    roots = {_root_of(path, is_root) for path in paths}
+    roots = {_root_of(path, is_root, within) for path in paths}
     if len(roots) > 1:
         named = ", ".join(sorted(quoted(root) if root else "none" for root in roots))
         msg = f"the paths belong to different roots ({named}); give paths of one repository at a time"
@@ -62,7 +63,7 @@ def find_root(paths: Sequence[str], is_root: Callable[[str], bool]) -> str | Non
     return next(iter(roots), None)
 
 
-def _root_of(path: str, is_root: Callable[[str], bool]) -> str | None:
+def _root_of(path: str, is_root: Callable[[str], bool], within: str | None) -> str | None:
     absolute = os.path.abspath(path)
     folder = absolute if os.path.isdir(absolute) else os.path.dirname(absolute)
     while True:
@@ -70,7 +71,7 @@ def _root_of(path: str, is_root: Callable[[str], bool]) -> str | None:
         if os.path.isfile(candidate) and is_root(candidate):
             return folder
         parent = os.path.dirname(folder)
-        if parent == folder:
+        if folder in (parent, within):
             return None
         folder = parent
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from reconciler.model.change import Change
 from reconciler.model.effect import PlanEffects
+from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.state import ClusterIdentity, Observed
 
@@ -71,6 +72,8 @@ class Plan:
     findings: tuple[Finding, ...] = ()
     effects: PlanEffects | None = None
     """Which clients move to other limits; only when asked for."""
+    unmanaged: tuple[Entity, ...] | None = None
+    """Entities that are left because no manifest declares them, sorted; only when asked for."""
 
     @property
     def tripped(self) -> tuple[GuardResult, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.cluster import Prune, Scope
+from reconciler.model.entity import Entity
 from reconciler.model.plan import Summary
 from reconciler.model.quota import KNOWN_KEYS
 from reconciler.model.state import CurrentState, DesiredEntity, DesiredState, Quotas
@@ -18,6 +19,8 @@ class Difference:
 
     changes: tuple[Change, ...]
     summary: Summary
+    unmanaged: tuple[Entity, ...] = ()
+    """Entities on the cluster that no manifest declares and that are left, in the cluster's order."""
 
 
 def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, prune: Prune) -> Difference:
@@ -28,7 +31,8 @@ def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, pr
     never appear.
     """
     changes: list[Change] = []
-    unchanged = unmanaged = 0
+    unmanaged: list[Entity] = []
+    unchanged = 0
     for entity, wanted in desired.entities.items():
         if not scope.contains(entity):
             continue
@@ -46,8 +50,9 @@ def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, pr
         if keys:
             changes.append(Change(entity=entity, action=_action(live, keys), keys=keys))
         else:
-            unmanaged += 1
-    return Difference(changes=tuple(changes), summary=_summary(changes, unchanged=unchanged, unmanaged=unmanaged))
+            unmanaged.append(entity)
+    summary = _summary(changes, unchanged=unchanged, unmanaged=len(unmanaged))
+    return Difference(changes=tuple(changes), summary=summary, unmanaged=tuple(unmanaged))
 
 
 def _declared_changes(wanted: DesiredEntity, live: Quotas) -> tuple[KeyChange, ...]:

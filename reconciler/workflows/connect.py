@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import UnsupportedClusterError, UsageError, WrongClusterError
 from reconciler.model.cluster import ClusterSpec
 from reconciler.model.state import ClusterIdentity
 from reconciler.ports import QuotaCluster, QuotaReader
+from reconciler.workflows.trusted import TrustedTree
+
+if TYPE_CHECKING:
+    from reconciler.backends.broker.properties import ClientProperties
 
 _HOW: Final = (
     "give --bootstrap-server HOST:PORT (and --command-config client.properties where the cluster wants TLS or a login), "
@@ -16,25 +23,70 @@ _HOW: Final = (
 )
 
 
-def connect(spec: ClusterSpec, *, bootstrap_server: str | None = None, command_config: str | None = None) -> QuotaCluster:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """How the command line says to reach a cluster; what it leaves out comes from the Cluster document."""
+
+    bootstrap_server: str | None = None
+    command_config: str | None = None
+    current: str | None = None
+    """A snapshot file to read in place of a cluster."""
+
+
+@contextlib.contextmanager
+def quota_reader(spec: ClusterSpec, access: Access, *, trusted: TrustedTree | None = None) -> Iterator[QuotaReader]:
+    """Something to read quotas from and nothing to write them with, closed at the end. Raises as ``connect``."""
+    if access.current is not None:
+        yield snapshot_reader(access.current)
+        return
+    cluster = connect(spec, bootstrap_server=access.bootstrap_server, command_config=access.command_config, trusted=trusted)
+    try:
+        yield cluster
+    finally:
+        cluster.close()
+
+
+def connect(
+    spec: ClusterSpec,
+    *,
+    bootstrap_server: str | None = None,
+    command_config: str | None = None,
+    trusted: TrustedTree | None = None,
+) -> QuotaCluster:
     """Connect; what the command line says replaces the document's whole connection.
 
-    Raises ``UsageError`` when neither says where the cluster is, ``FileAccessError`` or ``UsageError`` for a properties file that
-    cannot be used, and ``BackendError`` when nobody answers.
+    With ``trusted``, files of the work tree count as the trusted reference has them. Raises ``UsageError`` when neither says
+    where the cluster is, ``FileAccessError`` or ``UsageError`` for a properties file that cannot be used, ``UntrustedError`` for
+    one that the reference does not vouch for, and ``BackendError`` when nobody answers.
     """
-    servers, properties = _chosen(spec, bootstrap_server, command_config)
+    servers, properties = _chosen(spec, bootstrap_server, command_config, trusted)
     # Imported here, so that commands without a cluster do not pay for the client library.
     from reconciler.backends.broker.cluster import BrokerCluster
-    from reconciler.backends.broker.properties import read_client_properties
     from reconciler.backends.broker.settings import CLIENT_ID, ConnectionSettings, Security, parse_servers
 
-    client = read_client_properties(properties) if properties is not None else None
+    client = _client_properties(properties, trusted) if properties is not None else None
     settings = ConnectionSettings(
         servers=parse_servers(servers),
         security=client.security if client else Security(),
         client_id=(client and client.client_id) or CLIENT_ID,
     )
     return BrokerCluster.open(settings, name=spec.name)
+
+
+def _client_properties(path: Path, trusted: TrustedTree | None) -> ClientProperties:
+    from reconciler.backends.broker.properties import parse_client_properties, read_client_properties
+
+    content = trusted.content(str(path)) if trusted is not None else None
+    if trusted is None or content is None:
+        client = read_client_properties(path)
+    else:
+        client = parse_client_properties(content, source=f"{trusted.ref}:{path}")
+    tls = client.security.tls
+    if trusted is not None and tls is not None:
+        for file in (tls.ca_file, tls.certificate_file):
+            if file is not None:
+                trusted.require_same(file)
+    return client
 
 
 def check_cluster_id(spec: ClusterSpec, identity: ClusterIdentity) -> None:
@@ -50,7 +102,9 @@ def check_cluster_id(spec: ClusterSpec, identity: ClusterIdentity) -> None:
     raise WrongClusterError(msg, expected=spec.cluster_id, actual=actual)
 
 
-def _chosen(spec: ClusterSpec, bootstrap_server: str | None, command_config: str | None) -> tuple[tuple[str, ...], Path | None]:
+def _chosen(
+    spec: ClusterSpec, bootstrap_server: str | None, command_config: str | None, trusted: TrustedTree | None
+) -> tuple[tuple[str, ...], Path | None]:
     if bootstrap_server is not None:
         return (bootstrap_server,), Path(command_config) if command_config is not None else None
     connection = spec.connection
@@ -63,13 +117,14 @@ def _chosen(spec: ClusterSpec, bootstrap_server: str | None, command_config: str
         raise UsageError(f"it is not said how to reach {spec.name or 'the cluster'}: {_HOW}")
     if command_config is not None:
         return connection.bootstrap_servers, Path(command_config)
-    return connection.bootstrap_servers, _beside_the_document(spec, connection.properties)
+    return connection.bootstrap_servers, _beside_the_document(spec, connection.properties, trusted)
 
 
-def _beside_the_document(spec: ClusterSpec, properties: str | None) -> Path | None:
-    if properties is None:
-        return None
-    return Path(spec.span.file).parent / properties if spec.span is not None else Path(properties)
+def _beside_the_document(spec: ClusterSpec, properties: str | None, trusted: TrustedTree | None) -> Path | None:
+    if properties is None or spec.span is None:
+        return Path(properties) if properties is not None else None
+    document = spec.span.file if trusted is None else trusted.path_of(spec.span.file)
+    return Path(document).parent / properties
 
 
 def snapshot_reader(path: str) -> QuotaReader:

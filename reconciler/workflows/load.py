@@ -6,9 +6,9 @@ import contextlib
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
-from reconciler.errors import ManifestError, UsageError
+from reconciler.errors import ManifestError, UntrustedError, UsageError
 from reconciler.formats.wording import did_you_mean, shown
 from reconciler.manifest.catalogue import UNREAD
 from reconciler.manifest.collector import finding
@@ -25,11 +25,26 @@ from reconciler.model.state import DesiredState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """What a trusted reference says in place of the work tree: the clusters, the Repository document, and the root.
+
+    ``root`` is the absolute folder of the work tree whose Repository file the reference has; ``None`` when it has none.
+    """
+
+    ref: str
+    clusters: Mapping[str, ClusterSpec]
+    repository: RepositoryDocument | None = None
+    root: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedManifests:
     """Everything that the manifests say, before a cluster is chosen.
 
     ``documents`` are in the order of their files. ``selected``: the files that the user asked for, when that is not all of them
     (findings about others are still here; ``is_shown`` tells them apart). ``complete`` is false when a plan must not prune.
+    ``clusters``, ``lint`` and ``repository`` are those of ``trust`` where there is one; ``proposed`` and ``proposed_repository``
+    are always the work tree's own.
     """
 
     documents: tuple[ClientQuotasDocument, ...] = ()
@@ -40,6 +55,10 @@ class LoadedManifests:
     selected: frozenset[str] | None = None
     complete: bool = True
     lint: Mapping[str, Severity | None] = field(default_factory=dict)
+    repository: RepositoryDocument | None = None
+    proposed: Mapping[str, ClusterSpec] = field(default_factory=dict)
+    proposed_repository: RepositoryDocument | None = None
+    trust: Trust | None = None
 
     def is_shown(self, one: Finding) -> bool:
         """True for a finding that concerns what the user asked for."""
@@ -49,13 +68,20 @@ class LoadedManifests:
         return not read_elsewhere or any(r.span.file in self.selected for r in one.related)
 
 
-def load_manifests(paths: Sequence[str]) -> LoadedManifests:
+def load_manifests(paths: Sequence[str], *, trust: Trust | None = None, within: str | None = None) -> LoadedManifests:
     """Read everything that the paths stand for; whatever is wrong with files or documents is in ``findings``.
 
-    Raises ``UsageError`` when the paths belong to different roots.
+    With ``trust`` its clusters, lint settings and root hold, and the work tree's own count for nothing. The root is not looked
+    for above the folder ``within``. Raises ``UsageError`` when the paths belong to different roots.
     """
     with _without_collector():
-        return _load(paths)
+        return _load(paths, trust, within)
+
+
+def find_repository_root(paths: Sequence[str], *, within: str | None = None) -> str | None:
+    """The folder of the Repository file at or above all paths. Raises ``UsageError`` when they belong to different roots."""
+    contents: dict[str, FileContent] = {}
+    return find_root(paths, lambda path: _is_repository_file(path, contents), within=within)
 
 
 @contextlib.contextmanager
@@ -70,9 +96,9 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _load(paths: Sequence[str]) -> LoadedManifests:
+def _load(paths: Sequence[str], trust: Trust | None, within: str | None) -> LoadedManifests:
     contents: dict[str, FileContent] = {}
-    root = find_root(paths, lambda path: _is_repository_file(path, contents))
+    root = _root(paths, trust, within, contents)
     repository = _repository_of(root, contents)
     found = discover(paths, root=root, excluded=path_matcher(repository.exclude if repository else ()))
     findings = list(found.findings)
@@ -91,24 +117,39 @@ def _load(paths: Sequence[str]) -> LoadedManifests:
     by_name: dict[str, ClusterSpec] = {}
     for one in clusters:
         by_name.setdefault(one.spec.name or "", one.spec)
-    lint = repository.lint if repository else {}
+    ruling = repository if trust is None else trust.repository
+    lint = ruling.lint if ruling else {}
     return LoadedManifests(
         documents=quotas,
-        clusters=by_name,
+        clusters=by_name if trust is None else trust.clusters,
         findings=in_order(adjusted(findings, lint)),
         root=found.root,
         files=tuple(file.path for file in found.files),
         selected=found.selected,
         complete=not found.filtered,
         lint=lint,
+        repository=ruling,
+        proposed=by_name,
+        proposed_repository=repository,
+        trust=trust,
     )
+
+
+def _root(paths: Sequence[str], trust: Trust | None, within: str | None, contents: dict[str, FileContent]) -> str | None:
+    """The root; a trusted one holds, since a pull request that moves it would change what a plan takes for the whole."""
+    if trust is None or trust.root is None:
+        return find_root(paths, lambda path: _is_repository_file(path, contents), within=within)
+    file = PurePath(trust.root, REPOSITORY_FILE)
+    if Path(file).is_file():
+        _is_repository_file(str(file), contents)
+    return trust.root
 
 
 def desired_for(loaded: LoadedManifests, cluster_name: str | None) -> tuple[ClusterSpec, DesiredState, tuple[Finding, ...]]:
     """The cluster, what is declared for it, and the findings about it alone (those of ``loaded`` are not among them).
 
     The cluster is the one of that name, or the only one, or the stand-in when there is none. Raises ``UsageError`` for an unknown
-    name, or when there are several clusters and no name.
+    name, or when there are several clusters and no name, and ``UntrustedError`` for one that the trusted reference lacks.
     """
     spec = chosen_cluster(loaded, cluster_name)
     selected = loaded.selected
@@ -118,8 +159,10 @@ def desired_for(loaded: LoadedManifests, cluster_name: str | None) -> tuple[Clus
 
 
 def chosen_cluster(loaded: LoadedManifests, cluster_name: str | None) -> ClusterSpec:
-    """The cluster to work on. Raises ``UsageError`` as ``desired_for`` does."""
+    """The cluster to work on. Raises as ``desired_for`` does."""
     names = sorted(loaded.clusters)
+    if loaded.trust is not None:
+        _require_trusted(loaded, loaded.trust, cluster_name)
     if cluster_name is not None:
         if cluster_name not in loaded.clusters:
             known = did_you_mean(cluster_name, names) if names else "; no Cluster document was read"
@@ -130,6 +173,18 @@ def chosen_cluster(loaded: LoadedManifests, cluster_name: str | None) -> Cluster
         msg = f"there are several clusters; choose one with --cluster: {', '.join(display_name(name) for name in names)}"
         raise UsageError(msg)
     return loaded.clusters[names[0]] if names else ClusterSpec()
+
+
+def _require_trusted(loaded: LoadedManifests, trust: Trust, wanted: str | None) -> None:
+    new = [name for name in sorted(loaded.proposed) if name not in trust.clusters]
+    if wanted is None and new and not trust.clusters:
+        wanted = new[0]
+    if wanted is not None and wanted in new:
+        msg = (
+            f"cluster {display_name(wanted)} is new: {trust.ref} has no Cluster document of that name, so its connection, scope "
+            "and guards are not trusted yet; merge that document first"
+        )
+        raise UntrustedError(msg)
 
 
 def stop_on(findings: Sequence[Finding], fail_on: Severity = Severity.ERROR) -> None:
@@ -168,9 +223,10 @@ def _is_repository_file(path: str, contents: dict[str, FileContent]) -> bool:
 
 
 def _repository_of(root: str | None, contents: Mapping[str, FileContent]) -> RepositoryDocument | None:
-    if root is None:
+    file = None if root is None else str(PurePath(root, REPOSITORY_FILE))
+    if file is None or file not in contents:
         return None
-    documents = contents[str(PurePath(root, REPOSITORY_FILE))].documents
+    documents = contents[file].documents
     return next((d for d in documents if isinstance(d, RepositoryDocument)), None)
 
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 from reconciler.model.cluster import ClusterSpec
-from reconciler.model.finding import Finding, Severity
+from reconciler.model.finding import Finding, Severity, in_order
+from reconciler.model.lint_rules import LINT_RULES
 from reconciler.model.plan import Plan
 from reconciler.model.state import ClusterIdentity, CurrentState, DesiredState
 from reconciler.planning.diff import difference
 from reconciler.planning.digest import digest
+from reconciler.planning.forgotten import forgotten, forgotten_note
 from reconciler.planning.order import in_writing_order
 from reconciler.policy.guards import Situation, judge
 from reconciler.ports import Clock, QuotaReader
 from reconciler.workflows.connect import check_cluster_id
 from reconciler.workflows.git_source import source_of
-from reconciler.workflows.load import desired_for, load_manifests, stop_on
+from reconciler.workflows.lint import lint_change, lint_offline
+from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests, stop_on
+from reconciler.workflows.references import Before, References, Seen, read_references
+from reconciler.workflows.trusted import TrustedTree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,30 +34,68 @@ class Intent:
     desired: DesiredState
     findings: tuple[Finding, ...]
     paths: tuple[str, ...]
+    lint: Mapping[str, Severity | None] = field(default_factory=dict)
+    """Severities of the Repository document."""
+    fail_on: Severity = Severity.ERROR
+    notes: tuple[str, ...] = ()
+    """What counts only after merge, and what of the base is missing."""
+    before: Before | None = None
+    """What the base declares, to name what is forgotten."""
+    trusted: TrustedTree | None = None
 
 
-def load_intent(paths: Sequence[str], *, cluster: str | None, fail_on: Severity = Severity.ERROR) -> Intent:
+_NO_REFERENCES: Final = References()
+
+
+def load_intent(
+    paths: Sequence[str],
+    *,
+    cluster: str | None,
+    fail_on: Severity = Severity.ERROR,
+    references: References = _NO_REFERENCES,
+) -> Intent:
     """Read the manifests for one cluster.
 
-    Raises ``ManifestError`` with all findings when one is at or above ``fail_on``, and ``UsageError`` when it is not clear which
-    cluster is meant.
+    Raises ``ManifestError`` with all findings when one is at or above ``fail_on``, ``UsageError`` when it is not clear which
+    cluster is meant, ``GitError`` for a reference that cannot be read, and ``UntrustedError`` for a cluster that the trusted
+    one does not have.
     """
-    loaded = load_manifests(paths)
+    seen = read_references(references, paths)
+    loaded = load_manifests(paths, trust=seen.trust)
     stop_on(loaded.findings, fail_on)
+    return intent_of(loaded, seen, paths, cluster=cluster, fail_on=fail_on)
+
+
+def intent_of(loaded: LoadedManifests, seen: Seen, paths: Sequence[str], *, cluster: str | None, fail_on: Severity) -> Intent:
+    """One cluster's part of manifests that are good as far as they are not about one. Raises as ``load_intent``."""
     spec, desired, findings = desired_for(loaded, cluster)
-    everything = (*loaded.findings, *findings)
+    everything = (*loaded.findings, *findings, *lint_offline(loaded, spec, desired))
     stop_on(everything, fail_on)
-    return Intent(spec=spec, desired=desired, findings=everything, paths=tuple(paths))
+    return Intent(
+        spec=spec,
+        desired=desired,
+        findings=everything,
+        paths=tuple(paths),
+        lint=loaded.lint,
+        fail_on=fail_on,
+        notes=seen.notes(loaded, spec),
+        before=seen.before(spec),
+        trusted=seen.trusted,
+    )
 
 
-def make_plan(intent: Intent, reader: QuotaReader, *, accepted: Sequence[str], clock: Clock) -> Plan:
+def make_plan(
+    intent: Intent, reader: QuotaReader, *, accepted: Sequence[str], clock: Clock, show_unmanaged: bool = False
+) -> Plan:
     """Compare and judge. Raises ``WrongClusterError`` when another cluster answers, ``BackendError`` when none does."""
     current = reader.current_state()
     check_cluster_id(intent.spec, current.cluster)
-    return plan_from(intent, current, accepted=accepted, clock=clock)
+    return plan_from(intent, current, accepted=accepted, clock=clock, show_unmanaged=show_unmanaged)
 
 
-def plan_from(intent: Intent, current: CurrentState, *, accepted: Sequence[str], clock: Clock) -> Plan:
+def plan_from(
+    intent: Intent, current: CurrentState, *, accepted: Sequence[str], clock: Clock, show_unmanaged: bool = False
+) -> Plan:
     """The pure part: a plan from two states."""
     spec = intent.spec
     identity: ClusterIdentity = replace(current.cluster, name=spec.name or current.cluster.name)
@@ -59,6 +103,9 @@ def plan_from(intent: Intent, current: CurrentState, *, accepted: Sequence[str],
     changes = in_writing_order(found.changes, current.entities)
     situation = Situation(changes=changes, desired=intent.desired, current=current, spec=spec, now=clock.now())
     judgement = judge(situation, accepted=accepted)
+    # Lint again, now with the live state: it sees more, and says it in other words.
+    declared = (one for one in intent.findings if one.id not in LINT_RULES)
+    linted = lint_change(spec, intent.desired, current, changes, severities=intent.lint)
     return Plan(
         cluster=identity,
         source=source_of(Path(intent.paths[0])) if intent.paths else source_of(Path()),
@@ -68,6 +115,15 @@ def plan_from(intent: Intent, current: CurrentState, *, accepted: Sequence[str],
         changes=changes,
         guards=judgement.guards,
         digest=digest(identity.id, changes),
-        notes=judgement.notes,
-        findings=intent.findings,
+        notes=(*judgement.notes, *intent.notes, *forgotten_notes(intent, current)),
+        findings=in_order((*declared, *linted)),
+        unmanaged=tuple(sorted(found.unmanaged, key=lambda entity: entity.sort_key)) if show_unmanaged else None,
     )
+
+
+def forgotten_notes(intent: Intent, current: CurrentState) -> tuple[str, ...]:
+    """A note that names the entities which left the manifests and the scope together, when the base is known."""
+    if intent.before is None or not intent.before.desired.complete:
+        return ()
+    gone = forgotten(intent.before.desired.entities, intent.desired, current, intent.spec.scope)
+    return (forgotten_note(gone, intent.before.ref),) if gone else ()

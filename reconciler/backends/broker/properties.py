@@ -6,6 +6,7 @@ Values are secrets until proven otherwise: no message repeats one that may be.
 
 from __future__ import annotations
 
+import io
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -39,13 +40,19 @@ class ClientProperties:
 def read_client_properties(path: Path) -> ClientProperties:
     """Read the file. Raises ``FileAccessError`` when it cannot be read, ``UsageError`` naming the setting that cannot be used."""
     try:
-        with path.open("rb") as file:
-            properties = javaproperties.load(file)
+        content = path.read_bytes()
     except OSError as error:
         raise FileAccessError(f"the properties file {path} cannot be read: {error.strerror}") from error
+    return parse_client_properties(content, source=str(path))
+
+
+def parse_client_properties(content: bytes, *, source: str) -> ClientProperties:
+    """The same from a file's bytes; ``source`` names the file in messages."""
+    try:
+        properties = javaproperties.load(io.BytesIO(content))
     except ValueError as error:
-        raise UsageError(f"{path} is not a Java properties file: it has a malformed \\u escape") from error
-    return client_properties(properties, source=str(path))
+        raise UsageError(f"{source} is not a Java properties file: it has a malformed \\u escape") from error
+    return client_properties(properties, source=source)
 
 
 def client_properties(properties: Mapping[str, str], *, source: str) -> ClientProperties:

@@ -1,0 +1,100 @@
+"""Drift: how what is live differs from what is declared, and whether that was merged, changed by hand, or removed."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reconciler.model.entity import Entity
+from reconciler.model.finding import Finding
+from reconciler.model.plan import Source
+from reconciler.model.source import Span
+from reconciler.model.state import ClusterIdentity, Observed
+
+
+class DriftClass(enum.StrEnum):
+    """What became of one entity.
+
+    ``DIFFERS`` stands for the three before it when there is no baseline to tell them apart by. ``UNMANAGED`` is no difference.
+    """
+
+    IN_SYNC = "in-sync"
+    UNAPPLIED = "unapplied"
+    CHANGED = "changed"
+    MISSING = "missing"
+    DIFFERS = "differs"
+    UNMANAGED = "unmanaged"
+
+    @property
+    def is_difference(self) -> bool:
+        """True when something has to be done: ``--detailed-exitcode`` then says 2."""
+        return self not in (DriftClass.IN_SYNC, DriftClass.UNMANAGED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyDrift:
+    """One key on the three sides; ``None``: not set there (or, for ``baseline``, no baseline)."""
+
+    key: str
+    desired: float | None
+    baseline: float | None
+    live: float | None
+    source: Span | None = None
+    """Where the manifest declares it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityDrift:
+    """One entity that is not in sync. ``keys`` are those that differ, for an unmanaged entity all that it has; sorted."""
+
+    entity: Entity
+    drift: DriftClass
+    keys: tuple[KeyDrift, ...]
+    source: Span | None = None
+
+
+class BaselineKind(enum.StrEnum):
+    """Where a baseline comes from."""
+
+    REF = "ref"
+    FILE = "file"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineOrigin:
+    """Which baseline was compared with. ``name`` as the user gave it; ``commit`` of its manifests when that is known."""
+
+    kind: BaselineKind
+    name: str
+    commit: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """What was declared when the cluster was last known to agree: values by entity, keys by their wire names."""
+
+    entities: Mapping[Entity, Mapping[str, float]]
+    origin: BaselineOrigin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """All of it, in canonical order of entities. ``counts`` has every class, also those that no entity is in."""
+
+    cluster: ClusterIdentity
+    source: Source
+    observed: Observed
+    complete: bool
+    baseline: BaselineOrigin | None
+    entities: tuple[EntityDrift, ...]
+    counts: Mapping[DriftClass, int]
+    ignored: int = 0
+    """Entities that are not in sync and that the user asked not to hear of; they are in no class."""
+    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = field(default=())
+
+    @property
+    def differs(self) -> bool:
+        """True when an entity is in a class that is a difference."""
+        return any(count for drift, count in self.counts.items() if drift.is_difference)

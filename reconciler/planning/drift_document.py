@@ -1,0 +1,46 @@
+"""Drift as a versioned JSON document (``schemas/drift.v1.schema.json``)."""
+
+from __future__ import annotations
+
+from reconciler.formats.canonical import FORMAT_VERSION, Json, cluster_to_json, entity_to_json, value_to_json
+from reconciler.formats.finding_json import finding_to_json, span_to_json
+from reconciler.model.drift import BaselineOrigin, Drift, EntityDrift, KeyDrift
+
+
+def drift_to_json(drift: Drift) -> dict[str, Json]:
+    """The whole comparison; ``observed.at`` is the only thing in it that differs between two runs on equal inputs."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "cluster": cluster_to_json(drift.cluster),
+        "source": {"commit": drift.source.commit, "dirty": drift.source.dirty},
+        "observed": {"at": drift.observed.at.isoformat(), "from": drift.observed.origin.value},
+        "complete": drift.complete,
+        "baseline": _origin(drift.baseline),
+        "differs": drift.differs,
+        "summary": {**{each.value.replace("-", "_"): count for each, count in drift.counts.items()}, "ignored": drift.ignored},
+        "entities": [_entity(one) for one in drift.entities],
+        "notes": list(drift.notes),
+        "findings": [finding_to_json(finding) for finding in drift.findings],
+    }
+
+
+def _origin(origin: BaselineOrigin | None) -> Json:
+    return None if origin is None else {"kind": origin.kind.value, "name": origin.name, "commit": origin.commit}
+
+
+def _entity(one: EntityDrift) -> Json:
+    return {
+        "entity": dict(entity_to_json(one.entity)),
+        "class": one.drift.value,
+        "keys": {key.key: _key(key) for key in one.keys},
+        "source": span_to_json(one.source) if one.source else None,
+    }
+
+
+def _key(key: KeyDrift) -> Json:
+    return {
+        "desired": value_to_json(key.desired),
+        "baseline": value_to_json(key.baseline),
+        "live": value_to_json(key.live),
+        "source": span_to_json(key.source) if key.source else None,
+    }

@@ -1,0 +1,133 @@
+"""The manifests of a commit: read from git into a temporary folder, loaded from there as any others, and the folder removed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import Final
+
+from reconciler.errors import GitError, ManifestError, UsageError
+from reconciler.formats.wording import shown
+from reconciler.manifest.discover import REPOSITORY_FILE
+from reconciler.model.finding import Severity
+from reconciler.model.relocate import relocated
+from reconciler.model.source import Span
+from reconciler.workflows.git_repository import Git, TreeEntry, repository_around
+from reconciler.workflows.load import LoadedManifests, find_repository_root, load_manifests
+
+_MOST_BYTES: Final = 512 * 1024 * 1024
+_SUFFIXES: Final = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestsAt:
+    """What the manifests said at a commit. ``ref`` as the user wrote it; places read ``ref:path``, as git itself spells them.
+
+    ``root`` is the folder of the Repository file there, relative to the top (``""`` for the top); ``None`` without one.
+    """
+
+    ref: str
+    commit: str
+    git: Git
+    loaded: LoadedManifests = field(default_factory=LoadedManifests)
+    root: str | None = None
+
+
+def manifests_at(ref: str, paths: Sequence[str]) -> ManifestsAt:
+    """Load what these paths of the work tree held at a reference; paths that were not there yet hold nothing.
+
+    Raises ``GitError`` when the reference cannot be read, and ``ManifestError`` when its manifests have errors: what they meant
+    is then not known.
+    """
+    git = repository_around(paths[0])
+    places = [_place(git, path) for path in paths]
+    commit = git.commit(ref)
+    with _exported(git, commit, places) as folder:
+        read = [os.path.join(folder, place) if place else folder for place in places]
+        root = find_repository_root(read, within=folder)
+        wanted = [root] if root is not None else [path for path in read if os.path.lexists(path)]
+        loaded = load_manifests(wanted, within=folder) if wanted else LoadedManifests()
+        loaded = relocated(loaded, lambda span: _span(span, folder, ref))
+    # A folder that held no manifest yet is a good answer here.
+    errors = [one for one in loaded.findings if one.severity is Severity.ERROR and one.id != "no-manifests"]
+    if errors:
+        first = errors[0]
+        where = f"{first.span}: " if first.span else ""
+        msg = f"the manifests at {ref} have errors, so what they say is not known: {where}{first.message} [{first.id}]"
+        raise ManifestError(msg, findings=errors)
+    found = None if root is None else os.path.relpath(root, folder)
+    return ManifestsAt(
+        ref=ref,
+        commit=commit,
+        git=git,
+        loaded=replace(loaded, findings=(), root=None, files=()),
+        root="" if found == "." else found,
+    )
+
+
+def _place(git: Git, path: str) -> str:
+    place = git.relative(path)
+    if place is None:
+        msg = f"{shown(path)} is not in the git repository {git.top}, so it has no state at a reference"
+        raise UsageError(msg)
+    return place
+
+
+@contextlib.contextmanager
+def _exported(git: Git, commit: str, places: Sequence[str]) -> Iterator[str]:
+    """A private folder with the YAML files and the links of a commit, as far as the places need them; removed at the end."""
+    with tempfile.TemporaryDirectory(prefix="kafka-quotas-") as name:
+        folder = os.path.realpath(name)
+        entries = [e for e in git.entries(commit, _needed(git, commit, places)) if e.link or e.path.endswith(_SUFFIXES)]
+        if sum(entry.size for entry in entries) > _MOST_BYTES:
+            msg = f"the YAML files of commit {commit} are larger than {_MOST_BYTES} bytes together"
+            raise GitError(msg)
+        files = [entry for entry in entries if not entry.link]
+        links = [entry for entry in entries if entry.link]
+        for entry, content in zip(files, git.blobs(files), strict=True):
+            _write(folder, entry, content)
+        # Links come last, so that no file is written through one.
+        for entry, content in zip(links, git.blobs(links), strict=True):
+            _link(folder, entry, os.fsdecode(content))
+        yield folder
+
+
+def _needed(git: Git, commit: str, places: Sequence[str]) -> list[str]:
+    """The places, or the topmost folder above one that may be the root."""
+    above = {str(parent) for place in places for parent in (PurePosixPath(place), *PurePosixPath(place).parents)}
+    candidates = [REPOSITORY_FILE if folder == "." else f"{folder}/{REPOSITORY_FILE}" for folder in above]
+    roots = [str(PurePosixPath(entry.path).parent) for entry in git.entries(commit, candidates) if entry.path in candidates]
+    return ["" if path == "." else path for path in {*places, *roots}]
+
+
+def _write(folder: str, entry: TreeEntry, content: bytes) -> None:
+    path = _inside(folder, entry)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "xb") as file:
+        file.write(content)
+
+
+def _link(folder: str, entry: TreeEntry, target: str) -> None:
+    """A link that stays inside; any other becomes one that leads nowhere, which loading reports when it is a manifest's."""
+    path = _inside(folder, entry)
+    leads_to = os.path.normpath(os.path.join(os.path.dirname(path), target))
+    inside = not os.path.isabs(target) and os.path.commonpath([leads_to, folder]) == folder
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    os.symlink(target if inside else "outside-of-the-commit", path)
+
+
+def _inside(folder: str, entry: TreeEntry) -> str:
+    """Git's own checks keep such names out; a commit made by hand could still have them."""
+    parts = entry.path.split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        msg = f"the commit has a file of the name {shown(entry.path)}, which cannot be"
+        raise GitError(msg)
+    return os.path.join(folder, *parts)
+
+
+def _span(span: Span, folder: str, ref: str) -> Span:
+    return replace(span, file=f"{ref}:{os.path.relpath(span.file, folder)}")

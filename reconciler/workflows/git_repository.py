@@ -1,0 +1,193 @@
+"""A git repository, read through git itself and never changed: no work tree, index or configuration of it is touched.
+
+What is read may come from a stranger's pull request, so nothing in the work tree may choose the repository: embedded bare
+repositories are not entered, and from a submodule the way leads up to the outermost repository.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from reconciler.errors import GitError, UsageError
+from reconciler.formats.wording import shown
+
+_SECONDS: Final = 60
+_ENVIRONMENT: Final = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+BLOB: Final = "blob"
+_LINK_MODE: Final = "120000"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeEntry:
+    """A file of a commit. ``path`` is relative to the top, with ``/``; ``link`` for symbolic links, whose content is a path."""
+
+    path: str
+    blob: str
+    size: int
+    link: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Git:
+    """The repository with this work tree. ``top`` is absolute."""
+
+    program: str
+    top: str
+
+    def commit(self, ref: str) -> str:
+        """The commit that a reference names. Raises ``GitError``, saying what to do in a shallow clone."""
+        if not ref or ref.startswith("-") or "\0" in ref:
+            msg = f"{shown(ref)} is not a git reference"
+            raise UsageError(msg)
+        found = _run(self.program, self.top, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+        if found.returncode == 0:
+            return _text(found.stdout).strip()
+        msg = f"git knows no commit {shown(ref)} in {self.top}"
+        if self.shallow():
+            msg += "; this is a shallow clone, so fetch it first (in GitHub Actions: actions/checkout with fetch-depth: 0)"
+        elif "/" in ref:
+            msg += "; fetch it first, or correct the reference"
+        raise GitError(msg)
+
+    def shallow(self) -> bool:
+        """True when the history is cut off somewhere."""
+        return _text(_run(self.program, self.top, "rev-parse", "--is-shallow-repository").stdout).strip() == "true"
+
+    def relative(self, path: str) -> str | None:
+        """The path as the top folder sees it (``""`` for the top), or ``None`` outside; links below the top are not followed."""
+        absolute = os.path.abspath(path)
+        rest: list[str] = []
+        while True:
+            if _same(absolute, self.top):
+                return "/".join(reversed(rest))
+            parent, name = os.path.split(absolute)
+            if parent == absolute:
+                return None
+            rest.append(name)
+            absolute = parent
+
+    def entries(self, commit: str, below: Sequence[str]) -> tuple[TreeEntry, ...]:
+        """All files of a commit at or below these paths; submodules are left out."""
+        wanted = [] if "" in below else below
+        listed = self._output("ls-tree", "-r", "-l", "-z", "--full-tree", commit, "--", *wanted)
+        return tuple(entry for row in listed.split(b"\0") if row and (entry := _entry(row)) is not None)
+
+    def file(self, commit: str, path: str) -> bytes | None:
+        """The content of one plain file of a commit; ``None`` when there is none (a link is none)."""
+        entry = next((one for one in self.entries(commit, [path]) if one.path == path), None)
+        return None if entry is None or entry.link else self.blobs([entry])[0]
+
+    def blobs(self, entries: Sequence[TreeEntry]) -> tuple[bytes, ...]:
+        """The contents, as they are in the repository: no filter and no attribute changes them."""
+        if not entries:
+            return ()
+        request = "".join(f"{entry.blob}\n" for entry in entries).encode()
+        answer = self._output("cat-file", "--batch", given=request)
+        contents, at = [], 0
+        for entry in entries:
+            end = answer.index(b"\n", at)
+            header = answer[at:end].split()
+            if len(header) != 3 or header[1] != BLOB.encode():
+                msg = f"git does not have the content of {shown(entry.path)}; fetch the whole commit"
+                raise GitError(msg)
+            start = end + 1
+            contents.append(answer[start : start + int(header[2])])
+            at = start + int(header[2]) + 1
+        return tuple(contents)
+
+    def tracks(self, path: str) -> bool:
+        """True when the index has this file, or when git cannot tell (it is in a submodule, or beyond a link)."""
+        return _run(self.program, self.top, "ls-files", "--error-unmatch", "--", f":(top,literal){path}").returncode != 1
+
+    def missing_commits(self, *, base: str) -> int:
+        """How many commits of ``base`` the checked-out commit does not contain. Raises ``GitError`` when there is none yet."""
+        return int(self._output("rev-list", "--count", base, "^HEAD"))
+
+    def _output(self, *arguments: str, given: bytes | None = None) -> bytes:
+        done = _run(self.program, self.top, *arguments, given=given)
+        if done.returncode != 0:
+            msg = f"git {arguments[0]} failed in {self.top}: {_reason(done.stderr)}"
+            raise GitError(msg)
+        return done.stdout
+
+
+def repository_around(path: str) -> Git:
+    """The outermost repository around a file or folder. Raises ``GitError`` when there is none, or no git."""
+    program = shutil.which("git")
+    if program is None:
+        msg = "a git reference was given, and there is no git on the PATH to read it with"
+        raise GitError(msg)
+    folder = _existing_folder(path)
+    while True:
+        found = _run(program, folder, "rev-parse", "--show-toplevel", "--absolute-git-dir", "--show-superproject-working-tree")
+        lines = [os.fsdecode(line) for line in found.stdout.split(b"\n") if line]
+        if found.returncode != 0 or len(lines) < 2:
+            msg = f"{folder} is not in a git work tree that git reads: {_reason(found.stderr)}"
+            raise GitError(msg)
+        if _is_above(lines[1], folder):
+            msg = f"{lines[1]} looks like a git repository inside the files of another; it is not trusted"
+            raise GitError(msg)
+        if len(lines) == 2:
+            return Git(program=program, top=lines[0])
+        folder = lines[2]
+
+
+def _run(program: str, folder: str, *arguments: str, given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    command = [program, "-c", "safe.bareRepository=explicit", "-c", "core.quotePath=false", "-C", folder, *arguments]
+    try:
+        return subprocess.run(
+            command,
+            input=given if given is not None else b"",
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+            env={**os.environ, **_ENVIRONMENT},
+        )
+    except (OSError, ValueError) as error:
+        msg = f"git cannot be run: {error}"
+        raise GitError(msg) from error
+    except subprocess.TimeoutExpired:
+        msg = f"git {arguments[0]} did not end within {_SECONDS} seconds"
+        raise GitError(msg) from None
+
+
+def _entry(row: bytes) -> TreeEntry | None:
+    head, _, path = row.partition(b"\t")
+    mode, kind, blob, size = _text(head).split()
+    if kind != BLOB:
+        return None
+    return TreeEntry(path=os.fsdecode(path), blob=blob, size=int(size), link=mode == _LINK_MODE)
+
+
+def _existing_folder(path: str) -> str:
+    folder = os.path.abspath(path)
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def _is_above(git_folder: str, folder: str) -> bool:
+    """An embedded bare repository is found because its own folder, or one in it, was entered; ``.git`` never is."""
+    return Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(git_folder))
+
+
+def _same(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", errors="replace")
+
+
+def _reason(stderr: bytes) -> str:
+    lines = _text(stderr).strip().splitlines()
+    return lines[0].removeprefix("fatal: ") if lines else "no reason was given"

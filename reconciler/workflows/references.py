@@ -1,0 +1,95 @@
+"""Git references that a plan is seen against: the trusted one, and the base that it is going to be merged into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from reconciler.errors import GitError, ManifestError
+from reconciler.model.cluster import ClusterSpec
+from reconciler.model.finding import Severity
+from reconciler.model.state import DesiredState
+from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
+from reconciler.workflows.load import LoadedManifests, Trust, desired_for
+from reconciler.workflows.trusted import TrustedTree, not_yet, trusted_tree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class References:
+    """The references as the user gave them."""
+
+    trusted: str | None = None
+    base: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """What was declared for one cluster at a reference."""
+
+    ref: str
+    desired: DesiredState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """The references, read. The trusted one is the base too, unless another is given."""
+
+    trusted: TrustedTree | None = None
+    base: ManifestsAt | None = None
+
+    @property
+    def trust(self) -> Trust | None:
+        """For loading the work tree."""
+        return None if self.trusted is None else self.trusted.trust()
+
+    def before(self, spec: ClusterSpec) -> Before | None:
+        """What the base declares for a cluster. Raises as ``declared_at``."""
+        return None if self.base is None else Before(ref=self.base.ref, desired=declared_at(self.base, spec.name))
+
+    def notes(self, loaded: LoadedManifests, spec: ClusterSpec) -> tuple[str, ...]:
+        """What counts only after merge, and what of the base is not here."""
+        behind = () if self.base is None else behind_base(self.base)
+        return (*not_yet(loaded, spec.name), *behind)
+
+
+def read_references(references: References, paths: Sequence[str]) -> Seen:
+    """Read the manifests at both. Raises as ``manifests_at``."""
+    trusted = trusted_tree(references.trusted, paths)
+    if references.base is None or references.base == references.trusted:
+        return Seen(trusted=trusted, base=trusted.at if trusted else None)
+    return Seen(trusted=trusted, base=manifests_at(references.base, paths))
+
+
+def declared_at(at: ManifestsAt, cluster: str | None) -> DesiredState:
+    """What was declared for a cluster at a reference; nothing for a cluster that was not there yet.
+
+    Raises ``ManifestError`` when the manifests contradict themselves there.
+    """
+    known = at.loaded.clusters
+    if cluster not in known and known:
+        return DesiredState()
+    _, state, findings = desired_for(at.loaded, cluster if cluster in known else None)
+    errors = [one for one in findings if one.severity is Severity.ERROR]
+    if errors:
+        msg = f"the manifests at {at.ref} have errors, so what they declare is not known: {errors[0].message} [{errors[0].id}]"
+        raise ManifestError(msg, findings=errors)
+    return state
+
+
+def behind_base(base: ManifestsAt) -> Iterator[str]:
+    """A sentence when the checked-out commit lacks commits of the base: the plan would silently undo what they did."""
+    try:
+        missing = base.git.missing_commits(base=base.commit)
+    except GitError:
+        # There is no commit checked out yet, so there is nothing to be behind.
+        return
+    if missing == 0:
+        return
+    if base.git.shallow():
+        yield f"it is not known whether this commit contains {base.ref}: the clone is shallow; fetch its whole history"
+        return
+    commits = "1 commit" if missing == 1 else f"{missing} commits"
+    yield (
+        f"this commit is behind {base.ref}: {commits} there are not in it, and what they declare is missing from this plan; "
+        "merge or rebase, then plan again"
+    )

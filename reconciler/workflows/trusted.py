@@ -1,0 +1,120 @@
+"""Who is trusted: what decides where a write goes and what limits it comes from a reference, the quotas from the work tree.
+
+A pull request may come from anyone. With ``--trusted-ref`` its changes to connection, scope, prune, guards, protected entities,
+acceptances, owners, limits and lint settings are read, checked and told, and count only after merge.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from reconciler.errors import FileAccessError, UntrustedError
+from reconciler.formats.wording import shown
+from reconciler.model.entity import display_name
+from reconciler.model.relocate import without_places
+from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
+from reconciler.workflows.load import LoadedManifests, Trust
+
+_WORDS: Final = {"cluster_id": "clusterId", "removal_limit": "guards"}
+"""Fields by the names that the manifests have for them, where those differ."""
+_NOT_COMPARED: Final = frozenset({"span", "places", "name", "file", "exclude"})
+"""Where something is written is no difference; which files are read (``exclude``) is the work tree's own, as their content is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustedTree:
+    """The manifests of a trusted reference, and the files of the work tree seen through it."""
+
+    at: ManifestsAt
+
+    @property
+    def ref(self) -> str:
+        """The reference as the user wrote it."""
+        return self.at.ref
+
+    def trust(self) -> Trust:
+        """What loading the work tree takes from here."""
+        root = None if self.at.root is None else str(Path(self.at.git.top, self.at.root))
+        loaded = self.at.loaded
+        return Trust(ref=self.ref, clusters=loaded.clusters, repository=loaded.repository, root=root)
+
+    def path_of(self, place: str) -> str:
+        """The work tree's path of a file that a place ``ref:path`` names."""
+        return os.path.normpath(Path(self.at.git.top, place.removeprefix(f"{self.ref}:")))
+
+    def content(self, path: str) -> bytes | None:
+        """What the reference has for a file of the work tree; ``None`` for a file that no pull request can have brought.
+
+        That is one outside of the repository, or one that git does not track: the surroundings made it. Raises
+        ``UntrustedError`` for a file that only the work tree's commit has, and for one behind a link.
+        """
+        git = self.at.git
+        place = git.relative(path)
+        if place is None:
+            return None
+        content = git.file(self.at.commit, place)
+        if content is not None:
+            return content
+        plain = str(Path(os.path.realpath(git.top), place))
+        if os.path.realpath(plain) != plain:
+            msg = f"{shown(path)} is reached through a symbolic link of the work tree, which {self.ref} does not vouch for"
+            raise UntrustedError(msg)
+        if git.tracks(place):
+            msg = (
+                f"{shown(path)} is not in {self.ref}: a file that decides how to connect counts only after merge; "
+                "merge it first, or give another one with --command-config"
+            )
+            raise UntrustedError(msg)
+        return None
+
+    def require_same(self, path: str) -> None:
+        """Raise ``UntrustedError`` unless a certificate or key file is what the reference has, or not the work tree's at all."""
+        trusted = self.content(path)
+        if trusted is None:
+            return
+        try:
+            with Path(path).open("rb") as file:
+                present = file.read(len(trusted) + trusted.count(b"\n") + 2)
+        except OSError as error:
+            msg = f"{shown(path)} cannot be read: {error.strerror}"
+            raise FileAccessError(msg) from error
+        if present.replace(b"\r\n", b"\n") != trusted.replace(b"\r\n", b"\n"):
+            msg = f"{shown(path)} differs from {self.ref}; a change to it counts only after merge"
+            raise UntrustedError(msg)
+
+
+def trusted_tree(ref: str | None, paths: Sequence[str]) -> TrustedTree | None:
+    """The trusted manifests, when a reference is given. Raises as ``manifests_at``."""
+    return None if ref is None else TrustedTree(at=manifests_at(ref, paths))
+
+
+def not_yet(loaded: LoadedManifests, name: str | None) -> Iterator[str]:
+    """One sentence for everything about a cluster that differs from the trusted reference and counts only after merge."""
+    trust = loaded.trust
+    if trust is None:
+        return
+    yield from _differing("the Repository document", loaded.proposed_repository, trust.repository, trust.ref)
+    if name is not None:
+        who = f"the Cluster document {display_name(name)}"
+        yield from _differing(who, loaded.proposed.get(name), trust.clusters.get(name), trust.ref)
+
+
+def _differing(what: str, proposed: object, trusted: object, ref: str) -> Iterator[str]:
+    if proposed is None or trusted is None:
+        if proposed is not None:
+            yield f"{what} is new, and not yet in {ref}; what it says counts after merge"
+        elif trusted is not None:
+            yield f"{what} is removed here; what {ref} says holds until that is merged"
+        return
+    for field in dataclasses.fields(trusted):  # type: ignore[arg-type]  # both are documents, which are dataclasses
+        if field.compare and field.name not in _NOT_COMPARED and not _same(proposed, trusted, field.name):
+            yield f"{_WORDS.get(field.name, field.name)} of {what} differs from {ref}, which holds; the change counts after merge"
+
+
+def _same(one: object, other: object, name: str) -> bool:
+    return bool(without_places(getattr(one, name)) == without_places(getattr(other, name)))
