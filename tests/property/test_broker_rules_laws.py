@@ -29,10 +29,9 @@ def test_values_are_judged_as_exact_arithmetic_judges_them(key, value):
     if math.isnan(value):
         assert value_refusal(key, value) is None
         return
-    positive = value > 0
     bound = BOUNDS.get(key.value_type)
-    fits = bound is None or (value <= bound and Fraction(value) % 1 <= Fraction(1e-6))
-    assert (value_refusal(key, value) is None) == (positive and fits)
+    legal = value > 0 and (bound is None or (value <= bound and Fraction(value) % 1 <= Fraction(1e-6)))
+    assert (value_refusal(key, value) is None) == legal
 
 
 @given(entity=entities, ops=operations)
