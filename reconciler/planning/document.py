@@ -13,6 +13,7 @@ from reconciler.formats.finding_json import finding_to_json, span_to_json
 from reconciler.model.change import Change, KeyChange
 from reconciler.model.entity import Entity
 from reconciler.model.plan import GuardResult, Plan
+from reconciler.planning.effects_document import effects_to_json
 
 JsonValue: TypeAlias = "int | float | str | None"
 
@@ -22,6 +23,7 @@ _MAJOR: Final = FORMAT_VERSION.partition(".")[0]
 def plan_to_json(plan: Plan) -> dict[str, Json]:
     """The whole plan; ``observed.at`` is the only thing in it that differs between two runs on equal inputs."""
     summary = plan.summary
+    effects: dict[str, Json] = {} if plan.effects is None else {"effects": effects_to_json(plan.effects)}
     return {
         "format_version": FORMAT_VERSION,
         "cluster": cluster_to_json(plan.cluster),
@@ -41,6 +43,7 @@ def plan_to_json(plan: Plan) -> dict[str, Json]:
         "guards": [guard_to_json(guard) for guard in plan.guards],
         "notes": list(plan.notes),
         "findings": [finding_to_json(finding) for finding in plan.findings],
+        **effects,
         "digest": plan.digest,
     }
 
