@@ -10,6 +10,7 @@ from reconciler.model.entity import display_name, escaped
 from reconciler.model.plan import GuardStatus, Plan
 from reconciler.model.state import ClusterIdentity
 from reconciler.render.amounts import amount, factor
+from reconciler.render.effects_text import effects_lines
 from reconciler.render.styled import Line, Style, line
 
 _SIGN: Final = {Action.CREATE: ("+", Style.CREATE), Action.UPDATE: ("~", Style.UPDATE), Action.DELETE: ("-", Style.DELETE)}
@@ -39,6 +40,9 @@ def _lines(plan: Plan) -> Iterator[Line]:
     for change in plan.changes:
         yield from _change(change)
     if plan.changes:
+        yield line()
+    if plan.effects is not None:
+        yield from effects_lines(plan.effects, changed=len(plan.changes))
         yield line()
     yield from _guards(plan)
     for note in plan.notes:
