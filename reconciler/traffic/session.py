@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MINIMUM_JAVA: Final = 17
 _JAVA_OPTIONS: Final = ("-XX:-UsePerfData", "-XX:+UseParallelGC")
 _SMALL_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-Xshare:auto")
+_JVM_END_S: Final = 10.0
 _INSTALL: Final = "pip install 'kafka-quota-reconciler[traffic]'"
 
 
@@ -55,8 +56,27 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
             yield session
         finally:
             session.stop()
+            _end_jvm()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end_jvm() -> None:
+    """End the Java process too, and wait for it: stopping a session leaves it to die some time after Python."""
+    from pyspark import SparkContext  # noqa: PLC0415 - after its presence is checked
+
+    gateway = SparkContext._gateway  # noqa: SLF001 - pyspark has no public way to end what it started
+    process = getattr(gateway, "proc", None)
+    if gateway is None or process is None:
+        return
+    gateway.shutdown()
+    process.stdin.close()
+    try:
+        process.wait(_JVM_END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - so that a later session starts its own
 
 
 def require_packages() -> None:
