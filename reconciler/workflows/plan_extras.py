@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from reconciler.errors import UsageError
 from reconciler.model.plan import Plan
 from reconciler.model.state import CurrentState
-from reconciler.ports import Clock, Progress, QuotaCluster, QuotaReader
+from reconciler.ports import Progress, QuotaCluster, QuotaReader
 from reconciler.workflows.known_clients import read_known_clients
-from reconciler.workflows.plan import Intent, make_plan
 from reconciler.workflows.plan_effects import with_effects
 from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster
 
@@ -31,32 +30,26 @@ class Extras:
     server_check: Checker | None = None
     show_effects: bool = False
     known_clients: Path | None = None
+    """More clients whose effects are shown, as JSON lines."""
 
 
-def add_extras(plan: Plan, extras: Extras, current: CurrentState, source: QuotaReader, *, progress: Progress) -> Plan:
-    """The plan with what is wanted; ``current`` is what it was made from, read from ``source``.
+def plan_with(extras: Extras, make: Callable[[QuotaReader], Plan], source: QuotaReader, *, progress: Progress) -> Plan:
+    """The plan that ``make`` makes of ``source``, which is read once, with what is wanted.
 
-    Raises ``UsageError`` when a cluster is to check and ``source`` is none, and as the checks and ``read_known_clients``.
+    Raises ``UsageError`` when a cluster is to check and ``source`` is none, and as ``make``, the checks, and
+    ``read_known_clients``.
     """
+    live = _cluster(source) if extras.server_check is Checker.CLUSTER else None
+    traffic = read_known_clients(extras.known_clients) if extras.known_clients is not None else frozenset()
+    reader = _ReadOnce(source)
+    plan = make(reader)
     if extras.show_effects:
-        traffic = read_known_clients(extras.known_clients) if extras.known_clients is not None else frozenset()
-        plan = with_effects(plan, current, source=source, traffic=traffic)
+        plan = with_effects(plan, reader.current_state(), source=source, traffic=traffic)
     if extras.server_check is Checker.SANDBOX:
-        return check_in_sandbox(plan, current, progress=progress)
-    if extras.server_check is Checker.CLUSTER:
-        return check_on_cluster(plan, _cluster(source), progress=progress)
+        plan = check_in_sandbox(plan, reader.current_state(), progress=progress)
+    if live is not None:
+        plan = check_on_cluster(plan, live, progress=progress)
     return plan
-
-
-def make_plan_with(
-    extras: Extras, intent: Intent, source: QuotaReader, *, accepted: Sequence[str], clock: Clock, progress: Progress
-) -> Plan:
-    """``make_plan`` and ``add_extras``, with one reading of the state. Raises as they do."""
-    if extras.server_check is Checker.CLUSTER:
-        _cluster(source)
-    read_once = _ReadOnce(source)
-    plan = make_plan(intent, read_once, accepted=accepted, clock=clock)
-    return add_extras(plan, extras, read_once.current_state(), source, progress=progress)
 
 
 class _ReadOnce:
