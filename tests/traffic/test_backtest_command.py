@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
 
+from reconciler.errors import TrafficError
 from reconciler.formats.schema_files import load_schema
+from reconciler.traffic.log_files import find_logs
 from tests.support.command import Done, run
 from tests.traffic.conftest import RECORDINGS
 from tests.traffic.log_lines import line
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LOG = str(RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz")
 MANIFEST = """
@@ -92,7 +98,9 @@ def test_the_text_says_the_verdict_first(repository: Path) -> None:
 
 
 @pytest.mark.spark
-def test_a_log_without_client_requests_is_no_all_clear(repository: Path, tmp_path: Path) -> None:
+def test_a_log_without_client_requests_is_no_all_clear(spark: SparkSession, tmp_path: Path) -> None:
+    from reconciler.traffic.backtest import Backtest, Question
+
     log = tmp_path / "kafka-request.log"
     for text, said in (
         ("[2026-11-21 13:00:00,123] INFO started\n", "no line says 'Completed request:'"),
@@ -100,10 +108,10 @@ def test_a_log_without_client_requests_is_no_all_clear(repository: Path, tmp_pat
         (line()[:300] + "\n", "1 of 1 request lines cannot be read"),
     ):
         log.write_text(text, encoding="utf-8")
-        done = backtest(repository, "--traffic", str(log))
-        assert (done.code, done.out) == (1, "")
-        assert said in done.err
-        assert len(done.err.splitlines()) == 1
+        run_of_it = Backtest(spark, Question(logs=find_logs([str(log)]), current=None, proposed={}, declared={}))
+        with pytest.raises(TrafficError, match=said):
+            run_of_it.report()
+        run_of_it.close()
 
 
 def test_bad_input_is_one_sentence_and_an_exit_code(repository: Path) -> None:
