@@ -22,6 +22,7 @@ from reconciler.formats.canonical import (
     document_text,
     entity_from_json,
     entity_to_json,
+    moment_to_json,
     value_to_json,
 )
 from reconciler.formats.whole_file import write_whole
@@ -51,11 +52,10 @@ def snapshot_document(state: CurrentState) -> dict[str, Json]:
         }
         for entity in sorted(state.entities, key=lambda entity: entity.sort_key)
     ]
-    at = state.observed.at.astimezone(datetime.UTC).isoformat().replace("+00:00", "Z")
     return {
         "format_version": FORMAT_VERSION,
         "cluster": cluster_to_json(state.cluster),
-        "observed": {"at": at, "from": state.observed.origin.value},
+        "observed": {"at": moment_to_json(state.observed.at), "from": state.observed.origin.value},
         "entities": entities,
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 from collections.abc import Mapping
@@ -40,6 +41,11 @@ def entity_from_json(value: Mapping[str, object]) -> Entity:
 def cluster_to_json(cluster: ClusterIdentity) -> dict[str, Json]:
     """``{name, id, kafka_version}``; null for what is not known."""
     return {"name": cluster.name, "id": cluster.id, "kafka_version": cluster.kafka_version}
+
+
+def moment_to_json(moment: datetime.datetime) -> str:
+    """RFC 3339 in UTC, ``2026-01-02T12:00:00Z``; reads back as the same moment."""
+    return moment.astimezone(datetime.UTC).isoformat().replace("+00:00", "Z")
 
 
 def number_to_json(value: float) -> int | float:
