@@ -22,6 +22,9 @@ COMMANDS: Final = {
     "export": "write manifests, or a snapshot, from a live cluster",
     "backtest": "replay recorded traffic against current and proposed quotas (Spark)",
     "sandbox": "run a real local Kafka for trying things out",
+    "explain": "say what the id of a finding, guard or class of drift means, with an example",
+    "schema": "print the JSON Schema of a document kind",
+    "completion": "print a completion script for bash, zsh or fish",
     "demo": "the whole road on a local Kafka: validate, plan, backtest, apply, verify",
 }
 """Command names and their one-line help, so that ``--help`` imports no command."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from reconciler.errors import UsageError
+
 
 def add_output_options(parser: argparse.ArgumentParser, *, formats: tuple[str, ...] = ("text", "json")) -> None:
     """``--format``, ``--color``, ``-q``, ``-v``."""
@@ -28,6 +30,35 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
     """Which cluster of the manifests, and how to reach it when not as its document says."""
     parser.add_argument("--cluster", metavar="NAME", help="the Cluster document to use; not needed when there is exactly one")
     add_connection_options(parser)
+
+
+def add_all_clusters_option(parser: argparse.ArgumentParser) -> None:
+    """``--all-clusters``, in place of ``--cluster``."""
+    parser.add_argument("--all-clusters", action="store_true", help="every Cluster document, one after the other")
+
+
+def add_trusted_ref_option(parser: argparse.ArgumentParser) -> None:
+    """``--trusted-ref``: whose Cluster and Repository documents hold."""
+    parser.add_argument(
+        "--trusted-ref",
+        metavar="REF",
+        help="take connections, scopes, guards, acceptances, owners and limits from this git reference, not from the files here",
+    )
+
+
+def add_base_option(parser: argparse.ArgumentParser) -> None:
+    """``--base``: what a plan is going to be merged into."""
+    parser.add_argument(
+        "--base", metavar="REF", help="tell what this commit lacks of the git reference (default: the trusted one), and what is forgotten"
+    )
+
+
+def check_all_clusters(args: argparse.Namespace, *excluded: str) -> None:
+    """Raise ``UsageError`` when an option that speaks of one cluster comes with ``--all-clusters``."""
+    given = [name for name in ("cluster", *excluded) if args.all_clusters and getattr(args, name)]
+    if given:
+        msg = f"--all-clusters and --{given[0].replace('_', '-')} exclude each other"
+        raise UsageError(msg)
 
 
 def add_connection_options(parser: argparse.ArgumentParser) -> None:

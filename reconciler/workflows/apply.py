@@ -12,6 +12,7 @@ from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, Cha
 from reconciler.planning.document import SavedPlan, differences
 from reconciler.policy.freeze_guard import FREEZE_WINDOW
 from reconciler.ports import Clock, Progress, QuotaCluster
+from reconciler.workflows.load import stop_on
 from reconciler.workflows.plan import Intent, make_plan
 
 
@@ -37,9 +38,11 @@ def apply(
     """Write what the manifests want, if everything agrees.
 
     ``confirm`` is asked once, with the plan, when there is something to write and not only validation is wanted. What is refused
-    comes back as a report too. Raises ``BackendError`` or ``WrongClusterError`` only when nothing was written.
+    comes back as a report too. Raises ``BackendError``, ``WrongClusterError`` or (for findings that the live state brings)
+    ``ManifestError`` only when nothing was written.
     """
     plan = make_plan(intent, cluster, accepted=approval.accepted, clock=clock)
+    stop_on(plan.findings, intent.fail_on)
     try:
         _require_reviewed(plan, approval)
         _require_accepted(plan)

@@ -58,6 +58,9 @@ def run(args: argparse.Namespace) -> int:
             clock=SystemClock(),
             progress=output.StderrProgress(args),
         )
+    except ManifestError as error:
+        output.print_findings(args, error.findings, to_stdout=True)
+        raise
     finally:
         cluster.close()
     return _finish(args, report)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from reconciler.cli import exit_codes, options, output, plan_extras, renderings
+from reconciler.cli import every_cluster, exit_codes, options, output, plan_extras, renderings
 from reconciler.errors import ManifestError, UsageError
 
 if TYPE_CHECKING:
@@ -19,10 +19,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``plan``."""
     options.add_path_argument(parser)
     options.add_cluster_options(parser)
+    options.add_all_clusters_option(parser)
     parser.add_argument("--current", metavar="FILE", help="compare with this snapshot, not the live cluster")
+    options.add_trusted_ref_option(parser)
+    options.add_base_option(parser)
     plan_extras.add_arguments(parser)
     options.add_accept_option(parser)
     options.add_fail_on_option(parser)
+    parser.add_argument("--show-unmanaged", action="store_true", help="list what no manifest declares and is left")
     parser.add_argument("--detailed-exitcode", action="store_true", help="exit 2 when there are changes")
     options.add_out_option(parser, renderings.PLAN_FORMATS)
     options.add_output_options(parser, formats=renderings.PLAN_FORMATS)
@@ -34,15 +38,20 @@ def run(args: argparse.Namespace) -> int:
     from reconciler.policy.guards import check_guard_ids
     from reconciler.workflows.load import stop_on
     from reconciler.workflows.plan import load_intent
+    from reconciler.workflows.references import References
 
     check_guard_ids(args.accept)
     files = output.parse_out(args.out, formats=renderings.PLAN_FORMATS)
     if args.current and args.bootstrap_server:
         msg = "--current and --bootstrap-server exclude each other: a plan compares with one state"
         raise UsageError(msg)
+    options.check_all_clusters(args, "bootstrap_server", "current")
     extras = plan_extras.extras_of(args)
+    references = References(trusted=args.trusted_ref, base=args.base)
     try:
-        intent = load_intent(args.paths, cluster=args.cluster, fail_on=Severity(args.fail_on))
+        if args.all_clusters:
+            return _every(args, extras, references, files)
+        intent = load_intent(args.paths, cluster=args.cluster, fail_on=Severity(args.fail_on), references=references)
     except ManifestError as error:
         output.print_findings(args, error.findings, to_stdout=True)
         raise
@@ -54,22 +63,29 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _plan(args: argparse.Namespace, intent: Intent, extras: Extras) -> Plan:
+    from reconciler.workflows.connect import Access, quota_reader
     from reconciler.workflows.plan import make_plan
     from reconciler.workflows.plan_extras import plan_with
     from reconciler.workflows.system_clock import SystemClock
 
     def make(reader: QuotaReader) -> Plan:
-        return make_plan(intent, reader, accepted=args.accept, clock=SystemClock())
+        return make_plan(intent, reader, accepted=args.accept, clock=SystemClock(), show_unmanaged=args.show_unmanaged)
 
-    progress = output.StderrProgress(args)
-    if args.current:
-        from reconciler.workflows.connect import snapshot_reader
+    access = Access(bootstrap_server=args.bootstrap_server, command_config=args.command_config, current=args.current)
+    with quota_reader(intent.spec, access, trusted=intent.trusted) as source:
+        return plan_with(extras, make, source, progress=output.StderrProgress(args))
 
-        return plan_with(extras, make, snapshot_reader(args.current), progress=progress)
-    from reconciler.workflows.connect import connect
 
-    cluster = connect(intent.spec, bootstrap_server=args.bootstrap_server, command_config=args.command_config)
-    try:
-        return plan_with(extras, make, cluster, progress=progress)
-    finally:
-        cluster.close()
+def _every(args: argparse.Namespace, extras: Extras, references: References, files: Sequence[tuple[str, Path]]) -> int:
+    from reconciler.model.finding import Severity
+    from reconciler.planning.document import plan_to_json
+    from reconciler.render.plan_text import plan_lines
+    from reconciler.workflows.every_cluster import for_every, load_every_intent
+
+    every_cluster.check_formats(args, files)
+    fail_on = Severity(args.fail_on)
+    intents = load_every_intent(args.paths, fail_on=fail_on, references=references)
+    plans = for_every(intents, lambda intent: _plan(args, intent, extras))
+    every_cluster.print_every(args, plans, document=plan_to_json, lines=plan_lines, files=files)
+    stopped = [plan for plan in plans if not isinstance(plan, ClusterFailure) and any(f.severity.at_least(fail_on) for f in plan.findings)]
+    return every_cluster.exit_code(args, plans, differs=lambda plan: bool(plan.changes), failed=len(stopped))

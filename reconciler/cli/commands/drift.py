@@ -1,0 +1,112 @@
+"""``kafka-quotas drift``: whether the cluster still has what was merged and applied, without ever writing."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from reconciler.cli import every_cluster, exit_codes, options, output
+from reconciler.errors import ManifestError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reconciler.formats.canonical import Json
+    from reconciler.model.drift import Drift
+    from reconciler.model.selector import Selector
+    from reconciler.render.styled import Line
+    from reconciler.workflows.drift import GivenBaseline
+    from reconciler.workflows.plan import Intent
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``drift``."""
+    options.add_path_argument(parser)
+    options.add_cluster_options(parser)
+    options.add_all_clusters_option(parser)
+    parser.add_argument(
+        "--baseline", metavar="REF|FILE", help="what was applied last: a git reference, or the file of apply --record-baseline"
+    )
+    parser.add_argument("--current", metavar="FILE", help="compare with this snapshot, not the live cluster")
+    options.add_trusted_ref_option(parser)
+    parser.add_argument(
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="TYPE=GLOB",
+        help="only count entities with such a name, e.g. user=tmp-*; repeatable",
+    )
+    parser.add_argument("--show-unmanaged", action="store_true", help="list unmanaged entities in the text too")
+    options.add_fail_on_option(parser)
+    parser.add_argument("--detailed-exitcode", action="store_true", help="exit 2 when something differs; unmanaged entities do not")
+    options.add_output_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare and print; 0, or 2 for differences with ``--detailed-exitcode``, or 1 for findings that stop it."""
+    from reconciler.model.finding import Severity
+    from reconciler.workflows.every_cluster import for_every, load_every_intent
+    from reconciler.workflows.plan import load_intent
+    from reconciler.workflows.references import References
+
+    if args.current and args.bootstrap_server:
+        msg = "--current and --bootstrap-server exclude each other: drift compares with one state"
+        raise UsageError(msg)
+    options.check_all_clusters(args, "bootstrap_server", "current")
+    ignore = tuple(_selector(text) for text in args.ignore)
+    references, fail_on = References(trusted=args.trusted_ref), Severity(args.fail_on)
+    try:
+        if args.all_clusters:
+            intents = load_every_intent(args.paths, fail_on=fail_on, references=references)
+            given = _given(args)
+            found = for_every(intents, lambda intent: _drift(args, intent, given, ignore))
+            every_cluster.print_every(args, found, document=_document, lines=lambda drift: _lines(args, drift))
+            return every_cluster.exit_code(args, found, differs=lambda drift: drift.differs)
+        intent = load_intent(args.paths, cluster=args.cluster, fail_on=fail_on, references=references)
+        given = _given(args)
+    except ManifestError as error:
+        output.print_findings(args, error.findings, to_stdout=True)
+        raise
+    drift = _drift(args, intent, given, ignore)
+    output.print_findings(args, drift.findings, to_stdout=False)
+    output.print_result(args, document=lambda: _document(drift), lines=lambda: _lines(args, drift))
+    return exit_codes.DIFFERENCES if args.detailed_exitcode and drift.differs else exit_codes.DONE
+
+
+def _drift(args: argparse.Namespace, intent: Intent, given: GivenBaseline | None, ignore: Sequence[Selector]) -> Drift:
+    from reconciler.workflows.connect import Access, quota_reader
+    from reconciler.workflows.drift import find_drift
+
+    access = Access(bootstrap_server=args.bootstrap_server, command_config=args.command_config, current=args.current)
+    with quota_reader(intent.spec, access, trusted=intent.trusted) as reader:
+        return find_drift(intent, reader, given, ignore=ignore)
+
+
+def _given(args: argparse.Namespace) -> GivenBaseline | None:
+    from reconciler.workflows.drift import given_baseline
+
+    return given_baseline(args.baseline, args.paths) if args.baseline is not None else None
+
+
+def _document(drift: Drift) -> Json:
+    from reconciler.planning.drift_document import drift_to_json
+
+    return drift_to_json(drift)
+
+
+def _lines(args: argparse.Namespace, drift: Drift) -> Sequence[Line]:
+    from reconciler.render.drift_text import drift_lines
+
+    return drift_lines(drift, show_unmanaged=args.show_unmanaged)
+
+
+def _selector(text: str) -> Selector:
+    from reconciler.model.entity import EntityType
+    from reconciler.model.selector import MatchKind, Selector, TypeMatch
+
+    entity_type, equals, glob = text.partition("=")
+    types = [known.value for known in EntityType]
+    if not equals or not glob or entity_type not in types:
+        msg = f"--ignore takes TYPE=GLOB with TYPE one of {', '.join(types)}, not {text!r}"
+        raise UsageError(msg)
+    return Selector(types=((entity_type, TypeMatch(kind=MatchKind.GLOB, text=glob)),))

@@ -1,0 +1,27 @@
+"""``kafka-quotas explain``: the reason for a finding, guard or class of drift, with an example."""
+
+from __future__ import annotations
+
+import argparse
+
+from reconciler.cli import exit_codes, options, output
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``explain``."""
+    parser.add_argument("id", nargs="?", metavar="ID", help="what a finding has in [brackets], a guard, or a class of drift")
+    options.add_output_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print one explanation, or without an id all of them in a line each."""
+    from reconciler.render.explanations import explanation_lines, explanations_to_json, index_lines
+    from reconciler.workflows.explain import explain, explanations
+
+    chosen = [explain(args.id)] if args.id else list(explanations().values())
+    output.print_result(
+        args,
+        document=lambda: explanations_to_json(chosen),
+        lines=lambda: explanation_lines(chosen[0]) if args.id else index_lines(chosen),
+    )
+    return exit_codes.DONE

@@ -1,0 +1,68 @@
+"""``--all-clusters``: printing the results of several clusters, and the one exit code for all of them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from reconciler.cli import exit_codes, output
+from reconciler.errors import UsageError
+from reconciler.model.cluster_failure import ClusterFailure
+
+if TYPE_CHECKING:
+    from reconciler.formats.canonical import Json
+    from reconciler.render.styled import Line
+
+T = TypeVar("T")
+FORMATS: Final = ("text", "json")
+
+
+def check_formats(args: argparse.Namespace, files: Sequence[tuple[str, Path]] = ()) -> None:
+    """Raise ``UsageError`` for a format that holds one cluster only."""
+    for name in (args.format, *(name for name, _ in files)):
+        if name not in FORMATS:
+            msg = f"--all-clusters prints {' or '.join(FORMATS)}; for {name} plan one cluster at a time, or render each plan"
+            raise UsageError(msg)
+
+
+def print_every(
+    args: argparse.Namespace,
+    results: Sequence[T | ClusterFailure],
+    *,
+    document: Callable[[T], Json],
+    lines: Callable[[T], Sequence[Line]],
+    files: Sequence[tuple[str, Path]] = (),
+) -> None:
+    """Print all results as one, after writing them to the files of ``--out``."""
+    from reconciler.formats.canonical import document_text
+    from reconciler.formats.whole_file import write_whole
+    from reconciler.render.every_cluster import clusters_to_json, failure_lines, failure_to_json, joined
+    from reconciler.render.styled import plain
+
+    def whole() -> Json:
+        return clusters_to_json(failure_to_json(r) if isinstance(r, ClusterFailure) else document(r) for r in results)
+
+    def text() -> Sequence[Line]:
+        return joined([failure_lines(r) if isinstance(r, ClusterFailure) else lines(r) for r in results])
+
+    for name, path in files:
+        write_whole(path, [document_text(whole()) if name == "json" else plain(text())])
+    output.print_result(args, document=whole, lines=text)
+    if args.format == "json":
+        for result in results:
+            if isinstance(result, ClusterFailure):
+                output.print_lines(args, failure_lines(result)[:1], sys.stderr)
+
+
+def exit_code(
+    args: argparse.Namespace, results: Sequence[T | ClusterFailure], *, differs: Callable[[T], bool], failed: int = 0
+) -> int:
+    """1 if any cluster could not be finished, else 2 if any differs (with ``--detailed-exitcode``), else 0."""
+    if failed or any(isinstance(result, ClusterFailure) and not result.skipped for result in results):
+        return exit_codes.NOT_DONE
+    if args.detailed_exitcode and any(differs(result) for result in results if not isinstance(result, ClusterFailure)):
+        return exit_codes.DIFFERENCES
+    return exit_codes.DONE

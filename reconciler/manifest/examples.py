@@ -1,0 +1,175 @@
+"""An example for every rule about files, documents, names and values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from reconciler.model.explanation import Example, cluster, entries, entry, repository, stream
+
+_GOOD: Final = entry("{producer_byte_rate: 1MiB}")
+_CHECK: Final = "kafka-quotas validate ."
+
+
+def _value(bad: str, good: str, key: str = "producer_byte_rate") -> Example:
+    match = "{ip: 10.0.0.7}" if key == "connection_creation_rate" else "{user: orders}"
+    return Example(bad=entry(f"{{{key}: {bad}}}", match), good=entry(f"{{{key}: {good}}}", match))
+
+
+def _match(bad: str, good: str, key: str = "producer_byte_rate", good_key: str = "") -> Example:
+    return Example(bad=entry(f"{{{key}: 1000}}", bad), good=entry(f"{{{good_key or key}: 1000}}", good))
+
+
+def _cluster(bad: str, good: str) -> Example:
+    return Example(bad=cluster(bad), good=cluster(good))
+
+
+def _shell(*bad: str, good: str) -> Example:
+    return Example(bad="\n".join(bad), good=good, commands=True)
+
+
+def _manifest(path: str) -> str:
+    return f"printf '%s\\n' 'apiVersion: kafka-quotas/v1' 'kind: ClientQuotas' 'spec: {{quotas: []}}' > {path}"
+
+
+_FILES: Final = {
+    "file-not-found": _shell("kafka-quotas validate teems", good="mkdir teams\nkafka-quotas validate teams"),
+    "file-not-readable": _shell("ln -s nowhere a.yaml", _CHECK, good=f"{_manifest('b.yaml')}\nln -s b.yaml a.yaml\n{_CHECK}"),
+    "not-a-file": _shell("mkfifo a.yaml", _CHECK, good=f"{_manifest('a.yaml')}\n{_CHECK}"),
+    "file-too-large": _shell("truncate -s 40M a.yaml", _CHECK, good=f"{_manifest('a.yaml')}\n{_CHECK}"),
+    "no-manifests": _shell("mkdir teams", "kafka-quotas validate teams", good=f"{_manifest('a.yaml')}\n{_CHECK}"),
+    "file-not-read": _shell(
+        "printf '%s\\n' 'apiVersion: kafka-quotas/v1' 'kind: Repository' 'spec: {exclude: [charts/**]}' > kafka-quotas.yaml",
+        "mkdir charts",
+        _manifest("charts/a.yaml"),
+        "kafka-quotas validate charts/a.yaml",
+        good=f"{_manifest('a.yaml')}\nkafka-quotas validate a.yaml",
+    ),
+    "symlink-loop": _shell(
+        "mkdir teams", "ln -s .. teams/all", _CHECK, good=f"mkdir teams\n{_manifest('teams/a.yaml')}\n{_CHECK}"
+    ),
+    "invalid-utf8": _shell("printf 'user: \\351' > a.yaml", _CHECK, good=f"{_manifest('a.yaml')}\n{_CHECK}"),
+    "control-character": _shell("printf 'user: \\001' > a.yaml", _CHECK, good=f"{_manifest('a.yaml')}\n{_CHECK}"),
+    "yaml-too-deep": _shell(
+        "printf '%0500d' 0 | tr 0 '[' > a.yaml",
+        _CHECK,
+        good=f"{_manifest('a.yaml')}\n{_CHECK}",
+    ),
+}
+
+_YAML: Final = {
+    "yaml-syntax": Example(bad=_GOOD.replace("{user: orders}", "{user: orders"), good=_GOOD),
+    "yaml-alias-limit": Example(
+        bad="a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+        + "".join(
+            f"{this}: &{this} [{', '.join([f'*{last}'] * 10)}]\n" for last, this in zip("abcdefgh", "bcdefghi", strict=True)
+        ),
+        good=stream(
+            entries(("{user: orders}", "&usual {producer_byte_rate: 1MiB}"), ("{user: payments}", "*usual")),
+        ),
+    ),
+    "yaml-tag": _value("!!int 1000000", "1000000"),
+    "yaml-merge-key": Example(
+        bad=entries(("{user: orders}", "&usual {producer_byte_rate: 1MiB}"), ("{user: payments}", "{<<: *usual}")),
+        good=entries(("{user: orders}", "&usual {producer_byte_rate: 1MiB}"), ("{user: payments}", "*usual")),
+    ),
+    "duplicate-key": Example(bad=entry("{producer_byte_rate: 1MiB, producer_byte_rate: 2MiB}"), good=_GOOD),
+    "non-string-key": Example(bad=entry("{[producer_byte_rate]: 1MiB}"), good=_GOOD),
+}
+
+_STRUCTURE: Final = {
+    "unknown-document": Example(bad=_GOOD.replace("ClientQuotas", "ClientQuota"), good=_GOOD),
+    "unknown-field": Example(bad=_GOOD + "      nots: settlement run\n", good=_GOOD + "      note: settlement run\n"),
+    "missing-field": Example(bad=cluster().replace("  prune: never\n", "  protected: []\n"), good=cluster()),
+    "wrong-type": Example(bad=_GOOD.replace("{producer_byte_rate: 1MiB}", "[producer_byte_rate]"), good=_GOOD),
+    "wrong-value": Example(bad=cluster(prune="sometimes"), good=cluster(prune="confirm")),
+    "unknown-quota-key": Example(bad=entry("{producer_byterate: 1MiB}"), good=_GOOD),
+    "unknown-entity-type": _match("{principal: orders}", "{user: orders}"),
+    "invalid-selector": _cluster('protected: [{user: {regex: "("}}]', 'protected: [{user: {regex: "svc-.*"}}]'),
+    "unknown-guard": _cluster(
+        "accept: [{guard: purge, until: 2099-01-31, reason: clean-up}]",
+        "accept: [{guard: prune, until: 2099-01-31, reason: clean-up}]",
+    ),
+    "invalid-date": _cluster(
+        "accept: [{guard: prune, until: 2099-02-30, reason: clean-up}]",
+        "accept: [{guard: prune, until: 2099-02-28, reason: clean-up}]",
+    ),
+    "invalid-freeze-window": _cluster(
+        "freeze: [{days: [fri], hours: 25:00-26:00}]",
+        "freeze: [{days: [fri], hours: 18:00-24:00}]",
+    ),
+    "conflicting-connection": _cluster(
+        'connection: {bootstrapServers: ["b1:9092"], zookeeper: "zk1:2181"}', 'connection: {bootstrapServers: ["b1:9092"]}'
+    ),
+    "repository-misplaced": _shell(
+        "mkdir teams",
+        "printf '%s\\n' 'apiVersion: kafka-quotas/v1' 'kind: Repository' 'spec: {}' > teams/settings.yaml",
+        _CHECK,
+        good=f"printf '%s\\n' 'apiVersion: kafka-quotas/v1' 'kind: Repository' 'spec: {{}}' > kafka-quotas.yaml\n{_CHECK}",
+    ),
+    "unknown-lint-rule": Example(
+        bad=repository("lint: {percent-encodedname: error}"), good=repository("lint: {percent-encoded-name: error}")
+    ),
+    "duplicate-cluster": Example(bad=stream(cluster(), cluster()), good=cluster()),
+}
+
+_VALUES: Final = {
+    "value-syntax": _value("1_000_000", "1000000"),
+    "unknown-unit": _value("10Mb", "10MB"),
+    "value-not-positive": Example(bad=entry("{producer_byte_rate: 0}"), good=entry("{}")),
+    "value-not-finite": Example(bad=entry("{request_percentage: .inf}"), good=entry("{}")),
+    "value-fractional": _value("0.5B", "1B"),
+    "value-too-large": _value("3000000000", "100", "connection_creation_rate"),
+    "value-not-exact": _value("9007199254740993", "9007199254740992"),
+}
+
+_ENTITIES: Final = {
+    "empty-name": _match("{user: null}", "{user: {default: true}}"),
+    "name-too-long": _shell(
+        "{ printf '%s\\n' 'apiVersion: kafka-quotas/v1' 'kind: ClientQuotas' 'spec:' '  quotas:'",
+        "  printf '    - {match: {user: %033000d}, quotas: {producer_byte_rate: 1MiB}}\\n' 7; } > a.yaml",
+        _CHECK,
+        good=f"{_manifest('a.yaml')}\n{_CHECK}",
+    ),
+    "illegal-entity": _match("{user: orders, ip: 10.0.0.7}", "{user: orders}"),
+    "key-not-for-entity": _match("{user: orders}", "{ip: 10.0.0.7}", "connection_creation_rate"),
+    "ip-invalid": _match("{ip: 10.0.1.0/24}", "{ip: 10.0.1.7}", "connection_creation_rate"),
+    "ip-host-name": _match("{ip: gateway.example}", "{ip: 10.0.0.7}", "connection_creation_rate"),
+    "ip-not-canonical": _match('{ip: "2001:DB8::0:1"}', '{ip: "2001:db8::1"}', "connection_creation_rate"),
+    "user-prefix": _match("{user: User:orders}", "{user: orders}"),
+    "literal-default-name": _match("{user: <default>}", "{user: {default: true}}"),
+    "percent-encoded-name": _match("{user: orders%40example}", "{user: orders@example}"),
+    "unusual-name": _match('{user: "orders "}', "{user: orders}"),
+    "wildcard-name": _match("{client-id: my-*}", "{client-id: my-app}"),
+    "duplicate-entity": Example(
+        bad=entries(("{user: orders}", "{producer_byte_rate: 1MiB}"), ("{user: orders}", "{consumer_byte_rate: 1MiB}")),
+        good=entry("{producer_byte_rate: 1MiB, consumer_byte_rate: 1MiB}"),
+    ),
+    "outside-scope": Example(
+        bad=stream(cluster("scope: {include: [{user: {prefix: payments-}}]}"), _GOOD),
+        good=stream(cluster("scope: {include: [{user: {prefix: ord}}]}"), _GOOD),
+    ),
+    "unknown-cluster": Example(
+        bad=stream(cluster(), _GOOD.replace("spec:\n", "spec:\n  clusters: [prd]\n")),
+        good=stream(cluster(), _GOOD.replace("spec:\n", "spec:\n  clusters: [prod]\n")),
+    ),
+    "overlapping-overrides": Example(
+        bad=stream(
+            cluster(),
+            _GOOD + "      overrides:\n"
+            "        - {clusters: [prod], quotas: {producer_byte_rate: 2MiB}}\n"
+            "        - {clusters: [prod], quotas: {producer_byte_rate: 3MiB}}\n",
+        ),
+        good=stream(cluster(), _GOOD + "      overrides:\n        - {clusters: [prod], quotas: {producer_byte_rate: 2MiB}}\n"),
+    ),
+    "no-cluster-matches": Example(
+        bad=stream(cluster(), _GOOD.replace("spec:\n", "spec:\n  clusters: {labels: {tier: gold}}\n")),
+        good=stream(
+            cluster().replace("{name: prod}", "{name: prod, labels: {tier: gold}}"),
+            _GOOD.replace("spec:\n", "spec:\n  clusters: {labels: {tier: gold}}\n"),
+        ),
+    ),
+}
+
+EXAMPLES: Final[Mapping[str, Example]] = {**_FILES, **_YAML, **_STRUCTURE, **_VALUES, **_ENTITIES}
+"""By rule id."""

@@ -1,0 +1,77 @@
+"""One catalogue of everything that has an id: findings, guards and classes of drift, each with its reason and an example."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Final
+
+from reconciler.errors import UsageError
+from reconciler.formats.wording import did_you_mean, shown
+from reconciler.manifest.catalogue import RULES
+from reconciler.manifest.examples import EXAMPLES as MANIFEST_EXAMPLES
+from reconciler.model.explanation import Explanation, Topic
+from reconciler.model.finding import Severity
+from reconciler.model.lint_rules import LINT_RULES
+from reconciler.model.rule import Rule
+from reconciler.policy.examples import EXAMPLES as GUARD_EXAMPLES
+from reconciler.policy.guards import GUARDS
+from reconciler.policy.lint.examples import EXAMPLES as LINT_EXAMPLES
+
+_RUN_TIME: Final = (
+    Rule(
+        id="would-throttle",
+        severity=Severity.WARNING,
+        explanation="Replaying recorded traffic against the proposed quotas, the backtest finds clients that would certainly "
+        "have been held back. The message says who, for how long, and which value would have been safe.",
+    ),
+    Rule(
+        id="over-current-limit",
+        severity=Severity.INFO,
+        explanation="Recorded traffic is above a limit that this change does not touch: the clients are throttled today, and the "
+        "recording shows only what the limit let through, so their real demand may be higher.",
+    ),
+)
+"""Findings that come from traffic, where no manifest alone can be an example."""
+
+_DRIFT: Final = {
+    "in-sync": "The cluster has what was last applied, and that is what the manifests say.",
+    "unapplied": "The cluster has what was last applied, and the manifests have moved on since. Apply them, or look why the last "
+    "run did not.",
+    "changed": "Somebody changed a value on the cluster since it was last applied. Find out who and why; then write the new "
+    "value into the manifests, or apply to put the old one back.",
+    "missing": "A quota that was applied is gone from the cluster, so its clients fall back to the next level, or to no limit.",
+    "unmanaged": "The cluster has an entity that no manifest declares. It is counted and left alone; export writes it "
+    "as a manifest.",
+}
+"""The classes of drift."""
+
+
+def explanations() -> Mapping[str, Explanation]:
+    """Everything, by id: findings in the order of their catalogues, then guards, then classes of drift."""
+    examples = {**MANIFEST_EXAMPLES, **LINT_EXAMPLES}
+    found: dict[str, Explanation] = {}
+    for rule in (*RULES.values(), *LINT_RULES.values(), *_RUN_TIME):
+        found[rule.id] = Explanation(
+            id=rule.id,
+            topic=Topic.FINDING,
+            text=rule.explanation,
+            severity=rule.severity,
+            adjustable=rule.adjustable,
+            example=examples.get(rule.id),
+        )
+    for guard_id, measure in GUARDS.items():
+        text = inspect.cleandoc(measure.__doc__ or "").replace("\n", " ")
+        found[guard_id] = Explanation(id=guard_id, topic=Topic.GUARD, text=text, example=GUARD_EXAMPLES.get(guard_id))
+    for name, text in _DRIFT.items():
+        found[name] = Explanation(id=name, topic=Topic.DRIFT, text=text)
+    return found
+
+
+def explain(topic_id: str) -> Explanation:
+    """What an id means. Raises ``UsageError`` for one that nothing has."""
+    found = explanations()
+    if topic_id not in found:
+        msg = f"nothing is called {shown(topic_id)}{did_you_mean(topic_id, found)}"
+        raise UsageError(msg)
+    return found[topic_id]

@@ -1,0 +1,152 @@
+"""Every id has its reason, and every example does what it says: the wrong one produces the id, the right one does not."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import reconciler
+from reconciler.manifest.emit import emit
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.explanation import Example, Explanation, Topic
+from reconciler.model.finding import Severity
+from reconciler.model.plan import GuardStatus
+from reconciler.policy.guards import GUARDS
+from reconciler.workflows.explain import explanations
+from reconciler.workflows.plan import load_intent, plan_from
+from reconciler.workflows.validate import validate
+from tests.builders import NOON, current
+from tests.support.command import run
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = Path(reconciler.__file__).parent
+ALL = explanations()
+WITHOUT_EXAMPLE = {"would-throttle", "over-current-limit"}
+"""Findings that only recorded traffic can show."""
+
+ON_EXPORT = {
+    "value-not-declarable": ("user=batch producer_byte_rate=0", "user=batch producer_byte_rate=1024"),
+    "entity-not-declarable": ("client-id-prefix=app producer_byte_rate=1024", "client-id=app producer_byte_rate=1024"),
+}
+"""Findings about a cluster that is exported: what it has that cannot be declared, and what can."""
+
+
+class Noon:
+    def now(self):
+        return NOON
+
+
+def live_state(lines: tuple[str, ...]):
+    entities: dict[Entity, dict[str, float]] = {}
+    for line in lines:
+        pairs = [word.split("=", 1) for word in line.split(" ")]
+        names = {k: DEFAULT if v == "<default>" else v for k, v in pairs if "_" not in k}
+        entities[Entity.of(names)] = {k: float(v) for k, v in pairs if "_" in k}
+    return current(entities)
+
+
+def ids_of(example: Example, text: str, folder: Path) -> set[str]:
+    """Ids of all findings, and of all guards that trip, for one half of an example."""
+    if example.commands:
+        environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        done = subprocess.run(["sh", "-c", text], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        return set(re.findall(r"\[([a-z0-9-]+)\]$", done.stdout, re.MULTILINE)) or {done.stderr}
+    name = "kafka-quotas.yaml" if "kind: Repository" in text else "quotas.yaml"
+    (folder / name).write_text(text, encoding="utf-8")
+    if not example.live:
+        return {one.id for one in validate([str(folder)]).findings}
+    several = text.count("kind: Cluster\n") > 1
+    intent = load_intent([str(folder)], cluster="prod" if several else None)
+    state = live_state(example.live)
+    plan = plan_from(intent, state, accepted=(), clock=Noon())
+    return {one.id for one in plan.findings} | {g.id for g in plan.guards if g.status is GuardStatus.NEEDS_ACCEPTANCE}
+
+
+@pytest.mark.parametrize("one", [e for e in ALL.values() if e.example], ids=lambda one: one.id)
+def test_the_wrong_example_produces_the_id_and_the_right_one_does_not(one: Explanation, tmp_path: Path) -> None:
+    assert one.example is not None
+    (tmp_path / "wrong").mkdir()
+    (tmp_path / "right").mkdir()
+
+    assert one.id in ids_of(one.example, one.example.bad, tmp_path / "wrong")
+    assert one.id not in ids_of(one.example, one.example.good, tmp_path / "right")
+
+
+@pytest.mark.parametrize("rule", ON_EXPORT)
+def test_what_cannot_be_exported_is_told(rule: str) -> None:
+    wrong, right = ON_EXPORT[rule]
+
+    assert [one.id for one in emit(live_state((wrong,))).findings] == [rule]
+    assert emit(live_state((right,))).findings == ()
+
+
+def test_everything_that_can_have_an_example_has_one() -> None:
+    without = {one.id for one in ALL.values() if one.example is None and one.topic is not Topic.DRIFT}
+
+    assert without == WITHOUT_EXAMPLE | ON_EXPORT.keys()
+
+
+def test_every_guard_and_every_class_of_drift_is_explained() -> None:
+    assert {one.id for one in ALL.values() if one.topic is Topic.GUARD} == set(GUARDS)
+    assert {"in-sync", "unapplied", "changed", "missing", "unmanaged"} <= ALL.keys()
+    assert [one.id for one in ALL.values() if len(one.text) < 40] == []
+
+
+def test_every_id_that_the_code_gives_a_finding_is_in_the_catalogue() -> None:
+    functions = "finding|lint|_warning|add|note|_error|_lint|_rule|ValueRefusedError|UnreadableError"
+    makers = re.compile(rf"""\b(?:{functions})\(\s*"([a-z-]+)\"""")
+    yielded = re.compile(r"""yield "([a-z]+(?:-[a-z]+)+)", """)
+    given = re.compile(r"""\bid="([a-z]+(?:-[a-z]+)+)\"""")
+    named: dict[str, str] = {}
+    for path in PACKAGE.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        for pattern in (makers, yielded, given):
+            named |= {found: str(path) for found in pattern.findall(text) if "-" in found}
+
+    assert len(named) > 60
+    assert {found: where for found, where in named.items() if found not in ALL} == {}
+
+
+def test_one_id_prints_its_reason_and_an_example(tmp_path: Path) -> None:
+    done = run("explain", "user-prefix", cwd=tmp_path)
+
+    assert (done.code, done.err) == (0, "")
+    assert "principal's name" in done.out
+    assert done.out.index("Wrong:") < done.out.index("User:orders") < done.out.index("Right:")
+    assert "lint: {user-prefix:" in done.out
+
+
+def test_a_guard_says_how_it_is_accepted(tmp_path: Path) -> None:
+    done = run("explain", "default-entity", cwd=tmp_path)
+
+    assert "--accept default-entity" in done.out
+    assert "On the cluster:" in done.out
+
+
+def test_without_an_id_all_are_listed(tmp_path: Path) -> None:
+    done = run("explain", cwd=tmp_path)
+
+    listed = {line.split()[0] for line in done.out.splitlines() if line.startswith("  ")}
+    assert listed == ALL.keys()
+
+
+def test_an_unknown_id_is_a_usage_error_with_a_suggestion(tmp_path: Path) -> None:
+    done = run("explain", "user-prefx", cwd=tmp_path)
+
+    assert (done.code, done.out) == (64, "")
+    assert "user-prefix" in done.err
+
+
+@pytest.mark.parametrize("arguments", [(), ("duplicate-entity",), ("prune",)])
+def test_json_keeps_to_its_schema(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    document = run("explain", "--format", "json", *arguments, cwd=tmp_path).json()
+
+    schema = json.loads((ROOT / "schemas" / "explanations.v1.schema.json").read_text(encoding="utf-8"))
+    Draft202012Validator(schema).validate(document)
+    assert [one["id"] for one in document["explanations"]] == (list(arguments) or list(ALL))
+    assert all(one["severity"] in {None, *Severity} for one in document["explanations"])
