@@ -109,6 +109,7 @@ _STRUCTURE: Final = (
         "The Repository document rules a whole repository, so it is in the file kafka-quotas.yaml at the root.",
     ),
     _error("unknown-lint-rule", "The lint settings name a rule that does not exist, or whose severity cannot be changed."),
+    _error("invalid-limit", "A limit whose smallest value is above its largest allows no value at all."),
     _error("duplicate-cluster", "Two Cluster documents have one name, so nobody could say which limits hold."),
 )
 
@@ -187,6 +188,38 @@ _ENTITIES: Final = (
     _lint("no-cluster-matches", "Labels that no cluster has: the entry or override is used nowhere."),
 )
 
+_OWNERS: Final = (
+    _error(
+        "missing-owner",
+        "The repository has owners, and a document names none. Write metadata.owner: it must be known who declares what.",
+    ),
+    _error(
+        "unknown-owner",
+        "A document or a limit names an owner that the Repository document does not have, so nothing says what it may declare.",
+    ),
+    _error(
+        "outside-owner-paths",
+        "A document names an owner and is not in one of its paths. Else anybody could declare anything in another owner's name, "
+        "past the people who review that owner's folder.",
+    ),
+    _error(
+        "outside-owner-entities",
+        "An owner declares an entity that is none of its own. The identity of a quota is its entity, wherever the file is.",
+    ),
+    _error(
+        "foreign-entity",
+        "An owner declares an entity of another one. A pair of user and client-id belongs to the owner of the user, because a "
+        "user is proven and a client-id is only said.",
+    ),
+    _error("outside-owner-clusters", "An owner declares something for a cluster that the Repository document does not give it."),
+    _error(
+        "above-limit", "A value is above the largest that the Repository document allows, on a cluster and with its overrides."
+    ),
+    _error(
+        "below-limit", "A value is below the smallest that the Repository document allows, on a cluster and with its overrides."
+    ),
+)
+
 _EXPORT: Final = (
     Rule(
         id="value-not-declarable",
@@ -205,5 +238,7 @@ _EXPORT: Final = (
 UNREAD: Final = frozenset({"unknown-document", *(rule.id for rule in (*_FILES, *_YAML))})
 """Findings after which it is not known what else a file would have said."""
 
-RULES: Final[Mapping[str, Rule]] = {rule.id: rule for rule in (*_FILES, *_YAML, *_STRUCTURE, *_VALUES, *_ENTITIES, *_EXPORT)}
+RULES: Final[Mapping[str, Rule]] = {
+    rule.id: rule for rule in (*_FILES, *_YAML, *_STRUCTURE, *_VALUES, *_ENTITIES, *_OWNERS, *_EXPORT)
+}
 """All rules by id."""

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
-from reconciler.formats.wording import did_you_mean, shown
+from reconciler.formats.wording import shown
 from reconciler.formats.yaml_nodes import YamlMapping, YamlNode, YamlScalar
-from reconciler.manifest.catalogue import RULES
 from reconciler.manifest.collector import Collector
-from reconciler.manifest.documents import ClusterDocument, RepositoryDocument
+from reconciler.manifest.documents import ClusterDocument
 from reconciler.manifest.fields import items, mapping, scalar, text, texts
 from reconciler.manifest.freeze_windows import freeze_windows
 from reconciler.manifest.guard_settings import guard_limits
 from reconciler.manifest.selectors import selector, selectors
 from reconciler.model.cluster import Acceptance, ClusterSpec, Connection, Prune, Scope
-from reconciler.model.finding import Severity
-from reconciler.model.lint_rules import LINT_RULES
 
 _PRUNE: Final = {prune.value: prune for prune in Prune}
-_SEVERITIES: Final[Mapping[str, Severity | None]] = {s.value: s for s in Severity} | {"off": None}
 
 
 def cluster(root: YamlMapping, out: Collector) -> ClusterDocument:
@@ -75,18 +71,3 @@ def _acceptances(nodes: tuple[YamlNode, ...], out: Collector) -> Iterator[Accept
             # Without its selector it would accept far more than was written.
             continue
         yield Acceptance(guard=guard, reason=reason, until=day, match=chosen, span=out.span(node))
-
-
-def repository(root: YamlMapping, out: Collector) -> RepositoryDocument:
-    """The Repository document, as far as it can be understood."""
-    spec = mapping(root, "spec")
-    lint = mapping(spec, "lint")
-    severities: dict[str, Severity | None] = {}
-    adjustable = [rule.id for rule in (*RULES.values(), *LINT_RULES.values()) if rule.adjustable]
-    for rule_id, value in lint.items.items() if lint else ():
-        if rule_id not in adjustable:
-            why = "its severity cannot be changed" if rule_id in RULES else "there is no such rule"
-            out.add("unknown-lint-rule", f"{shown(rule_id)}: {why}{did_you_mean(rule_id, adjustable)}", value)
-        elif isinstance(value, YamlScalar) and value.text in _SEVERITIES:
-            severities[rule_id] = _SEVERITIES[value.text]
-    return RepositoryDocument(file=out.file, span=out.span(root), exclude=texts(spec, "exclude"), lint=severities)

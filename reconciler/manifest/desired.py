@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from reconciler.formats.wording import did_you_mean, shown
 from reconciler.manifest.collector import finding
-from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, ClusterDocument, Override, QuotaEntry
+from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, ClusterDocument, Override, QuotaEntry, ValueLimit
+from reconciler.manifest.limits import limit_findings
 from reconciler.model.cluster import ClusterSpec, Scope
 from reconciler.model.entity import Entity, display_name
 from reconciler.model.finding import Finding, Related
@@ -28,6 +29,7 @@ def desired_state(
     cluster: ClusterSpec,
     *,
     shown_files: Callable[[str], bool] | None = None,
+    limits: Sequence[ValueLimit] = (),
 ) -> DesiredResult:
     """What the documents, in their order, declare for one cluster.
 
@@ -51,6 +53,7 @@ def desired_state(
                 findings.append(_claimed_twice(declared, first, cluster))
             elif not everything and not cluster.scope.contains(entity):
                 findings.append(_outside(declared, cluster))
+    findings += limit_findings(entities.values(), limits, cluster)
     if shown_files is not None:
         chosen = {entity: one for entity, one in entities.items() if shown_files(one.source.file)}
         return DesiredResult(state=DesiredState(entities=chosen, complete=False), findings=tuple(findings))

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from reconciler.model.cluster import ClusterSpec
 from reconciler.model.finding import Severity
 from reconciler.model.quota import QuotaKey
+from reconciler.model.selector import Selector
 from reconciler.model.source import Span
 from reconciler.model.state import DesiredEntity, DesiredQuota
 
@@ -53,6 +54,7 @@ class ClientQuotasDocument:
     span: Span
     name: str | None = None
     owner: str | None = None
+    owner_span: Span | None = None
     clusters: ClusterChoice | None = None
     entries: tuple[QuotaEntry, ...] = ()
 
@@ -67,12 +69,50 @@ class ClusterDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Who may declare what, where. ``None``: any path; every entity that no other owner lists; every cluster.
+
+    ``paths`` are patterns relative to the root.
+    """
+
+    name: str
+    paths: tuple[str, ...] | None = None
+    entities: tuple[Selector, ...] | None = None
+    clusters: ClusterChoice | None = None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """The smallest and the largest value of one key; ``None`` is open."""
+
+    least: DesiredQuota | None = None
+    most: DesiredQuota | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueLimit:
+    """Bounds for the values of an owner, of some entities, on some clusters; ``None``: of all."""
+
+    owner: str | None = None
+    match: Selector | None = None
+    clusters: ClusterChoice | None = None
+    keys: Mapping[QuotaKey, Bounds]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RepositoryDocument:
-    """The Repository document. ``lint`` gives severities by rule id; ``None`` switches a rule off."""
+    """The Repository document. ``lint`` gives severities by rule id; ``None`` switches a rule off.
+
+    Without ``owners`` anybody may declare anything.
+    """
 
     file: str
     span: Span
     exclude: tuple[str, ...] = ()
+    owners: Mapping[str, Owner] = field(default_factory=dict)
+    limits: tuple[ValueLimit, ...] = ()
     lint: Mapping[str, Severity | None] = field(default_factory=dict)
 
 

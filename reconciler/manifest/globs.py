@@ -15,18 +15,31 @@ def path_matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
 
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str) -> re.Pattern[str]:
+    """Between two stars the leftmost match is as good as any, so it is atomic: no pattern makes matching slow."""
     parts = [part for part in pattern.removeprefix("./").split("/") if part]
-    text = ""
-    for place, part in enumerate(parts):
-        last = place == len(parts) - 1
+    runs: list[list[str]] = [[]]
+    for part in parts:
         if part == "**":
-            text += ".*" if last else "(?:[^/]+/)*"
+            runs.append([])
         else:
-            text += _part(part) + ("" if last else "/")
-    return re.compile(text + "(?:/.*)?", re.DOTALL)
+            runs[-1].append(_part(part))
+    first, *others = runs
+    if not others:
+        return re.compile("/".join(first) + "(?:/.*)?", re.DOTALL)
+    text = "".join(f"{part}/" for part in first)
+    for run in others[:-1]:
+        if run:
+            text += f"(?>(?:[^/]+/)*?{'/'.join(run)}/)"
+    last = others[-1]
+    text += f"(?:[^/]+/)*?{'/'.join(last)}(?:/.*)?" if last else ".*"
+    return re.compile(text, re.DOTALL)
 
 
 def _part(part: str) -> str:
-    # Runs of stars are one star: two in a row would make matching slow, and mean the same.
-    shorter = re.sub(r"\*+", "*", part)
-    return "".join("[^/]*" if c == "*" else "[^/]" if c == "?" else re.escape(c) for c in shorter)
+    chunks = ["".join("[^/]" if c == "?" else re.escape(c) for c in chunk) for chunk in re.split(r"\*+", part)]
+    first, *others = chunks
+    if not others:
+        return first
+    middle = "".join(f"(?>[^/]*?{chunk})" for chunk in others[:-1] if chunk)
+    # The last chunk is at the end of the part.
+    return f"{first}{middle}[^/]*{others[-1]}(?=/|\\Z)"

@@ -9,7 +9,7 @@ from reconciler.formats.units import ValueRefusedError, parse_value
 from reconciler.formats.yaml_nodes import YamlMapping, YamlNode, YamlScalar, YamlSequence
 from reconciler.manifest.collector import Collector
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, Override, QuotaEntry
-from reconciler.manifest.fields import mapping, text
+from reconciler.manifest.fields import mapping, scalar, text
 from reconciler.manifest.names import name_problems
 from reconciler.model.entity import DEFAULT, Entity, EntityName, EntityType
 from reconciler.model.quota import QuotaKey, legal_keys
@@ -28,7 +28,8 @@ def client_quotas(root: YamlMapping, out: Collector) -> ClientQuotasDocument:
     """A ClientQuotas document, as far as it can be understood."""
     metadata = mapping(root, "metadata")
     spec = mapping(root, "spec")
-    owner = text(metadata, "owner")
+    written = scalar(metadata, "owner")
+    owner = written.text if written is not None else None
     entries = spec.items.get("quotas") if spec else None
     items = entries.items if isinstance(entries, YamlSequence) else []
     return ClientQuotasDocument(
@@ -36,6 +37,7 @@ def client_quotas(root: YamlMapping, out: Collector) -> ClientQuotasDocument:
         span=out.span(root),
         name=text(metadata, "name"),
         owner=owner,
+        owner_span=out.span(written) if written is not None else None,
         clusters=cluster_choice(spec.items.get("clusters") if spec else None, out),
         entries=tuple(entry for node in items if (entry := _entry(node, owner, out)) is not None),
     )
@@ -118,11 +120,12 @@ def _quotas(node: YamlNode | None, entity: Entity | None, out: Collector) -> Ite
             out.add("key-not-for-entity", message, Span(file=out.file, line=line, column=column), entity=entity, key=name)
         elif value.data is None:
             yield key, None
-        elif (quota := _quota(key, value, entity, out)) is not None:
+        elif (quota := quota_value(key, value, entity, out)) is not None:
             yield key, quota
 
 
-def _quota(key: QuotaKey, node: YamlScalar, entity: Entity | None, out: Collector) -> DesiredQuota | None:
+def quota_value(key: QuotaKey, node: YamlScalar, entity: Entity | None, out: Collector) -> DesiredQuota | None:
+    """One value with its unit; ``None``, and a finding, for what is none."""
     try:
         written = parse_value(key, node.text)
     except ValueRefusedError as refused:

@@ -10,10 +10,11 @@ from reconciler.formats.schema_check import SchemaProblem, SchemaProblemKind, ch
 from reconciler.formats.wording import did_you_mean, shown
 from reconciler.formats.yaml_nodes import YamlMapping, YamlNode, YamlScalar
 from reconciler.formats.yaml_reading import read_yaml
-from reconciler.manifest.cluster_document import cluster, repository
+from reconciler.manifest.cluster_document import cluster
 from reconciler.manifest.collector import Collector
 from reconciler.manifest.documents import Document
 from reconciler.manifest.quota_entries import client_quotas
+from reconciler.manifest.repository_document import repository
 from reconciler.model.entity import EntityType
 from reconciler.model.finding import Finding
 from reconciler.model.quota import KNOWN_KEYS
@@ -27,7 +28,6 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[YamlMapping, Collector], Documen
     "Repository": ("repository", repository),
 }
 _TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
-_LATER: Final = frozenset({"owners", "limits"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ def _kind(root: YamlMapping, out: Collector) -> str | None:
 def _report(problem: SchemaProblem, out: Collector) -> None:
     """A schema problem as a finding, with a more telling id and message where there is one."""
     last = problem.path[-1] if problem.path else None
-    if last in KNOWN_KEYS and isinstance(problem.value, str | int | float):
+    if last in KNOWN_KEYS and "quotas" in problem.path and isinstance(problem.value, str | int | float):
         # The value's own grammar says it better.
         return
     rule_id, message = problem.kind.value, problem.message
@@ -95,7 +95,7 @@ def _report(problem: SchemaProblem, out: Collector) -> None:
     elif last in _TYPES and problem.value in (None, ""):
         rule_id = "empty-name"
         message = f"the {last} has no name; quote the name if it is null or ~, or write {{default: true}}"
-    elif last in KNOWN_KEYS and problem.value is None:
+    elif last in KNOWN_KEYS and "quotas" in problem.path and problem.value is None:
         message = f"{last} has no value; to set no limit leave the key out (null drops a key only in overrides)"
     out.add(rule_id, message, Span(file=out.file, line=problem.line, column=problem.column))
 
@@ -106,6 +106,4 @@ def _unknown_field(where: str | int | None, problem: SchemaProblem) -> tuple[str
         return "unknown-quota-key", f"{shown(name)} is not a quota key{did_you_mean(name, KNOWN_KEYS)}"
     if where == "match":
         return "unknown-entity-type", f"{shown(name)} is not an entity type{did_you_mean(name, _TYPES)}"
-    if problem.path[0] == "spec" and name in _LATER and len(problem.path) == 2:
-        return "unknown-field", f"{shown(name)} is not supported yet by this version; nothing here would be enforced"
     return problem.kind.value, problem.message

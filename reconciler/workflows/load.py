@@ -17,6 +17,7 @@ from reconciler.manifest.discover import REPOSITORY_FILE, Discovery, SourceFile,
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument, Document, RepositoryDocument
 from reconciler.manifest.files import UnreadableError, read_file
 from reconciler.manifest.globs import path_matcher
+from reconciler.manifest.ownership import ownership_findings
 from reconciler.manifest.reading import FileContent, read_documents
 from reconciler.model.cluster import ClusterSpec
 from reconciler.model.entity import display_name
@@ -119,6 +120,10 @@ def _load(paths: Sequence[str], trust: Trust | None, within: str | None) -> Load
         by_name.setdefault(one.spec.name or "", one.spec)
     ruling = repository if trust is None else trust.repository
     lint = ruling.lint if ruling else {}
+    if ruling is not None and ruling.owners:
+        specs = tuple((by_name if trust is None else trust.clusters).values())
+        relative = {file.path: file.relative for file in found.files}
+        findings += ownership_findings(quotas, ruling.owners, relative=relative.__getitem__, clusters=specs)
     return LoadedManifests(
         documents=quotas,
         clusters=by_name if trust is None else trust.clusters,
@@ -153,7 +158,9 @@ def desired_for(loaded: LoadedManifests, cluster_name: str | None) -> tuple[Clus
     """
     spec = chosen_cluster(loaded, cluster_name)
     selected = loaded.selected
-    result = desired_state(loaded.documents, spec, shown_files=None if selected is None else selected.__contains__)
+    shown_files = None if selected is None else selected.__contains__
+    limits = loaded.repository.limits if loaded.repository is not None else ()
+    result = desired_state(loaded.documents, spec, shown_files=shown_files, limits=limits)
     state = result.state if loaded.complete else replace(result.state, complete=False)
     return spec, state, in_order(adjusted(result.findings, loaded.lint))
 

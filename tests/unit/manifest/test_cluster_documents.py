@@ -219,18 +219,27 @@ def test_the_repository_lists_what_is_excluded_and_changes_severities():
         ("lint: {user-prefx: warning}", "unknown-lint-rule"),
         ("lint: {duplicate-entity: warning}", "unknown-lint-rule"),
         ("lint: {user-prefix: fatal}", "wrong-value"),
-        ("owners: {}", "unknown-field"),
-        ("limits: []", "unknown-field"),
+        ("owners: {}", "wrong-value"),
+        ("owners: {a: {path: [x]}}", "unknown-field"),
+        ("owners: {a: {paths: []}}", "wrong-value"),
+        ("owners: {a: {entities: [{user: {regex: '('}}]}}", "invalid-selector"),
+        ("limits: [{}]", "wrong-value"),
+        ("limits: [{producer_byte_rate: 5}]", "wrong-type"),
+        ("limits: [{producer_byte_rate: {max: null}}]", "wrong-type"),
+        ("limits: [{producer_byte_rate: {max: 5Mb}}]", "unknown-unit"),
+        ("limits: [{producer_byte_rate: {min: 0}}]", "value-not-positive"),
+        ("limits: [{producer_byte_rate: {min: 2KiB, max: 2KB}}]", "invalid-limit"),
+        ("limits: [{producer_byte_rates: {max: 5}}]", "unknown-field"),
     ],
 )
 def test_settings_that_would_have_no_effect_are_errors(line, rule):
     assert ids(f"{REPOSITORY}  {line}\n") == [rule]
 
 
-def test_owners_are_said_to_be_unsupported_instead_of_being_ignored():
-    (finding,) = read_documents(f"{REPOSITORY}  owners: {{a: {{}}}}\n".encode(), "c.yaml").findings
+def test_a_limit_of_an_owner_that_there_is_not_is_an_error():
+    lines = "  owners: {team-a: {}}\n  limits: [{owner: team-b, producer_byte_rate: {max: 5}}]\n"
 
-    assert "not supported yet" in finding.message
+    assert ids(REPOSITORY + lines) == ["unknown-owner"]
 
 
 def test_every_rule_is_explained():

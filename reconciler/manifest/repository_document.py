@@ -1,0 +1,91 @@
+"""The Repository document: who may declare what, within which limits, and how bad a finding is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from reconciler.formats.wording import did_you_mean, shown
+from reconciler.formats.yaml_nodes import YamlMapping, YamlNode, YamlScalar
+from reconciler.manifest.catalogue import RULES
+from reconciler.manifest.collector import Collector
+from reconciler.manifest.documents import Bounds, Owner, RepositoryDocument, ValueLimit
+from reconciler.manifest.fields import items, mapping, scalar, texts
+from reconciler.manifest.quota_entries import cluster_choice, quota_value
+from reconciler.manifest.selectors import selector, selectors
+from reconciler.model.finding import Severity
+from reconciler.model.lint_rules import LINT_RULES
+from reconciler.model.quota import QuotaKey
+from reconciler.model.source import Span
+from reconciler.model.state import DesiredQuota
+
+_SEVERITIES: Final[Mapping[str, Severity | None]] = {s.value: s for s in Severity} | {"off": None}
+
+
+def repository(root: YamlMapping, out: Collector) -> RepositoryDocument:
+    """The Repository document, as far as it can be understood."""
+    spec = mapping(root, "spec")
+    owners = dict(_owners(mapping(spec, "owners"), out))
+    lint = mapping(spec, "lint")
+    severities: dict[str, Severity | None] = {}
+    adjustable = [rule.id for rule in (*RULES.values(), *LINT_RULES.values()) if rule.adjustable]
+    for rule_id, value in lint.items.items() if lint else ():
+        if rule_id not in adjustable:
+            why = "its severity cannot be changed" if rule_id in RULES else "there is no such rule"
+            out.add("unknown-lint-rule", f"{shown(rule_id)}: {why}{did_you_mean(rule_id, adjustable)}", value)
+        elif isinstance(value, YamlScalar) and value.text in _SEVERITIES:
+            severities[rule_id] = _SEVERITIES[value.text]
+    return RepositoryDocument(
+        file=out.file,
+        span=out.span(root),
+        exclude=texts(spec, "exclude"),
+        owners=owners,
+        limits=tuple(_limits(items(spec, "limits"), owners, out)),
+        lint=severities,
+    )
+
+
+def _owners(node: YamlMapping | None, out: Collector) -> Iterator[tuple[str, Owner]]:
+    for name, value in node.items.items() if node else ():
+        if not isinstance(value, YamlMapping):
+            continue
+        line, column = node.keys[name] if node else (1, 1)
+        # A field that is there and cannot be used allows nothing, not everything.
+        yield (
+            name,
+            Owner(
+                name=name,
+                paths=texts(value, "paths") if "paths" in value.items else None,
+                entities=selectors(value.items["entities"], out) if "entities" in value.items else None,
+                clusters=cluster_choice(value.items.get("clusters"), out),
+                span=Span(file=out.file, line=line, column=column),
+            ),
+        )
+
+
+def _limits(nodes: tuple[YamlNode, ...], owners: Mapping[str, Owner], out: Collector) -> Iterator[ValueLimit]:
+    for node in nodes:
+        if not isinstance(node, YamlMapping):
+            continue
+        owner = scalar(node, "owner")
+        if owner is not None and owners and owner.text not in owners:
+            out.add("unknown-owner", f"there is no owner {shown(owner.text)}{did_you_mean(owner.text, owners)}", owner)
+        yield ValueLimit(
+            owner=owner.text if owner is not None else None,
+            match=selector(node.items.get("match"), out),
+            clusters=cluster_choice(node.items.get("clusters"), out),
+            keys={key: _bounds(key, value, out) for key in QuotaKey if (value := mapping(node, key.value)) is not None},
+            span=out.span(node),
+        )
+
+
+def _bounds(key: QuotaKey, node: YamlMapping, out: Collector) -> Bounds:
+    least, most = _bound(key, node, "min", out), _bound(key, node, "max", out)
+    if least is not None and most is not None and least.value > most.value:
+        out.add("invalid-limit", f"the smallest value {shown(least.text)} is above the largest, {shown(most.text)}", least.source)
+    return Bounds(least=least, most=most)
+
+
+def _bound(key: QuotaKey, node: YamlMapping, name: str, out: Collector) -> DesiredQuota | None:
+    written = scalar(node, name)
+    return quota_value(key, written, None, out) if isinstance(written, YamlScalar) else None
