@@ -1,0 +1,141 @@
+"""The effects of a plan as text and in its document: readable, escaped, equal to the schema, and the same when read back."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from reconciler.formats.canonical import document_text
+from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.effect import OTHER, Effect, KnownAddress, KnownClient, Limit, PlanEffects
+from reconciler.model.plan import Plan
+from reconciler.planning.digest import digest
+from reconciler.planning.document import plan_to_json
+from reconciler.planning.reading import plan_from_json, read_plan
+from reconciler.render.plan_text import plan_lines
+from reconciler.render.styled import plain
+from tests.builders import ip, plan, user
+
+SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "plan.v1.schema.json").read_text())
+KEY = "producer_byte_rate"
+EVIL = "\x1b[2Jalice\n"
+
+EFFECTS = PlanEffects(
+    effects=(
+        Effect(
+            client=KnownClient(user=OTHER, client_id=OTHER),
+            key=KEY,
+            before=None,
+            after=Limit(value=2.0**20, entity=user(), level=6),
+        ),
+        Effect(
+            client=KnownClient(user=EVIL, client_id=""),
+            key=KEY,
+            before=Limit(value=2.0**21, entity=user(EVIL), level=3),
+            after=Limit(value=2.0**20, entity=user(), level=6),
+        ),
+        Effect(
+            client=KnownClient(user=EVIL, client_id=""),
+            key="request_percentage",
+            before=Limit(value=50.0, entity=user(EVIL), level=3),
+            after=None,
+        ),
+        Effect(
+            client=KnownAddress(ip="10.0.0.1"),
+            key="connection_creation_rate",
+            before=Limit(value=5.0, entity=ip("10.0.0.1"), level=1),
+            after=Limit(value=5.0, entity=ip(), level=2),
+        ),
+    ),
+    left_out=7,
+)
+
+
+def with_effects(effects: PlanEffects | None) -> Plan:
+    key = KeyChange(key=KEY, before=None, after=2.0**20, reason=Reason.NOT_IN_CURRENT)
+    changes = (Change(entity=user(), action=Action.CREATE, keys=(key,)),)
+    return plan(*changes, effects=effects, digest=digest("c1", changes))
+
+
+def text(effects: PlanEffects | None) -> str:
+    return plain(plan_lines(with_effects(effects)))
+
+
+def test_the_text_sets_changed_entities_against_affected_clients() -> None:
+    shown = text(EFFECTS)
+    assert "Effects: 1 changed entity, at least 3 affected clients\n" in shown
+    assert "      producer_byte_rate  unlimited -> 1 MiB/s (1048576) from user=<default>, level 6   first limit\n" in shown
+    assert '  user="\\u001b[2Jalice\\u000a" client-id=(none)\n' in shown
+    assert "      request_percentage  50 % from" in shown
+    assert "-> unlimited   limit removed\n" in shown
+    assert "5 connections/s from ip=10.0.0.1 -> 5 connections/s from ip=<default>   same value from another entity\n" in shown
+    assert "and 7 more effects not listed\n" in shown
+    assert "\x1b" not in shown
+
+
+def test_a_client_with_two_keys_is_one_block() -> None:
+    assert text(EFFECTS).count("client-id=(none)") == 1
+
+
+def test_no_affected_client_is_said_too_and_a_plan_without_effects_says_nothing() -> None:
+    assert "1 changed entity, no known client affected" in text(PlanEffects())
+    assert "ffect" not in text(None)
+
+
+def test_unknown_effects_give_the_reason() -> None:
+    assert "Effects are unknown: because\n" in text(PlanEffects(unknown="because"))
+
+
+@pytest.mark.parametrize(
+    "effects",
+    [
+        EFFECTS,
+        PlanEffects(),
+        PlanEffects(unknown="because"),
+        None,
+        PlanEffects(
+            effects=(
+                Effect(
+                    client=KnownAddress(ip=OTHER),
+                    key=KEY,
+                    before=Limit(value=math.inf, entity=ip(), level=2),
+                    after=None,
+                ),
+            )
+        ),
+    ],
+)
+def test_the_document_fits_its_schema_and_reads_back_the_same(effects: PlanEffects | None) -> None:
+    one = with_effects(effects)
+    written = document_text(plan_to_json(one))
+    jsonschema.validate(json.loads(written), SCHEMA)
+    assert read_plan(written, name="plan.json") == one
+    assert ("effects" in json.loads(written)) is (effects is not None)
+
+
+def test_any_other_is_not_a_name_in_the_document() -> None:
+    moves = plan_to_json(with_effects(EFFECTS))["effects"]["moves"]
+    assert moves[0]["client"] == {"user": {"other": True}, "client-id": {"other": True}}
+    assert moves[1]["client"] == {"user": EVIL, "client-id": ""}
+    assert moves[1]["after"] == {"value": 1048576, "entity": {"user": None}, "level": 6}
+    assert moves[3]["client"] == {"ip": "10.0.0.1"}
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "says"),
+    [
+        ("direction", "loosens", r"effects\.moves\[0\]\.direction must be first_limit"),
+        ("client", {"user": None, "client-id": "a"}, r"effects\.moves\[0\]\.client\.user must be a string"),
+        ("after", {"value": 1, "entity": {}, "level": 1}, r"effects\.moves\[0\]\.after\.entity must be an entity"),
+        ("after", {"value": 1, "entity": {"user": "a"}, "level": 0}, r"level must be a whole number from 1"),
+    ],
+)
+def test_a_document_with_a_wrong_effect_is_refused_at_its_field(part: str, value: object, says: str) -> None:
+    document = plan_to_json(with_effects(EFFECTS))
+    document["effects"]["moves"][0][part] = value
+    with pytest.raises(ValueError, match=says):
+        plan_from_json(document)

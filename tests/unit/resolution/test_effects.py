@@ -1,0 +1,113 @@
+"""Effects by example: Kafka's own truth table step by step, directions, representatives, and what is left out."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from reconciler.model.effect import OTHER, Direction, Effect, KnownAddress, KnownClient, Limit
+from reconciler.model.entity import DEFAULT
+from reconciler.resolution.effects import moves
+from reconciler.resolution.plan_effects import effects_between
+from tests.builders import client, ip, pair, user
+
+KEY = "producer_byte_rate"
+APP = KnownClient(user="alice", client_id="app")
+
+
+def limit(value: float, level: int = 3) -> Limit:
+    return Limit(value=value, entity=user("alice"), level=level)
+
+
+STEPS = [
+    (client(), [(None, 1), (None, 1), (None, 1)]),
+    (client("app"), [(1, 2), (1, 2), None]),
+    (user(), [(2, 3), (2, 3), (1, 3)]),
+    (pair(DEFAULT, DEFAULT), [(3, 4), (3, 4), (3, 4)]),
+    (pair(DEFAULT, "app"), [(4, 5), (4, 5), None]),
+    (user("alice"), [(5, 6), None, None]),
+    (pair("alice", DEFAULT), [(6, 7), None, None]),
+    (pair("alice", "app"), [(7, 8), None, None]),
+]
+"""The table that Kafka's own class printed, as moves: entities added with limits 1 to 8; rows alice/app, bob/app, bob/x."""
+
+
+def test_the_truth_table_step_by_step_is_moves() -> None:
+    known = [APP, KnownClient(user="bob", client_id="app"), KnownClient(user="bob", client_id="x")]
+    tables = [{e: {KEY: float(i + 1)} for i, (e, _) in enumerate(STEPS[:n])} for n in range(len(STEPS) + 1)]
+    for before, after, (entity, expected) in zip(tables, tables[1:], STEPS, strict=False):
+        found = {e.client: (e.before and e.before.value, e.after and e.after.value) for e in moves(before, after, known)}
+        assert found == {c: move for c, move in zip(known, expected, strict=True) if move is not None}
+        assert all(e.after is not None and e.after.entity == entity for e in moves(before, after, known))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "direction"),
+    [
+        (None, limit(5), Direction.FIRST_LIMIT),
+        (limit(5), None, Direction.REMOVED),
+        (limit(5), limit(4), Direction.TIGHTENS),
+        (limit(5), limit(6), Direction.LOOSENS),
+        (limit(5), limit(5, level=1), Direction.OTHER_SOURCE),
+        (limit(math.nan), limit(5), Direction.TIGHTENS),
+        (limit(5), limit(math.nan), Direction.LOOSENS),
+        (limit(math.nan), limit(math.inf), Direction.OTHER_SOURCE),
+    ],
+)
+def test_a_direction_says_what_a_move_means_to_the_client(
+    before: Limit | None, after: Limit | None, direction: Direction
+) -> None:
+    assert Effect(client=APP, key=KEY, before=before, after=after).direction is direction
+
+
+def test_a_change_without_effect_on_anybody_has_none() -> None:
+    before = {user(): {KEY: 1.0}}
+    assert effects_between(before, {**before, client("app"): {KEY: 5.0}}).effects == ()
+
+
+def test_a_hidden_client_id_moves_when_the_default_user_gets_its_first_limit() -> None:
+    before = {client("app"): {KEY: 5.0}}
+    found = effects_between(before, {**before, user(): {KEY: 9.0}}).effects
+    shown = [(str(e.client), e.before and e.before.level, e.after and e.after.level) for e in found]
+    assert shown == [
+        ("user=(any other) client-id=(any other)", None, 6),
+        ("user=(any other) client-id=(none)", None, 6),
+        ("user=(any other) client-id=app", 7, 6),
+    ]
+
+
+def test_a_user_that_loses_its_limit_falls_to_those_of_its_client_ids() -> None:
+    before = {user("alice"): {KEY: 9.0}, client("app"): {KEY: 5.0}, client("web"): {"request_percentage": 5.0}}
+    after = {entity: quotas for entity, quotas in before.items() if entity != user("alice")}
+    shown = {str(e.client): (e.after and e.after.value) for e in effects_between(before, after).effects}
+    assert shown == {"user=alice client-id=(any other)": None, "user=alice client-id=app": 5.0}
+
+
+def test_an_address_falls_to_the_default_and_then_to_nothing() -> None:
+    own, everybody = {"connection_creation_rate": 5.0}, {"connection_creation_rate": 9.0}
+    both = {ip("10.0.0.1"): own, ip(): everybody}
+    (fallen,) = effects_between(both, {ip(): everybody}).effects
+    assert (fallen.client, fallen.after and fallen.after.value) == (KnownAddress(ip="10.0.0.1"), 9.0)
+    freed = effects_between({ip(): everybody}, {}).effects
+    assert [(e.client, e.direction) for e in freed] == [(KnownAddress(ip=OTHER), Direction.REMOVED)]
+
+
+def test_entities_of_unknown_types_and_unknown_keys_affect_nobody() -> None:
+    before = {user("a"): {KEY: 1.0}}
+    odd = {user("a"): {KEY: 1.0, "new_key": 2.0}, pair("a", "b"): {"other_key": 1.0}}
+    assert effects_between(before, odd).effects == ()
+
+
+def test_a_literal_default_name_is_a_user_like_any_other() -> None:
+    (one,) = effects_between({}, {user("<default>"): {KEY: 1.0}}).effects
+    assert one.client == KnownClient(user="<default>", client_id=OTHER)
+    assert str(one.client) == 'user="<default>" client-id=(any other)'
+
+
+def test_a_large_cluster_lists_the_worst_and_counts_the_rest() -> None:
+    before = {user(f"u{i}"): {"consumer_byte_rate": 1.0} for i in range(2_000)}
+    found = effects_between(before, {**before, user(): {KEY: 9.0}, user("u7"): {}}, most=50)
+    assert len(found.effects) == 50
+    assert found.effects[0].client == KnownClient(user=OTHER, client_id=OTHER)
+    assert found.left_out == 2_000 + 2 + 1 - 50

@@ -1,0 +1,118 @@
+"""The effects of a plan: from the plan's own changes, unless the brokers resolve quotas with code of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import AuthorizationError, FileAccessError
+from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.effect import OTHER, KnownClient
+from reconciler.model.entity import Entity
+from reconciler.workflows.known_clients import read_known_clients
+from reconciler.workflows.plan_effects import after, with_effects
+from tests.builders import client, current, plan, user
+from tests.fakes import FakeCluster
+
+KEY = "producer_byte_rate"
+
+
+class WithCallback(FakeCluster):
+    def __init__(self, answer: str | AuthorizationError | None) -> None:
+        super().__init__()
+        self._callback = answer
+
+    def quota_callback(self) -> str | None:
+        if isinstance(self._callback, AuthorizationError):
+            raise self._callback
+        return self._callback
+
+
+def change(entity: Entity, *keys: tuple[str, float | None, float | None]) -> Change:
+    parts = tuple(KeyChange(key=k, before=b, after=a, reason=Reason.VALUE_DIFFERS) for k, b, a in keys)
+    return Change(entity=entity, action=Action.UPDATE, keys=parts)
+
+
+def test_what_the_cluster_holds_afterwards_keeps_everything_else() -> None:
+    before = {user("a"): {KEY: 1.0, "odd": 5.0}, user("b"): {KEY: 2.0}, user("c"): {KEY: 3.0}}
+    changes = [change(user("a"), (KEY, 1.0, 9.0)), change(user("b"), (KEY, 2.0, None)), change(user("d"), (KEY, None, 4.0))]
+    assert after(before, changes) == {user("a"): {KEY: 9.0, "odd": 5.0}, user("c"): {KEY: 3.0}, user("d"): {KEY: 4.0}}
+    assert before[user("a")] == {KEY: 1.0, "odd": 5.0}
+
+
+def test_a_plan_with_kafkas_own_resolution_has_effects_and_no_note() -> None:
+    done = with_effects(plan(change(user("a"), (KEY, None, 4.0))), current(), source=WithCallback(None))
+    assert done.effects is not None
+    assert [e.client for e in done.effects.effects] == [KnownClient(user="a", client_id=OTHER)]
+    assert done.notes == ()
+
+
+def test_a_callback_of_the_brokers_own_makes_effects_unknown_and_is_named_escaped() -> None:
+    done = with_effects(
+        plan(change(user("a"), (KEY, None, 4.0))), current(), source=WithCallback("io.example.Static\x1bCallback")
+    )
+    assert done.effects is not None
+    assert done.effects.effects == ()
+    assert done.effects.unknown is not None
+    assert '"io.example.Static\\u001bCallback"' in done.effects.unknown
+    assert [n for n in done.notes if n.startswith("effects are unknown: ") and "client.quota.callback.class" in n]
+    assert done.applyable
+
+
+@pytest.mark.parametrize("source", [FakeCluster(), WithCallback(AuthorizationError("not allowed", operation="DescribeConfigs"))])
+def test_when_nobody_tells_the_setting_the_assumption_is_noted(source: FakeCluster) -> None:
+    done = with_effects(plan(change(user("a"), (KEY, None, 4.0))), current(), source=source)
+    assert done.effects is not None
+    assert len(done.effects.effects) == 1
+    assert [n for n in done.notes if n.startswith("effects assume")]
+
+
+def test_clients_of_the_traffic_are_known_too() -> None:
+    live = current({client("app"): {KEY: 5.0}})
+    one = plan(change(user("a"), (KEY, None, 4.0)))
+    done = with_effects(one, live, source=WithCallback(None), traffic={("a", "x"), ("a", ""), ("other", "x")})
+    assert done.effects is not None
+    found = {str(e.client): (e.before and e.before.value, e.after and e.after.value) for e in done.effects.effects}
+    assert found == {
+        "user=a client-id=(any other)": (None, 4.0),
+        "user=a client-id=(none)": (None, 4.0),
+        "user=a client-id=x": (None, 4.0),
+        "user=a client-id=app": (5.0, 4.0),
+    }
+
+
+def test_known_clients_are_distinct_pairs_whatever_else_a_line_holds(tmp_path: Path) -> None:
+    file = tmp_path / "clients.jsonl"
+    file.write_text(
+        '\ufeff{"user": "alice", "client_id": "app", "broker": 1, "kind": "produce"}\n\n{"user": "alice", "client_id": "app"}\n'
+        '{"user": "<default>", "client_id": null}\n{"user": "b"}\n{"user": "", "client_id": ""}\n',
+        encoding="utf-8",
+    )
+    assert read_known_clients(file) == {("alice", "app"), ("<default>", ""), ("b", ""), ("", "")}
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (b"{", "this is not JSON"),
+        (b"[1]", "this is not an object"),
+        (b'{"client_id": "a"}', "user is not a string"),
+        (b'{"user": 1}', "user is not a string"),
+        (b'{"user": "a", "client_id": 5}', "client_id is not a string"),
+        (b'{"user": ' + b"[" * 100_000, "this is not JSON"),
+        (b'{"user": "\xff"}', "is not UTF-8 text"),
+    ],
+)
+def test_a_line_that_names_no_client_is_refused_with_its_number(tmp_path: Path, line: bytes, says: str) -> None:
+    file = tmp_path / "clients.jsonl"
+    file.write_bytes(b'{"user": "alice"}\n' + line + b"\n")
+    with pytest.raises(FileAccessError) as refused:
+        read_known_clients(file)
+    assert says in str(refused.value)
+    assert "UTF-8" in says or ":2:" in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileAccessError, match=r"nothing\.jsonl"):
+        read_known_clients(tmp_path / "nothing.jsonl")
