@@ -28,7 +28,7 @@ EXAMPLES: Final[Mapping[str, Example]] = {
         live=(_ORDERS,),
     ),
     "freeze-window": Example(
-        bad=stream(cluster("freeze: [{reason: end of the year}]"), entry(_TWO)),
+        bad=stream(cluster("freeze: [{from: 2020-01-01T00:00:00Z, reason: end of the year}]"), entry(_TWO)),
         good=stream(cluster("freeze: [{to: 2020-01-02T08:00:00Z, reason: end of the year}]"), entry(_TWO)),
         live=(_ORDERS,),
     ),
