@@ -58,10 +58,10 @@ def print_every(
 
 
 def exit_code(
-    args: argparse.Namespace, results: Sequence[T | ClusterFailure], *, differs: Callable[[T], bool], failed: int = 0
+    args: argparse.Namespace, results: Sequence[T | ClusterFailure], *, differs: Callable[[T], bool], stopped: bool = False
 ) -> int:
-    """1 if any cluster could not be finished, else 2 if any differs (with ``--detailed-exitcode``), else 0."""
-    if failed or any(isinstance(result, ClusterFailure) and not result.skipped for result in results):
+    """1 if any cluster did not finish or findings ``stopped`` it, else 2 if any differs and ``--detailed-exitcode``, else 0."""
+    if stopped or any(isinstance(result, ClusterFailure) and not result.skipped for result in results):
         return exit_codes.NOT_DONE
     if args.detailed_exitcode and any(differs(result) for result in results if not isinstance(result, ClusterFailure)):
         return exit_codes.DIFFERENCES

@@ -19,6 +19,7 @@ COMMANDS: Final = {
     "plan": "show what apply would change on the cluster",
     "apply": "change the cluster's quotas to what the manifests say, and verify",
     "render": "show a saved plan in another form: text, JSON, Markdown, annotations, SARIF, HTML",
+    "drift": "tell what is live from what was merged, applied, changed or removed",
     "export": "write manifests, or a snapshot, from a live cluster",
     "backtest": "replay recorded traffic against current and proposed quotas (Spark)",
     "sandbox": "run a real local Kafka for trying things out",

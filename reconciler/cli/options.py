@@ -49,7 +49,9 @@ def add_trusted_ref_option(parser: argparse.ArgumentParser) -> None:
 def add_base_option(parser: argparse.ArgumentParser) -> None:
     """``--base``: what a plan is going to be merged into."""
     parser.add_argument(
-        "--base", metavar="REF", help="tell what this commit lacks of the git reference (default: the trusted one), and what is forgotten"
+        "--base",
+        metavar="REF",
+        help="tell what this commit lacks of the git reference (default: the trusted one), and what is forgotten",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.formats.canonical import FORMAT_VERSION, Json, cluster_to_json, entity_to_json, value_to_json
+from reconciler.formats.canonical import FORMAT_VERSION, Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
 from reconciler.formats.finding_json import finding_to_json, span_to_json
 from reconciler.model.drift import BaselineOrigin, Drift, EntityDrift, KeyDrift
 
@@ -13,7 +13,7 @@ def drift_to_json(drift: Drift) -> dict[str, Json]:
         "format_version": FORMAT_VERSION,
         "cluster": cluster_to_json(drift.cluster),
         "source": {"commit": drift.source.commit, "dirty": drift.source.dirty},
-        "observed": {"at": drift.observed.at.isoformat(), "from": drift.observed.origin.value},
+        "observed": {"at": moment_to_json(drift.observed.at), "from": drift.observed.origin.value},
         "complete": drift.complete,
         "baseline": _origin(drift.baseline),
         "differs": drift.differs,

@@ -62,6 +62,7 @@ def plan_from_json(document: object) -> Plan:
         notes=tuple(place.text() for place in root["notes"].items()),
         findings=tuple(_finding(place) for place in root["findings"].items()),
         effects=effects_from_json(place) if (place := root.get("effects")) else None,
+        unmanaged=tuple(one.entity() for one in place.items()) if (place := root.get("unmanaged")) else None,
     )
     for key, derived in (("applyable", plan.applyable), ("errored", plan.errored)):
         if root[key].flag() is not derived:

@@ -44,6 +44,10 @@ def _lines(plan: Plan) -> Iterator[Line]:
     if plan.effects is not None:
         yield from effects_lines(plan.effects, changed=len(plan.changes))
         yield line()
+    if plan.unmanaged:
+        yield line("Unmanaged, and left as they are:")
+        yield from (line((f"  ? {entity}", Style.FAINT)) for entity in plan.unmanaged)
+        yield line()
     yield from _guards(plan)
     for note in plan.notes:
         yield line(("Note: ", Style.FAINT), note)

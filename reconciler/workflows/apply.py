@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from reconciler.apply.executor import ApplySettings, Executor
 from reconciler.errors import FrozenError, GuardRefusedError, NotConfirmedError, RefusedError, StalePlanError
 from reconciler.model.plan import Plan
 from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
-from reconciler.planning.document import SavedPlan, differences
+from reconciler.planning.saved_plan import SavedPlan, require_current
 from reconciler.policy.freeze_guard import FREEZE_WINDOW
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.workflows.load import stop_on
@@ -69,19 +69,11 @@ def refused(plan: Plan, error: RefusedError) -> ApplyReport:
 
 
 def _require_reviewed(plan: Plan, approval: Approval) -> None:
-    if approval.saved is not None and approval.saved.digest != plan.digest:
-        msg = f"the saved plan is stale: {_listed(differences(approval.saved, plan))}; plan again"
-        raise StalePlanError(msg)
+    if approval.saved is not None:
+        require_current(approval.saved, plan)
     if approval.expected_digest is not None and approval.expected_digest != plan.digest:
         msg = f"the plan is now {plan.digest}, not the expected {approval.expected_digest}; plan again"
         raise StalePlanError(msg)
-
-
-def _listed(lines: Sequence[str]) -> str:
-    if not lines:
-        return "its digest is of another cluster or another format"
-    more = f" (and {len(lines) - 3} more)" if len(lines) > 3 else ""
-    return "; ".join(lines[:3]) + more
 
 
 def _require_accepted(plan: Plan) -> None:

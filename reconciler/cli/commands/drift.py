@@ -38,7 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--show-unmanaged", action="store_true", help="list unmanaged entities in the text too")
     options.add_fail_on_option(parser)
-    parser.add_argument("--detailed-exitcode", action="store_true", help="exit 2 when something differs; unmanaged entities do not")
+    parser.add_argument(
+        "--detailed-exitcode", action="store_true", help="exit 2 when something differs; unmanaged entities do not"
+    )
     options.add_output_options(parser)
 
 

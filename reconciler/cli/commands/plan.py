@@ -9,10 +9,14 @@ from reconciler.cli import every_cluster, exit_codes, options, output, plan_extr
 from reconciler.errors import ManifestError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from reconciler.model.plan import Plan
     from reconciler.ports import QuotaReader
     from reconciler.workflows.plan import Intent
     from reconciler.workflows.plan_extras import Extras
+    from reconciler.workflows.references import References
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,6 +81,7 @@ def _plan(args: argparse.Namespace, intent: Intent, extras: Extras) -> Plan:
 
 
 def _every(args: argparse.Namespace, extras: Extras, references: References, files: Sequence[tuple[str, Path]]) -> int:
+    from reconciler.model.cluster_failure import ClusterFailure
     from reconciler.model.finding import Severity
     from reconciler.planning.document import plan_to_json
     from reconciler.render.plan_text import plan_lines
@@ -87,5 +92,6 @@ def _every(args: argparse.Namespace, extras: Extras, references: References, fil
     intents = load_every_intent(args.paths, fail_on=fail_on, references=references)
     plans = for_every(intents, lambda intent: _plan(args, intent, extras))
     every_cluster.print_every(args, plans, document=plan_to_json, lines=plan_lines, files=files)
-    stopped = [plan for plan in plans if not isinstance(plan, ClusterFailure) and any(f.severity.at_least(fail_on) for f in plan.findings)]
-    return every_cluster.exit_code(args, plans, differs=lambda plan: bool(plan.changes), failed=len(stopped))
+    made = [plan for plan in plans if not isinstance(plan, ClusterFailure)]
+    stopped = any(finding.severity.at_least(fail_on) for plan in made for finding in plan.findings)
+    return every_cluster.exit_code(args, plans, differs=lambda plan: bool(plan.changes), stopped=stopped)

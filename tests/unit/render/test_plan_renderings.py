@@ -9,14 +9,13 @@ import jsonschema
 import pytest
 
 from reconciler.apply.document import report_to_json
-from reconciler.errors import FileAccessError
 from reconciler.formats.canonical import document_text
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import GuardResult, GuardStatus, Plan, Summary
 from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
-from reconciler.planning.document import differences, plan_to_json, read_saved_plan
+from reconciler.planning.document import plan_to_json
 from reconciler.render.amounts import amount, factor
 from reconciler.render.plan_text import plan_lines
 from reconciler.render.report_text import report_lines
@@ -122,25 +121,6 @@ def test_live_values_that_json_cannot_hold_are_spelled_out() -> None:
     document = plan_to_json(plan(change(user("a"), float("nan"), 5)))
     jsonschema.validate(document, json.loads((SCHEMAS / "plan.v1.schema.json").read_text()))
     assert '"before": "NaN"' in document_text(document)
-
-
-def test_a_saved_plan_reads_back_and_explains_what_differs() -> None:
-    saved = read_saved_plan(document_text(plan_to_json(full_plan())), name="plan.json")
-    now = plan(change(user("payments-api"), 10 * 1024**2, 30 * 1024**2), digest="sha256:" + "1" * 64)
-    assert differences(saved, now) == (
-        "user=payments-api producer_byte_rate: reviewed 10485760 -> 20971520, now 10485760 -> 31457280",
-        "user=<default> request_percentage: reviewed not set -> 12.5, now no change",
-        'user="<default>" client-id="a b" producer_byte_rate: reviewed 1500 -> not set, now no change',
-    )
-    assert differences(saved, full_plan()) == ()
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"format_version": "1.0"}', '{"format_version": "2.0", "changes": [], "digest": ""}', "null"]
-)
-def test_what_is_not_a_plan_is_refused(text: str) -> None:
-    with pytest.raises(FileAccessError, match=r"plan\.json is"):
-        read_saved_plan(text, name="plan.json")
 
 
 def report(result: ApplyResult, *statuses: ChangeStatus, **fields: object) -> ApplyReport:

@@ -1,0 +1,62 @@
+"""The same work for every cluster of the manifests, one after the other; one that fails does not stop the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from reconciler.errors import ManifestError, ReconcilerError, UntrustedError, UsageError
+from reconciler.model.cluster_failure import ClusterFailure
+from reconciler.model.finding import Severity
+from reconciler.model.state import ClusterIdentity
+from reconciler.workflows.load import load_manifests, stop_on
+from reconciler.workflows.plan import Intent, intent_of
+from reconciler.workflows.references import References, read_references
+
+T = TypeVar("T")
+
+
+def load_every_intent(paths: Sequence[str], *, fail_on: Severity, references: References) -> tuple[Intent | ClusterFailure, ...]:
+    """Read the manifests once, and what they want of each cluster, in the order of the clusters' names.
+
+    A cluster that the trusted reference does not have yet is skipped: there is nothing trusted to connect by. Raises
+    ``ManifestError`` for findings that are not about one cluster alone, and ``UsageError`` when there is no cluster at all.
+    """
+    seen = read_references(references, paths)
+    loaded = load_manifests(paths, trust=seen.trust)
+    stop_on(loaded.findings, fail_on)
+    names = sorted({*loaded.clusters, *loaded.proposed})
+    if not names:
+        msg = "there is no Cluster document, so --all-clusters means none; leave it out, or add one"
+        raise UsageError(msg)
+    made: list[Intent | ClusterFailure] = []
+    for name in names:
+        try:
+            made.append(intent_of(loaded, seen, paths, cluster=name, fail_on=fail_on))
+        except ReconcilerError as error:
+            made.append(_failure(name, None, error, skipped=isinstance(error, UntrustedError)))
+    return tuple(made)
+
+
+def for_every(intents: Sequence[Intent | ClusterFailure], work: Callable[[Intent], T]) -> tuple[T | ClusterFailure, ...]:
+    """Do the work where there is an intent; what an error tells takes the place of a result."""
+    done: list[T | ClusterFailure] = []
+    for intent in intents:
+        if isinstance(intent, ClusterFailure):
+            done.append(intent)
+            continue
+        try:
+            done.append(work(intent))
+        except ReconcilerError as error:
+            done.append(_failure(intent.spec.name, intent.spec.cluster_id, error))
+    return tuple(done)
+
+
+def _failure(name: str | None, cluster_id: str | None, error: ReconcilerError, *, skipped: bool = False) -> ClusterFailure:
+    return ClusterFailure(
+        cluster=ClusterIdentity(name=name, id=cluster_id),
+        failure_reason=error.failure_reason,
+        message=str(error),
+        skipped=skipped,
+        findings=error.findings if isinstance(error, ManifestError) else (),
+    )
