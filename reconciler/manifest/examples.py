@@ -110,6 +110,10 @@ _STRUCTURE: Final = {
     "unknown-lint-rule": Example(
         bad=repository("lint: {percent-encodedname: error}"), good=repository("lint: {percent-encoded-name: error}")
     ),
+    "invalid-limit": Example(
+        bad=repository("limits: [{producer_byte_rate: {min: 2MiB, max: 1MiB}}]"),
+        good=repository("limits: [{producer_byte_rate: {min: 1MiB, max: 2MiB}}]"),
+    ),
     "duplicate-cluster": Example(bad=stream(cluster(), cluster()), good=cluster()),
 }
 
@@ -171,5 +175,39 @@ _ENTITIES: Final = {
     ),
 }
 
-EXAMPLES: Final[Mapping[str, Example]] = {**_FILES, **_YAML, **_STRUCTURE, **_VALUES, **_ENTITIES}
+
+def _owned(owners: str, bad: str, good: str, entity: str = "{user: orders}") -> Example:
+    """Two values of ``metadata.owner`` (or none) for one entity."""
+    bad, good = (_GOOD.replace("{user: orders}", entity).replace("spec:\n", f"{one}spec:\n", 1) for one in (bad, good))
+    settings = repository(f"owners: {owners}")
+    return Example(bad=stream(settings, bad), good=stream(settings, good))
+
+
+def _limited(limit: str, bad: str, good: str) -> Example:
+    settings = repository(f"limits: [{{producer_byte_rate: {limit}}}]")
+    return Example(
+        bad=stream(settings, entry(f"{{producer_byte_rate: {bad}}}")),
+        good=stream(settings, entry(f"{{producer_byte_rate: {good}}}")),
+    )
+
+
+_A: Final = "metadata: {owner: team-a}\n"
+_B: Final = "metadata: {owner: team-b}\n"
+_BY_USER: Final = "{team-a: {entities: [{user: {prefix: ord}}]}, team-b: {entities: [{user: {prefix: pay}}]}}"
+
+_OWNERS: Final = {
+    "missing-owner": _owned("{team-a: {}}", "", _A),
+    "unknown-owner": _owned("{team-a: {}}", _B, _A),
+    "outside-owner-paths": _owned("{team-a: {}, team-b: {paths: [teams/b]}}", _B, _A),
+    "outside-owner-entities": _owned("{team-a: {}, team-b: {entities: [{user: {prefix: pay}}]}}", _B, _A),
+    "foreign-entity": _owned(_BY_USER, _B, _A),
+    "outside-owner-clusters": Example(
+        bad=stream(repository("owners: {team-a: {clusters: [dev]}}"), cluster(), _GOOD.replace("spec:\n", f"{_A}spec:\n", 1)),
+        good=stream(repository("owners: {team-a: {clusters: [prod]}}"), cluster(), _GOOD.replace("spec:\n", f"{_A}spec:\n", 1)),
+    ),
+    "above-limit": _limited("{max: 200MiB}", "300MiB", "200MiB"),
+    "below-limit": _limited("{min: 1MiB}", "1KiB", "1MiB"),
+}
+
+EXAMPLES: Final[Mapping[str, Example]] = {**_FILES, **_YAML, **_STRUCTURE, **_VALUES, **_ENTITIES, **_OWNERS}
 """By rule id."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.model.cluster import ClusterSpec
+from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity, in_order
 from reconciler.model.lint_rules import LINT_RULES
 from reconciler.model.plan import Plan
@@ -23,6 +24,7 @@ from reconciler.workflows.git_source import source_of
 from reconciler.workflows.lint import lint_change, lint_offline
 from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests, stop_on
 from reconciler.workflows.references import Before, References, Seen, read_references
+from reconciler.workflows.same_cluster import claimed_elsewhere
 from reconciler.workflows.trusted import TrustedTree
 
 
@@ -42,6 +44,8 @@ class Intent:
     before: Before | None = None
     """What the base declares, to name what is forgotten."""
     trusted: TrustedTree | None = None
+    claimed_elsewhere: Mapping[Entity, str] = field(default_factory=dict)
+    """Entities that another Cluster document of the same real cluster declares too, and its name."""
 
 
 _NO_REFERENCES: Final = References()
@@ -81,6 +85,7 @@ def intent_of(loaded: LoadedManifests, seen: Seen, paths: Sequence[str], *, clus
         notes=seen.notes(loaded, spec),
         before=seen.before(spec),
         trusted=seen.trusted,
+        claimed_elsewhere=claimed_elsewhere(loaded, spec),
     )
 
 
@@ -101,7 +106,14 @@ def plan_from(
     identity: ClusterIdentity = replace(current.cluster, name=spec.name or current.cluster.name)
     found = difference(intent.desired, current, scope=spec.scope, prune=spec.prune)
     changes = in_writing_order(found.changes, current.entities)
-    situation = Situation(changes=changes, desired=intent.desired, current=current, spec=spec, now=clock.now())
+    situation = Situation(
+        changes=changes,
+        desired=intent.desired,
+        current=current,
+        spec=spec,
+        now=clock.now(),
+        claimed_elsewhere=intent.claimed_elsewhere,
+    )
     judgement = judge(situation, accepted=accepted)
     # Lint again, now with the live state: it sees more, and says it in other words.
     declared = (one for one in intent.findings if one.id not in LINT_RULES)

@@ -1,0 +1,140 @@
+"""What guards that look beyond the changes do to plan and apply: the time, and another document of the same cluster."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pytest
+
+from reconciler.model.plan import GuardStatus, Plan
+from reconciler.model.report import ApplyReport, ApplyResult
+from reconciler.model.state import ClusterIdentity
+from reconciler.workflows.apply import Approval, apply
+from reconciler.workflows.plan import load_intent, make_plan
+from tests.builders import user
+from tests.fakes import FakeCluster
+
+FRIDAY = datetime.datetime(2026, 11, 20, 17, 30, tzinfo=datetime.UTC)
+HEAD = "apiVersion: kafka-quotas/v1\n"
+QUOTAS = HEAD + "kind: ClientQuotas\nspec:\n  quotas:\n    - match: {user: %s}\n      quotas: {producer_byte_rate: 1MiB}\n"
+WEEKEND = "freeze: [{days: [fri], hours: 18:00-24:00, timeZone: Europe/Berlin}, {days: [sat, sun], timeZone: Europe/Berlin}]"
+
+
+CALLED_C1 = FakeCluster(identity=ClusterIdentity(id="c1", kafka_version="4.3"))
+
+
+class At:
+    """A clock that stands still until somebody waits."""
+
+    def __init__(self, now: datetime.datetime) -> None:
+        self.moment = now
+
+    def now(self) -> datetime.datetime:
+        return self.moment
+
+    def monotonic(self) -> float:
+        return self.moment.timestamp()
+
+    def sleep(self, seconds: float) -> None:
+        self.moment += datetime.timedelta(seconds=seconds)
+
+
+class Silent:
+    def step(self, message: str) -> None:
+        pass
+
+
+def manifests(folder: Path, *lines: str, name: str = "alice") -> str:
+    spec = "".join(f"  {line}\n" for line in ("prune: never", *lines))
+    (folder / "cluster.yaml").write_text(f"{HEAD}kind: Cluster\nmetadata: {{name: prod}}\nspec:\n{spec}", encoding="utf-8")
+    (folder / "quotas.yaml").write_text(QUOTAS % name, encoding="utf-8")
+    return str(folder)
+
+
+def applied(path: str, cluster: FakeCluster, now: datetime.datetime, *accepted: str) -> ApplyReport:
+    intent = load_intent([path], cluster=None)
+    return apply(intent, cluster, Approval(accepted=accepted), confirm=lambda _: True, clock=At(now), progress=Silent())
+
+
+def planned(path: str, cluster: FakeCluster, now: datetime.datetime, name: str | None = None) -> Plan:
+    return make_plan(load_intent([path], cluster=name), cluster, accepted=(), clock=At(now))
+
+
+def test_a_frozen_cluster_is_planned_and_not_written(tmp_path: Path) -> None:
+    path, cluster = manifests(tmp_path, WEEKEND), FakeCluster()
+    plan = planned(path, cluster, FRIDAY)
+    (frozen,) = plan.tripped
+    assert frozen.id == "freeze-window"
+    assert "frozen now, until 2026-11-22T23:00:00Z" in frozen.message
+    assert (plan.summary.create, plan.applyable, plan.errored) == (1, False, False)
+    report = applied(path, cluster, FRIDAY)
+    assert (report.result, report.failure_reason, cluster.writes) == (ApplyResult.REFUSED, "frozen", 0)
+    assert "--accept freeze-window" in str(report.message)
+
+
+def test_outside_of_the_windows_and_when_accepted_it_is_written(tmp_path: Path) -> None:
+    path = manifests(tmp_path, WEEKEND)
+    before = FakeCluster()
+    assert applied(path, before, FRIDAY - datetime.timedelta(hours=1)).result is ApplyResult.DONE
+    accepted = FakeCluster()
+    assert applied(path, accepted, FRIDAY, "freeze-window").result is ApplyResult.DONE
+    assert before.entities == accepted.entities == {user("alice"): {"producer_byte_rate": 1048576.0}}
+
+
+def test_nothing_to_do_is_no_refusal_on_a_frozen_cluster(tmp_path: Path) -> None:
+    path = manifests(tmp_path, WEEKEND)
+    cluster = FakeCluster({user("alice"): {"producer_byte_rate": 1048576.0}})
+    assert applied(path, cluster, FRIDAY).result is ApplyResult.NOTHING_TO_DO
+
+
+def test_another_guard_beside_the_freeze_is_what_the_refusal_is_about(tmp_path: Path) -> None:
+    path = manifests(tmp_path, WEEKEND, "protected: [{user: alice}]")
+    report = applied(path, FakeCluster(), FRIDAY)
+    assert report.failure_reason == "guard"
+    assert "freeze-window" in str(report.message)
+    assert applied(path, FakeCluster(), FRIDAY, "protected-entity").failure_reason == "frozen"
+
+
+def test_the_freeze_may_be_accepted_in_the_manifest_for_some_entities(tmp_path: Path) -> None:
+    accept = "accept: [{guard: freeze-window, match: {user: alice}, until: 2026-12-01, reason: incident}]"
+    assert applied(manifests(tmp_path, WEEKEND, accept), FakeCluster(), FRIDAY).result is ApplyResult.DONE
+    assert applied(manifests(tmp_path, WEEKEND, accept, name="bob"), FakeCluster(), FRIDAY).failure_reason == "frozen"
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "trips"),
+    [
+        ("clusterId: c1", "clusterId: c1", True),
+        ("clusterId: c1", "clusterId: c2", False),
+        ('connection: {bootstrapServers: ["b1:9092", "b2:9092"]}', 'connection: {bootstrapServers: ["b2:9092"]}', True),
+        ('connection: {bootstrapServers: ["b1:9092"]}', 'connection: {bootstrapServers: ["b2:9092"]}', False),
+        ('connection: {zookeeper: "zk:2181/a"}', 'connection: {zookeeper: "zk:2181/a"}', True),
+        ('connection: {zookeeper: "zk:2181/a"}', 'connection: {zookeeper: "zk:2181/b"}', False),
+        ("protected: []", "protected: []", False),
+    ],
+)
+def test_two_documents_of_one_cluster_that_declare_one_entity_are_told_apart_from_two_clusters(
+    tmp_path: Path, ours: str, theirs: str, *, trips: bool
+) -> None:
+    path = manifests(tmp_path)
+    documents = (
+        f"{HEAD}kind: Cluster\nmetadata: {{name: {name}}}\nspec: {{prune: never, {line}}}\n"
+        for name, line in (("prod", ours), ("prod-b", theirs))
+    )
+    (tmp_path / "cluster.yaml").write_text("---\n".join(documents), encoding="utf-8")
+    overlap = next(g for g in planned(path, CALLED_C1, FRIDAY, "prod").guards if g.id == "scope-overlap")
+    assert (overlap.status is GuardStatus.NEEDS_ACCEPTANCE) == trips
+    assert ("prod-b" in overlap.message) == trips
+
+
+def test_separate_scopes_on_one_cluster_do_not_overlap(tmp_path: Path) -> None:
+    path = manifests(tmp_path)
+    documents = (
+        f"{HEAD}kind: Cluster\nmetadata: {{name: {name}}}\nspec: {{clusterId: c1, prune: never, scope: {scope}}}\n"
+        for name, scope in (("prod", "{include: [{user: alice}]}"), ("prod-b", "{include: [{user: bob}]}"))
+    )
+    (tmp_path / "cluster.yaml").write_text("---\n".join(documents), encoding="utf-8")
+    (tmp_path / "quotas.yaml").write_text((QUOTAS % "alice").replace("spec:", "spec:\n  clusters: [prod]"), encoding="utf-8")
+    (tmp_path / "b.yaml").write_text((QUOTAS % "bob").replace("spec:", "spec:\n  clusters: [prod-b]"), encoding="utf-8")
+    assert planned(path, CALLED_C1, FRIDAY, "prod").tripped == ()
