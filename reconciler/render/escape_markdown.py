@@ -38,7 +38,8 @@ def prose(text: str, *, limit: int = LIMIT) -> str:
     quoted: list[str] = []
     one_line = escaped(" ".join(text.splitlines())).strip()
     for word in shortened(one_line, _MESSAGE_LIMITS * limit).split(" "):
-        if not _PLAIN_WORD.fullmatch(word):
+        begins_list = not parts and word[:1].isdigit()
+        if begins_list or not _PLAIN_WORD.fullmatch(word):
             quoted.append(word)
             continue
         parts += _flushed(quoted, limit)

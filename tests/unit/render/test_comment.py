@@ -1,0 +1,264 @@
+"""A plan as one comment: what a reviewer reads first, what is folded, and what is never cut."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+
+from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.entity import Entity
+from reconciler.model.finding import Finding, Severity
+from reconciler.model.plan import GuardResult, GuardStatus, Source, Summary
+from reconciler.render.direction import direction_sentence
+from reconciler.render.escape_markdown import code, prose
+from reconciler.render.markdown import BUDGET, findings_markdown, plan_markdown
+from reconciler.render.markdown_marker import Marker, read_marker
+from tests.builders import pair, plan, span, user
+from tests.support.markdown_views import by_github
+
+
+def key(before: float | None, after: float | None, name: str = "producer_byte_rate") -> KeyChange:
+    reason = Reason.ENTITY_NOT_IN_MANIFEST if after is None else Reason.VALUE_DIFFERS
+    source = None if after is None else span(8, "teams/payments.yaml", 7)
+    return KeyChange(key=name, before=before, after=after, reason=reason, source=source)
+
+
+def change(entity: Entity, before: float | None, after: float | None, note: str | None = None) -> Change:
+    action = Action.CREATE if before is None else Action.DELETE if after is None else Action.UPDATE
+    return Change(entity=entity, action=action, keys=(key(before, after),), note=note)
+
+
+def guard(status: GuardStatus, message: str = "it changes user=<default>", guard_id: str = "default-entity") -> GuardResult:
+    return GuardResult(id=guard_id, status=status, measured="1 entity", limit="0 entities", set_in="c.yaml:4:3", message=message)
+
+
+def rows(markdown: str) -> list[list[str]]:
+    return by_github(markdown).rows[1:]
+
+
+def test_the_whole_comment_of_a_small_plan() -> None:
+    one = plan(
+        change(user("payments-api"), 10 * 1024**2, 5 * 1024**2, note="smaller\nbrokers"),
+        change(user(), None, 1024.0),
+        change(pair("<default>", "a|b"), 1500.0, None),
+        summary=Summary(create=1, update=1, delete=1, unchanged=412, unmanaged=3),
+        guards=(guard(GuardStatus.NEEDS_ACCEPTANCE), guard(GuardStatus.ACCEPTED, "fine", "prune"), guard(GuardStatus.PASSED)),
+        findings=(Finding(id="user-prefix", severity=Severity.WARNING, message="looks like a principal", span=span(3)),),
+        notes=("the acceptance of guard prune did not trip",),
+        source=Source(commit="1a2b3c4", dirty=True),
+    )
+    assert plan_markdown(one) == (
+        '<!-- kafka-quotas:plan {"v": 1, "kind": "plan", "cluster": "prod", "digest": "sha256:' + "0" * 64 + '"} -->\n'
+        "### Kafka quotas: `prod`\n"
+        "\n"
+        "**1 tightens, 1 first limit, 1 removed**: 1 to create, 1 to update, 1 to delete; 412 unchanged, 3 unmanaged.\n"
+        "\n"
+        "- **Blocked** by `default-entity`: it changes `user=<default>` (measured 1 entity, limit 0 entities, set in: "
+        "`c.yaml:4:3`). Accept with `--accept default-entity`\n"
+        "- **Accepted** `prune`: fine\n"
+        "\n"
+        "| Action | Entity | Key | Now | Planned | Factor | Source | Note |\n"
+        "| --- | --- | --- | ---: | ---: | ---: | --- | --- |\n"
+        '| removed (delete) | `user="<default>" client-id="a\\|b"` | `producer_byte_rate` | 1.465 KiB/s (1500) | **not set** |  '
+        "| no manifest declares it |  |\n"
+        "| tightens (update) | `user=payments-api` | `producer_byte_rate` | 10 MiB/s (10485760) | **5 MiB/s (5242880)** | x0.5 "
+        "| `teams/payments.yaml:8:7` | smaller brokers |\n"
+        "| first limit (create) | `user=<default>` | `producer_byte_rate` | not set | **1 KiB/s (1024)** |  "
+        "| `teams/payments.yaml:8:7` |  |\n"
+        "\n"
+        "**Findings: 1 warning**\n"
+        "\n"
+        "- **warning** `user-prefix` `quotas.yaml:3:1`: looks like a principal\n"
+        "\n"
+        "**Notes**\n"
+        "\n"
+        "- the acceptance of guard prune did not trip\n"
+        "\n"
+        "Digest `sha256:" + "0" * 64 + "`\n"
+        "\n"
+        "Cluster id `c1`, Kafka `4.3`, read from its brokers at 2026-01-02 12:00:00 UTC. Commit `1a2b3c4` with changes that are "
+        "not committed.\n"
+    )
+
+
+def test_an_empty_plan_says_so_in_bold() -> None:
+    markdown = plan_markdown(plan(summary=Summary(unchanged=2)))
+    assert "**No changes: the cluster has what the manifests say (2 unchanged, 0 unmanaged).**" in markdown
+    assert rows(markdown) == []
+
+
+def test_a_plan_of_some_manifests_and_one_with_errors_say_so_above_everything_else() -> None:
+    bad = Finding(id="refused", severity=Severity.ERROR, message="no")
+    text = by_github(plan_markdown(plan(change(user("a"), 1, 2), complete=False, findings=(bad,)))).text()
+    assert "only some manifests were planned; nothing is pruned" in text
+    assert text.index("can be read, never applied") < text.index("user=a")
+
+
+@pytest.mark.parametrize(("count", "folds"), [(15, False), (16, True)])
+def test_more_than_fifteen_rows_are_folded(count: int, folds: bool) -> None:
+    markdown = plan_markdown(plan(*(change(user(f"u{n}"), 1, 2) for n in range(count))))
+    assert len(rows(markdown)) == count
+    assert ("<details>" in markdown) is folds
+
+
+def test_guards_are_never_folded_however_many_changes_there_are() -> None:
+    many = tuple(change(user(f"u{n}"), 1, 2) for n in range(3000))
+    markdown = plan_markdown(plan(*many, guards=(guard(GuardStatus.NEEDS_ACCEPTANCE),)))
+    assert "--accept default-entity" in markdown.partition("<details>")[0]
+
+
+def test_a_plan_of_5000_changes_lists_every_removal_and_says_what_is_left_out() -> None:
+    removed = [user(f"team-{n % 40}-app-{n:05}") for n in range(1200)]
+    gone = tuple(change(entity, 1000.0 + n, None) for n, entity in enumerate(removed))
+    others = tuple(change(user(f"app-{n}"), 1.0, 2.0) for n in range(3800))
+    markdown = plan_markdown(plan(*others, *gone), full_plan="It is in the artifact `plan.json`.")
+    assert len(markdown.encode()) <= BUDGET
+    text = by_github(markdown).text()
+    listed = text.split("producer_byte_rate:\n")[1].split("\n\n")[0].splitlines()
+    assert listed[:1200] == [str(entity) for entity in removed]
+    shown = len(rows(markdown))
+    assert shown > 50
+    assert f"{3800 - shown} of 5000 changed keys" in text
+    assert "It is in the artifact plan.json." in text
+
+
+def expanded(line: str) -> list[str]:
+    match = re.fullmatch(r"(.*)\{(.*)\}", line)
+    return [match[1] + end for end in match[2].split(",")] if match else [line]
+
+
+def test_more_removals_than_lines_have_room_for_are_written_with_their_beginnings_once() -> None:
+    names = [f"payments-{n:04}" for n in range(4990)] + [
+        "alone",
+        "with,comma",
+        "with{brace}",
+        'quo"te',
+        "b-1,2",
+        "b-1",
+        "b-2",
+        "",
+        "-",
+        " ",
+    ]
+    markdown = plan_markdown(plan(*(change(user(name), 1.0, None) for name in names)))
+    assert len(markdown.encode()) <= BUDGET
+    block = by_github(markdown).text().split("producer_byte_rate:\n")[1].split("\n\n")[0].splitlines()
+    listed = [name for line in block if line for name in expanded(line)]
+    assert sorted(listed) == sorted(str(user(name)) for name in names)
+
+
+def test_when_even_that_is_too_long_the_comment_says_first_how_many_removals_are_missing() -> None:
+    gone = tuple(change(user(f"{n:05}" + "x" * 40 + f"{n:05}"), 1.0, None) for n in range(5000))
+    markdown = plan_markdown(plan(*gone, guards=(guard(GuardStatus.NEEDS_ACCEPTANCE),)))
+    assert 50_000 < len(markdown.encode()) <= BUDGET
+    listed = markdown.count("xxxx" * 10)
+    assert listed > 500
+    assert f"**{5000 - listed} of 5000 removals have no room here.**" in markdown
+    assert "--accept default-entity" in markdown
+
+
+def test_names_as_long_as_kafka_takes_them_leave_room_for_every_guard() -> None:
+    name = "😀`|" * 8000
+    guards = tuple(guard(GuardStatus.NEEDS_ACCEPTANCE, f"it changes {user(name)}, {user(name)}", f"guard-{n}") for n in range(10))
+    one = plan(*(change(user(name + str(n)), 1.0, None) for n in range(50)), guards=guards)
+    markdown = plan_markdown(one)
+    assert len(markdown.encode()) <= BUDGET
+    page = by_github(markdown)
+    for n in range(10):
+        assert f"--accept guard-{n}" in page.text()
+    assert page.text().count("characters)") >= 50
+
+
+def test_a_removed_key_of_a_kept_entity_is_a_removal_too() -> None:
+    both = Change(entity=user("a"), action=Action.UPDATE, keys=(key(1, None, "consumer_byte_rate"), key(1, 2)))
+    assert [(row[0], row[2]) for row in rows(plan_markdown(plan(both)))] == [
+        ("removed (update)", "consumer_byte_rate"),
+        ("loosens (update)", "producer_byte_rate"),
+    ]
+
+
+def test_a_hundred_thousand_findings_are_counted_and_the_worst_are_shown() -> None:
+    many = tuple(Finding(id="info", severity=Severity.INFO, message="nothing") for _ in range(100_000))
+    worst = Finding(id="bad", severity=Severity.ERROR, message="the worst", span=span(9))
+    markdown = plan_markdown(plan(change(user("a"), 1, 2), findings=(*many, worst)))
+    assert len(markdown.encode()) <= BUDGET
+    assert markdown.index("`bad` `quotas.yaml:9:1`: the worst") < markdown.index("`info`")
+    assert "of 100001 findings" in markdown
+    assert rows(markdown)[0][1] == "user=a"
+    alone = findings_markdown((*many, worst), cluster="prod")
+    assert len(alone.encode()) <= BUDGET
+    assert "Findings: 1 error, 100000 info" in alone
+    assert read_marker(alone) == Marker(kind="findings", cluster="prod", digest=None)
+
+
+def test_findings_alone_may_be_none() -> None:
+    assert by_github(findings_markdown(())).text().strip() == "Kafka quotas"
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "",
+        "hello",
+        "<!-- kafka-quotas:plan -->",
+        "<!-- kafka-quotas:plan {} -->",
+        '<!-- kafka-quotas:plan {"v": 2, "kind": "plan", "cluster": null, "digest": null} -->',
+        '<!-- kafka-quotas:plan {"v": 1, "kind": "plan", "cluster": 5, "digest": null} -->',
+        "<!-- kafka-quotas:plan [1] -->",
+        'x <!-- kafka-quotas:plan {"v": 1, "kind": "plan", "cluster": null, "digest": null} -->',
+        '\n<!-- kafka-quotas:plan {"v": 1, "kind": "plan", "cluster": null, "digest": null} -->',
+    ],
+)
+def test_what_is_no_marker_of_ours_is_none(comment: str) -> None:
+    assert read_marker(comment) is None
+
+
+def test_a_marker_survives_the_line_ends_that_a_form_makes_of_it() -> None:
+    markdown = plan_markdown(plan()).replace("\n", "\r\n")
+    assert read_marker(markdown) == Marker(kind="plan", cluster="prod", digest=plan().digest)
+
+
+def test_the_first_sentence_counts_directions() -> None:
+    moves = [(1, 2), (1, 2), (2, 1), (None, 1), (None, 1), (1, None), (float("nan"), 5)]
+    one = plan(*(change(user(f"u{n}"), before, after) for n, (before, after) in enumerate(moves)))
+    assert direction_sentence(one) == "2 tighten, 2 loosen, 2 first limits, 1 removed"
+    single = dataclasses.replace(one, changes=one.changes[2:4])
+    assert direction_sentence(single) == "1 tightens, 1 first limit"
+    assert direction_sentence(plan()) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "markdown", "read"),
+    [
+        ("a", "`a`", "a"),
+        ("a`b", "``a`b``", "a`b"),
+        ("`", "`` ` ``", "`"),
+        ("a``b", "`a``b`", "a``b"),
+        (" a ", "`  a  `", " a "),
+        ("a\nb", "`a\\u000ab`", "a\\u000ab"),
+        ("x" * 2001, f"`{'x' * 1500}…{'x' * 500} (2001 characters)`", f"{'x' * 1500}…{'x' * 500} (2001 characters)"),
+    ],
+)
+def test_code_spans(text: str, markdown: str, read: str) -> None:
+    assert code(text) == markdown
+    assert by_github(markdown).texts == [("code", read), ("", "\n")]
+
+
+@pytest.mark.parametrize(
+    ("text", "markdown"),
+    [
+        ("plain words, e.g. these (50 %).", "plain words, e.g. these (50 %)."),
+        ("user=a, user=b", "`user=a, user=b`"),
+        ("see user=a, then", "see `user=a`, then"),
+        ('it is "a b" here', 'it is `"a b"` here'),
+        ("ask @team now", "ask `@team` now"),
+        ("see GH-12 or #12", "see `GH-12` or `#12`"),
+        ("1. first", "`1`. first"),
+        ("20971520 bytes", "`20971520` bytes"),
+        ("two\n lines ", "two lines"),
+    ],
+)
+def test_prose(text: str, markdown: str) -> None:
+    assert prose(text) == markdown

@@ -1,0 +1,126 @@
+"""The HTML page: everything in one file that loads nothing, readable without a mouse, on paper and on a telephone."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.finding import Finding, Related, Severity
+from reconciler.model.plan import GuardResult, GuardStatus, Source, Summary
+from reconciler.render.html import findings_html, plan_html
+from tests.builders import plan, span, user
+from tests.support.markdown_views import Seen, seen
+
+KEYS = (
+    KeyChange(
+        key="consumer_byte_rate", before=1024.0, after=None, reason=Reason.KEY_NOT_IN_MANIFEST, source=span(8, "a.yaml", 7)
+    ),
+    KeyChange(key="producer_byte_rate", before=2048.0, after=1024.0, reason=Reason.VALUE_DIFFERS, source=span(9, "a.yaml", 7)),
+)
+PLAN = plan(
+    Change(entity=user("<b>bob</b>"), action=Action.UPDATE, keys=KEYS, note="why & wherefore"),
+    summary=Summary(update=1, unchanged=4),
+    guards=tuple(
+        GuardResult(id=f"guard-{s.value}", status=s, measured="2", limit="1", set_in="built in", message="why")
+        for s in GuardStatus
+    ),
+    notes=("a note",),
+    findings=(
+        Finding(id="info-rule", severity=Severity.INFO, message="small"),
+        Finding(
+            id="bad-rule",
+            severity=Severity.ERROR,
+            message="large",
+            span=span(3),
+            related=(Related(span=span(4), message="see here"),),
+        ),
+    ),
+    source=Source(commit="1a2b3c4", dirty=True),
+    complete=False,
+)
+
+
+def page(text: str) -> Seen:
+    assert text.startswith("<!DOCTYPE html>\n")
+    return seen(text.removeprefix("<!DOCTYPE html>\n"))
+
+
+def test_the_policy_forbids_the_browser_to_load_or_run_anything() -> None:
+    for text in (plan_html(PLAN), findings_html(PLAN.findings)):
+        found = page(text)
+        assert ("meta", "content", "default-src 'none'; style-src 'unsafe-inline'") in found.attributes
+        assert not {"script", "link", "img", "iframe", "object", "a"} & set(found.elements)
+        assert "url(" not in text
+        assert "@import" not in text
+        assert "http://" not in text
+        assert "https://" not in text
+
+
+def test_it_prints_and_fits_a_telephone() -> None:
+    text = plan_html(PLAN)
+    assert "@media print" in text
+    assert "@media (max-width:" in text
+    assert ("meta", "content", "width=device-width, initial-scale=1") in page(text).attributes
+
+
+def test_the_table_has_a_row_a_key_and_the_note_once() -> None:
+    rows = page(plan_html(PLAN)).rows
+    assert rows == [
+        ["Change", "Entity", "Key", "Now", "Planned", "Factor", "Source", "Note"],
+        [
+            "removed (update)",
+            'user="<b>bob</b>"',
+            "consumer_byte_rate",
+            "1 KiB/s (1024)",
+            "not set",
+            "",
+            "a.yaml:8:7",
+            "why & wherefore",
+        ],
+        [
+            "tightens (update)",
+            'user="<b>bob</b>"',
+            "producer_byte_rate",
+            "2 KiB/s (2048)",
+            "1 KiB/s (1024)",
+            "x0.5",
+            "a.yaml:9:7",
+            "",
+        ],
+    ]
+
+
+def test_it_reads_in_the_order_of_a_reviewer() -> None:
+    text = page(plan_html(PLAN)).outside("style")
+    order = [
+        "Kafka quotas: prod",
+        "1 tightens, 1 removed: 0 to create, 1 to update, 0 to delete; 4 unchanged, 0 unmanaged.",
+        "can be read, never applied",
+        "nothing is pruned",
+        "Passed guard-passed",
+        "Blocked guard-needs-acceptance: why (measured 2, limit 1, set in: built in)",
+        "accept with --accept guard-needs-acceptance",
+        "Accepted guard-accepted",
+        "Changes, in the order of writing",
+        "error bad-rule quotas.yaml:3:1: large",
+        "info info-rule: small",
+        "a note",
+        f"Digest {PLAN.digest}",
+        "Cluster prod (c1, Kafka 4.3), read from its brokers at 2026-01-02 12:00:00 UTC. Commit 1a2b3c4 with changes",
+    ]
+    places = [text.find(part) for part in order]
+    assert -1 not in places, dict(zip(order, places, strict=True))
+    assert places == sorted(places)
+
+
+def test_an_empty_plan_has_no_table_and_says_so() -> None:
+    found = page(plan_html(dataclasses.replace(PLAN, changes=(), findings=(), guards=(), notes=(), complete=True)))
+    assert "table" not in found.elements
+    assert "No changes: the cluster has what the manifests say" in found.text()
+
+
+def test_controls_and_bidirectional_marks_are_shown_as_escapes() -> None:
+    text = findings_html((Finding(id="x", severity=Severity.INFO, message="a\x1b\u202eb\nc", span=span(1, "f\u2066.yaml")),))
+    assert "a\\u001b\\u202eb\\u000ac" in text
+    assert "f\\u2066.yaml" in text
+    assert all(c.isprintable() or c == "\n" for c in text)
