@@ -82,12 +82,12 @@ def _findings_document(name: str, findings: Sequence[Finding], counts: Mapping[s
 
 def explanations() -> Mapping[str, str]:
     """Why each finding and guard exists, by its id in annotations and SARIF."""
-    from reconciler.manifest.catalogue import RULES
-    from reconciler.policy.guards import GUARDS
+    from reconciler.model.explanation import Topic
     from reconciler.render.guard_findings import GUARD_PREFIX
+    from reconciler.workflows import explain
 
-    guards = {f"{GUARD_PREFIX}{guard_id}": " ".join((guard.__doc__ or "").split()) for guard_id, guard in GUARDS.items()}
-    return {**{rule.id: rule.explanation for rule in RULES.values()}, **guards}
+    known = explain.explanations().values()
+    return {f"{GUARD_PREFIX if one.topic is Topic.GUARD else ''}{one.id}": one.text for one in known}
 
 
 def places() -> Places:

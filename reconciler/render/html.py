@@ -11,6 +11,7 @@ from reconciler.model.finding import Finding, Severity
 from reconciler.model.plan import GuardResult, GuardStatus, Plan
 from reconciler.render.amounts import amount, factor
 from reconciler.render.direction import Direction, direction, direction_sentence
+from reconciler.render.effects_text import effects_lines
 from reconciler.render.findings_text import counts_sentence
 from reconciler.render.guard_findings import guard_sentence
 from reconciler.render.html_page import items, name, page, section, styled, table, text
@@ -53,6 +54,9 @@ def _plan(plan: Plan) -> Iterator[str]:
     if plan.changes:
         rows = (_row(change, key) for change in plan.changes for key in change.keys)
         yield from section("Changes, in the order of writing", table(_HEADS, rows, numbers=_NUMBERS))
+    if plan.effects is not None:
+        lines = ("".join(segment.text for segment in one) for one in effects_lines(plan.effects, changed=len(plan.changes)))
+        yield from section("Effects", ("<pre>", *(text(one) for one in lines), "</pre>"))
     if plan.findings:
         found = sorted(plan.findings, key=lambda finding: finding.severity.rank)
         yield from section(f"Findings: {counts_sentence(found)}", items(_finding(finding) for finding in found))

@@ -14,7 +14,8 @@ _STYLE: Final = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 78rem; padding: 1rem; }
 h1 { font-size: 1.5rem; margin: 0; overflow-wrap: anywhere; }
 h2 { font-size: 1.15rem; margin: 1.8rem 0 .4rem; }
-code { font: .9em ui-monospace, monospace; overflow-wrap: anywhere; }
+code, pre { font: .9em/1.5 ui-monospace, monospace; overflow-wrap: anywhere; }
+pre { white-space: pre-wrap; }
 ul { padding-left: 1.2rem; }
 li { margin: .3rem 0; overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; }

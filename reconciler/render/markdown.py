@@ -16,6 +16,7 @@ from reconciler.render.escape_markdown import LIMIT, code, prose
 from reconciler.render.findings_text import counts_sentence
 from reconciler.render.guard_findings import acceptance, guard_sentence
 from reconciler.render.markdown_changes import changes_section
+from reconciler.render.markdown_effects import effects_section
 from reconciler.render.markdown_lists import Section, listed, size
 from reconciler.render.markdown_marker import Marker, marker_line
 from reconciler.render.plan_text import INCOMPLETE, read_words, summary_sentence
@@ -43,16 +44,19 @@ def plan_markdown(plan: Plan, *, full_plan: str = FULL_PLAN, budget: int = BUDGE
     findings = _findings(plan.findings, room=room // 4, limit=limit)
     written = (f"- {prose(note, limit=limit)}" for note in plan.notes)
     notes = listed("Notes", written, total=len(plan.notes), room=room // 10)
-    changes = changes_section(plan, room=room - size(findings.lines) - size(notes.lines), limit=limit)
+    effects = effects_section(plan, room=room // 6)
+    taken = sum(size(section.lines) for section in (findings, notes, effects))
+    changes = changes_section(plan, room=room - taken, limit=limit)
     keys = sum(len(change.keys) for change in plan.changes)
     counts = (
         (changes.left_out, keys, "changed keys"),
         (findings.left_out, len(plan.findings), "findings"),
         (notes.left_out, len(plan.notes), "notes"),
+        (effects.left_out, len(plan.effects.effects) if plan.effects else 0, "effects"),
     )
     left_out = ", ".join(f"{count} of {of} {what}" for count, of, what in counts if count)
     sentence = (f"**Left out, to stay within the size of a comment: {left_out}.** {full_plan}", "") if left_out else ()
-    return _text((*head, *sentence, *changes.lines, *findings.lines, *notes.lines, *tail))
+    return _text((*head, *sentence, *changes.lines, *effects.lines, *findings.lines, *notes.lines, *tail))
 
 
 def findings_markdown(findings: Sequence[Finding], *, cluster: str | None = None, budget: int = BUDGET) -> str:

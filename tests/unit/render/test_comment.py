@@ -8,6 +8,7 @@ import re
 import pytest
 
 from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.effect import Effect, KnownClient, Limit, PlanEffects
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.plan import GuardResult, GuardStatus, Source, Summary
@@ -169,6 +170,35 @@ def test_names_as_long_as_kafka_takes_them_leave_room_for_every_guard() -> None:
     for n in range(10):
         assert f"--accept guard-{n}" in page.text()
     assert page.text().count("characters)") >= 50
+
+
+def effects(count: int, name: str = "app") -> PlanEffects:
+    limit = Limit(value=1024.0, entity=user("a"), level=3)
+    moves = (
+        Effect(client=KnownClient(user=f"{name}{n}", client_id=""), key="producer_byte_rate", before=None, after=limit)
+        for n in range(count)
+    )
+    return PlanEffects(effects=tuple(moves))
+
+
+def test_effects_are_folded_below_the_changes_and_cut_by_whole_lines() -> None:
+    page = by_github(plan_markdown(plan(change(user("a"), 1, 2), effects=effects(2, "`|<b>@x"))))
+    assert "Effects: 1 changed entity, 2 affected clients" in page.text()
+    assert (
+        'user="`|<b>@x1" client-id=(none)\n      producer_byte_rate  unlimited -> 1 KiB/s (1024) from user=a, level 3'
+        in page.text()
+    )
+    assert "b" not in page.elements
+    many = plan_markdown(plan(change(user("a"), 1, 2), effects=effects(3000)))
+    assert len(many.encode()) <= BUDGET
+    shown = many.count("unlimited ->")
+    assert 50 < shown < 3000
+    assert f"{3000 - shown} of 3000 effects" in many
+
+
+def test_effects_that_nobody_knows_are_one_sentence() -> None:
+    text = by_github(plan_markdown(plan(effects=PlanEffects(unknown="the broker uses com.example.Callback")))).text()
+    assert "Effects are unknown: the broker uses com.example.Callback" in text
 
 
 def test_a_removed_key_of_a_kept_entity_is_a_removal_too() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.effect import Effect, KnownClient, Limit, PlanEffects
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import GuardResult, GuardStatus, Source, Summary
 from reconciler.render.html import findings_html, plan_html
@@ -111,6 +112,15 @@ def test_it_reads_in_the_order_of_a_reviewer() -> None:
     places = [text.find(part) for part in order]
     assert -1 not in places, dict(zip(order, places, strict=True))
     assert places == sorted(places)
+
+
+def test_effects_have_a_section_of_their_own() -> None:
+    limit = Limit(value=1024.0, entity=user("a"), level=3)
+    effect = Effect(client=KnownClient(user="<b>", client_id=""), key="producer_byte_rate", before=None, after=limit)
+    found = page(plan_html(dataclasses.replace(PLAN, effects=PlanEffects(effects=(effect,)))))
+    assert 'user="<b>" client-id=(none)\n' in found.text()
+    assert "b" not in found.elements
+    assert "Effects" not in page(plan_html(PLAN)).text()
 
 
 def test_an_empty_plan_has_no_table_and_says_so() -> None:
