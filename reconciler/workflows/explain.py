@@ -17,6 +17,7 @@ from reconciler.model.rule import Rule
 from reconciler.policy.examples import EXAMPLES as GUARD_EXAMPLES
 from reconciler.policy.guards import GUARDS
 from reconciler.policy.lint.examples import EXAMPLES as LINT_EXAMPLES
+from reconciler.workflows.trusted import COUNTS_AFTER_MERGE
 
 _RUN_TIME: Final = (
     Rule(
@@ -31,8 +32,9 @@ _RUN_TIME: Final = (
         explanation="Recorded traffic is above a limit that this change does not touch: the clients are throttled today, and the "
         "recording shows only what the limit let through, so their real demand may be higher.",
     ),
+    COUNTS_AFTER_MERGE,
 )
-"""Findings that come from traffic, where no manifest alone can be an example."""
+"""Findings that come from traffic, or from git, where no manifest alone can be an example."""
 
 _DRIFT: Final = {
     "in-sync": "The cluster has what was last applied, and that is what the manifests say.",
@@ -41,6 +43,8 @@ _DRIFT: Final = {
     "changed": "Somebody changed a value on the cluster since it was last applied. Find out who and why; then write the new "
     "value into the manifests, or apply to put the old one back.",
     "missing": "A quota that was applied is gone from the cluster, so its clients fall back to the next level, or to no limit.",
+    "differs": "The cluster does not have what the manifests say. Without a baseline it is not known whether that was merged and "
+    "not applied (unapplied), or was changed or removed by hand (changed, missing).",
     "unmanaged": "The cluster has an entity that no manifest declares. It is counted and left alone; export writes it "
     "as a manifest.",
 }

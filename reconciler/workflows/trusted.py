@@ -16,7 +16,9 @@ from typing import Final
 from reconciler.errors import FileAccessError, UntrustedError
 from reconciler.formats.wording import shown
 from reconciler.model.entity import display_name
+from reconciler.model.finding import Finding, Severity
 from reconciler.model.relocate import without_places
+from reconciler.model.rule import Rule
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
 from reconciler.workflows.load import LoadedManifests, Trust
 
@@ -24,6 +26,16 @@ _WORDS: Final = {"cluster_id": "clusterId", "removal_limit": "guards"}
 """Fields by the names that the manifests have for them, where those differ."""
 _NOT_COMPARED: Final = frozenset({"span", "places", "name", "file", "exclude"})
 """Where something is written is no difference; which files are read (``exclude``) is the work tree's own, as their content is."""
+
+
+COUNTS_AFTER_MERGE: Final = Rule(
+    id="counts-after-merge",
+    severity=Severity.INFO,
+    explanation="With --trusted-ref, connections, scopes, guards, protected entities, acceptances, owners, limits and lint "
+    "settings come from that git reference, since a pull request must not lift the limits that judge it, nor send a password to another "
+    "host. What differs here is checked, and holds once it is merged.",
+)
+"""What validate says where plan has a note."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +74,11 @@ class TrustedTree:
             return content
         plain = str(Path(os.path.realpath(git.top), place))
         if os.path.realpath(plain) != plain:
-            msg = f"{shown(path)} is reached through a symbolic link of the work tree, which {self.ref} does not vouch for"
+            msg = f"{shown(place)} is reached through a symbolic link of the work tree, which {self.ref} does not vouch for"
             raise UntrustedError(msg)
         if git.tracks(place):
             msg = (
-                f"{shown(path)} is not in {self.ref}: a file that decides how to connect counts only after merge; "
+                f"{shown(place)} is not in {self.ref}: a file that decides how to connect counts only after merge; "
                 "merge it first, or give another one with --command-config"
             )
             raise UntrustedError(msg)
@@ -118,3 +130,11 @@ def _differing(what: str, proposed: object, trusted: object, ref: str) -> Iterat
 
 def _same(one: object, other: object, name: str) -> bool:
     return bool(without_places(getattr(one, name)) == without_places(getattr(other, name)))
+
+
+def not_yet_findings(loaded: LoadedManifests, name: str | None) -> Iterator[Finding]:
+    """The same as findings, at the document that is proposed (or at none, when it is removed)."""
+    proposed = loaded.proposed.get(name or "")
+    place = proposed.span if proposed is not None else None
+    for message in not_yet(loaded, name):
+        yield Finding(id=COUNTS_AFTER_MERGE.id, severity=COUNTS_AFTER_MERGE.severity, message=message, span=place)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from reconciler.cli import exit_codes, options, output, renderings
+from reconciler.cli import every_cluster, exit_codes, options, output, renderings
+
+if TYPE_CHECKING:
+    from reconciler.formats.canonical import Json
+    from reconciler.workflows.validate import Validation
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``validate``."""
     options.add_path_argument(parser)
     parser.add_argument("--cluster", metavar="NAME", help="check for this Cluster document only (default: for every one)")
+    options.add_all_clusters_option(parser)
+    options.add_trusted_ref_option(parser)
     options.add_fail_on_option(parser)
     options.add_output_options(parser, formats=renderings.FINDINGS_FORMATS)
 
@@ -23,8 +30,11 @@ def run(args: argparse.Namespace) -> int:
     from reconciler.workflows.load import stop_on
     from reconciler.workflows.validate import validate
 
-    checked = validate(args.paths, cluster=args.cluster)
-    counts = {"files": checked.files, "clusters": checked.clusters, "entities": checked.entities}
+    options.check_all_clusters(args)
+    if args.all_clusters:
+        return _every(args)
+    checked = validate(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
+    counts = _counts(checked)
     output.print_result(
         args,
         document=lambda: findings_to_json(checked.findings, counts),
@@ -33,3 +43,37 @@ def run(args: argparse.Namespace) -> int:
     )
     stop_on(checked.findings, Severity(args.fail_on))
     return exit_codes.DONE
+
+
+def _every(args: argparse.Namespace) -> int:
+    from reconciler.model.entity import display_name
+    from reconciler.model.finding import Severity
+    from reconciler.render.every_cluster import clusters_to_json, joined
+    from reconciler.render.findings_document import findings_to_json
+    from reconciler.render.findings_text import validation_lines
+    from reconciler.render.styled import Style, line
+    from reconciler.workflows.load import stop_on
+    from reconciler.workflows.validate import validate_every
+
+    every_cluster.check_formats(args)
+    checked = validate_every(args.paths, trusted_ref=args.trusted_ref)
+
+    def document(name: str, one: Validation) -> Json:
+        return {**findings_to_json(one.findings, _counts(one)), "cluster": name}
+
+    output.print_result(
+        args,
+        document=lambda: clusters_to_json(document(name, one) for name, one in checked),
+        lines=lambda: joined(
+            [
+                (line((f"Cluster {display_name(name)}", Style.STRONG)), *validation_lines(one.findings, **_counts(one)))
+                for name, one in checked
+            ]
+        ),
+    )
+    stop_on([finding for _, one in checked for finding in one.findings], Severity(args.fail_on))
+    return exit_codes.DONE
+
+
+def _counts(checked: Validation) -> dict[str, int]:
+    return {"files": checked.files, "clusters": checked.clusters, "entities": checked.entities}

@@ -1,0 +1,41 @@
+"""A real git repository in a folder: what was merged, and a pull request checked out on top of it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+
+class GitRepository:
+    """Commits on ``main``; ``branch`` starts a pull request. Settings of the machine's own git do not reach it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.git("init", "-q", "-b", "main")
+
+    def git(self, *arguments: str) -> str:
+        identity = ("-c", "user.name=Somebody", "-c", "user.email=somebody@localhost", "-c", "commit.gpgSign=false")
+        done = subprocess.run(
+            ["git", *identity, *arguments], cwd=self.folder, capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def write(self, path: str, text: str) -> None:
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def commit(self, message: str = "a change") -> str:
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", message)
+        return self.git("rev-parse", "HEAD")
+
+    def branch(self, name: str = "pull-request") -> None:
+        self.git("checkout", "-q", "-b", name)
+
+    def state(self) -> tuple[str, str, bytes]:
+        """Everything that a reader must leave alone: the files' state, the references, and the index, byte by byte."""
+        index = (self.folder / ".git" / "index").read_bytes()
+        return self.git("status", "--porcelain", "--ignored"), self.git("for-each-ref"), index

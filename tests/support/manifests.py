@@ -1,0 +1,42 @@
+"""Manifests as text, for tests that write files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from reconciler.backends.snapshot import snapshot_document
+from reconciler.formats.canonical import document_text
+from reconciler.model.entity import Entity
+from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom
+from tests.builders import NOON
+
+
+def cluster(name: str = "prod", **spec: object) -> str:
+    """A Cluster document; ``spec`` in JSON, which is YAML too."""
+    fields = {"prune": "confirm", **spec}
+    lines = "".join(f"  {key}: {json.dumps(value)}\n" for key, value in fields.items())
+    return f"apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {{name: {json.dumps(name)}}}\nspec:\n{lines}"
+
+
+def quotas(*entries: tuple[Mapping[str, object], Mapping[str, object]], owner: str | None = None, **spec: object) -> str:
+    """A ClientQuotas document of pairs of match and quotas."""
+    metadata = {"name": "team", **({"owner": owner} if owner else {})}
+    rows = [{"match": match, "quotas": values} for match, values in entries]
+    body = json.dumps({**spec, "quotas": rows})
+    return f"apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nmetadata: {json.dumps(metadata)}\nspec: {body}\n"
+
+
+def repository(**spec: object) -> str:
+    """A Repository document."""
+    return f"apiVersion: kafka-quotas/v1\nkind: Repository\nspec: {json.dumps(spec)}\n"
+
+
+def snapshot(entities: Mapping[Entity, Mapping[str, float]], cluster_id: str | None = "c1") -> str:
+    """A snapshot document."""
+    state = CurrentState(
+        cluster=ClusterIdentity(name=None, id=cluster_id, kafka_version="4.3"),
+        observed=Observed(at=NOON, origin=ObservedFrom.BROKER),
+        entities=dict(entities),
+    )
+    return document_text(snapshot_document(state))
