@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from reconciler.model.entity import escaped
@@ -18,9 +19,14 @@ def shown(text: str) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``; did you mean 'x'?`` for a near miss, else the choices."""
+    return _suggestion(word, tuple(sorted(known)))
+
+
+@lru_cache(maxsize=1024)
+def _suggestion(word: str, choices: tuple[str, ...]) -> str:
+    """Cached, because a slip of the keyboard is copied from entry to entry."""
     from difflib import get_close_matches  # noqa: PLC0415 - only for what is wrong
 
-    choices = sorted(known)
     for spelling in (word[:100], word[:100].lower()):
         close = get_close_matches(spelling, choices, n=1, cutoff=0.6)
         if close:

@@ -40,6 +40,9 @@ MAX_DEPTH: Final = 64
 MAX_EXPANDED_NODES: Final = 100_000
 """Most nodes that the aliases of one file may stand for."""
 
+MAX_SEPARATORS: Final = 3_000_000
+"""Most commas, colons and line ends in one file; they bound the number of nodes, and so the memory (below 1 GB)."""
+
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _STRING_TAG: Final = "tag:yaml.org,2002:str"
 _UNQUOTED: Final = re.compile(r"[:,{\[]\s+(?:[:%@`&*!|>]\S|[0-9A-Fa-f:]*::)|:\s+[^\"'\s]\S*:\s")
@@ -274,6 +277,10 @@ def read_yaml(content: bytes) -> YamlStream:
 
     Empty documents (nothing, or only comments) are left out.
     """
+    separators = content.count(b",") + content.count(b":") + content.count(b"\n")
+    if separators > MAX_SEPARATORS:
+        message = f"the file has more than {MAX_SEPARATORS} commas, colons and line ends, and so too many values; split it"
+        return YamlStream(problems=(YamlProblem(id="file-too-large", message=message, line=1, column=1),))
     decoded = _decoded(content)
     if isinstance(decoded, YamlProblem):
         return YamlStream(problems=(decoded,))
