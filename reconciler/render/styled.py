@@ -52,6 +52,15 @@ def write(lines: Sequence[Line], stream: TextIO, *, color: bool) -> None:
     from rich.console import Console  # noqa: PLC0415 - imported late, see above
     from rich.text import Text  # noqa: PLC0415 - the same
 
-    console = Console(file=stream, force_terminal=True, highlight=False, markup=False, soft_wrap=True)
+    # Who calls has decided; rich would look at TERM and NO_COLOR once more, and decide otherwise.
+    console = Console(
+        file=stream,
+        force_terminal=True,
+        color_system="standard",
+        no_color=False,
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
     for one in lines:
         console.print(Text.assemble(*((segment.text, segment.style.value) for segment in one)))

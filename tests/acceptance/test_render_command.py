@@ -1,0 +1,274 @@
+"""``render``, and the formats of ``plan`` and ``validate``, as a user runs them: streams, files, exit codes, colour."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.support.command import COMMAND, Done, environment, run
+from tests.support.markdown_views import by_github, seen
+from tests.support.sarif_schema import sarif_schema
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+FORMATS = ("text", "json", "markdown", "github", "sarif", "html")
+CLUSTER = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: prod}\nspec: {prune: confirm}\n"
+QUOTAS = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
+ENTRIES = (
+    '    - match: {user: "a|b @team"}\n'
+    "      quotas: {producer_byte_rate: 10MiB}\n"
+    "      note: up for the sale\n"
+    "    - match: {user: same}\n"
+    "      quotas: {producer_byte_rate: 1MiB}\n"
+    "    - match: {user: {default: true}}\n"
+    "      quotas: {consumer_byte_rate: 1MiB}\n"
+)
+LIVE = [
+    {"entity": {"user": "a|b @team"}, "quotas": {"producer_byte_rate": 5242880}},
+    {"entity": {"user": "same"}, "quotas": {"producer_byte_rate": 1048576}},
+    {"entity": {"client-id": "old"}, "quotas": {"producer_byte_rate": 4096}},
+]
+SAME = [LIVE[1]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    manifests = tmp_path / "manifests"
+    manifests.mkdir()
+    (manifests / "cluster.yaml").write_text(CLUSTER, encoding="utf-8")
+    (manifests / "quotas.yaml").write_text(QUOTAS + ENTRIES, encoding="utf-8")
+    snapshot(tmp_path, LIVE)
+    return tmp_path
+
+
+def snapshot(folder: Path, entities: list[dict[str, object]]) -> None:
+    document = {
+        "format_version": "1.0",
+        "cluster": {"name": None, "id": "c1", "kafka_version": "4.3"},
+        "observed": {"at": "2026-01-02T12:00:00+00:00", "from": "broker"},
+        "entities": entities,
+    }
+    (folder / "live.json").write_text(json.dumps(document), encoding="utf-8")
+
+
+def plan(folder: Path, *arguments: str) -> Done:
+    return run("plan", "manifests", "--current", "live.json", *arguments, cwd=folder)
+
+
+def saved(folder: Path) -> Path:
+    assert plan(folder, "--out", "json=plan.json").code == 0
+    return folder / "plan.json"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_saved_plan_renders_as_the_plan_itself_did(folder: Path, form: str) -> None:
+    saved(folder)
+    done = run("render", "plan.json", "--format", form, cwd=folder)
+    assert (done.code, done.err) == (0, "")
+    assert done.out == plan(folder, "--format", form).out
+    assert len(done.out) > 100
+
+
+def test_one_plan_can_be_written_in_every_format_at_once(folder: Path) -> None:
+    arguments = [part for form in FORMATS for part in ("--out", f"{form}=out.{form}")]
+    planned = plan(folder, *arguments)
+    assert planned.code == 0
+    assert (folder / "out.text").read_text(encoding="utf-8") == planned.out
+    jsonschema.validate(json.loads((folder / "out.json").read_text()), json.loads((SCHEMAS / "plan.v1.schema.json").read_text()))
+    page = by_github((folder / "out.markdown").read_text(encoding="utf-8"))
+    assert ["removed (delete)", "client-id=old", "producer_byte_rate", "4 KiB/s (4096)", "not set"] in [
+        row[:5] for row in page.rows
+    ]
+    assert 'user="a|b @team"' in [row[1] for row in page.rows]
+    sarif = json.loads((folder / "out.sarif").read_text())
+    jsonschema.validators.validator_for(sarif_schema())(sarif_schema()).validate(sarif)
+    assert {result["ruleId"] for result in sarif["runs"][0]["results"]} >= {"guard/default-entity", "guard/prune"}
+    assert all(rule["help"]["text"] for rule in sarif["runs"][0]["tool"]["driver"]["rules"])
+    assert (folder / "out.github").read_text().startswith("::error ")
+    assert "up for the sale" in seen((folder / "out.html").read_text(encoding="utf-8").removeprefix("<!DOCTYPE html>\n")).text()
+    again = [part for form in FORMATS for part in ("--out", f"{form}=again.{form}")]
+    assert run("render", "out.json", *again, cwd=folder).out == planned.out
+    for form in FORMATS:
+        assert (folder / f"again.{form}").read_bytes() == (folder / f"out.{form}").read_bytes()
+
+
+def test_a_plan_can_come_through_a_pipe(folder: Path) -> None:
+    saved(folder)
+    with (folder / "plan.json").open(encoding="utf-8") as file:
+        done = subprocess.run(
+            [*COMMAND, "render", "-", "--format", "markdown"],
+            cwd=folder,
+            env=environment(),
+            stdin=file,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert done.stdout.startswith("<!-- kafka-quotas:plan {")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is not a plan"),
+        ("{}", "the document lacks 'format_version'"),
+        ('{"format_version": "2.0"}', "it is of format 2.0; this version reads format 1"),
+        ("\udcff", "not UTF-8 text"),
+    ],
+)
+def test_what_is_no_plan_ends_with_1_and_one_line(folder: Path, text: str, words: str) -> None:
+    (folder / "plan.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    done = run("render", "plan.json", cwd=folder)
+    assert (done.code, done.out) == (1, "")
+    assert words in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_a_plan_that_was_edited_is_not_rendered(folder: Path) -> None:
+    file = saved(folder)
+    file.write_text(file.read_text().replace("10485760", "10485761"))
+    done = run("render", "plan.json", "--format", "markdown", cwd=folder)
+    assert (done.code, done.out) == (1, "")
+    assert "was changed after it was written" in done.err
+
+
+def test_a_missing_file_and_an_unknown_format(folder: Path) -> None:
+    assert run("render", "none.json", cwd=folder).code == 1
+    assert run("render", "none.json", "--format", "pdf", cwd=folder).code == 64
+    assert run("render", "none.json", "--out", "pdf=x", cwd=folder).code == 64
+    assert run("render", cwd=folder).code == 64
+
+
+@pytest.mark.parametrize(("entities", "code"), [(LIVE, 2), (SAME, 0)])
+def test_the_words_and_the_exit_code_agree(folder: Path, entities: list[dict[str, object]], code: int) -> None:
+    snapshot(folder, entities)
+    if code == 0:
+        (folder / "manifests" / "quotas.yaml").write_text(QUOTAS + "".join(ENTRIES.splitlines(keepends=True)[3:5]))
+    for form in ("text", "markdown", "html"):
+        done = plan(folder, "--detailed-exitcode", "--format", form)
+        assert done.code == code, done.err
+        assert ("No changes" in done.out) is (code == 0)
+
+
+def test_manifests_with_errors_print_their_findings_in_the_format_asked_for(folder: Path) -> None:
+    (folder / "manifests" / "quotas.yaml").write_text(QUOTAS + ENTRIES.replace("10MiB", "-10"))
+    outputs = {form: plan(folder, "--format", form) for form in FORMATS}
+    assert {done.code for done in outputs.values()} == {1}
+    assert outputs["github"].out.startswith("::error file=manifests/quotas.yaml,line=6,")
+    assert outputs["markdown"].out.startswith("<!-- kafka-quotas:findings {")
+    assert "manifests/quotas.yaml:6:" in by_github(outputs["markdown"].out).text()
+    assert "manifests/quotas.yaml:6:" in outputs["html"].out
+    assert json.loads(outputs["sarif"].out)["runs"][0]["results"][0]["level"] == "error"
+
+
+def test_validate_annotates_below_the_root_of_the_repository(folder: Path) -> None:
+    (folder / ".git").mkdir()
+    (folder / "manifests" / "quotas.yaml").write_text(QUOTAS + ENTRIES.replace("10MiB", "-10"))
+    done = run("validate", "--format", "github", cwd=folder / "manifests")
+    assert done.code == 1
+    assert done.out.startswith("::error file=manifests/quotas.yaml,line=6,")
+    workspace = {"GITHUB_WORKSPACE": str(folder.parent)}
+    there = run("validate", "--format", "github", cwd=folder / "manifests", env=workspace)
+    assert there.out.startswith(f"::error file={folder.name}/manifests/quotas.yaml,line=6,")
+
+
+def test_validate_prints_sarif_with_the_reason_of_every_rule(folder: Path) -> None:
+    (folder / "manifests" / "quotas.yaml").write_text(
+        QUOTAS + ENTRIES.replace("10MiB", "-10").replace("user: same", "user: User:same")
+    )
+    done = run("validate", "manifests", "--format", "sarif", cwd=folder)
+    assert done.code == 1
+    document = done.json()
+    jsonschema.validators.validator_for(sarif_schema())(sarif_schema()).validate(document)
+    (sarif,) = document["runs"]
+    assert "user-prefix" in [rule["id"] for rule in sarif["tool"]["driver"]["rules"]]
+    assert all(rule["help"]["text"] for rule in sarif["tool"]["driver"]["rules"])
+    uris = {result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in sarif["results"]}
+    assert uris == {"manifests/quotas.yaml"}
+
+
+def test_good_manifests_have_no_annotations_and_an_empty_run(folder: Path) -> None:
+    (folder / "manifests" / "quotas.yaml").write_text(QUOTAS + "".join(ENTRIES.splitlines(keepends=True)[3:5]))
+    assert run("validate", "manifests", "--format", "github", cwd=folder) == Done(code=0, out="", err="")
+    assert run("validate", "manifests", "--format", "sarif", cwd=folder).json()["runs"][0]["results"] == []
+
+
+PLAN = ("plan", "manifests", "--current", "live.json")
+VALIDATE = ("validate", "manifests")
+RENDER = ("render", "plan.json")
+COLOUR = re.compile(r"\x1b\[[0-9;]*\b3[0-7]m")
+
+
+def at_a_terminal(folder: Path, arguments: tuple[str, ...], env: dict[str, str]) -> bytes:
+    """What the command writes to a pseudo-terminal."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen([*COMMAND, *arguments], cwd=folder, env=environment(env), stdin=slave, stdout=slave, stderr=slave)
+    os.close(slave)
+    written = b""
+    try:
+        while chunk := os.read(master, 65536):
+            written += chunk
+    except OSError:
+        pass  # Linux reports the end of a pseudo-terminal as an input/output error
+    finally:
+        os.close(master)
+        process.wait(60)
+    return written
+
+
+@pytest.mark.parametrize("arguments", [PLAN, VALIDATE, RENDER], ids=lambda one: one[0])
+@pytest.mark.parametrize(
+    ("env", "more", "coloured"),
+    [
+        ({"TERM": "xterm"}, (), True),
+        ({"TERM": "dumb"}, (), False),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, (), False),
+        ({"TERM": "xterm", "NO_COLOR": "1", "FORCE_COLOR": "1"}, (), False),
+        ({"TERM": "xterm", "NO_COLOR": ""}, (), True),
+        ({"TERM": "xterm"}, ("--color", "never"), False),
+        ({"TERM": "dumb"}, ("--color", "always"), True),
+    ],
+    ids=str,
+)
+def test_colour_at_a_terminal(
+    folder: Path, arguments: tuple[str, ...], env: dict[str, str], more: tuple[str, ...], coloured: bool
+) -> None:
+    saved(folder)
+    written = at_a_terminal(folder, (*arguments, *more), env)
+    assert len(written) > 20
+    assert (b"\x1b" in written) is (COLOUR.search(written.decode()) is not None) is coloured
+
+
+@pytest.mark.parametrize("arguments", [PLAN, VALIDATE, RENDER], ids=lambda one: one[0])
+@pytest.mark.parametrize(
+    ("env", "more", "coloured"),
+    [
+        ({}, (), False),
+        ({"FORCE_COLOR": "1"}, (), True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, (), False),
+        ({"FORCE_COLOR": "1"}, ("--color", "never"), False),
+        ({"NO_COLOR": "1"}, ("--color", "always"), True),
+        ({"FORCE_COLOR": "1"}, ("--format", "json"), False),
+        ({"FORCE_COLOR": "1"}, ("--format", "github"), False),
+        ({"FORCE_COLOR": "1"}, ("--format", "sarif"), False),
+    ],
+    ids=str,
+)
+def test_colour_in_a_pipe(
+    folder: Path, arguments: tuple[str, ...], env: dict[str, str], more: tuple[str, ...], coloured: bool
+) -> None:
+    saved(folder)
+    written = run(*arguments, *more, cwd=folder, env=env).out
+    assert ("\x1b" in written) is (COLOUR.search(written) is not None) is coloured
+
+
+def test_files_never_hold_colour(folder: Path) -> None:
+    done = run(*PLAN, "--color", "always", "--out", "text=plan.txt", cwd=folder)
+    assert "\x1b[" in done.out
+    assert "\x1b" not in (folder / "plan.txt").read_text(encoding="utf-8")
