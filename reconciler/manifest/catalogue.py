@@ -94,7 +94,11 @@ _STRUCTURE: Final = (
         "unknown-entity-type",
         "Kafka has three entity types: user, client-id and ip. Others on a cluster are shown and never written.",
     ),
-    _error("invalid-selector", "A regular expression of a selector cannot be compiled, so what it selects is not known."),
+    _error(
+        "invalid-selector",
+        "A regular expression of a selector cannot be used, so what it selects is not known. Expressions are Python's, without what "
+        "can make matching slow or depends on the surroundings: back-references, look-around, flags, word boundaries.",
+    ),
     _error("unknown-guard", "An acceptance names a guard that does not exist, so it would accept nothing."),
     _error("invalid-date", "A date must be a real day, written YYYY-MM-DD; an acceptance without an end is no acceptance."),
     _error(

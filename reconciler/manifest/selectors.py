@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,6 +9,8 @@ from reconciler.formats.wording import shown
 from reconciler.formats.yaml_nodes import YamlMapping, YamlNode, YamlScalar, YamlSequence
 from reconciler.manifest.collector import Collector
 from reconciler.model.entity import EntityType
+from reconciler.model.linear_regex import linear_pattern
+from reconciler.model.regex_syntax import PatternError
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 
 _KINDS: Final = {kind.value: kind for kind in MatchKind if kind is not MatchKind.NAME}
@@ -53,17 +53,14 @@ def _type_match(node: YamlNode, out: Collector) -> TypeMatch | None:
     if kind in (MatchKind.DEFAULT, MatchKind.NAMED, MatchKind.ANY):
         return TypeMatch(kind=kind)
     if kind is MatchKind.REGEX and (problem := _regex_problem(value.text)):
-        out.add("invalid-selector", f"{shown(value.text)} is not a regular expression: {problem}", value)
+        out.add("invalid-selector", f"{shown(value.text)} cannot be used as a regular expression: {problem}", value)
         return None
     return TypeMatch(kind=kind, text=value.text)
 
 
 def _regex_problem(text: str) -> str | None:
     try:
-        with warnings.catch_warnings():
-            # Python warns of expressions that another version may read in another way; nothing a user of the tool can act on.
-            warnings.simplefilter("ignore")
-            re.compile(text)
-    except (re.error, RecursionError, OverflowError) as error:
+        linear_pattern(text)
+    except PatternError as error:
         return str(error)
     return None

@@ -15,6 +15,7 @@ from fnmatch import translate
 from functools import lru_cache
 
 from reconciler.model.entity import DEFAULT, Entity, EntityName
+from reconciler.model.linear_regex import linear_pattern
 
 
 class MatchKind(enum.StrEnum):
@@ -30,15 +31,17 @@ class MatchKind(enum.StrEnum):
 
 
 @lru_cache(maxsize=4096)
-def _compiled(kind: MatchKind, text: str) -> re.Pattern[str]:
-    return re.compile(translate(text) if kind is MatchKind.GLOB else text)
+def _glob(text: str) -> re.Pattern[str]:
+    # What fnmatch makes is linear too: what stands between two stars is matched once, as far left as it is found.
+    return re.compile(translate(text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeMatch:
     """What a selector asks of one entity type. ``text`` is empty for ``DEFAULT``, ``NAMED`` and ``ANY``.
 
-    A regular expression must match the whole name; it was compiled once when the manifest was read.
+    A regular expression must match the whole name; ``regex_syntax`` says which there are. ``matches`` raises ``PatternError``
+    for one that is none, which no manifest that was read has.
     """
 
     kind: MatchKind
@@ -51,14 +54,14 @@ class TypeMatch:
         match self.kind:
             case MatchKind.NAME:
                 return name == self.text
-            case MatchKind.DEFAULT:
-                return False
-            case MatchKind.NAMED | MatchKind.ANY:
-                return True
+            case MatchKind.DEFAULT | MatchKind.NAMED | MatchKind.ANY:
+                return self.kind is not MatchKind.DEFAULT
             case MatchKind.PREFIX:
                 return name.startswith(self.text)
-            case MatchKind.GLOB | MatchKind.REGEX:
-                return _compiled(self.kind, self.text).fullmatch(name) is not None
+            case MatchKind.GLOB:
+                return _glob(self.text).match(name) is not None
+            case MatchKind.REGEX:
+                return linear_pattern(self.text).matches(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
