@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import signal
 import sys
@@ -59,6 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if sys.stdout is None:  # Python's way of saying that file descriptor 1 is closed
         _say("standard output is closed: there is nowhere to print a result; nothing was done")
         return exit_codes.NOT_DONE
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal or pipe that cannot spell a name shows its escape; it is no reason to fail.
+        sys.stdout.reconfigure(errors="backslashreplace")
     arguments = list(sys.argv[1:] if argv is None else argv)
     command = next((a for a in arguments if not a.startswith("-")), None)
     args = build_parser(command).parse_args(arguments)

@@ -268,6 +268,15 @@ def test_colour_in_a_pipe(
     assert ("\x1b" in written) is (COLOUR.search(written) is not None) is coloured
 
 
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_stream_that_cannot_spell_a_name_gets_its_escape(folder: Path, form: str) -> None:
+    snapshot(folder, [{"entity": {"user": "é😀"}, "quotas": {"producer_byte_rate": 1}}])
+    done = run(*PLAN, "--format", form, cwd=folder, env={"PYTHONIOENCODING": "ascii"})
+    assert done.code == 0, done.err
+    if form != "sarif":
+        assert "\\U0001f600" in done.out or "\\ud83d\\ude00" in done.out
+
+
 def test_files_never_hold_colour(folder: Path) -> None:
     done = run(*PLAN, "--color", "always", "--out", "text=plan.txt", cwd=folder)
     assert "\x1b[" in done.out

@@ -9,8 +9,10 @@ import re
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from reconciler.formats.canonical import document_text
+from reconciler.formats.schema_files import load_schema
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import DEFAULT, Entity, escaped
 from reconciler.model.finding import Finding, Related, Severity
@@ -31,6 +33,7 @@ from tests.builders import plan, span, user
 from tests.support.hostile_names import HOSTILE, NAMES, name_shown
 from tests.support.markdown_views import Seen, by_github, by_markdown_it, seen
 
+PLAN_SCHEMA = Draft202012Validator(load_schema("plan"))
 OURS = {"h3", "p", "strong", "code", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "details", "summary", "pre"}
 VALUES = st.one_of(st.floats(min_value=1e-3, max_value=1e18), st.sampled_from([0.0, float("inf"), 20971520.0, 2.0**63]))
 SPANS = st.builds(Span, file=NAMES.filter(bool), line=st.integers(1, 10**6), column=st.integers(1, 500))
@@ -187,7 +190,9 @@ def test_a_comment_keeps_to_its_budget_and_names_every_guard_and_removal(one: Pl
 
 @given(PLANS)
 def test_a_plan_document_reads_back_as_the_plan(one: Plan) -> None:
-    assert plan_from_json(json.loads(document_text(plan_to_json(one)))) == one
+    document = json.loads(document_text(plan_to_json(one)))
+    PLAN_SCHEMA.validate(document)
+    assert plan_from_json(document) == one
 
 
 @given(PLANS)
