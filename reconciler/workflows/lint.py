@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from reconciler.manifest.desired import desired_state
 from reconciler.model.change import Change
@@ -27,14 +27,15 @@ def lint_change(
     spec: ClusterSpec,
     desired: DesiredState,
     current: CurrentState,
-    changes: Iterable[Change],
+    changes: Sequence[Change],
     *,
     severities: Mapping[str, Severity | None],
     rates: Mapping[tuple[Entity, str], float] | None = None,
 ) -> tuple[Finding, ...]:
     """What can be said of a plan. ``rates``: measured bytes/s per broker by entity and key, where they are known."""
     after = _after(current, changes)
-    subject = Subject(desired=desired, spec=spec, after=after, before=current.entities, rates=rates or {})
+    changed = [change.entity for change in changes]
+    subject = Subject(desired=desired, spec=spec, after=after, before=current.entities, rates=rates or {}, changed=changed)
     return in_order(adjusted(tuple(lint_state(subject)), severities))
 
 

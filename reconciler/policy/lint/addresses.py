@@ -16,9 +16,10 @@ def ip_two_spellings(subject: Subject) -> Iterator[Finding]:
     first: dict[str, Entity] = {}
     live = subject.before or {}
     # Live ones first: the finding belongs to the declared entity that joins them.
-    for entity in chain((e for e in live if e in subject.after), (e for e in subject.desired.entities if e not in live)):
-        entity_type, name = entity.parts[0]
-        if entity_type != IP or not isinstance(name, str):
+    staying = (e for e in live if e.parts[0][0] == IP and e in subject.after)
+    for entity in chain(staying, (e for e in subject.desired.entities if e.parts[0][0] == IP and e not in live)):
+        name = entity.parts[0][1]
+        if not isinstance(name, str):
             continue
         other = first.setdefault(_canonical(name), entity)
         if other is entity:

@@ -28,10 +28,10 @@ def same_as_fallback(subject: Subject) -> Iterator[Finding]:
     named = {key for entity, quotas in after.items() if _is_default_with_client(entity) for key in quotas}
     defaults = {one: tuple(e for e in _weaker(Entity.of({one: ""})) if e in after) for one in (USER, CLIENT, IP)}
     for entity, declared in subject.desired.entities.items():
-        if entity in _DEFAULTS:
-            continue
         below = defaults[entity.parts[0][0]] if len(entity.parts) == 1 else _weaker(entity)
-        for key, quota in declared.quotas.items() if below else ():
+        if not below or entity in _DEFAULTS:
+            continue
+        for key, quota in declared.quotas.items():
             next_level = next((e for e in below if key in after.get(e, ())), None)
             if next_level is None or after[next_level][key] != quota.value:
                 continue

@@ -25,9 +25,9 @@ def reduction_throttles(subject: Subject) -> Iterator[Finding]:
     before = subject.before
     if before is None:
         return
-    for entity, declared in subject.desired.entities.items():
-        live = before.get(entity)
-        if live is None:
+    for entity in subject.changed:
+        live, declared = before.get(entity), subject.desired.entities.get(entity)
+        if live is None or declared is None:
             continue
         for key in _BYTE_KEYS:
             quota, old = declared.quotas.get(key), live.get(key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -32,7 +32,8 @@ class Subject:
     """One cluster as it shall be.
 
     ``after``: all quotas that it will have, as far as they are known: those declared and, with a current state, the live ones
-    that stay. ``before``: the live ones; ``None`` offline. ``rates``: measured rates in bytes/s per broker, by entity and key.
+    that stay. ``before``: the live ones; ``None`` offline. ``changed``: entities that are about to change.
+    ``rates``: measured rates in bytes/s per broker, by entity and key.
     """
 
     desired: DesiredState
@@ -40,6 +41,7 @@ class Subject:
     after: Mapping[Entity, Quotas]
     before: Mapping[Entity, Quotas] | None = None
     rates: Mapping[tuple[Entity, str], float] = field(default_factory=dict)
+    changed: Collection[Entity] = ()
 
     def place(self, entity: Entity, key: str | None = None) -> Span | None:
         """Where the manifests declare the entity, or the value of one key; ``None`` for what is only on the cluster."""

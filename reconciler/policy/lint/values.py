@@ -93,9 +93,9 @@ def streams_thread_client_id(subject: Subject) -> Iterator[Finding]:
 def live_value_changes_meaning(subject: Subject) -> Iterator[Finding]:
     """Zero, negative and NaN on the cluster, where they stay."""
     for entity, quotas in (subject.before or {}).items():
-        after = subject.after.get(entity, {})
         for key, value in quotas.items():
-            if (value <= 0 or math.isnan(value)) and key in after and not after[key] > 0:
+            # Written so that NaN counts too.
+            if not value > 0 and not subject.after.get(entity, {}).get(key, 1.0) > 0:
                 said = "is NaN, which never throttles" if math.isnan(value) else f"is {value:g}, which Kafka 3.5 and newer refuse"
                 message = f"{key} of {entity} on the cluster {said}, and versions read it differently; replace or remove it"
                 yield lint("live-value-changes-meaning", message, entity=entity, key=key, span=subject.place(entity))

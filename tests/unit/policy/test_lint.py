@@ -25,7 +25,9 @@ def findings(*entities: DesiredEntity, live=None, spec: ClusterSpec | None = Non
     """What lint says of these declared entities: offline, or beside live ones that stay where they are not declared."""
     state = desired(*entities)
     after = {**(live or {}), **state.values()}
-    subject = Subject(desired=state, spec=spec or cluster_spec(), after=after, before=live, rates=rates or {})
+    subject = Subject(
+        desired=state, spec=spec or cluster_spec(), after=after, before=live, rates=rates or {}, changed=list(state.entities)
+    )
     return sorted(lint_state(subject), key=lambda one: (one.id, str(one.entity)))
 
 

@@ -1,0 +1,44 @@
+"""Manifests of a size: the same users, client ids and values every time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+HEAD = """apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {{name: team-{number}, owner: team-{number}}}
+spec:
+  quotas:
+"""
+CLUSTER = """apiVersion: kafka-quotas/v1
+kind: Cluster
+metadata: {name: bench}
+spec:
+  connection: {bootstrapServers: ["127.0.0.1:9092"]}
+  prune: confirm
+"""
+
+
+def values_of(number: int) -> dict[str, int]:
+    """The two quotas of a user."""
+    return {"producer_byte_rate": (number % 50 + 1) * 1024**2, "consumer_byte_rate": (number % 50 + 1) * 2 * 1024**2}
+
+
+def entry(number: int) -> str:
+    """One entry, in the form that people write: values with units."""
+    size = number % 50 + 1
+    quotas = f"      quotas:\n        producer_byte_rate: {size}MiB\n        consumer_byte_rate: {2 * size}MiB\n"
+    return f"    - match: {{user: team-{number % 200}-service-{number}}}\n{quotas}"
+
+
+def write_manifests(folder: Path, *, entries: int, files: int) -> list[Path]:
+    """``entries`` entries spread over ``files`` files below ``folder``, and one Cluster document; the paths of all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / "cluster.yaml"]
+    paths[0].write_text(CLUSTER, encoding="utf-8")
+    for number in range(files):
+        path = folder / f"team-{number:04d}.yaml"
+        text = HEAD.format(number=number) + "".join(entry(n) for n in range(number, entries, files))
+        path.write_text(text, encoding="utf-8")
+        paths.append(path)
+    return paths

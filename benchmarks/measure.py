@@ -1,0 +1,65 @@
+"""Running things several times and saying how long the quickest took: on a shared machine the least disturbed run."""
+
+from __future__ import annotations
+
+import gc
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One process: wall clock and CPU time in seconds, peak memory in MB."""
+
+    wall: float
+    cpu: float
+    peak: float
+
+
+def cpu_seconds(work: Callable[[], object], *, times: int = 3) -> float:
+    """CPU time of the quickest of several runs in this process; other load on the machine is not counted."""
+    best = float("inf")
+    for _ in range(times):
+        gc.collect()
+        start = time.process_time()
+        work()
+        best = min(best, time.process_time() - start)
+    return best
+
+
+def process(*command: str, cwd: Path | None = None, times: int = 3) -> Run:
+    """The quickest of several whole processes, in wall clock and in CPU time, and the largest peak memory."""
+    wall, cpu, peak = float("inf"), float("inf"), 0.0
+    for _ in range(times):
+        start = time.perf_counter()
+        child = subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        assert child.stderr is not None
+        said = child.stderr.read()
+        child.stderr.close()
+        _, status, usage = os.wait4(child.pid, 0)
+        wall = min(wall, time.perf_counter() - start)
+        cpu = min(cpu, usage.ru_utime + usage.ru_stime)
+        peak = max(peak, usage.ru_maxrss / 1024)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode:
+            sys.exit(f"{' '.join(command)} ended with {child.returncode}: {said.decode(errors='replace')[-2000:]}")
+    return Run(wall=wall, cpu=cpu, peak=peak)
+
+
+def machine() -> str:
+    """What the figures were measured on."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1024**3
+    load = os.getloadavg()[0]
+    return f"{os.cpu_count()} cores, {memory:.0f} GB, Python {platform.python_version()}, load {load:.1f} at the start"
+
+
+def row(what: str, measured: float, base: float | None = None, note: str = "") -> None:
+    """One line of the result; with ``base`` the ratio to it."""
+    ratio = f"{measured / base:6.2f} x" if base else " " * 8
+    print(f"{what:<58} {measured:8.3f} s {ratio}  {note}", flush=True)

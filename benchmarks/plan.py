@@ -1,0 +1,104 @@
+"""Plans of 100,000 entities: the difference alone, and with ``--broker`` a plan with nothing to do against a real broker.
+
+``python -m benchmarks.plan [--broker] [--entities N]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.manifests import values_of, write_manifests
+from benchmarks.measure import cpu_seconds, machine, process, row
+from benchmarks.validate import COMPOSE, RUN
+
+DESCRIBE = """
+import sys
+from reconciler.workflows.connect import connect
+from reconciler.model.cluster import ClusterSpec
+cluster = connect(ClusterSpec(), bootstrap_server=sys.argv[1], command_config=None)
+print(len(cluster.current_state().entities))
+cluster.close()
+"""
+
+
+class _Clock:
+    def now(self) -> datetime.datetime:
+        return datetime.datetime.now(datetime.UTC)
+
+
+def pure(entities: int, folder: Path, *, times: int) -> None:
+    """One in a hundred users has another value on the cluster."""
+    from reconciler.model.entity import Entity
+    from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom
+    from reconciler.planning.diff import difference
+    from reconciler.planning.digest import digest
+    from reconciler.planning.order import in_writing_order
+    from reconciler.workflows.lint import lint_change
+    from reconciler.workflows.plan import load_intent, plan_from
+
+    intent = load_intent([str(folder)], cluster=None)
+    live = {}
+    for number in range(entities):
+        values = {key: float(value) for key, value in values_of(number).items()}
+        if number % 100 == 0:
+            values["producer_byte_rate"] *= 1.5
+        live[Entity.of({"user": f"team-{number % 200}-service-{number}"})] = values
+    observed = Observed(at=_Clock().now(), origin=ObservedFrom.SNAPSHOT)
+    current = CurrentState(cluster=ClusterIdentity(id="bench"), observed=observed, entities=live)
+
+    def diffed() -> str:
+        found = difference(intent.desired, current, scope=intent.spec.scope, prune=intent.spec.prune)
+        return digest("bench", in_writing_order(found.changes, live))
+
+    plan = plan_from(intent, current, accepted=(), clock=_Clock())
+    print(f"{entities} entities on both sides, {len(plan.changes)} changes")
+    row("difference, order and digest", cpu_seconds(diffed, times=times))
+    row(
+        "the plan: the same with guards and lint",
+        cpu_seconds(lambda: plan_from(intent, current, accepted=(), clock=_Clock()), times=times),
+    )
+    lint = cpu_seconds(lambda: lint_change(intent.spec, intent.desired, current, plan.changes, severities={}), times=times)
+    row("  of which lint", lint)
+
+
+def against_a_broker(entities: int, folder: Path, paths: list[Path], *, times: int) -> None:
+    """Apply everything, then plan again: nothing to do."""
+    from reconciler.sandbox.cluster import running
+    from reconciler.sandbox.spec import SandboxSpec
+
+    with running(SandboxSpec(heap_mb=2048)) as sandbox:
+        server = ("--bootstrap-server", ",".join(sandbox.bootstrap_servers))
+        applied = process(*RUN, "apply", str(folder), *server, "--auto-approve", "--quiet", times=1)
+        row(f"apply of {entities} new entities, for scale", applied.wall)
+        python = process(sys.executable, "-c", "import yaml", times=times)
+        composed = process(sys.executable, "-c", COMPOSE, *map(str, paths), times=times)
+        described = process(sys.executable, "-c", DESCRIBE, server[1], times=times)
+        planned = process(*RUN, "plan", str(folder), *server, times=times)
+        base = composed.wall - python.wall + described.wall
+        row("bare compose of the files, without python's start", composed.wall - python.wall)
+        row("bare describe and decode, whole process", described.wall, note=f"CPU {described.cpu:.2f} s")
+        row("the two together", base, base)
+        note = f"peak {planned.peak:.0f} MB, CPU {planned.cpu:.2f} s"
+        row("plan with nothing to do, whole process, wall clock", planned.wall, base, note)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--entities", type=int, default=100_000)
+    parser.add_argument("--broker", action="store_true", help="also against a real broker, which it starts and stops")
+    parser.add_argument("--times", type=int, default=3)
+    args = parser.parse_args()
+    print(machine())
+    with tempfile.TemporaryDirectory() as folder:
+        paths = write_manifests(Path(folder), entries=args.entities, files=200)
+        pure(args.entities, Path(folder), times=args.times)
+        if args.broker:
+            against_a_broker(args.entities, Path(folder), paths, times=args.times)
+
+
+if __name__ == "__main__":
+    main()
