@@ -11,8 +11,13 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import settings
 
 from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
+
+# A deadline is a timed assertion: on a busy machine it says nothing about the code.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 SANDBOX_USERS = tuple(Login(name=name, password=f"{name}-secret") for name in ("alice", "bob", "carol"))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import re
+from fnmatch import fnmatchcase
 
 from deepdiff import DeepDiff
 from hypothesis import given
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from reconciler.model.change import Change
 from reconciler.model.cluster import Prune, Scope
-from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.model.quota import KNOWN_KEYS, legal_keys
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import DesiredState
@@ -92,12 +94,71 @@ def test_a_second_plan_is_empty(want: dict[Entity, dict[str, float]], live: dict
     assert planned(want, applied(live, planned(want, live))) == ()
 
 
-@given(states(), states(with_foreign=True), st.sampled_from(list(Prune)))
+TEXTS = {
+    MatchKind.NAME: ["a", "<default>", "x y", "10.0.0.1"],
+    MatchKind.PREFIX: ["", "a", "<", "10."],
+    MatchKind.GLOB: ["*", "?", "<*>", "10.0.0.?"],
+    MatchKind.REGEX: [".*", "[ab]", "^a|b$", r"\d+(\.\d+){3}", r"\w(.\w)?"],
+}
+MATCHES = st.sampled_from(list(MatchKind)).flatmap(
+    lambda kind: st.sampled_from(TEXTS.get(kind, [""])).map(lambda text: TypeMatch(kind=kind, text=text))
+)
+SELECTORS = st.builds(
+    Selector,
+    types=st.dictionaries(st.sampled_from(["user", "client-id", "ip"]), MATCHES, min_size=1).map(lambda d: tuple(d.items())),
+    strict=st.booleans(),
+)
+SCOPES = st.builds(Scope, include=st.lists(SELECTORS, max_size=3).map(tuple), exclude=st.lists(SELECTORS, max_size=3).map(tuple))
+
+
+def owned(scope: Scope, entity: Entity) -> bool:
+    """The words of the manual, read once more: no selector, fnmatch or engine of ours is asked."""
+
+    def means(match: TypeMatch, name: EntityName | None) -> bool:
+        if name is None:
+            return False
+        if name is DEFAULT:
+            return match.kind in (MatchKind.DEFAULT, MatchKind.ANY)
+        return {
+            MatchKind.NAME: lambda: name == match.text,
+            MatchKind.DEFAULT: lambda: False,
+            MatchKind.NAMED: lambda: True,
+            MatchKind.ANY: lambda: True,
+            MatchKind.PREFIX: lambda: name[: len(match.text)] == match.text,
+            MatchKind.GLOB: lambda: fnmatchcase(name, match.text),
+            MatchKind.REGEX: lambda: re.fullmatch(match.text, name) is not None,
+        }[match.kind]()
+
+    def chosen(selectors: tuple[Selector, ...]) -> bool:
+        return any(
+            all(means(match, entity.name(of)) for of, match in one.types)
+            and (not one.strict or set(entity.types) == {of for of, _ in one.types})
+            for one in selectors
+        )
+
+    return (
+        set(entity.types) <= {"user", "client-id", "ip"}
+        and (not scope.include or chosen(scope.include))
+        and not chosen(scope.exclude)
+    )
+
+
+@given(states(), states(with_foreign=True), SCOPES, st.sampled_from(list(Prune)))
 def test_outside_the_scope_nothing_is_ever_planned(
-    want: dict[Entity, dict[str, float]], live: dict[Entity, dict[str, float]], prune: Prune
+    want: dict[Entity, dict[str, float]], live: dict[Entity, dict[str, float]], scope: Scope, prune: Prune
 ) -> None:
-    scope = Scope(include=(Selector(types=(("user", TypeMatch(kind=MatchKind.NAMED)),)),))
-    assert all(scope.contains(change.entity) for change in planned(want, live, scope, prune))
+    changes = planned(want, live, scope, prune)
+    assert [change.entity for change in changes if not owned(scope, change.entity)] == []
+    after = applied(live, changes)
+    assert {e: q for e, q in after.items() if not owned(scope, e)} == {e: q for e, q in live.items() if not owned(scope, e)}
+
+
+@given(states(), states(with_foreign=True), SCOPES)
+def test_inside_the_scope_pruning_leaves_exactly_what_is_declared(
+    want: dict[Entity, dict[str, float]], live: dict[Entity, dict[str, float]], scope: Scope
+) -> None:
+    after = applied(live, planned(want, live, scope))
+    assert {e: q for e, q in known(after).items() if owned(scope, e)} == {e: q for e, q in want.items() if owned(scope, e)}
 
 
 @given(states(), states(), st.randoms(use_true_random=False))
