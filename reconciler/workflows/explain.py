@@ -23,8 +23,8 @@ _RUN_TIME: Final = (
     Rule(
         id="refused-by-broker",
         severity=Severity.ERROR,
-        explanation="A real broker was asked (plan --server-check) and refuses this change; the message has its own words. Nothing "
-        "was written: the broker only validated. Correct the entry at the place that the finding names.",
+        explanation="A real broker was asked (plan --server-check) and refuses this change; the message has its own words. "
+        "Nothing was written: the broker only validated. Correct the entry at the place that the finding names.",
     ),
     Rule(
         id="would-throttle",
@@ -51,8 +51,6 @@ _DRIFT: Final = {
     "missing": "A quota that was applied is gone from the cluster, so its clients fall back to the next level, or to no limit.",
     "differs": "The cluster does not have what the manifests say. Without a baseline it is not known whether that was merged and "
     "not applied (unapplied), or was changed or removed by hand (changed, missing).",
-    "differs": "The cluster and the manifests differ, and there is no baseline to tell a change on the cluster from one in the "
-    "manifests. Give one with --baseline.",
     "unmanaged": "The cluster has an entity that no manifest declares. It is counted and left alone; export writes it "
     "as a manifest.",
 }
