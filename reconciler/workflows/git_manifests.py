@@ -82,17 +82,19 @@ def _exported(git: Git, commit: str, places: Sequence[str]) -> Iterator[str]:
     """A private folder with the YAML files and the links of a commit, as far as the places need them; removed at the end."""
     with tempfile.TemporaryDirectory(prefix="kafka-quotas-") as name:
         folder = os.path.realpath(name)
-        entries = [e for e in git.entries(commit, _needed(git, commit, places)) if e.link or e.path.endswith(_SUFFIXES)]
-        if sum(entry.size for entry in entries) > _MOST_BYTES:
+        entries = {entry.path: entry for entry in git.entries(commit, _needed(git, commit, places))}
+        links = [entry for entry in entries.values() if entry.link]
+        targets = dict(zip(links, (os.fsdecode(target) for target in git.blobs(links)), strict=True))
+        linked = {_leads_to(entry.path, target) for entry, target in targets.items()}
+        files = [e for e in entries.values() if not e.link and (e.path.endswith(_SUFFIXES) or e.path in linked)]
+        if sum(entry.size for entry in files) > _MOST_BYTES:
             msg = f"the YAML files of commit {commit} are larger than {_MOST_BYTES} bytes together"
             raise GitError(msg)
-        files = [entry for entry in entries if not entry.link]
-        links = [entry for entry in entries if entry.link]
         for entry, content in zip(files, git.blobs(files), strict=True):
             _write(folder, entry, content)
         # Links come last, so that no file is written through one.
-        for entry, content in zip(links, git.blobs(links), strict=True):
-            _link(folder, entry, os.fsdecode(content))
+        for entry, target in targets.items():
+            _link(folder, entry, target)
         yield folder
 
 
@@ -114,10 +116,13 @@ def _write(folder: str, entry: TreeEntry, content: bytes) -> None:
 def _link(folder: str, entry: TreeEntry, target: str) -> None:
     """A link that stays inside; any other becomes one that leads nowhere, which loading reports when it is a manifest's."""
     path = _inside(folder, entry)
-    leads_to = os.path.normpath(os.path.join(os.path.dirname(path), target))
-    inside = not os.path.isabs(target) and os.path.commonpath([leads_to, folder]) == folder
+    inside = not os.path.isabs(target) and _leads_to(entry.path, target).split("/")[0] != ".."
     os.makedirs(os.path.dirname(path), exist_ok=True)
     os.symlink(target if inside else "outside-of-the-commit", path)
+
+
+def _leads_to(path: str, target: str) -> str:
+    return os.path.normpath(os.path.join(os.path.dirname(path), target))
 
 
 def _inside(folder: str, entry: TreeEntry) -> str:

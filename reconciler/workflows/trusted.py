@@ -32,8 +32,8 @@ COUNTS_AFTER_MERGE: Final = Rule(
     id="counts-after-merge",
     severity=Severity.INFO,
     explanation="With --trusted-ref, connections, scopes, guards, protected entities, acceptances, owners, limits and lint "
-    "settings come from that git reference, since a pull request must not lift the limits that judge it, nor send a password to another "
-    "host. What differs here is checked, and holds once it is merged.",
+    "settings come from that git reference, since a pull request must not lift the limits that judge it, nor send a password "
+    "to another host. What differs here is checked, and holds once it is merged.",
 )
 """What validate says where plan has a note."""
 

@@ -1,0 +1,134 @@
+"""``drift`` as a user runs it, on snapshots: baselines of both kinds, exit codes, and what cannot be used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.builders import user
+from tests.support.command import Done, run
+from tests.support.git_repository import GitRepository
+from tests.support.manifests import cluster, quotas, snapshot
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "drift.v1.schema.json").read_text())
+
+
+def declares(**rates: int) -> str:
+    return quotas(*(({"user": name}, {"producer_byte_rate": rate}) for name, rate in rates.items()))
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> GitRepository:
+    """Tagged ``applied`` with four entities; since then one value changed in git, and two things happened on the cluster."""
+    made = GitRepository(tmp_path / "repository")
+    made.write("cluster.yaml", cluster())
+    made.write("quotas.yaml", declares(merged=10, edited=20, removed=30, same=40))
+    made.commit()
+    made.git("tag", "applied")
+    made.write("quotas.yaml", declares(merged=11, edited=20, removed=30, same=40))
+    made.commit()
+    live = {"merged": 10.0, "edited": 21.0, "same": 40.0, "stranger": 1.0}
+    (tmp_path / "live.json").write_text(snapshot({user(name): {"producer_byte_rate": rate} for name, rate in live.items()}))
+    return made
+
+
+def drift(repo: GitRepository, *arguments: str) -> Done:
+    return run("drift", "--current", "../live.json", "--detailed-exitcode", *arguments, cwd=repo.folder)
+
+
+def classes(done: Done) -> dict[str, str]:
+    document = done.json()
+    jsonschema.validate(document, SCHEMA)
+    return {one["entity"]["user"]: one["class"] for one in document["entities"]}
+
+
+def test_a_reference_tells_merged_from_changed_by_hand_and_touches_nothing(repo: GitRepository) -> None:
+    before = repo.state()
+    done = drift(repo, "--baseline", "applied", "--format", "json")
+    assert done.code == 2, done.err
+    assert classes(done) == {"merged": "unapplied", "edited": "changed", "removed": "missing", "stranger": "unmanaged"}
+    assert done.json()["baseline"] == {"kind": "ref", "name": "applied", "commit": repo.git("rev-parse", "applied")}
+    assert repo.state() == before
+    assert run("drift", "--current", "../live.json", "--baseline", "applied", cwd=repo.folder).code == 0
+
+
+def test_without_a_baseline_all_three_are_one_class(repo: GitRepository) -> None:
+    done = drift(repo, "--format", "json")
+    assert done.code == 2
+    assert set(classes(done).values()) == {"differs", "unmanaged"}
+    assert "no baseline was given" in drift(repo).out
+
+
+def test_uncommitted_changes_of_the_work_tree_are_what_is_desired(repo: GitRepository) -> None:
+    repo.write("quotas.yaml", declares(merged=10, edited=21, same=40))
+    done = drift(repo, "--baseline", "applied", "--format", "json")
+    assert (done.code, classes(done)) == (0, {"stranger": "unmanaged"})
+    assert "No drift" in drift(repo, "--baseline", "applied").out
+
+
+def test_a_name_that_is_a_file_and_a_reference_is_not_guessed(repo: GitRepository) -> None:
+    repo.write("applied", "{}")
+    done = drift(repo, "--baseline", "applied")
+    assert done.code == 64
+    assert "./applied" in done.err
+    assert "is not a baseline" in drift(repo, "--baseline", "./applied").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--baseline", "nowhere"), 1, "git knows no commit 'nowhere'"),
+        (("--baseline", "quotas.yaml"), 3, "quotas.yaml is not a baseline"),
+        (("--baseline", ""), 64, "is not a git reference"),
+        (("--ignore", "group=x"), 64, "--ignore takes TYPE=GLOB"),
+        (("--ignore", "user"), 64, "--ignore takes TYPE=GLOB"),
+        (("--bootstrap-server", "127.0.0.1:1"), 64, "exclude each other"),
+        (("--all-clusters",), 64, "--all-clusters and --current exclude each other"),
+    ],
+)
+def test_what_cannot_be_used_is_one_clear_sentence(
+    repo: GitRepository, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    done = drift(repo, *arguments)
+    assert (done.code, words in done.err) == (code, True), done.err
+    assert done.out == ""
+
+
+def test_a_baseline_reference_outside_git_says_so(tmp_path: Path) -> None:
+    (tmp_path / "quotas.yaml").write_text(declares(a=1))
+    (tmp_path / "live.json").write_text(snapshot({}))
+    done = run("drift", "--current", "live.json", "--baseline", "main", cwd=tmp_path)
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert "is not in a git work tree" in done.err
+
+
+def test_manifests_with_errors_stop_it(repo: GitRepository) -> None:
+    repo.write("quotas.yaml", declares(a=-1))
+    done = drift(repo, "--baseline", "applied", "--format", "json")
+    assert done.code == 1
+    assert done.json()["findings"][0]["id"] == "value-not-positive"
+
+
+def test_links_of_a_commit_are_followed_within_it_and_never_out_of_it(repo: GitRepository) -> None:
+    repo.git("rm", "-q", "quotas.yaml")
+    repo.write("data/quotas", declares(merged=10))
+    repo.write("data/teams/same.yaml", declares(same=40))
+    (repo.folder / "quotas.yaml").symlink_to("data/quotas")
+    (repo.folder / "teams").symlink_to("data/teams")
+    repo.commit()
+    repo.git("tag", "linked")
+    repo.git("checkout", "-q", "main~1")
+    done = drift(repo, "--baseline", "linked", "--format", "json")
+    assert {name for name, kind in classes(done).items() if kind == "unapplied"} == {"merged", "removed"}
+    assert done.json()["summary"]["in_sync"] == 1
+    repo.git("checkout", "-q", "main")
+    (repo.folder / "quotas.yaml").unlink()
+    (repo.folder / "quotas.yaml").symlink_to(repo.folder.parent / "outside.yaml")
+    (repo.folder.parent / "outside.yaml").write_text(declares(merged=10))
+    repo.commit()
+    refused = drift(repo, "--baseline", "HEAD")
+    assert refused.code == 1
+    assert "HEAD:quotas.yaml" in refused.err

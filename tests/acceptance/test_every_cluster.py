@@ -1,0 +1,114 @@
+"""``--all-clusters``: one document for all, one exit code, and a cluster that does not answer stops no other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from referencing import Registry, Resource
+
+from reconciler.sandbox.spec import Sandbox
+from tests.support.bad_servers import free_port
+from tests.support.command import Done, run
+from tests.support.git_repository import GitRepository
+from tests.support.manifests import cluster, quotas
+
+FOLDER = Path(__file__).parents[2] / "schemas"
+SCHEMAS = {path.name: json.loads(path.read_text()) for path in FOLDER.glob("*.json")}
+REGISTRY: Registry[Any] = Registry().with_resources([(s["$id"], Resource.from_contents(s)) for s in SCHEMAS.values()])
+
+
+def documents(done: Done, schema: str) -> dict[str, Any]:
+    document = done.json()
+    jsonschema.Draft202012Validator(SCHEMAS[f"{schema}.v1.schema.json"], registry=REGISTRY).validate(document)
+    names = [one["cluster"]["name"] if isinstance(one["cluster"], dict) else one["cluster"] for one in document["clusters"]]
+    assert names == sorted(names)
+    return dict(zip(names, document["clusters"], strict=True))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "a.yaml").write_text(cluster("a", connection={"bootstrapServers": [f"127.0.0.1:{free_port()}"]}))
+    (tmp_path / "b.yaml").write_text(cluster("b", scope={"include": [{"client-id": {"any": True}}]}))
+    (tmp_path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 1}), clusters=["a"]))
+    return tmp_path
+
+
+def test_validate_gives_each_cluster_its_own_findings(folder: Path) -> None:
+    (folder / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 1})))
+    done = run("validate", "--all-clusters", "--format", "json", cwd=folder)
+    found = documents(done, "validations")
+    assert {name: [f["id"] for f in one["findings"] if f["severity"] == "error"] for name, one in found.items()} == {
+        "a": [],
+        "b": ["outside-scope"],
+    }
+    assert done.code == 1
+    text = run("validate", "--all-clusters", cwd=folder).out
+    assert text.index("Cluster a") < text.index("Cluster b") < text.index("outside-scope")
+
+
+@pytest.mark.parametrize(("command", "schema"), [("plan", "plans"), ("drift", "drifts")])
+def test_findings_about_one_cluster_and_silence_of_another_are_both_told(folder: Path, command: str, schema: str) -> None:
+    (folder / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 1})))
+    done = run(command, "--all-clusters", "--detailed-exitcode", "--format", "json", cwd=folder)
+    assert done.code == 1
+    found = documents(done, schema)
+    assert (found["a"]["errored"], found["a"]["failure_reason"]) == (True, "unreachable")
+    assert (found["b"]["errored"], found["b"]["failure_reason"]) == (True, "invalid-manifests")
+    assert found["b"]["findings"][0]["id"] == "outside-scope"
+    text = run(command, "--all-clusters", cwd=folder)
+    assert "Cluster a could not be looked at: " in text.out
+    assert "Cluster b could not be looked at: " in text.out
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "words"),
+    [
+        ("plan", ("--cluster", "a"), "--all-clusters and --cluster exclude"),
+        ("plan", ("--bootstrap-server", "127.0.0.1:1"), "--all-clusters and --bootstrap-server exclude"),
+        ("plan", ("--current", "live.json"), "--all-clusters and --current exclude"),
+        ("plan", ("--format", "sarif"), "--all-clusters prints text or json"),
+        ("plan", ("--out", "markdown=plan.md"), "--all-clusters prints text or json"),
+        ("validate", ("--cluster", "a"), "--all-clusters and --cluster exclude"),
+    ],
+)
+def test_options_of_one_cluster_do_not_go_with_all(folder: Path, command: str, arguments: tuple[str, ...], words: str) -> None:
+    done = run(command, "--all-clusters", *arguments, cwd=folder)
+    assert done.code == 64
+    assert words in done.err
+
+
+@pytest.mark.parametrize("command", ["validate", "plan", "drift"])
+def test_without_any_cluster_document_it_is_a_usage_error(tmp_path: Path, command: str) -> None:
+    (tmp_path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 1})))
+    done = run(command, "--all-clusters", cwd=tmp_path)
+    assert done.code == 64
+    assert "no Cluster document" in done.err
+
+
+@pytest.mark.kafka
+def test_one_answer_in_three_is_still_given_and_a_new_cluster_is_skipped(tmp_path: Path, clean_kafka: Sandbox) -> None:
+    repo = GitRepository(tmp_path / "repository")
+    live = {"bootstrapServers": [clean_kafka.bootstrap_servers]}
+    repo.write("live.yaml", cluster("live", connection=live))
+    repo.write("quotas.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": 1})))
+    repo.commit()
+    repo.branch()
+    repo.write("new.yaml", cluster("new", connection=live))
+    repo.commit()
+    for command, schema, differs in (("plan", "plans", "changes"), ("drift", "drifts", "entities")):
+        arguments = ("--all-clusters", "--trusted-ref", "main", "--detailed-exitcode", "--format", "json")
+        done = run(command, *arguments, cwd=repo.folder)
+        assert done.code == 2, done.err
+        found = documents(done, schema)
+        assert [one["entity"] for one in found["live"][differs]] == [{"user": "alice"}]
+        assert (found["new"]["skipped"], found["new"]["failure_reason"]) == (True, "untrusted")
+    repo.write("gone.yaml", cluster("gone", connection={"bootstrapServers": [f"127.0.0.1:{free_port()}"]}))
+    done = run("plan", "--all-clusters", "--detailed-exitcode", "--out", "json=all.json", cwd=repo.folder)
+    assert done.code == 1
+    assert "Cluster gone could not be looked at: " in done.out
+    assert "Plan for cluster live" in done.out
+    assert len(json.loads((repo.folder / "all.json").read_text())["clusters"]) == 3

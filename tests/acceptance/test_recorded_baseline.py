@@ -1,0 +1,184 @@
+"""``apply --record-baseline`` on a real broker, what ``drift --baseline FILE`` tells then, and plans that do not match."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from reconciler.sandbox.spec import Sandbox
+from tests.support import raw_quotas
+from tests.support.command import Done, run
+from tests.support.manifests import cluster, quotas
+
+pytestmark = pytest.mark.kafka
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+ALICE = frozenset({("user", "alice")})
+RATE = "producer_byte_rate"
+
+
+class Folder:
+    """Manifests for one user, and the shared broker as their cluster."""
+
+    def __init__(self, path: Path, sandbox: Sandbox) -> None:
+        self.path = path
+        self.server = sandbox.bootstrap_servers
+        (path / "cluster.yaml").write_text(cluster(connection={"bootstrapServers": [self.server]}, prune="never"))
+        self.declare(1000)
+
+    def declare(self, rate: int) -> None:
+        (self.path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {RATE: rate})))
+
+    def apply(self, *arguments: str) -> Done:
+        return run("apply", "--auto-approve", *arguments, cwd=self.path)
+
+    def drift(self, *arguments: str) -> Done:
+        return run("drift", "--baseline", "baseline.json", "--detailed-exitcode", "--format", "json", *arguments, cwd=self.path)
+
+    def live(self) -> dict[raw_quotas.RawEntity, dict[str, float]]:
+        return raw_quotas.describe(self.server)
+
+    def baseline(self) -> Any:
+        return json.loads((self.path / "baseline.json").read_text())
+
+
+@pytest.fixture
+def folder(tmp_path: Path, clean_kafka: Sandbox) -> Folder:
+    return Folder(tmp_path, clean_kafka)
+
+
+def test_from_a_clean_apply_to_drift_of_each_class(folder: Folder) -> None:
+    applied = folder.apply("--record-baseline", "baseline.json")
+    assert applied.code == 0, applied.err
+    jsonschema.validate(folder.baseline(), json.loads((SCHEMAS / "baseline.v1.schema.json").read_text()))
+    assert folder.baseline()["entities"] == [{"entity": {"user": "alice"}, "quotas": {RATE: 1000}}]
+    in_sync = folder.drift()
+    assert (in_sync.code, in_sync.json()["entities"]) == (0, []), in_sync.err
+    folder.declare(2000)
+    assert folder.drift().json()["entities"][0]["class"] == "unapplied"
+    raw_quotas.alter(folder.server, {ALICE: {RATE: 7.0}})
+    changed = folder.drift()
+    assert changed.code == 2
+    (one,) = changed.json()["entities"]
+    assert one["class"] == "changed"
+    assert {side: one["keys"][RATE][side] for side in ("desired", "baseline", "live")} == {
+        "desired": 2000,
+        "baseline": 1000,
+        "live": 7,
+    }
+    raw_quotas.remove_all(folder.server)
+    assert folder.drift().json()["entities"][0]["class"] == "missing"
+    assert folder.live() == {}
+
+
+def test_nothing_to_do_records_too_and_a_refused_run_records_nothing(folder: Folder) -> None:
+    refused = run("apply", "--record-baseline", "baseline.json", cwd=folder.path)
+    assert refused.code == 3
+    assert "no baseline was recorded" in refused.err
+    assert not (folder.path / "baseline.json").exists()
+    assert folder.apply().code == 0
+    again = folder.apply("--record-baseline", "baseline.json", "--format", "json")
+    assert (again.code, again.json()["result"]) == (0, "nothing_to_do")
+    before = (folder.path / "baseline.json").read_bytes()
+    folder.declare(5)
+    assert run("apply", "--record-baseline", "baseline.json", cwd=folder.path).code == 3
+    assert (folder.path / "baseline.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--record-baseline", "no/such/folder.json"), 1, "its folder does not exist"),
+        (("--record-baseline", "."), 1, "it is a folder"),
+        (("--record-baseline", "b.json", "--validate-only"), 64, "exclude each other"),
+        (("--record-baseline", "b.json", "quotas.yaml", "cluster.yaml"), 64, "needs all manifests"),
+    ],
+)
+def test_what_could_not_be_recorded_is_found_out_before_anything_is_written(
+    folder: Folder, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    done = folder.apply(*arguments)
+    assert (done.code, words in done.err) == (code, True), done.err
+    assert folder.live() == {}
+
+
+def test_a_baseline_of_another_cluster_is_refused(folder: Folder) -> None:
+    from reconciler.formats.canonical import document_text
+    from reconciler.model.plan import Source
+    from reconciler.model.state import ClusterIdentity
+    from reconciler.planning.baseline import baseline_to_json
+    from tests.builders import desired
+
+    other = baseline_to_json(desired(), ClusterIdentity(name="prod", id="another"), Source())
+    (folder.path / "baseline.json").write_text(document_text(other))
+    done = folder.drift()
+    assert (done.code, done.out) == (3, "")
+    assert "of cluster another (prod)" in done.err
+
+
+def mangled(plan: dict[str, Any]) -> dict[str, object]:
+    """Everything that may be wrong with a saved plan, by what is wrong."""
+    return {
+        "empty": None,
+        "no object": [],
+        "no digest": {k: v for k, v in plan.items() if k != "digest"},
+        "null digest": {**plan, "digest": None},
+        "other digest": {**plan, "digest": "sha256:" + "0" * 64},
+        "no changes": {k: v for k, v in plan.items() if k != "changes"},
+        "fewer changes": {**plan, "changes": []},
+        "other cluster": {**plan, "cluster": {**plan["cluster"], "id": "another"}},
+        "other format": {**plan, "format_version": "2.0"},
+    }
+
+
+def test_nothing_that_is_missing_or_mismatched_is_ever_written(folder: Folder) -> None:
+    plan = run("plan", "--format", "json", cwd=folder.path).json()
+    saved = folder.path / "plan.json"
+    codes = {}
+    for what, document in mangled(plan).items():
+        saved.write_text("" if document is None else json.dumps(document))
+        done = folder.apply("--plan", "plan.json")
+        assert folder.live() == {}, what
+        codes[what] = done.code
+    assert set(codes.values()) == {1, 3}
+    assert {what for what, code in codes.items() if code == 3} == {
+        "other digest",
+        "fewer changes",
+        "other cluster",
+        "other format",
+    }
+    saved.write_text(json.dumps(plan))
+    for arguments in (
+        ("--plan", "nowhere.json"),
+        ("--expect-digest", ""),
+        ("--expect-digest", "deadbeef"),
+        ("--plan", "plan.json", "--expect-digest", "deadbeef"),
+        ("--expect-digest", plan["digest"].upper()),
+    ):
+        assert folder.apply(*arguments).code in (1, 3)
+        assert folder.live() == {}, arguments
+    assert folder.apply("--plan", "plan.json", "--expect-digest", plan["digest"]).code == 0
+    assert folder.live() == {ALICE: {RATE: 1000.0}}
+
+
+def test_guards_and_changes_of_a_saved_plan_are_not_believed(folder: Folder) -> None:
+    (folder.path / "quotas.yaml").write_text(quotas(({"user": {"default": True}}, {RATE: 5})))
+    plan = run("plan", "--format", "json", cwd=folder.path).json()
+    assert plan["applyable"] is False
+    plan |= {"applyable": True, "guards": [{**guard, "status": "accepted"} for guard in plan["guards"]]}
+    (folder.path / "plan.json").write_text(json.dumps(plan))
+    assert folder.apply("--plan", "plan.json").code == 3
+    assert folder.live() == {}
+
+
+def test_unmanaged_entities_are_listed_when_asked_for(folder: Folder) -> None:
+    raw_quotas.alter(folder.server, {frozenset({("client-id", "stranger")}): {"consumer_byte_rate": 5.0}})
+    listed = run("plan", "--show-unmanaged", "--format", "json", cwd=folder.path).json()
+    jsonschema.validate(listed, json.loads((SCHEMAS / "plan.v1.schema.json").read_text()))
+    assert listed["unmanaged"] == [{"client-id": "stranger"}]
+    assert "unmanaged" not in run("plan", "--format", "json", cwd=folder.path).json()
+    assert "? client-id=stranger" in run("plan", "--show-unmanaged", cwd=folder.path).out

@@ -1,0 +1,63 @@
+"""Recorded baselines: written the same each time, read back, and refused when they are not what was recorded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from reconciler.errors import BaselineError
+from reconciler.formats.canonical import document_text
+from reconciler.model.plan import Source
+from reconciler.model.state import ClusterIdentity
+from reconciler.planning.baseline import baseline_to_json, read_baseline
+from tests.builders import declared, desired, pair, user
+
+SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "baseline.v1.schema.json").read_text())
+CLUSTER = ClusterIdentity(name="prod", id="c1", kafka_version="4.3")
+STATE = desired(
+    declared(user("b"), producer_byte_rate=2.5, consumer_byte_rate=3.0), declared(pair("a", "<default>")), declared(user())
+)
+
+
+def document(**fields: Any) -> dict[str, Any]:
+    return {**baseline_to_json(STATE, CLUSTER, Source(commit="abc", dirty=False)), **fields}
+
+
+def test_it_is_what_its_schema_says_and_reads_back_with_entities_that_have_no_keys() -> None:
+    jsonschema.validate(document(), SCHEMA)
+    read = read_baseline(document_text(document()), name="b.json")
+    assert (read.cluster_id, read.cluster_name, read.commit) == ("c1", "prod", "abc")
+    assert read.entities == {
+        user("b"): {"producer_byte_rate": 2.5, "consumer_byte_rate": 3.0},
+        pair("a", "<default>"): {},
+        user(): {},
+    }
+
+
+def test_the_order_of_declarations_does_not_show() -> None:
+    reverse = desired(*reversed(STATE.entities.values()))
+    assert document_text(baseline_to_json(reverse, CLUSTER, Source())) == document_text(
+        baseline_to_json(STATE, CLUSTER, Source())
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "not a baseline"),
+        ("[]", "not a baseline"),
+        ("{}", "not a baseline"),
+        ("[" * 100_000, "not a baseline"),
+        (json.dumps(document(format_version="2.0")), "format 2.0"),
+        (json.dumps(document(entities=[])), "do not give its digest"),
+        (json.dumps(document(digest=None)), "do not give its digest"),
+        (json.dumps(document(cluster={"name": "prod", "id": "c2", "kafka_version": None})), "do not give its digest"),
+    ],
+)
+def test_anything_else_is_refused(text: str, words: str) -> None:
+    with pytest.raises(BaselineError, match=words):
+        read_baseline(text, name="b.json")

@@ -1,0 +1,93 @@
+"""Drift classes: every row of the table, what the scope does to them, and which keys are told."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.model.cluster import Scope
+from reconciler.model.drift import DriftClass
+from reconciler.model.entity import Entity
+from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.planning.drift import Comparison, compare
+from tests.builders import declared, desired, user
+
+ALICE = user("alice")
+ONLY_BOB = Scope(include=(Selector(types=(("user", TypeMatch(kind=MatchKind.NAME, text="bob")),)),))
+EVERYTHING = Scope()
+Values = dict[str, float] | None
+OLD, NEW, OTHER = {"producer_byte_rate": 1.0}, {"producer_byte_rate": 2.0}, {"producer_byte_rate": 3.0}
+
+
+def compared(wanted: Values, was: Values, live: Values, *, has_baseline: bool = True, scope: Scope = EVERYTHING) -> Comparison:
+    state = desired(*([] if wanted is None else [declared(ALICE, 7, **wanted)]))
+    side: dict[Entity, dict[str, float]] = {} if was is None else {ALICE: was}
+    return compare(state, {} if live is None else {ALICE: live}, side if has_baseline else None, scope=scope)
+
+
+def drift_of(comparison: Comparison) -> str:
+    (counted,) = [each for each, count in comparison.counts.items() if count]
+    return counted.value
+
+
+@pytest.mark.parametrize(
+    ("wanted", "was", "live", "expected"),
+    [
+        (NEW, OLD, NEW, "in-sync"),
+        (NEW, None, NEW, "in-sync"),
+        (NEW, OLD, OLD, "unapplied"),
+        (NEW, None, None, "unapplied"),
+        (None, OLD, OLD, "unapplied"),
+        (NEW, {}, None, "unapplied"),
+        (NEW, OLD, OTHER, "changed"),
+        (NEW, NEW, OTHER, "changed"),
+        (NEW, None, OTHER, "changed"),
+        (None, OLD, OTHER, "changed"),
+        ({}, {}, OTHER, "changed"),
+        (NEW, NEW, None, "missing"),
+        (NEW, OLD, None, "missing"),
+        (None, None, OTHER, "unmanaged"),
+    ],
+)
+def test_the_first_class_that_is_true_counts(wanted: Values, was: Values, live: Values, expected: str) -> None:
+    assert drift_of(compared(wanted, was, live)) == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "live", "expected"),
+    [(NEW, NEW, "in-sync"), (NEW, OLD, "differs"), (NEW, None, "differs"), (None, OLD, "unmanaged")],
+)
+def test_without_a_baseline_there_is_one_class_of_differences(wanted: Values, live: Values, expected: str) -> None:
+    assert drift_of(compared(wanted, None, live, has_baseline=False)) == expected
+
+
+@pytest.mark.parametrize("was", [None, OLD, OTHER])
+def test_outside_the_scope_everything_live_is_unmanaged(was: Values) -> None:
+    assert drift_of(compared(NEW, was, OTHER, scope=ONLY_BOB)) == "unmanaged"
+
+
+def test_what_was_removed_from_the_manifests_and_from_the_cluster_is_nothing() -> None:
+    assert sum(compared(None, OLD, None).counts.values()) == 0
+    assert sum(compared({}, {}, None).counts.values()) == 0
+
+
+def test_keys_that_this_tool_does_not_know_are_no_difference_and_are_shown_of_unmanaged_entities() -> None:
+    assert drift_of(compared(NEW, NEW, {**NEW, "strange": 1.0})) == "in-sync"
+    (one,) = compared(None, None, {**NEW, "strange": 1.0}).entities
+    assert [key.key for key in one.keys] == ["producer_byte_rate", "strange"]
+
+
+def test_only_keys_on_which_two_sides_disagree_are_told_with_all_three_values() -> None:
+    wanted = {"producer_byte_rate": 2.0, "consumer_byte_rate": 5.0}
+    (one,) = compared(
+        wanted, {"producer_byte_rate": 1.0, "consumer_byte_rate": 5.0}, {**wanted, "producer_byte_rate": 9.0}
+    ).entities
+    (key,) = one.keys
+    assert (key.key, key.desired, key.baseline, key.live) == ("producer_byte_rate", 2.0, 1.0, 9.0)
+    assert key.source is not None
+    assert key.source.line == 7
+
+
+def test_of_some_manifests_only_what_they_declare_is_compared() -> None:
+    state = desired(declared(ALICE, **NEW), complete=False)
+    found = compare(state, {user("bob"): NEW, ALICE: NEW}, {user("carol"): OLD}, scope=Scope())
+    assert {each: count for each, count in found.counts.items() if count} == {DriftClass.IN_SYNC: 1}

@@ -1,0 +1,133 @@
+"""Saved plans: what is read of them, what is refused, and how a difference is told."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+from deepdiff import DeepDiff
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import FileAccessError, StalePlanError
+from reconciler.formats.canonical import document_text, value_to_json
+from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.entity import Entity
+from reconciler.model.plan import Plan
+from reconciler.planning.digest import digest
+from reconciler.planning.document import plan_to_json
+from reconciler.planning.saved_plan import differences, read_saved_plan, require_current
+from tests.builders import pair, plan, user
+
+RATE = "producer_byte_rate"
+
+
+def change(entity: Entity, keys: dict[str, tuple[float | None, float | None]]) -> Change:
+    made = (KeyChange(key=k, before=b, after=a, reason=Reason.VALUE_DIFFERS) for k, (b, a) in sorted(keys.items()))
+    return Change(entity=entity, action=Action.UPDATE, keys=tuple(made))
+
+
+def planned(*changes: Change, cluster_id: str = "c1") -> Plan:
+    made = plan(*changes)
+    identity = dataclasses.replace(made.cluster, id=cluster_id)
+    return dataclasses.replace(made, cluster=identity, digest=digest(cluster_id, changes))
+
+
+def text(made: Plan, **fields: Any) -> str:
+    return json.dumps({**plan_to_json(made), **fields})
+
+
+FULL = planned(
+    change(user("payments-api"), {RATE: (10.0, 20.0)}),
+    change(user(), {"request_percentage": (None, 12.5)}),
+    change(pair("<default>", "a b"), {RATE: (float("nan"), None)}),
+)
+
+
+def test_it_reads_back_and_says_what_differs() -> None:
+    saved = read_saved_plan(document_text(plan_to_json(FULL)), name="plan.json")
+    assert differences(saved, FULL) == ()
+    require_current(saved, FULL)
+    now = planned(change(user("payments-api"), {RATE: (10.0, 30.0)}))
+    assert differences(saved, now) == (
+        "user=payments-api producer_byte_rate: reviewed 10 -> 20, now 10 -> 30",
+        "user=<default> request_percentage: reviewed not set -> 12.5, now no change",
+        'user="<default>" client-id="a b" producer_byte_rate: reviewed NaN -> not set, now no change',
+    )
+    with pytest.raises(StalePlanError, match="reviewed 10 -> 20, now 10 -> 30"):
+        require_current(saved, now)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "",
+        "[]",
+        "{}",
+        "null",
+        '{"format_version": "1.0"}',
+        "[" * 100_000,
+        text(FULL, digest=None),
+        text(FULL, digest=7),
+        text(FULL, cluster=None),
+        text(FULL, cluster={"id": 7}),
+        text(FULL, changes=None),
+        text(FULL, changes=[{"entity": {"user": 7}, "keys": {}}]),
+        text(FULL, changes=[{"entity": {"user": "a"}, "keys": {RATE: {"before": 1, "after": "much"}}}]),
+        text(FULL, changes=[{"entity": {"user": "a"}, "keys": {RATE: {"before": 1, "after": True}}}]),
+    ],
+)
+def test_what_is_no_plan_is_refused(document: str) -> None:
+    with pytest.raises(FileAccessError, match=r"plan\.json is not a plan"):
+        read_saved_plan(document, name="plan.json")
+
+
+def test_a_plan_of_another_format_is_refused_as_stale() -> None:
+    with pytest.raises(StalePlanError, match=r"format 2\.3, and this version reads format 1"):
+        read_saved_plan(text(FULL, format_version="2.3"), name="plan.json")
+    assert read_saved_plan(text(FULL, format_version="1.9"), name="plan.json").digest == FULL.digest
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"digest": ""},
+        {"digest": "sha256:" + "0" * 64},
+        {"changes": []},
+        {"changes": plan_to_json(planned(change(user("payments-api"), {RATE: (10.0, 21.0)})))["changes"]},
+        {"cluster": {"id": "c2"}},
+    ],
+)
+def test_a_plan_that_shows_something_else_than_its_digest_stands_for_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(StalePlanError, match="is not as it was planned"):
+        read_saved_plan(text(FULL, **fields), name="plan.json")
+
+
+def test_a_plan_of_another_cluster_names_both() -> None:
+    saved = read_saved_plan(text(planned(cluster_id="mine")), name="plan.json")
+    with pytest.raises(StalePlanError, match="of cluster mine, and yours answers"):
+        require_current(saved, planned(cluster_id="yours"))
+
+
+sides = st.sampled_from((None, 1.0, 2.0))
+pairs_of_values = st.tuples(sides, sides).filter(lambda sides: sides[0] != sides[1])
+contents = st.dictionaries(
+    st.sampled_from([user("a"), user(), pair("a", "b")]),
+    st.dictionaries(st.sampled_from([RATE, "consumer_byte_rate"]), pairs_of_values, min_size=1),
+    max_size=3,
+)
+
+
+@given(contents, contents)
+def test_it_tells_as_many_differences_as_a_general_comparison_finds(one: Any, other: Any) -> None:
+    saved = read_saved_plan(text(planned(*(change(e, keys) for e, keys in one.items()))), name="plan.json")
+    now = planned(*(change(e, keys) for e, keys in other.items()))
+
+    def flat(content: Any) -> dict[str, str]:
+        return {f"{e} {key}": str([value_to_json(v) for v in both]) for e, keys in content.items() for key, both in keys.items()}
+
+    found = DeepDiff(flat(one), flat(other), view="tree", threshold_to_diff_deeper=0)
+    places = {str(leaf.path(output_format="list")[0]) for kind in found.values() for leaf in kind}
+    assert {line.partition(":")[0] for line in differences(saved, now)} == places

@@ -1,0 +1,137 @@
+"""Drift and plan against a cluster whose every way of writing fails the test, and what drift says of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from reconciler.errors import BaselineError, WrongClusterError
+from reconciler.formats.canonical import document_text
+from reconciler.model.cluster import Prune
+from reconciler.model.drift import DriftClass
+from reconciler.model.plan import Source
+from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.model.state import ClusterIdentity, CurrentState, DesiredState
+from reconciler.planning.baseline import baseline_to_json
+from reconciler.planning.drift_document import drift_to_json
+from reconciler.ports import QuotaReader
+from reconciler.render.drift_text import drift_lines
+from reconciler.render.styled import plain
+from reconciler.workflows.drift import GivenBaseline, find_drift, given_baseline
+from reconciler.workflows.plan import Intent, make_plan
+from reconciler.workflows.system_clock import SystemClock
+from tests.builders import cluster_spec, current, declared, desired, user
+from tests.fakes import FakeCluster, Faults
+
+SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "drift.v1.schema.json").read_text())
+DESIRED = desired(
+    declared(user("alice"), 3, producer_byte_rate=2.0),
+    declared(user("bob"), 5, producer_byte_rate=4.0),
+    declared(user("carol"), 7, producer_byte_rate=8.0),
+    declared(user("dave"), 9, producer_byte_rate=9.0),
+)
+LIVE = {
+    user("alice"): {"producer_byte_rate": 1.0},
+    user("bob"): {"producer_byte_rate": 5.0},
+    user("dave"): {"producer_byte_rate": 9.0},
+    user("erin"): {"producer_byte_rate": 6.0},
+}
+BEFORE = desired(
+    declared(user("alice"), producer_byte_rate=1.0),
+    declared(user("bob"), producer_byte_rate=4.0),
+    declared(user("carol"), producer_byte_rate=8.0),
+)
+
+
+class OnlyReads:
+    """A ``QuotaReader`` and nothing more: no attribute that could write."""
+
+    def current_state(self) -> CurrentState:
+        return current(LIVE)
+
+
+def intent(state: DesiredState = DESIRED, **spec: object) -> Intent:
+    return Intent(spec=cluster_spec(prune=Prune.ALWAYS, **spec), desired=state, findings=(), paths=(".",))
+
+
+def recorded(folder: Path, state: DesiredState = BEFORE, cluster_id: str | None = "c1") -> GivenBaseline:
+    cluster = ClusterIdentity(name="prod", id=cluster_id, kafka_version=None)
+    file = folder / "baseline.json"
+    file.write_text(document_text(baseline_to_json(state, cluster, Source(commit="abc", dirty=False))))
+    return given_baseline(str(file), ["."])
+
+
+@pytest.mark.parametrize("reader", [OnlyReads(), FakeCluster(LIVE, faults=Faults(read_only=True))], ids=["reader", "cluster"])
+def test_neither_needs_more_than_a_reader(reader: QuotaReader, tmp_path: Path) -> None:
+    assert find_drift(intent(), reader, recorded(tmp_path)).differs
+    assert make_plan(intent(), reader, accepted=(), clock=SystemClock()).changes
+    if isinstance(reader, FakeCluster):
+        assert (reader.writes, reader.validations) == (0, 0)
+
+
+def test_each_entity_is_told_with_its_class_in_json_and_in_text(tmp_path: Path) -> None:
+    drift = find_drift(intent(), OnlyReads(), recorded(tmp_path))
+    document = drift_to_json(drift)
+    jsonschema.validate(document, SCHEMA)
+    assert [(one.entity, one.drift.value) for one in drift.entities] == [
+        (user("alice"), "unapplied"),
+        (user("bob"), "changed"),
+        (user("carol"), "missing"),
+        (user("erin"), "unmanaged"),
+    ]
+    text = plain(drift_lines(drift))
+    assert "~ user=bob   (changed: changed behind the manifests' back)" in text
+    assert "live 5 B/s, at the baseline 4 B/s, declared 4 B/s   quotas.yaml:5:1" in text
+    assert "1 unapplied, 1 changed, 1 missing; 1 in sync, 1 unmanaged." in text
+    assert "user=erin" not in text
+    assert "user=erin" in plain(drift_lines(drift, show_unmanaged=True))
+
+
+def test_without_a_baseline_it_says_that_it_cannot_tell() -> None:
+    drift = find_drift(intent(), OnlyReads())
+    document = drift_to_json(drift)
+    jsonschema.validate(document, SCHEMA)
+    assert document["baseline"] is None
+    assert {one.drift.value for one in drift.entities} == {"differs", "unmanaged"}
+    assert "no baseline was given" in plain(drift_lines(drift))
+    assert "3 differ; 1 in sync, 1 unmanaged." in plain(drift_lines(drift))
+
+
+def test_unmanaged_entities_alone_are_no_drift(tmp_path: Path) -> None:
+    drift = find_drift(intent(desired()), OnlyReads(), recorded(tmp_path, desired()))
+    assert not drift.differs
+    assert drift.counts[DriftClass.UNMANAGED] == 4
+    assert "No drift: the cluster has what the manifests say (0 in sync, 4 unmanaged)." in plain(drift_lines(drift))
+
+
+def test_ignored_entities_are_counted_and_in_no_class(tmp_path: Path) -> None:
+    ignore = Selector(types=(("user", TypeMatch(kind=MatchKind.GLOB, text="[bc]*")),))
+    drift = find_drift(intent(), OnlyReads(), recorded(tmp_path), ignore=[ignore])
+    jsonschema.validate(drift_to_json(drift), SCHEMA)
+    assert drift.ignored == 2
+    assert {one.entity for one in drift.entities} == {user("alice"), user("erin")}
+    assert (drift.counts[DriftClass.CHANGED], drift.counts[DriftClass.MISSING]) == (0, 0)
+    assert "2 ignored" in plain(drift_lines(drift))
+
+
+def test_a_baseline_of_another_cluster_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BaselineError, match=r"of cluster c2 \(prod\), and c1 answers"):
+        find_drift(intent(), OnlyReads(), recorded(tmp_path, cluster_id="c2"))
+
+
+def test_another_cluster_than_the_document_names_is_refused() -> None:
+    with pytest.raises(WrongClusterError):
+        find_drift(intent(cluster_id="c9"), OnlyReads())
+
+
+def test_what_left_the_manifests_and_the_scope_is_named(tmp_path: Path) -> None:
+    everyone_else = Selector(types=(("user", TypeMatch(kind=MatchKind.NAME, text="nobody")),))
+    base = intent(desired(), scope=dataclasses.replace(cluster_spec().scope, include=(everyone_else,)))
+    drift = find_drift(base, OnlyReads(), recorded(tmp_path))
+    assert not drift.differs
+    (note,) = drift.notes
+    assert note.startswith("forgotten, not removed: user=alice, user=bob (declared at ")
