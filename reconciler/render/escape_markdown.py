@@ -23,7 +23,6 @@ _PLAIN_WORD: Final = re.compile(
 _PUNCTUATION: Final = ".,;)"
 """What follows a name rather than ends it; outside the code it means nothing to Markdown either."""
 
-_ODD_BACKSLASHES_AND_PIPE: Final = re.compile(r"(?<!\\)((?:\\\\)*\\)\|")
 _MESSAGE_LIMITS: Final = 8
 
 
@@ -49,12 +48,8 @@ def prose(text: str, *, limit: int = LIMIT) -> str:
 
 
 def in_cell(markdown: str) -> str:
-    """What ``code`` or ``prose`` made, for a cell of a table: a pipe in it no longer ends the cell.
-
-    A cell cannot show a pipe after an odd number of backslashes, so there a blank comes between; names of entities never need
-    it, because their backslashes are doubled.
-    """
-    return _ODD_BACKSLASHES_AND_PIPE.sub(r"\1 |", markdown).replace("|", r"\|")
+    """What ``code`` or ``prose`` made, for a cell of a table: a pipe in it no longer ends the cell, even after a backslash."""
+    return markdown.replace("|", r"\|")
 
 
 def shortened(text: str, limit: int) -> str:

@@ -11,7 +11,7 @@ from reconciler.model.entity import escaped
 _STYLE: Final = """
 :root { color-scheme: light dark; --line: #8885; --faint: #777; --bad: #b3261e; --good: #1b6e3c; --warn: #8a5a00; }
 @media (prefers-color-scheme: dark) { :root { --faint: #aaa; --bad: #ff8a80; --good: #7ddc9f; --warn: #ffcc66; } }
-body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 78rem; padding: 1rem; }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 84rem; padding: 1rem; }
 h1 { font-size: 1.5rem; margin: 0; overflow-wrap: anywhere; }
 h2 { font-size: 1.15rem; margin: 1.8rem 0 .4rem; }
 code, pre { font: .9em/1.5 ui-monospace, monospace; overflow-wrap: anywhere; }
@@ -23,17 +23,18 @@ th, td { border-bottom: 1px solid var(--line); padding: .35rem .6rem; text-align
 th { color: var(--faint); font-weight: 600; }
 td.number, th.number { text-align: right; white-space: nowrap; }
 td[data-label="Key"] code { white-space: nowrap; }
-td[data-label="Source"] { min-width: 11rem; }
+td[data-label="Entity"] { min-width: 12rem; }
+td[data-label="Source"] { min-width: 10rem; }
 .lead { font-size: 1.1rem; }
 .faint { color: var(--faint); }
 .bad { color: var(--bad); font-weight: 600; }
 .good { color: var(--good); font-weight: 600; }
 .warn { color: var(--warn); font-weight: 600; }
-@media (max-width: 50rem) {
+@media (max-width: 64rem) {
   thead { display: none; }
   table, tbody, tr, td { display: block; }
   tr { border-bottom: 2px solid var(--line); padding: .5rem 0; }
-  td, td.number, td[data-label="Source"] { border: 0; min-width: 0; padding: .1rem 0; text-align: left; white-space: normal; }
+  td, td.number, td[data-label="Entity"], td[data-label="Source"] { border: 0; min-width: 0; padding: .1rem 0; text-align: left; white-space: normal; }
   td:empty { display: none; }
   td[data-label]::before { color: var(--faint); content: attr(data-label) ": "; }
 }

@@ -173,6 +173,7 @@ def test_prose_keeps_its_words_and_becomes_nothing_but_text_and_code(text: str) 
         cell = view(f"| a | b |\n| --- | --- |\n| {in_cell(prose(text))} | {in_cell(code(text))} |\n")
         assert [len(row) for row in cell.rows] == [2, 2]
         assert "".join(cell.rows[1][0].split()) == wanted
+        assert cell.rows[1][1].strip() == escaped(text).strip()
 
 
 @given(PLANS)

@@ -21,6 +21,7 @@ HOSTILE: Final = (
     "carriage\r\nreturn",
     "tab\there",
     "@team",
+    "@12",
     "me@example.org",
     "-->",
     "<!-- x -->",

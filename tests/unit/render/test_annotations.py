@@ -93,6 +93,7 @@ def test_guards_are_annotated_where_their_limit_is_set() -> None:
         ("../../outside.yaml", "../../outside.yaml"),
         ("/elsewhere/a.yaml", "/elsewhere/a.yaml"),
         ("/repository/a.yaml", "/repository/a.yaml"),
+        ("../../repository/a.yaml", "../../repository/a.yaml"),
         ("..", "."),
     ],
 )
