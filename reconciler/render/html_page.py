@@ -11,7 +11,7 @@ from reconciler.model.entity import escaped
 _STYLE: Final = """
 :root { color-scheme: light dark; --line: #8885; --faint: #777; --bad: #b3261e; --good: #1b6e3c; --warn: #8a5a00; }
 @media (prefers-color-scheme: dark) { :root { --faint: #aaa; --bad: #ff8a80; --good: #7ddc9f; --warn: #ffcc66; } }
-body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 84rem; padding: 1rem; }
+body { font: 1rem/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 84rem; padding: 1rem; }
 h1 { font-size: 1.5rem; margin: 0; overflow-wrap: anywhere; }
 h2 { font-size: 1.15rem; margin: 1.8rem 0 .4rem; }
 code, pre { font: .9em/1.5 ui-monospace, monospace; overflow-wrap: anywhere; }
@@ -21,7 +21,7 @@ li { margin: .3rem 0; overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; }
 th, td { border-bottom: 1px solid var(--line); padding: .35rem .6rem; text-align: left; vertical-align: top; }
 th { color: var(--faint); font-weight: 600; }
-td.number, th.number { text-align: right; white-space: nowrap; }
+td.number, th.number { text-align: right; }
 td[data-label="Key"] code { white-space: nowrap; }
 td[data-label="Entity"] { min-width: 12rem; }
 td[data-label="Source"] { min-width: 10rem; }
@@ -30,16 +30,18 @@ td[data-label="Source"] { min-width: 10rem; }
 .bad { color: var(--bad); font-weight: 600; }
 .good { color: var(--good); font-weight: 600; }
 .warn { color: var(--warn); font-weight: 600; }
-@media (max-width: 64rem) {
+@media screen and (max-width: 72rem) {
   thead { display: none; }
   table, tbody, tr, td { display: block; }
   tr { border-bottom: 2px solid var(--line); padding: .5rem 0; }
-  td, td.number, td[data-label="Entity"], td[data-label="Source"] { border: 0; min-width: 0; padding: .1rem 0; text-align: left; white-space: normal; }
+  td, td.number, td[data-label="Entity"], td[data-label="Source"] { border: 0; min-width: 0; padding: .1rem 0; text-align: left; }
   td:empty { display: none; }
   td[data-label]::before { color: var(--faint); content: attr(data-label) ": "; }
 }
+@page { margin: 12mm; size: landscape; }
 @media print {
-  body { font-size: 10pt; max-width: none; padding: 0; }
+  html { font-size: 8pt; }
+  body { max-width: none; padding: 0; }
   :root { color-scheme: light; --line: #999; --faint: #444; --bad: #900; --good: #050; --warn: #640; }
   thead { display: table-header-group; }
   tr, li { break-inside: avoid; }

@@ -60,7 +60,7 @@ def test_the_policy_forbids_the_browser_to_load_or_run_anything() -> None:
 def test_it_prints_and_fits_a_telephone() -> None:
     text = plan_html(PLAN)
     assert "@media print" in text
-    assert "@media (max-width:" in text
+    assert "@media screen and (max-width:" in text
     assert ("meta", "content", "width=device-width, initial-scale=1") in page(text).attributes
 
 
