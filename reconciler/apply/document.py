@@ -24,6 +24,9 @@ def report_to_json(report: ApplyReport) -> dict[str, Json]:
 
 def _outcome_to_json(outcome: ChangeOutcome) -> dict[str, Json]:
     change = outcome.change
+    reached: dict[str, Json] = {}
+    if outcome.reached:
+        reached["reached"] = {key: [value_to_json(one) for one in values] for key, values in sorted(outcome.reached.items())}
     return {
         "entity": entity_to_json(change.entity),
         "action": change.action.value,
@@ -31,4 +34,5 @@ def _outcome_to_json(outcome: ChangeOutcome) -> dict[str, Json]:
         "status": outcome.status.value,
         "error_code": outcome.error_code,
         "error": outcome.error,
+        **reached,
     }

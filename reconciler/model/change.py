@@ -25,6 +25,8 @@ class Reason(enum.StrEnum):
     VALUE_DIFFERS = "value_differs"
     KEY_NOT_IN_MANIFEST = "key_not_in_manifest"
     ENTITY_NOT_IN_MANIFEST = "entity_not_in_manifest"
+    WAY_BACK = "way_back"
+    """It is put back to what it was before a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -121,7 +121,7 @@ LINT_RULES: Final[Mapping[str, Rule]] = dict(
             _WARNING,
             "A lower byte rate counts at once against what was sent within the last 11 seconds. A client that runs at the old "
             "rate is held back for up to (old / new - 1) x 11 s in one go, which may exceed its timeouts. Lower the limit in "
-            "steps. Where the client's rate is not known, it is taken to run at its current limit.",
+            "steps: apply --step-down 2 does. Where the client's rate is not known, it is taken to run at its current limit.",
         ),
         _rule(
             "live-value-changes-meaning",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from reconciler.model.change import Change
 from reconciler.model.plan import GuardResult
@@ -37,6 +38,8 @@ class ChangeOutcome:
     status: ChangeStatus
     error_code: int | None = None
     error: str | None = None
+    reached: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Where a run that lowers in steps stopped on the way: for each such key, the values one of which it has now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

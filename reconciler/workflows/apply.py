@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from reconciler.apply.executor import ApplySettings, Executor
+from reconciler.apply.stepping import SteppedExecutor, stepping_note
+from reconciler.apply.steps import StepDown
 from reconciler.errors import FrozenError, GuardRefusedError, NotConfirmedError, RefusedError, StalePlanError
 from reconciler.model.plan import Plan
 from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
 from reconciler.planning.saved_plan import SavedPlan, require_current
 from reconciler.policy.freeze_guard import FREEZE_WINDOW
+from reconciler.policy.lint.reduction import LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.workflows.load import stop_on
 from reconciler.workflows.plan import Intent, make_plan
@@ -24,6 +27,8 @@ class Approval:
     expected_digest: str | None = None
     saved: SavedPlan | None = None
     settings: ApplySettings = field(default_factory=ApplySettings)
+    step_down: StepDown | None = None
+    """Lower large reductions in steps."""
 
 
 def apply(
@@ -41,17 +46,46 @@ def apply(
     comes back as a report too. Raises ``BackendError``, ``WrongClusterError`` or (for findings that the live state brings)
     ``ManifestError`` only when nothing was written.
     """
-    plan = make_plan(intent, cluster, accepted=approval.accepted, clock=clock)
+    plan = _in_steps(make_plan(intent, cluster, accepted=approval.accepted, clock=clock), approval.step_down)
     stop_on(plan.findings, intent.fail_on)
+    return write(plan, cluster, approval, confirm=confirm, clock=clock, progress=progress)
+
+
+def write(
+    plan: Plan,
+    cluster: QuotaCluster,
+    approval: Approval,
+    *,
+    confirm: Callable[[Plan], bool],
+    clock: Clock,
+    progress: Progress,
+) -> ApplyReport:
+    """Write a plan that was just made, if what was approved is what it does. Returns and raises as ``apply``."""
     try:
         _require_reviewed(plan, approval)
         _require_accepted(plan)
         if plan.changes and not approval.settings.validate_only and not confirm(plan):
             msg = "not confirmed"
             raise NotConfirmedError(msg)
+        if approval.step_down is not None:
+            stepped = SteppedExecutor(
+                cluster, clock=clock, progress=progress, settings=approval.settings, step_down=approval.step_down
+            )
+            return stepped.run(plan)
         return Executor(cluster, clock=clock, progress=progress, settings=approval.settings).run(plan)
     except RefusedError as error:
         return refused(plan, error)
+
+
+def _in_steps(plan: Plan, step_down: StepDown | None) -> Plan:
+    """The plan with what there is to say about steps, and without the advice to take them where they are taken."""
+    note = stepping_note(plan.changes, step_down) if step_down is not None else None
+    if step_down is None or note is None:
+        return plan
+    findings = plan.findings
+    if (step_down.factor - 1) * WINDOW_SECONDS <= LONGEST_SECONDS:
+        findings = tuple(finding for finding in findings if finding.id != REDUCTION_THROTTLES)
+    return replace(plan, notes=(*plan.notes, note), findings=findings)
 
 
 def refused(plan: Plan, error: RefusedError) -> ApplyReport:

@@ -9,6 +9,7 @@ from reconciler.model.finding import Finding
 from reconciler.model.quota import QuotaKey
 from reconciler.policy.lint.subject import Subject, lint
 
+REDUCTION_THROTTLES: Final = "reduction-throttles"
 WINDOW_SECONDS: Final = 11.0
 """The longest window of a rate with Kafka's default settings (11 samples of one second)."""
 LONGEST_SECONDS: Final = 60.0
@@ -39,9 +40,9 @@ def reduction_throttles(subject: Subject) -> Iterator[Finding]:
                 basis = "a client at its current limit" if rate is None else "at the measured rate, clients"
                 message = (
                     f"{key} of {entity} falls to 1/{old / quota.value:.3g}: {basis} would be held back for up to "
-                    f"{_duration(seconds)} at once; lower it in steps"
+                    f"{_duration(seconds)} at once; lower it in steps (apply --step-down 2)"
                 )
-                yield lint("reduction-throttles", message, entity=entity, key=key, span=quota.source)
+                yield lint(REDUCTION_THROTTLES, message, entity=entity, key=key, span=quota.source)
 
 
 def _duration(seconds: float) -> str:

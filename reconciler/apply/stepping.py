@@ -1,0 +1,177 @@
+"""Writing a plan whose large reductions go down in steps: rounds, each written and verified like a plan of its own.
+
+The first round holds every change, with the large reductions taken only one step down; each later round holds the next steps.
+Between two rounds the run waits. A round expects the values that the one before it wrote, so whoever changes an entity in between
+stops the run. What is approved is the whole plan; the values on the way are no part of its digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from reconciler.apply.executor import ApplySettings, Executor
+from reconciler.apply.steps import StepDown, is_stepped, way_down
+from reconciler.errors import BackendError, RefusedError
+from reconciler.model.change import Action, Change
+from reconciler.model.entity import Entity
+from reconciler.model.plan import Plan, Summary
+from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
+from reconciler.ports import Clock, Progress, QuotaCluster
+
+
+def rounds_of(changes: Sequence[Change], step_down: StepDown) -> tuple[tuple[Change, ...], ...]:
+    """The changes of each round, in the plan's order. A single round when nothing goes down by more than the factor."""
+    rounds: list[tuple[Change, ...]] = []
+    pending = [(change, {key.key: way_down(key, step_down.factor) for key in change.keys}) for change in changes]
+    number = 0
+    while here := [(change, ways) for change, ways in pending if number == 0 or any(len(way) > number for way in ways.values())]:
+        rounds.append(tuple(_in_round(change, ways, number) for change, ways in here))
+        number += 1
+    return tuple(rounds)
+
+
+def _in_round(change: Change, ways: dict[str, tuple[float, ...]], number: int) -> Change:
+    if number == 0:
+        return replace(change, keys=tuple(replace(k, after=ways[k.key][0]) if ways[k.key] else k for k in change.keys))
+    keys = tuple(
+        replace(k, before=ways[k.key][number - 1], after=ways[k.key][number]) for k in change.keys if len(ways[k.key]) > number
+    )
+    return replace(change, action=Action.UPDATE, keys=keys)
+
+
+def stepping_note(changes: Sequence[Change], step_down: StepDown) -> str | None:
+    """What a person should know before saying yes; ``None`` when nothing goes in steps."""
+    stepped = sum(1 for change in changes if any(is_stepped(key, step_down.factor) for key in change.keys))
+    if not stepped:
+        return None
+    count = len(rounds_of(changes, step_down))
+    seconds = (count - 1) * step_down.wait_seconds
+    return (
+        f"{stepped} of {len(changes)} changes go down in steps of at most a factor of {step_down.factor:g}: {count} rounds with "
+        f"{step_down.wait_seconds:g} s between them, {seconds:g} s of waiting in all; the digest is that of the final values"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stop:
+    """Why no further round is written."""
+
+    reason: str
+    message: str
+
+
+class SteppedExecutor:
+    """One run in rounds against one cluster; use it once."""
+
+    def __init__(
+        self, cluster: QuotaCluster, *, clock: Clock, progress: Progress, settings: ApplySettings, step_down: StepDown
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._progress = progress
+        self._settings = settings
+        self._step_down = step_down
+        self._outcomes: dict[Entity, ChangeOutcome] = {}
+        self._nothing_written = True
+
+    def run(self, plan: Plan) -> ApplyReport:
+        """Write the plan. Raises as ``Executor.run``: only when nothing was written."""
+        rounds = rounds_of(plan.changes, self._step_down)
+        if len(rounds) < 2 or self._settings.validate_only:
+            return self._execute(plan, self._settings)
+        # The values at the end are validated before the first step: a run must not stop half way for a reason known before.
+        checked = self._execute(plan, replace(self._settings, validate_only=True))
+        if checked.result is not ApplyResult.DONE:
+            return replace(checked, validate_only=False)
+        self._outcomes = {c.entity: ChangeOutcome(change=c, status=ChangeStatus.NOT_ATTEMPTED) for c in plan.changes}
+        try:
+            return self._in_rounds(plan, rounds)
+        except KeyboardInterrupt:
+            if self._nothing_written:
+                raise
+            return self._report(plan, ApplyResult.PARTIAL, _Stop(reason="interrupted", message="interrupted while writing"))
+
+    def _in_rounds(self, plan: Plan, rounds: Sequence[tuple[Change, ...]]) -> ApplyReport:
+        for number, changes in enumerate(rounds, start=1):
+            self._progress.step(f"step {number} of {len(rounds)}: {len(changes)} changes")
+            stopped = self._round(plan, changes, first=number == 1)
+            if isinstance(stopped, ApplyReport):
+                return stopped
+            if stopped is None and number < len(rounds):
+                stopped = self._wait(number, len(rounds))
+            if stopped is not None:
+                stopped = replace(stopped, message=f"stopped at step {number} of {len(rounds)}: {stopped.message}")
+                return self._report(plan, ApplyResult.PARTIAL, stopped)
+        return self._report(plan, ApplyResult.DONE, None)
+
+    def _round(self, plan: Plan, changes: tuple[Change, ...], *, first: bool) -> _Stop | ApplyReport | None:
+        """Write one round. A report: nothing was written at all, and this is what is to be said."""
+        part = replace(plan, changes=changes, summary=Summary(update=len(changes)))
+        try:
+            report = self._execute(part, self._settings)
+        except KeyboardInterrupt:
+            if first:
+                raise
+            return _Stop(reason="interrupted", message="interrupted while writing")
+        except (BackendError, RefusedError) as error:
+            if first:
+                raise
+            return _Stop(reason=error.failure_reason, message=str(error))
+        self._nothing_written = False
+        self._note(report.outcomes)
+        if first and report.result is ApplyResult.FAILED:
+            return self._report(plan, ApplyResult.FAILED, _Stop(reason=report.failure_reason or "", message=report.message or ""))
+        if report.result is ApplyResult.DONE:
+            return None
+        return _Stop(reason=report.failure_reason or "failed", message=report.message or "it was not done whole")
+
+    def _wait(self, number: int, count: int) -> _Stop | None:
+        self._progress.step(f"step {number} of {count} is verified; waiting {self._step_down.wait_seconds:g} s")
+        try:
+            self._clock.sleep(self._step_down.wait_seconds)
+        except KeyboardInterrupt:
+            return _Stop(reason="interrupted", message="interrupted while waiting; apply again to go on")
+        return None
+
+    def _execute(self, plan: Plan, settings: ApplySettings) -> ApplyReport:
+        return Executor(self._cluster, clock=self._clock, progress=self._progress, settings=settings).run(plan)
+
+    def _note(self, outcomes: Sequence[ChangeOutcome]) -> None:
+        """Take over what a round did, in terms of the whole plan's changes."""
+        for outcome in outcomes:
+            entity = outcome.change.entity
+            earlier = self._outcomes[entity]
+            whole = earlier.change
+            targets = {key.key: key.after for key in whole.keys}
+            here = {k.key: k.after for k in outcome.change.keys if k.after is not None and k.after != targets[k.key]}
+            if outcome.status is ChangeStatus.APPLIED:
+                final = {k.key for k in outcome.change.keys} - here.keys()
+                reached = {k: v for k, v in earlier.reached.items() if k not in final} | {k: (v,) for k, v in here.items()}
+                status = ChangeStatus.FAILED if reached else ChangeStatus.APPLIED
+                error = _on_the_way(reached) if reached else None
+                self._outcomes[entity] = ChangeOutcome(change=whole, status=status, error=error, reached=reached)
+            elif outcome.status is ChangeStatus.UNKNOWN:
+                tried = {k.key: (k.after,) for k in outcome.change.keys if k.after is not None and k.key in earlier.reached}
+                either = {k: (*earlier.reached[k], *v) for k, v in tried.items()}
+                maybe = {k: (v,) for k, v in here.items()}
+                self._outcomes[entity] = replace(outcome, change=whole, reached={**earlier.reached, **maybe, **either})
+            elif outcome.status is ChangeStatus.FAILED:
+                self._outcomes[entity] = replace(outcome, change=whole, reached=earlier.reached)
+
+    def _report(self, plan: Plan, result: ApplyResult, stop: _Stop | None) -> ApplyReport:
+        return ApplyReport(
+            cluster=plan.cluster,
+            digest=plan.digest,
+            result=result,
+            outcomes=tuple(self._outcomes[change.entity] for change in plan.changes),
+            verified=result is ApplyResult.DONE,
+            failure_reason=stop.reason if stop else None,
+            message=stop.message if stop else None,
+            guards=plan.guards,
+        )
+
+
+def _on_the_way(reached: dict[str, tuple[float, ...]]) -> str:
+    places = ", ".join(f"{key} is at {values[-1]:.17g}" for key, values in sorted(reached.items()))
+    return f"it did not get to its end: {places}"
