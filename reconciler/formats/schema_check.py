@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Final
 
 from reconciler.formats.schema_files import load_schema
+from reconciler.formats.schema_sieve import path_in_whole, sieved
 from reconciler.formats.wording import did_you_mean, shown
 from reconciler.formats.yaml_nodes import Plain, YamlMapping, YamlNode, YamlSequence
 
@@ -70,14 +71,14 @@ def check(root: YamlNode, schema_name: str) -> tuple[SchemaProblem, ...]:
     if _fast(schema_name).is_valid(root.data):
         return ()
     found: dict[tuple[object, ...], SchemaProblem] = {}
-    for error in _thorough(schema_name).iter_errors(root.data):
-        for problem in _problems(error, root):
+    data, numbers = sieved(root.data, schema_name)
+    for error in _thorough(schema_name).iter_errors(data):
+        for problem in _problems(error, path_in_whole(tuple(error.absolute_path), numbers), root):
             found.setdefault((problem.path, problem.kind, problem.message), problem)
     return tuple(sorted(found.values(), key=lambda p: (p.line, p.column, p.kind, p.message)))
 
 
-def _problems(error: Any, root: YamlNode) -> Iterator[SchemaProblem]:
-    path = tuple(error.absolute_path)
+def _problems(error: Any, path: tuple[str | int, ...], root: YamlNode) -> Iterator[SchemaProblem]:
     match error.validator:
         case "additionalProperties":
             yield from _unknown_fields(error, path, root)

@@ -11,6 +11,7 @@ from reconciler.model.explanation import Example, Explanation, Topic
 from reconciler.render.styled import Line, Style, line
 
 _WIDTH: Final = 100
+_ONE_OF: Final = {Topic.FINDING: "finding", Topic.GUARD: "guard", Topic.DRIFT: "class of drift"}
 _TOPICS: Final = {Topic.FINDING: "Findings", Topic.GUARD: "Guards", Topic.DRIFT: "Classes of drift"}
 
 
@@ -35,7 +36,7 @@ def _lines(one: Explanation) -> Iterator[Line]:
 
 
 def _kind(one: Explanation) -> str:
-    return f"{one.topic.value}, {one.severity.value}" if one.severity else _TOPICS[one.topic].lower().removesuffix("s")
+    return f"{one.topic.value}, {one.severity.value}" if one.severity else _ONE_OF[one.topic]
 
 
 def _example(example: Example) -> Iterator[Line]:

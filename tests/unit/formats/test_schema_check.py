@@ -67,3 +67,21 @@ def test_a_selector_says_exactly_one_thing_of_a_type(match):
     head = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: a}\n"
 
     assert found(f"spec: {{prune: never, protected: [{{user: {match}}}]}}\n", "cluster", head) != []
+
+
+def test_the_place_of_a_problem_does_not_depend_on_the_good_entries_around_it():
+    good = "    - {match: {user: u%d}, quotas: {producer_byte_rate: 1MiB}}\n"
+    bad = "    - {match: {user: bad}, quotas: {producer_byterate: 1MiB}}\n"
+    lines = [bad if number in (0, 40, 99) else good % number for number in range(100)]
+    head = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quota: []\n  quotas:\n"
+    (root,) = read_yaml((head + "".join(lines)).encode()).documents
+
+    found = check(root, "client-quotas")
+
+    assert [(problem.line, problem.path[-1]) for problem in found] == [
+        (4, "quota"),
+        (6, "producer_byterate"),
+        (46, "producer_byterate"),
+        (105, "producer_byterate"),
+    ]
+    assert [problem.path[2] for problem in found[1:]] == [0, 40, 99]
