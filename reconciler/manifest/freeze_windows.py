@@ -6,6 +6,7 @@ import datetime
 import re
 from collections.abc import Iterator
 from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from reconciler.formats.wording import shown
 from reconciler.formats.yaml_nodes import YamlMapping, YamlNode
@@ -95,8 +96,6 @@ def _weekly(node: YamlMapping, out: Collector) -> Weekly | None:
 
 
 def _known_zone(name: str) -> bool:
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - few repositories have weekly windows
-
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

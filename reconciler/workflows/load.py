@@ -118,11 +118,14 @@ def _load(paths: Sequence[str], trust: Trust | None, within: str | None) -> Load
     by_name: dict[str, ClusterSpec] = {}
     for one in clusters:
         by_name.setdefault(one.spec.name or "", one.spec)
+    relative = {file.path: file.relative for file in found.files}
+    read = (d for d in documents if isinstance(d, RepositoryDocument) and relative[d.file] == REPOSITORY_FILE)
+    # The same document once more, with its places as the user would type them.
+    repository = next(read, repository) if found.root is not None else None
     ruling = repository if trust is None else trust.repository
     lint = ruling.lint if ruling else {}
     if ruling is not None and ruling.owners:
         specs = tuple((by_name if trust is None else trust.clusters).values())
-        relative = {file.path: file.relative for file in found.files}
         findings += ownership_findings(quotas, ruling.owners, relative=relative.__getitem__, clusters=specs)
     return LoadedManifests(
         documents=quotas,

@@ -101,6 +101,13 @@ def test_paths_are_those_from_the_root_however_the_command_was_called(tmp_path: 
     assert errors(["../.."]) == ()
 
 
+def test_the_places_of_the_rules_are_as_the_user_would_type_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked(tmp_path, {"teams/payments/a.yaml": document("payments", "user: bob")})
+    monkeypatch.chdir(tmp_path / "teams")
+    (one,) = errors(["payments"])
+    assert [str(related.span) for related in one.related] == ["../kafka-quotas.yaml:6:5"]
+
+
 def test_without_owners_anybody_declares_anything(tmp_path: Path) -> None:
     files = {"a.yaml": document(None, "user: a"), "b.yaml": document("whoever", "user: b")}
     assert checked(tmp_path, files, "kind: Repository\nspec: {}\n") == ()
