@@ -194,6 +194,9 @@ def _attempt(
         folder=folder,
         nodes=tuple(f.running(spec, ref, p) for f, ref, p in zip(files, brokers, ports, strict=True)),
         users=spec.users,
+        listeners={
+            listener.name: ",".join(f"{LOOPBACK}:{p.further[listener.name]}" for p in ports) for listener in spec.listeners
+        },
     )
 
 
@@ -218,9 +221,15 @@ def _await_ready(cluster_id: str, files: Sequence[NodeFiles], brokers: Sequence[
 
 
 def _node_ports(spec: SandboxSpec, choose_ports: Callable[[int], Sequence[int]]) -> tuple[NodePorts, ...]:
-    free = iter(choose_ports(3 * spec.nodes))
+    free = iter(choose_ports((3 + len(spec.listeners)) * spec.nodes))
     return tuple(
-        NodePorts(plaintext=next(free), controller=next(free), sasl=next(free) if spec.users else None) for _ in range(spec.nodes)
+        NodePorts(
+            plaintext=next(free),
+            controller=next(free),
+            sasl=next(free) if spec.users else None,
+            further={listener.name: next(free) for listener in spec.listeners},
+        )
+        for _ in range(spec.nodes)
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +11,7 @@ from reconciler.errors import UsageError
 from reconciler.sandbox.java_text import plain_server_module, properties_text
 from reconciler.sandbox.login import Login
 from reconciler.sandbox.ports import LOOPBACK
-from reconciler.sandbox.spec import SandboxSpec
+from reconciler.sandbox.spec import Listener, SandboxSpec
 
 PLAINTEXT: Final = "PLAINTEXT"
 SASL: Final = "SASL"
@@ -32,11 +32,12 @@ _OWNED: Final = frozenset({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePorts:
-    """The loopback ports of one node; ``sasl`` only where there are users."""
+    """The loopback ports of one node; ``sasl`` only where there are users, ``further`` by the name of the listener."""
 
     plaintext: int
     controller: int
     sasl: int | None
+    further: Mapping[str, int] = field(default_factory=dict)
 
 
 def server_properties(spec: SandboxSpec, *, node_id: int, ports: Sequence[NodePorts], data: Path) -> str:
@@ -46,22 +47,32 @@ def server_properties(spec: SandboxSpec, *, node_id: int, ports: Sequence[NodePo
     """
     if owned := sorted(_OWNED & spec.properties.keys()):
         raise UsageError(f"{', '.join(owned)} cannot be set: the sandbox chooses node ids, listeners and folders itself")
-    settings = {**_identity(node_id, ports, data), **_defaults(spec.nodes), **_sasl(spec.users), **spec.properties}
+    settings = {
+        **_identity(node_id, ports, data, spec.listeners),
+        **_defaults(spec.nodes),
+        **_sasl(spec.users),
+        **_further(spec.listeners),
+        **spec.properties,
+    }
     return properties_text(settings)
 
 
-def _identity(node_id: int, ports: Sequence[NodePorts], data: Path) -> dict[str, str]:
+def _identity(node_id: int, ports: Sequence[NodePorts], data: Path, further: Sequence[Listener]) -> dict[str, str]:
     own = ports[node_id - 1]
     clients = f"{PLAINTEXT}://{LOOPBACK}:{own.plaintext}"
     if own.sasl is not None:
         clients += f",{SASL}://{LOOPBACK}:{own.sasl}"
+    clients += "".join(f",{listener.name}://{LOOPBACK}:{own.further[listener.name]}" for listener in further)
+    protocols = f"{PLAINTEXT}:PLAINTEXT,{SASL}:SASL_PLAINTEXT,{CONTROLLER}:PLAINTEXT"
     return {
         "process.roles": "broker,controller",
         "node.id": str(node_id),
         "controller.quorum.voters": ",".join(f"{n}@{LOOPBACK}:{p.controller}" for n, p in enumerate(ports, start=1)),
         "listeners": f"{clients},{CONTROLLER}://{LOOPBACK}:{own.controller}",
         "advertised.listeners": clients,
-        "listener.security.protocol.map": f"{PLAINTEXT}:PLAINTEXT,{SASL}:SASL_PLAINTEXT,{CONTROLLER}:PLAINTEXT",
+        "listener.security.protocol.map": ",".join(
+            [protocols, *(f"{listener.name}:{listener.protocol}" for listener in further)]
+        ),
         "controller.listener.names": CONTROLLER,
         "inter.broker.listener.name": PLAINTEXT,
         "log.dirs": str(data),
@@ -95,4 +106,12 @@ def _sasl(users: Sequence[Login]) -> dict[str, str]:
     return {
         "sasl.enabled.mechanisms": "PLAIN",
         f"listener.name.{SASL.lower()}.plain.sasl.jaas.config": plain_server_module(users),
+    }
+
+
+def _further(listeners: Sequence[Listener]) -> dict[str, str]:
+    return {
+        f"listener.name.{listener.name.lower()}.{key}": value
+        for listener in listeners
+        for key, value in listener.properties.items()
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,9 @@ from reconciler.sandbox.artifacts import DEFAULT_KAFKA_VERSION, require_pinned
 from reconciler.sandbox.login import Login
 from reconciler.sandbox.process import ProcessRef
 
+_OWN_LISTENERS: Final = frozenset({"PLAINTEXT", "SASL", "CONTROLLER"})
+_LISTENER_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*")
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _NODE_COUNTS: Final = (1, 3)
 _LONGEST_NAME: Final = 50
 
@@ -23,12 +27,32 @@ def _no_properties() -> Mapping[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """A further listener of every node: its name (upper case), its ``security.protocol``, and its own broker settings.
+
+    The settings are named without Kafka's prefix ``listener.name.NAME.``. Raises ``UsageError`` for a name or protocol that
+    cannot be.
+    """
+
+    name: str
+    protocol: str
+    properties: Mapping[str, str] = field(default_factory=_no_properties, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work before anything is started."""
+        if not _LISTENER_NAME.fullmatch(self.name) or self.name in _OWN_LISTENERS:
+            raise UsageError(f"a further listener of the sandbox cannot be called {self.name!r}")
+        if self.protocol not in _PROTOCOLS:
+            raise UsageError(f"a listener's protocol is one of {', '.join(_PROTOCOLS)}, not {self.protocol!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSpec:
     """A wanted sandbox: ``nodes`` (1 or 3) combined KRaft nodes, each with ``heap_mb`` MiB of heap.
 
-    With ``users``, a SASL/PLAIN listener stands beside the plaintext one. ``properties`` are further broker settings, which win
-    over the sandbox's own defaults. ``java_options`` come last on the JVM's command line. Raises ``UsageError`` for values that
-    cannot work.
+    With ``users``, a SASL/PLAIN listener stands beside the plaintext one; ``listeners`` come beside both. ``properties`` are
+    further broker settings, which win over the sandbox's own defaults. ``java_options`` come last on the JVM's command line.
+    Raises ``UsageError`` for values that cannot work.
     """
 
     kafka_version: str = DEFAULT_KAFKA_VERSION
@@ -38,12 +62,15 @@ class SandboxSpec:
     heap_mb: int = 512
     properties: Mapping[str, str] = field(default_factory=_no_properties)
     java_options: tuple[str, ...] = ()
+    listeners: tuple[Listener, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what cannot work before anything is started."""
         require_pinned(self.kafka_version)
         if self.nodes not in _NODE_COUNTS:
             raise UsageError(f"a sandbox has 1 or 3 nodes, not {self.nodes}")
+        if len({listener.name for listener in self.listeners}) != len(self.listeners):
+            raise UsageError("the sandbox's listeners need different names")
         names = [user.name for user in self.users]
         if any(0xD800 <= ord(char) <= 0xDFFF for name in names for char in name):
             raise UsageError("the sandbox's users need names that can be written as UTF-8")
@@ -78,6 +105,8 @@ class Sandbox:
     folder: Path
     nodes: tuple[SandboxNode, ...]
     users: tuple[Login, ...] = ()
+    listeners: Mapping[str, str] = field(default_factory=_no_properties)
+    """Bootstrap strings of the further listeners, by name."""
 
     def user(self, name: str) -> Login:
         """The login of one of its users. Raises ``UsageError`` for another name."""
@@ -91,4 +120,4 @@ class Sandbox:
         return client_files.path(self.folder, self.user(name))
 
 
-__all__ = ["Login", "Sandbox", "SandboxNode", "SandboxSpec"]
+__all__ = ["Listener", "Login", "Sandbox", "SandboxNode", "SandboxSpec"]

@@ -81,11 +81,9 @@ def _client_properties(path: Path, trusted: TrustedTree | None) -> ClientPropert
         client = read_client_properties(path)
     else:
         client = parse_client_properties(content, source=f"{trusted.ref}:{path}")
-    tls = client.security.tls
-    if trusted is not None and tls is not None:
-        for file in (tls.ca_file, tls.certificate_file):
-            if file is not None:
-                trusted.require_same(file)
+    if trusted is not None:
+        for file in client.security.files:
+            trusted.require_same(file)
     return client
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Self
 
 from reconciler.backends.broker.messages import alter_request, broker_setting_request, codes_of, describe_request, quotas_of
+from reconciler.backends.broker.principal import principal_name
 from reconciler.backends.broker.refusals import (
     ALTER,
     DESCRIBE,
@@ -17,7 +18,7 @@ from reconciler.backends.broker.refusals import (
     UNKNOWN_SERVER_ERROR,
     whole_refusal,
 )
-from reconciler.backends.broker.settings import ConnectionSettings
+from reconciler.backends.broker.settings import ConnectionSettings, Security
 from reconciler.backends.broker.transport import AnswerLostError, NoConnectionError, Transport
 from reconciler.errors import OutcomeUnknownError, UnreachableError
 from reconciler.model.change import Alteration, AlterationResult
@@ -32,16 +33,17 @@ _DESCRIBE_QUORUM: Final = 55
 class BrokerCluster:
     """A ``QuotaCluster``. Use ``open`` to connect; the object is for one thread at a time."""
 
-    def __init__(self, transport: Transport, *, name: str | None) -> None:
+    def __init__(self, transport: Transport, *, name: str | None, security: Security) -> None:
         self._transport = transport
         self._name = name
+        self._security = security
 
     @classmethod
     def open(cls, settings: ConnectionSettings, *, name: str | None = None) -> Self:
         """Connect. Raises ``UnreachableError``, ``AuthenticationError`` or ``UnsupportedClusterError``."""
         transport = Transport(settings)
         transport.open()
-        return cls(transport, name=name)
+        return cls(transport, name=name, security=settings.security)
 
     def identity(self) -> ClusterIdentity:
         """Name as configured, the cluster's own id, and the Kafka release that its API versions fit best."""
@@ -68,7 +70,12 @@ class BrokerCluster:
         with _collector_paused():
             answer = self._read(lambda: describe_request(entity_filter), broker=broker)
             if answer.error_code:
-                raise whole_refusal(answer.error_code, _printable(answer.error_message), operation=DESCRIBE)
+                raise whole_refusal(
+                    answer.error_code,
+                    _printable(answer.error_message),
+                    operation=DESCRIBE,
+                    principal=principal_name(self._security),
+                )
             return quotas_of(answer.entries or ())
 
     def alter(self, alterations: Sequence[Alteration], *, validate_only: bool) -> Sequence[AlterationResult]:
@@ -91,7 +98,7 @@ class BrokerCluster:
         found = codes_of(answer.entries or ())
         if not validate_only:
             _require_known_outcome(alterations, found)
-        _require_not_refused_whole(found)
+        _require_not_refused_whole(found, self._security)
         return tuple(_result(alteration.entity, found) for alteration in alterations)
 
     def quota_callback(self) -> str | None:
@@ -103,7 +110,9 @@ class BrokerCluster:
         answer = self._read(lambda: broker_setting_request(broker, _CALLBACK_SETTING), broker=broker)
         result = answer.results[0]
         if result.error_code:
-            raise whole_refusal(result.error_code, _printable(result.error_message), operation=DESCRIBE)
+            raise whole_refusal(
+                result.error_code, _printable(result.error_message), operation=DESCRIBE, principal=principal_name(self._security)
+            )
         values = {setting.name: setting.value for setting in result.configs}
         return values.get(_CALLBACK_SETTING) or None
 
@@ -168,12 +177,12 @@ def _require_known_outcome(alterations: Sequence[Alteration], found: Mapping[Ent
         raise OutcomeUnknownError(msg)
 
 
-def _require_not_refused_whole(found: Mapping[Entity, tuple[int, str | None]]) -> None:
+def _require_not_refused_whole(found: Mapping[Entity, tuple[int, str | None]], security: Security) -> None:
     answers = set(found.values())
     if len(answers) == 1:
         code, message = answers.pop()
         if code in OF_THE_WHOLE_REQUEST:
-            raise whole_refusal(code, _printable(message), operation=ALTER)
+            raise whole_refusal(code, _printable(message), operation=ALTER, principal=principal_name(security))
 
 
 def _result(entity: Entity, found: Mapping[Entity, tuple[int, str | None]]) -> AlterationResult:

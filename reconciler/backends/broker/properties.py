@@ -7,16 +7,18 @@ Values are secrets until proven otherwise: no message repeats one that may be.
 from __future__ import annotations
 
 import io
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import javaproperties
 
-from reconciler.backends.broker.jaas import parse_jaas
-from reconciler.backends.broker.settings import SaslLogin, Security, Tls
+from reconciler.backends.broker.jaas import JaasLine, parse_jaas
+from reconciler.backends.broker.settings import SaslLogin, Security, TokenFile
+from reconciler.backends.broker.tls import read_tls
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.model.entity import escaped
 
@@ -26,7 +28,11 @@ _MECHANISMS: Final = {
     "SCRAM-SHA-256": "ScramLoginModule",
     "SCRAM-SHA-512": "ScramLoginModule",
 }
-_INLINE_PEM: Final = ("ssl.truststore.certificates", "ssl.keystore.certificate.chain", "ssl.keystore.key")
+_OAUTH: Final = "OAUTHBEARER"
+_OAUTH_MODULE: Final = "OAuthBearerLoginModule"
+_OAUTH_HANDLER: Final = "OAuthBearerLoginCallbackHandler"
+_OAUTH_URL: Final = "sasl.oauthbearer.token.endpoint.url"
+_JAVA_CLASSES: Final = ("sasl.client.callback.handler.class", "sasl.login.callback.handler.class", "sasl.login.class")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +64,14 @@ def parse_client_properties(content: bytes, *, source: str) -> ClientProperties:
 def client_properties(properties: Mapping[str, str], *, source: str) -> ClientProperties:
     """The same from key and value pairs; ``source`` names the file in messages."""
     settings = _Settings(properties, source)
+    if settings.get("config.providers"):
+        raise settings.refused("config.providers", "Java classes cannot be used here; write the values themselves into the file")
     protocol = settings.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
         raise settings.refused("security.protocol", f"{protocol!r} is none of {', '.join(_PROTOCOLS)}")
     security = Security(
         sasl=_login(settings) if protocol.startswith("SASL") else None,
-        tls=_tls(settings) if protocol.endswith("SSL") else None,
+        tls=read_tls(settings) if protocol.endswith("SSL") else None,
     )
     return ClientProperties(security=security, client_id=settings.get("client.id") or None)
 
@@ -80,20 +88,17 @@ class _Settings:
         return UsageError(f"{self._source}: {key}: {escaped(why)}")
 
 
-def _login(settings: _Settings) -> SaslLogin:
+def _login(settings: _Settings) -> SaslLogin | TokenFile:
     mechanism = settings.get("sasl.mechanism", "GSSAPI").upper()
-    if mechanism not in _MECHANISMS:
-        known = ", ".join(_MECHANISMS)
+    if mechanism not in (*_MECHANISMS, _OAUTH):
+        known = ", ".join((*_MECHANISMS, _OAUTH))
         raise settings.refused("sasl.mechanism", f"{mechanism} is not supported here; supported are {known}")
-    text = settings.get("sasl.jaas.config")
-    if not text:
-        raise settings.refused("sasl.jaas.config", f"it is missing, and {mechanism} needs a user name and a password")
-    try:
-        line = parse_jaas(text)
-    except ValueError as error:
-        raise settings.refused("sasl.jaas.config", f"it cannot be read: {error}") from None
-    if not line.module.endswith(_MECHANISMS[mechanism]):
-        raise settings.refused("sasl.jaas.config", f"its login module is not the {_MECHANISMS[mechanism]} that {mechanism} takes")
+    for name in _JAVA_CLASSES:
+        if (said := settings.get(name)) and not (mechanism == _OAUTH and said.endswith(_OAUTH_HANDLER)):
+            raise settings.refused(name, "Java classes cannot be used here")
+    line = _jaas(settings, mechanism)
+    if mechanism == _OAUTH:
+        return _token(settings)
     if line.options.get("tokenauth", "").lower() == "true":
         raise settings.refused("sasl.jaas.config", "delegation tokens (tokenauth) are not supported here")
     if not line.options.get("username") or "password" not in line.options:
@@ -101,55 +106,33 @@ def _login(settings: _Settings) -> SaslLogin:
     return SaslLogin(mechanism=mechanism, username=line.options["username"], password=line.options["password"])
 
 
-def _tls(settings: _Settings) -> Tls:
-    for key in _INLINE_PEM:
-        if settings.get(key):
-            raise settings.refused(key, "certificates inside the properties file are not supported here; name a PEM file")
-    algorithm = settings.get("ssl.endpoint.identification.algorithm", "https").lower()
-    if algorithm not in ("https", ""):
-        raise settings.refused("ssl.endpoint.identification.algorithm", "it is https, or empty to switch the check off")
-    tls = Tls(
-        ca_file=_store(settings, "ssl.truststore"),
-        certificate_file=_store(settings, "ssl.keystore"),
-        key_password=settings.get("ssl.key.password") or None,
-        check_host_name=algorithm == "https",
-    )
-    _require_usable(settings, tls)
-    return tls
+def _jaas(settings: _Settings, mechanism: str) -> JaasLine:
+    module = _MECHANISMS.get(mechanism, _OAUTH_MODULE)
+    text = settings.get("sasl.jaas.config")
+    if not text:
+        needs = "a user name and a password" if mechanism in _MECHANISMS else f"{module} required;"
+        raise settings.refused("sasl.jaas.config", f"it is missing, and {mechanism} needs {needs}")
+    try:
+        line = parse_jaas(text)
+    except ValueError as error:
+        raise settings.refused("sasl.jaas.config", f"it cannot be read: {error}") from None
+    if not line.module.endswith(module):
+        raise settings.refused("sasl.jaas.config", f"its login module is not the {module} that {mechanism} takes")
+    return line
 
 
-def _store(settings: _Settings, prefix: str) -> str | None:
-    location = settings.get(f"{prefix}.location")
-    if not location:
-        return None
-    kind = settings.get(f"{prefix}.type", "JKS").upper()
-    if kind != "PEM":
+def _token(settings: _Settings) -> TokenFile:
+    url = urlsplit(settings.get(_OAUTH_URL))
+    if url.scheme != "file" or url.netloc not in ("", "localhost"):
         raise settings.refused(
-            f"{prefix}.type",
-            f"{kind} stores are not supported here; convert it (keytool -importkeystore -deststoretype PKCS12, then openssl "
-            f"pkcs12 -nodes) and set {prefix}.type=PEM and {prefix}.location to the PEM file",
+            _OAUTH_URL, "OAUTHBEARER takes its token from a file here (file:///run/kafka-token); let the pipeline fetch one"
         )
-    return location
-
-
-def _require_usable(settings: _Settings, tls: Tls) -> None:
-    """Load the files once, so that a bad one is named here and not found out in the middle of a handshake."""
-    probe = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if tls.ca_file:
-        try:
-            probe.load_verify_locations(tls.ca_file)
-        except (OSError, ValueError) as error:
-            raise settings.refused("ssl.truststore.location", _why(tls.ca_file, error)) from None
-    if tls.certificate_file:
-        # An empty password keeps OpenSSL from asking for one at the terminal.
-        try:
-            probe.load_cert_chain(tls.certificate_file, password=tls.key_password or "")
-        except (OSError, ValueError) as error:
-            raise settings.refused("ssl.keystore.location", _why(tls.certificate_file, error)) from None
-
-
-def _why(file: str, error: Exception) -> str:
-    if isinstance(error, ssl.SSLError):
-        return f"{file} does not hold what is needed in PEM form, or ssl.key.password is wrong"
-    reason = error.strerror if isinstance(error, OSError) else None
-    return f"{file} cannot be read: {reason or 'not a usable file'}"
+    file = TokenFile(path=url2pathname(url.path))
+    try:
+        token = file.token()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not a token"
+        raise settings.refused(_OAUTH_URL, f"{file.path} cannot be read: {why}") from None
+    if not token or any(char <= " " for char in token):
+        raise settings.refused(_OAUTH_URL, f"{file.path} does not hold one token")
+    return file

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Final
 
 from reconciler.errors import AuthorizationError, BackendError, RequestRefusedError, UnsupportedClusterError
+from reconciler.model.entity import escaped
 
 UNKNOWN_SERVER_ERROR: Final = -1
 REQUEST_TIMED_OUT: Final = 7
@@ -35,10 +37,13 @@ _TEXTS: Final = {
 }
 
 
-def whole_refusal(code: int, message: str | None, *, operation: str) -> BackendError:
-    """The error for a request that the cluster refused as a whole; ``operation`` is the ACL operation that it needs."""
+def whole_refusal(code: int, message: str | None, *, operation: str, principal: str | None = None) -> BackendError:
+    """The error for a request that the cluster refused as a whole.
+
+    ``operation`` is the ACL operation that it needs, ``principal`` whom the brokers probably take us for.
+    """
     if code == CLUSTER_AUTHORIZATION_FAILED:
-        return AuthorizationError(_not_allowed(operation), operation=operation)
+        return AuthorizationError(_not_allowed(operation, principal), operation=operation)
     said = message or _TEXTS.get(code, "no reason given")
     extra = f" ({_TEXTS[code]})" if message and code in _TEXTS else ""
     text = f"the cluster refused the request with error {code}: {said.rstrip('.')}{extra}"
@@ -47,10 +52,12 @@ def whole_refusal(code: int, message: str | None, *, operation: str) -> BackendE
     return RequestRefusedError(text, error_code=code)
 
 
-def _not_allowed(operation: str) -> str:
+def _not_allowed(operation: str, principal: str | None) -> str:
     what = "reading client quotas" if operation == DESCRIBE else "changing client quotas, and validating changes,"
+    who = "this principal" if principal is None else escaped(f"User:{principal}")
+    grantee = "User:NAME" if principal is None else shlex.quote(escaped(f"User:{principal}"))
     return (
-        f"the cluster does not allow this principal to do this: {what} needs the operation {operation} on the resource Cluster "
+        f"the cluster does not allow {who} to do this: {what} needs the operation {operation} on the resource Cluster "
         f'"kafka-cluster"; an administrator can grant it with: kafka-acls --bootstrap-server HOST:PORT --add '
-        f"--allow-principal User:NAME --operation {operation} --cluster"
+        f"--allow-principal {grantee} --operation {operation} --cluster"
     )

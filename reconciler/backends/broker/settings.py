@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
+from reconciler.backends.broker.sealed import SealedKeyPair
 from reconciler.errors import UsageError
 
 CLIENT_ID: Final = "kafka-quotas"
@@ -21,21 +23,49 @@ class SaslLogin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TokenFile:
+    """A login with OAUTHBEARER: a token (JWT) in a file, read at every login, so that another program may renew it."""
+
+    path: str
+
+    @property
+    def mechanism(self) -> str:
+        """Kafka's word for it."""
+        return "OAUTHBEARER"
+
+    def token(self) -> str:
+        """What the file holds now. Raises ``OSError`` or ``ValueError``."""
+        return Path(self.path).read_text("ascii").strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """TLS with PEM files. Without ``ca_file`` the system's authorities are trusted; the certificate is for mutual TLS."""
+    """TLS. Without ``ca_file`` and ``ca_pem`` the system's authorities are trusted; certificate and key are for mutual TLS.
+
+    Files are PEM; what came in another form is in ``ca_pem`` and ``key_pair``. ``files`` names every file that was read.
+    """
 
     ca_file: str | None = None
+    ca_pem: str | None = field(default=None, repr=False)
     certificate_file: str | None = None
+    key_pair: SealedKeyPair | None = field(default=None, repr=False)
     key_password: str | None = field(default=None, repr=False)
     check_host_name: bool = True
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
     """What a connection needs beyond an address; neither: plaintext."""
 
-    sasl: SaslLogin | None = None
+    sasl: SaslLogin | TokenFile | None = None
     tls: Tls | None = None
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that decide who is trusted and who one is."""
+        tokens = (self.sasl.path,) if isinstance(self.sasl, TokenFile) else ()
+        return (*tokens, *(self.tls.files if self.tls else ()))
 
     @property
     def protocol(self) -> str:

@@ -94,19 +94,29 @@ class TlsSockets:
                 return self._end(super().recv, flags)
 
         self._made = made
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self.context = tls_context(tls)
         self.context.sslsocket_class = Remembered
-        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
-        self.context.check_hostname = tls.check_host_name
-        if tls.ca_file is not None:
-            self.context.load_verify_locations(tls.ca_file)
-        else:
-            self.context.load_default_certs()
-        if tls.certificate_file is not None:
-            # An empty password keeps OpenSSL from asking for one at the terminal.
-            self.context.load_cert_chain(tls.certificate_file, password=tls.key_password or "")
 
     def close(self) -> None:
         """Close them; safe to call twice."""
         for made in self._made:
             made.close()
+
+
+def tls_context(tls: Tls) -> ssl.SSLContext:
+    """What the settings mean for Python. Raises ``OSError`` (of which ``ssl.SSLError`` is one) or ``ValueError`` for bad ones."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = tls.check_host_name
+    if tls.ca_pem:
+        context.load_verify_locations(cadata=tls.ca_pem)
+    elif tls.ca_file is not None:
+        context.load_verify_locations(tls.ca_file)
+    elif tls.ca_pem is None:
+        context.load_default_certs()
+    if tls.key_pair is not None:
+        tls.key_pair.load_into(context)
+    elif tls.certificate_file is not None:
+        # An empty password keeps OpenSSL from asking for one at the terminal.
+        context.load_cert_chain(tls.certificate_file, password=tls.key_password or "")
+    return context

@@ -14,10 +14,11 @@ from typing import Any, Final
 
 from kafka import errors as kafka_errors
 from kafka.net.manager import KafkaConnectionManager
+from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
-from reconciler.backends.broker.settings import ConnectionSettings, Security, server_text
+from reconciler.backends.broker.settings import ConnectionSettings, Security, TokenFile, server_text
 from reconciler.backends.broker.sockets import PROXY_URL, TlsSockets
 from reconciler.backends.broker.words import hint, is_tls_failure, words
 from reconciler.errors import AuthenticationError, UnreachableError, UnsupportedClusterError
@@ -193,7 +194,8 @@ class Transport:
             raise UnreachableError(f"the cluster has no broker {node}") from error
         except kafka_errors.KafkaError as error:
             if is_tls_failure(error):
-                raise AuthenticationError(f"TLS with {self._name(node)} failed: {words(error)}") from error
+                why = words(error) + hint(error, self._settings.security.protocol)
+                raise AuthenticationError(f"TLS with {self._name(node)} failed: {why}") from error
             raise NoConnectionError(words(error), where=self._name(node)) from error
 
     def _name(self, node: Any) -> str:
@@ -207,6 +209,20 @@ class NoConnectionError(UnreachableError):
     def __init__(self, reason: str, *, where: str) -> None:
         super().__init__(f"{where} cannot be reached: {reason}")
         self.reason = reason
+
+
+class _Token(AbstractTokenProvider):  # type: ignore[misc]  # the library has no types here
+    """Gives what the file holds, and the last token while somebody is replacing the file."""
+
+    def __init__(self, file: TokenFile) -> None:
+        super().__init__()
+        self._file = file
+        self._last = ""
+
+    def token(self) -> str:
+        with contextlib.suppress(OSError, ValueError):
+            self._last = self._file.token() or self._last
+        return self._last
 
 
 def _library_settings(settings: ConnectionSettings, tls: TlsSockets | None) -> dict[str, Any]:
@@ -225,7 +241,9 @@ def _library_settings(settings: ConnectionSettings, tls: TlsSockets | None) -> d
 
 def _login_settings(security: Security) -> dict[str, Any]:
     chosen: dict[str, Any] = {"security_protocol": security.protocol}
-    if security.sasl is not None:
+    if isinstance(security.sasl, TokenFile):
+        chosen |= {"sasl_mechanism": security.sasl.mechanism, "sasl_oauth_token_provider": _Token(security.sasl)}
+    elif security.sasl is not None:
         chosen |= {
             "sasl_mechanism": security.sasl.mechanism,
             "sasl_plain_username": security.sasl.username,

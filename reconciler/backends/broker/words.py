@@ -22,6 +22,14 @@ _BY_TYPE: Final = (
     (kafka_errors.Cancelled, "closed"),
 )
 _CLOSED: Final = "it closed the connection"
+_NO_TLS: Final = "what answers does not speak TLS"
+_HINTS: Final = {
+    "PLAINTEXT": "; either this is no Kafka broker, or its listener wants TLS or a login: then give --command-config "
+    "client.properties",
+    "SASL_PLAINTEXT": "; either this is no Kafka broker, or its listener wants TLS: then security.protocol is SASL_SSL",
+    "SSL": "; if this is a Kafka broker, its listener may have no TLS: then security.protocol is PLAINTEXT or SASL_PLAINTEXT",
+    "SASL_SSL": "; if this is a Kafka broker, its listener may have no TLS: then security.protocol is SASL_PLAINTEXT",
+}
 _BY_TEXT: Final = {
     "DNS Resolution failure": "unknown host",
     "Connection timed out": "no answer in time",
@@ -29,9 +37,31 @@ _BY_TEXT: Final = {
     "Connection reset by peer": _CLOSED,
     "Broken pipe": _CLOSED,
     "EOF occurred in violation of protocol": _CLOSED,
-    "wrong version number": "what answers does not speak TLS",
+    "wrong version number": _NO_TLS,
     "": _CLOSED,
 }
+
+_NAME: Final = r".*certificate verify failed: (?:IP address|Hostname) mismatch(?:, certificate is not valid for ('.*'))?.*"
+_TLS_WORDS: Final = tuple(
+    (re.compile(pattern, re.DOTALL), text)
+    for pattern, text in (
+        (
+            _NAME,
+            r"its certificate is for another host than \1; connect by a name that it is for, or get it one that names this host",
+        ),
+        (r".*certificate verify failed: certificate has expired.*", "its certificate has expired"),
+        (r".*certificate verify failed: certificate is not yet valid.*", "its certificate is not valid yet"),
+        (
+            r".*certificate verify failed: (?:self[- ]signed certificate|unable to get (?:local )?issuer certificate).*",
+            "its certificate comes from an authority that is not trusted here (ssl.truststore.location)",
+        ),
+        (r".*alert certificate required.*", "it wants a client certificate (ssl.keystore.location)"),
+        (
+            r".*alert (?:bad certificate|certificate expired|certificate unknown|certificate revoked|unknown ca|access denied).*",
+            "it does not accept our client certificate, or wants one (ssl.keystore.location); its log says more",
+        ),
+    )
+)
 
 
 def words(error: BaseException) -> str:
@@ -47,6 +77,9 @@ def words(error: BaseException) -> str:
     while (stripped := _PREFIX.sub("", said)) != said:
         said = stripped
     said = _TLS.sub(r"\1", said)
+    for pattern, text in _TLS_WORDS:
+        if pattern.search(said):
+            return escaped(pattern.sub(text, said))
     return escaped(_BY_TEXT.get(said, said))
 
 
@@ -56,8 +89,7 @@ def is_tls_failure(error: BaseException) -> bool:
 
 
 def hint(error: BaseException | None, protocol: str) -> str:
-    """What to try when a server accepts a plaintext connection and then wants nothing of it; else nothing."""
-    accepted = error is not None and (isinstance(error, kafka_errors.KafkaProtocolError) or words(error) == _CLOSED)
-    if not accepted or protocol != "PLAINTEXT":
+    """What to try when a server accepts a connection and then makes nothing of what it is told; else nothing."""
+    if error is None or not (isinstance(error, kafka_errors.KafkaProtocolError) or words(error) in (_CLOSED, _NO_TLS)):
         return ""
-    return "; either this is no Kafka broker, or its listener wants TLS or a login: then give --command-config client.properties"
+    return _HINTS.get(protocol, "")

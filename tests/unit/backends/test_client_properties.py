@@ -11,6 +11,7 @@ from reconciler.errors import FileAccessError, UsageError
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 SECRET = "s3cret-horse"
 
 
@@ -91,7 +92,20 @@ def test_a_broken_jaas_line_is_refused_without_repeating_it(text):
         ({"security.protocol": "TLS"}, "security.protocol: 'TLS' is none of PLAINTEXT"),
         (sasl(sasl_mechanism="GSSAPI"), "sasl.mechanism: GSSAPI is not supported"),
         ({"security.protocol": "SASL_SSL"}, "sasl.mechanism: GSSAPI is not supported"),
-        (sasl(sasl_mechanism="OAUTHBEARER"), "sasl.mechanism: OAUTHBEARER is not supported"),
+        (sasl(sasl_mechanism="AWS_MSK_IAM"), "sasl.mechanism: AWS_MSK_IAM is not supported"),
+        (sasl(sasl_mechanism="OAUTHBEARER"), "is not the OAuthBearerLoginModule"),
+        (sasl(sasl_mechanism="OAUTHBEARER", sasl_jaas_config=f"{OAUTH} required;"), "takes its token from a file here"),
+        (
+            sasl(
+                sasl_mechanism="OAUTHBEARER",
+                sasl_jaas_config=f"{OAUTH} required;",
+                sasl_oauthbearer_token_endpoint_url="https://id.example/token",
+            ),
+            "takes its token from a file here",
+        ),
+        (sasl(sasl_login_callback_handler_class="org.example.H"), "sasl.login.callback.handler.class: Java classes"),
+        (sasl(config_providers="file"), "config.providers: Java classes"),
+        ({"security.protocol": "SSL", "ssl.engine.factory.class": "org.example.F"}, "ssl.engine.factory.class: Java classes"),
         (sasl(sasl_mechanism="SCRAM-SHA-256"), "is not the ScramLoginModule"),
         (sasl(sasl_jaas_config=f'{PLAIN} required username="alice";'), "no username, or no password"),
         (
@@ -101,12 +115,14 @@ def test_a_broken_jaas_line_is_refused_without_repeating_it(text):
             ),
             "delegation tokens",
         ),
-        ({"security.protocol": "SSL", "ssl.truststore.location": "/x.jks"}, "ssl.truststore.type: JKS stores are not supported"),
         (
-            {"security.protocol": "SSL", "ssl.keystore.location": "/x.p12", "ssl.keystore.type": "PKCS12"},
-            "ssl.keystore.type: PKCS12 stores are not supported",
+            {"security.protocol": "SSL", "ssl.keystore.location": "/x.bks", "ssl.keystore.type": "BCFKS"},
+            "ssl.keystore.type: BCFKS stores are not supported",
         ),
-        ({"security.protocol": "SSL", "ssl.truststore.certificates": "-----BEGIN"}, "ssl.truststore.certificates: "),
+        (
+            {"security.protocol": "SSL", "ssl.truststore.certificates": "-----BEGIN"},
+            "ssl.truststore.certificates: PEM text in the properties file needs ssl.truststore.type=PEM",
+        ),
         ({"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "x"}, "ssl.endpoint.identification.algorithm: "),
     ],
 )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reconciler.errors import UsageError
 from reconciler.sandbox.java_text import plain_login_module, properties_text
 from reconciler.sandbox.properties import NodePorts, server_properties
-from reconciler.sandbox.spec import Login, SandboxSpec
+from reconciler.sandbox.spec import Listener, Login, SandboxSpec
 
 PORTS = tuple(NodePorts(plaintext=n, controller=n + 1, sasl=n + 2) for n in (20010, 20020, 20030))
 UNICODE = st.text(st.characters(exclude_categories=["Cs"]))
@@ -85,3 +85,19 @@ def test_settings_the_sandbox_chooses_itself_are_refused_by_name() -> None:
 def test_a_spec_that_cannot_work_is_a_usage_error(wrong: dict[str, object]) -> None:
     with pytest.raises(UsageError):
         SandboxSpec(**wrong)
+
+
+def test_a_further_listener_has_its_protocol_its_port_and_its_own_settings(tmp_path):
+    spec = SandboxSpec(listeners=(Listener(name="TLS", protocol="SSL", properties={"ssl.client.auth": "required"}),))
+    ports = [NodePorts(plaintext=20010, controller=20011, sasl=None, further={"TLS": 20013})]
+    text = server_properties(spec, node_id=1, ports=ports, data=tmp_path)
+    settings = dict(line.split("=", 1) for line in text.splitlines())
+    assert settings["advertised.listeners"].endswith(",TLS://127.0.0.1:20013")
+    assert settings["listener.security.protocol.map"].endswith(",TLS:SSL")
+    assert settings["listener.name.tls.ssl.client.auth"] == "required"
+
+
+@pytest.mark.parametrize(("name", "protocol"), [("SASL", "SSL"), ("tls", "SSL"), ("TLS", "TLS")])
+def test_a_listener_that_cannot_be_is_refused(name, protocol):
+    with pytest.raises(UsageError):
+        Listener(name=name, protocol=protocol)
