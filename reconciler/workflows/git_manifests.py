@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Final
@@ -13,7 +13,7 @@ from typing import Final
 from reconciler.errors import GitError, ManifestError, UsageError
 from reconciler.formats.wording import shown
 from reconciler.manifest.discover import REPOSITORY_FILE
-from reconciler.model.finding import Severity
+from reconciler.model.finding import Finding, Severity
 from reconciler.model.relocate import relocated
 from reconciler.model.source import Span
 from reconciler.workflows.git_repository import Git, TreeEntry, repository_around
@@ -35,6 +35,27 @@ class ManifestsAt:
     git: Git
     loaded: LoadedManifests = field(default_factory=LoadedManifests)
     root: str | None = None
+    folder: str = ""
+    """Where the files were while they were read; places in ``loaded.documents`` still name it."""
+
+    def span(self, span: Span) -> Span:
+        """A place of a document as ``ref:path``."""
+        return replace(span, file=f"{self.ref}:{os.path.relpath(span.file, self.folder)}")
+
+    def require_good(self, findings: Iterable[Finding]) -> None:
+        """Raise ``ManifestError``, with places as ``ref:path``, when one of the findings is an error."""
+        errors = [self._named(one) for one in findings if one.severity is Severity.ERROR]
+        if not errors:
+            return
+        first = errors[0]
+        where = f"{first.span}: " if first.span else ""
+        msg = f"the manifests at {self.ref} have errors, so what they say is not known: {where}{first.message} [{first.id}]"
+        raise ManifestError(msg, findings=errors)
+
+    def _named(self, one: Finding) -> Finding:
+        # A span that was relocated already is not in the folder.
+        named = relocated(one, lambda span: self.span(span) if span.file.startswith(self.folder) else span)
+        return replace(named, message=one.message.replace(f"{self.folder}/", f"{self.ref}:"))
 
 
 def manifests_at(ref: str, paths: Sequence[str]) -> ManifestsAt:
@@ -51,22 +72,14 @@ def manifests_at(ref: str, paths: Sequence[str]) -> ManifestsAt:
         root = find_repository_root(read, within=folder)
         wanted = [root] if root is not None else [path for path in read if os.path.lexists(path)]
         loaded = load_manifests(wanted, within=folder) if wanted else LoadedManifests()
-        loaded = relocated(loaded, lambda span: _span(span, folder, ref))
+    made = ManifestsAt(ref=ref, commit=commit, git=git, folder=folder)
     # A folder that held no manifest yet is a good answer here.
-    errors = [one for one in loaded.findings if one.severity is Severity.ERROR and one.id != "no-manifests"]
-    if errors:
-        first = errors[0]
-        where = f"{first.span}: " if first.span else ""
-        msg = f"the manifests at {ref} have errors, so what they say is not known: {where}{first.message} [{first.id}]"
-        raise ManifestError(msg, findings=errors)
+    made.require_good(one for one in loaded.findings if one.id != "no-manifests")
+    # The documents themselves keep their places: there are many of them, and only what they declare is asked for.
+    clusters, repository = relocated((loaded.clusters, loaded.repository), made.span)
+    loaded = replace(loaded, findings=(), root=None, files=(), clusters=clusters, repository=repository)
     found = None if root is None else os.path.relpath(root, folder)
-    return ManifestsAt(
-        ref=ref,
-        commit=commit,
-        git=git,
-        loaded=replace(loaded, findings=(), root=None, files=()),
-        root="" if found == "." else found,
-    )
+    return replace(made, loaded=loaded, root="" if found == "." else found)
 
 
 def _place(git: Git, path: str) -> str:
@@ -132,7 +145,3 @@ def _inside(folder: str, entry: TreeEntry) -> str:
         msg = f"the commit has a file of the name {shown(entry.path)}, which cannot be"
         raise GitError(msg)
     return os.path.join(folder, *parts)
-
-
-def _span(span: Span, folder: str, ref: str) -> Span:
-    return replace(span, file=f"{ref}:{os.path.relpath(span.file, folder)}")

@@ -21,6 +21,8 @@ _SECONDS: Final = 60
 _ENVIRONMENT: Final = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 BLOB: Final = "blob"
 _LINK_MODE: Final = "120000"
+_UNKNOWN: Final = 1
+"""What ``git rev-parse --verify --quiet`` exits with for a name that stands for nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +104,12 @@ class Git:
         return tuple(contents)
 
     def tracks(self, path: str) -> bool:
-        """True when the index has this file, or when git cannot tell (it is in a submodule, or beyond a link)."""
-        return _run(self.program, self.top, "ls-files", "--error-unmatch", "--", f":(top,literal){path}").returncode != 1
+        """True when the index has this file, or a link or submodule on the way to it, or when git cannot tell."""
+        steps = path.split("/")
+        ways = ("/".join(steps[: count + 1]) for count in range(len(steps)))
+        return any(
+            _run(self.program, self.top, "rev-parse", "--verify", "--quiet", f":0:{way}").returncode != _UNKNOWN for way in ways
+        )
 
     def missing_commits(self, *, base: str) -> int:
         """How many commits of ``base`` the checked-out commit does not contain. Raises ``GitError`` when there is none yet."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from reconciler.errors import GitError, ManifestError
+from reconciler.errors import GitError
 from reconciler.model.cluster import ClusterSpec
-from reconciler.model.finding import Severity
 from reconciler.model.state import DesiredState
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
 from reconciler.workflows.load import LoadedManifests, Trust, desired_for
@@ -69,10 +68,7 @@ def declared_at(at: ManifestsAt, cluster: str | None) -> DesiredState:
     if cluster not in known and known:
         return DesiredState()
     _, state, findings = desired_for(at.loaded, cluster if cluster in known else None)
-    errors = [one for one in findings if one.severity is Severity.ERROR]
-    if errors:
-        msg = f"the manifests at {at.ref} have errors, so what they declare is not known: {errors[0].message} [{errors[0].id}]"
-        raise ManifestError(msg, findings=errors)
+    at.require_good(findings)
     return state
 
 
