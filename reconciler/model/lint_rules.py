@@ -75,7 +75,8 @@ LINT_RULES: Final[Mapping[str, Rule]] = dict(
             "ip-two-spellings",
             _ERROR,
             "To Kafka two spellings of one address are two entities, but in each broker they share one slot: the one that is "
-            "applied last decides, and removing either removes the limit. Keep one, in the canonical spelling.",
+            "applied last decides, and removing either removes the limit. Keep one, in the canonical spelling. "
+            "It is a warning only where the other one is on the cluster and not declared.",
         ),
         _rule(
             "percentage-no-limit",

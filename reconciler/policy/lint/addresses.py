@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 
 from reconciler.model.entity import Entity
-from reconciler.model.finding import Finding
+from reconciler.model.finding import Finding, Severity
 from reconciler.policy.lint.subject import IP, Subject, lint
 
 
@@ -27,15 +28,13 @@ def ip_two_spellings(subject: Subject) -> Iterator[Finding]:
         later, earlier = (entity, other) if subject.place(entity) else (other, entity)
         place = subject.place(later)
         if place is not None:
-            where = "declared" if subject.place(earlier) else "on the cluster"
+            both_declared = subject.place(earlier) is not None
+            where = "declared" if both_declared else "on the cluster"
             message = f"{later} and {earlier} ({where}) are one address: in the brokers the one applied last decides"
-            yield lint(
-                "ip-two-spellings",
-                message,
-                entity=later,
-                span=place,
-                related=subject.related([earlier], "the other spelling"),
-            )
+            related = subject.related([earlier], "the other spelling")
+            found = lint("ip-two-spellings", message, entity=later, span=place, related=related)
+            # What somebody else left on the cluster must not stop every change of this repository.
+            yield found if both_declared else replace(found, severity=Severity.WARNING)
 
 
 def _canonical(name: str) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from reconciler.model.cluster import ClusterSpec
 from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.finding import Severity
 from reconciler.model.lint_rules import LINT_RULES
 from reconciler.model.quota import QuotaKey
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
@@ -192,11 +193,13 @@ def test_two_spellings_of_one_address_are_an_error(one, other):
 
     (found,) = fired("ip-two-spellings", *entities)
     assert (found.span, found.related[0].span) == (span(2), span(1))
+    assert found.severity is Severity.ERROR
 
     live = {ip(one): {"connection_creation_rate": 5.0}}
     (found,) = fired("ip-two-spellings", declared(ip(other), 2, connection_creation_rate=9), live=live)
     assert found.span == span(2)
     assert "on the cluster" in found.message
+    assert found.severity is Severity.WARNING
 
 
 def test_two_addresses_or_two_spellings_that_nobody_declares_are_fine():

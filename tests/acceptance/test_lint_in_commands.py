@@ -1,0 +1,81 @@
+"""Lint as a user meets it: in validate, and with the live state in plan; severities and --fail-on count."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import run
+
+HEAD = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
+CLIENT = HEAD + "    - {match: {client-id: etl}, quotas: {producer_byte_rate: 1MiB}}\n"
+SPELLINGS = HEAD + "".join(
+    f"    - {{match: {{ip: '{ip}'}}, quotas: {{connection_creation_rate: 5}}}}\n" for ip in ("10.0.0.7", "::ffff:10.0.0.7")
+)
+REPOSITORY = "apiVersion: kafka-quotas/v1\nkind: Repository\nspec: {lint: {%s: %s}}\n"
+
+
+def snapshot(folder: Path, *entities: tuple[dict[str, str | None], dict[str, float]]) -> None:
+    document = {
+        "format_version": "1.0",
+        "cluster": {"name": None, "id": "c1", "kafka_version": "4.3"},
+        "observed": {"at": "2026-01-02T12:00:00Z", "from": "broker"},
+        "entities": [{"entity": entity, "quotas": quotas} for entity, quotas in entities],
+    }
+    (folder / "now.json").write_text(json.dumps(document), encoding="utf-8")
+
+
+def ids(document: dict[str, list[dict[str, str]]]) -> list[str]:
+    return [one["id"] for one in document["findings"]]
+
+
+def test_validate_says_what_lint_says(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(SPELLINGS, encoding="utf-8")
+
+    done = run("validate", "--format", "json", cwd=tmp_path)
+
+    assert done.code == 1
+    assert "ip-two-spellings" in ids(done.json())
+
+
+@pytest.mark.parametrize(("severity", "code"), [("warning", 0), ("off", 0), ("error", 1)])
+def test_a_repository_changes_the_severity_of_a_lint_rule(tmp_path: Path, severity: str, code: int) -> None:
+    (tmp_path / "a.yaml").write_text(SPELLINGS, encoding="utf-8")
+    (tmp_path / "kafka-quotas.yaml").write_text(REPOSITORY % ("ip-two-spellings", severity), encoding="utf-8")
+
+    done = run("validate", "--format", "json", cwd=tmp_path)
+
+    assert done.code == code
+    assert ("ip-two-spellings" in ids(done.json())) is (severity != "off")
+
+
+def test_a_filter_hides_no_entity_from_lint(tmp_path: Path) -> None:
+    (tmp_path / "kafka-quotas.yaml").write_text("apiVersion: kafka-quotas/v1\nkind: Repository\nspec: {}\n", encoding="utf-8")
+    (tmp_path / "a.yaml").write_text(CLIENT, encoding="utf-8")
+    (tmp_path / "b.yaml").write_text(CLIENT.replace("client-id: etl", "user: {default: true}"), encoding="utf-8")
+
+    findings = run("validate", "--format", "json", "a.yaml", cwd=tmp_path).json()["findings"]
+
+    assert {(one["id"], one["file"]) for one in findings} >= {("client-id-never-wins", "a.yaml")}
+
+
+def test_a_plan_sees_what_is_only_on_the_cluster(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(CLIENT, encoding="utf-8")
+    snapshot(tmp_path, ({"user": None}, {"producer_byte_rate": 1024.0}))
+
+    assert ids(run("validate", "--format", "json", cwd=tmp_path).json()) == []
+    done = run("plan", "--current", "now.json", "--format", "json", cwd=tmp_path)
+
+    assert done.code == 0
+    assert ids(done.json()) == ["client-id-never-wins"]
+
+
+def test_fail_on_counts_for_findings_that_only_the_live_state_brings(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(CLIENT, encoding="utf-8")
+    snapshot(tmp_path, ({"user": None}, {"producer_byte_rate": 1024.0}))
+
+    done = run("plan", "--current", "now.json", "--format", "json", "--fail-on", "warning", cwd=tmp_path)
+
+    assert done.code == 1
+    assert ids(done.json()) == ["client-id-never-wins"]
+    assert "client-id-never-wins" in done.err
