@@ -19,6 +19,8 @@ from reconciler.formats.wording import shown
 
 _SECONDS: Final = 60
 _ENVIRONMENT: Final = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+_SETTINGS: Final = ("-c", "safe.bareRepository=explicit", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
+"""What the configuration of a repository must not decide: which one it is, and what programs are run."""
 BLOB: Final = "blob"
 _LINK_MODE: Final = "120000"
 _UNKNOWN: Final = 1
@@ -56,6 +58,12 @@ class Git:
         elif "/" in ref:
             msg += "; fetch it first, or correct the reference"
         raise GitError(msg)
+
+    def dirty(self, folder: str) -> bool:
+        """True when anything at or below a folder differs from the checked-out commit."""
+        place = self.relative(folder)
+        chosen = (f":(top,literal){place}",) if place else ()
+        return bool(self._output("status", "--porcelain", "--untracked-files=normal", "--", *chosen).strip())
 
     def shallow(self) -> bool:
         """True when the history is cut off somewhere."""
@@ -125,27 +133,38 @@ class Git:
 
 def repository_around(path: str) -> Git:
     """The outermost repository around a file or folder. Raises ``GitError`` when there is none, or no git."""
+    folder = _existing_folder(path)
+    while True:
+        nearest, above = _nearest(folder)
+        if above is None:
+            return nearest
+        folder = above
+
+
+def nearest_repository(path: str) -> Git:
+    """The repository that a file or folder is in, which may be a submodule. Raises ``GitError`` as ``repository_around``."""
+    return _nearest(_existing_folder(path))[0]
+
+
+def _nearest(folder: str) -> tuple[Git, str | None]:
+    """The repository, and the work tree that it is a submodule of."""
     program = shutil.which("git")
     if program is None:
         msg = "a git reference was given, and there is no git on the PATH to read it with"
         raise GitError(msg)
-    folder = _existing_folder(path)
-    while True:
-        found = _run(program, folder, "rev-parse", "--show-toplevel", "--absolute-git-dir", "--show-superproject-working-tree")
-        lines = [os.fsdecode(line) for line in found.stdout.split(b"\n") if line]
-        if found.returncode != 0 or len(lines) < 2:
-            msg = f"{folder} is not in a git work tree that git reads: {_reason(found.stderr)}"
-            raise GitError(msg)
-        if _is_above(lines[1], folder):
-            msg = f"{lines[1]} looks like a git repository inside the files of another; it is not trusted"
-            raise GitError(msg)
-        if len(lines) == 2:
-            return Git(program=program, top=lines[0])
-        folder = lines[2]
+    found = _run(program, folder, "rev-parse", "--show-toplevel", "--absolute-git-dir", "--show-superproject-working-tree")
+    lines = [os.fsdecode(line) for line in found.stdout.split(b"\n") if line]
+    if found.returncode != 0 or len(lines) < 2:
+        msg = f"{folder} is not in a git work tree that git reads: {_reason(found.stderr)}"
+        raise GitError(msg)
+    if _is_above(lines[1], folder):
+        msg = f"{lines[1]} looks like a git repository inside the files of another; it is not trusted"
+        raise GitError(msg)
+    return Git(program=program, top=lines[0]), lines[2] if len(lines) > 2 else None
 
 
 def _run(program: str, folder: str, *arguments: str, given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
-    command = [program, "-c", "safe.bareRepository=explicit", "-c", "core.quotePath=false", "-C", folder, *arguments]
+    command = [program, *_SETTINGS, "-C", folder, *arguments]
     try:
         return subprocess.run(
             command,

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
+from reconciler.errors import GitError
 from reconciler.model.plan import Source
+from reconciler.workflows.git_repository import nearest_repository
 
 
 def source_of(path: Path) -> Source:
-    """The commit of the repository around ``path``, and whether anything below ``path`` differs from it."""
-    git = shutil.which("git")
+    """The commit of the repository around ``path``, and whether anything at or below its folder differs from it."""
     folder = path if path.is_dir() else path.parent
-    if git is None or not folder.is_dir():
+    if not folder.is_dir():
         return Source()
-    commit = _git(git, folder, "rev-parse", "--verify", "-q", "HEAD")
-    if commit is None:
-        return Source()
-    status = _git(git, folder, "status", "--porcelain", "--", ".")
-    return Source(commit=commit.strip(), dirty=None if status is None else bool(status.strip()))
-
-
-def _git(git: str, folder: Path, *arguments: str) -> str | None:
     try:
-        done = subprocess.run([git, "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None
+        git = nearest_repository(str(folder))
+        commit = git.commit("HEAD")
+    except GitError:
+        return Source()
+    try:
+        return Source(commit=commit, dirty=git.dirty(str(folder)))
+    except GitError:
+        return Source(commit=commit)
