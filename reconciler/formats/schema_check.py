@@ -54,14 +54,14 @@ _TYPE_WORDS: Final = {
 
 @cache
 def _fast(schema_name: str) -> Any:
-    import jsonschema_rs  # noqa: PLC0415 - it costs 20 ms, which --help must not pay
+    import jsonschema_rs
 
     return jsonschema_rs.Draft202012Validator(load_schema(schema_name))
 
 
 @cache
 def _thorough(schema_name: str) -> Any:
-    from jsonschema import Draft202012Validator  # noqa: PLC0415 - slow to import, and needed only for documents that fail
+    from jsonschema import Draft202012Validator
 
     return Draft202012Validator(load_schema(schema_name))
 

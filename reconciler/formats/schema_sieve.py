@@ -15,7 +15,7 @@ _SCHEMA: Final = "client-quotas"
 
 @cache
 def _entry() -> Any:
-    import jsonschema_rs  # noqa: PLC0415 - it costs 20 ms, which --help must not pay
+    import jsonschema_rs
 
     return jsonschema_rs.Draft202012Validator({"$ref": "#/$defs/entry", "$defs": load_schema(_SCHEMA)["$defs"]})
 

@@ -25,7 +25,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 @lru_cache(maxsize=1024)
 def _suggestion(word: str, choices: tuple[str, ...]) -> str:
     """Cached, because a slip of the keyboard is copied from entry to entry."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only for what is wrong
+    from difflib import get_close_matches
 
     for spelling in (word[:100], word[:100].lower()):
         close = get_close_matches(spelling, choices, n=1, cutoff=0.6)

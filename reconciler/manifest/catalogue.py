@@ -96,8 +96,8 @@ _STRUCTURE: Final = (
     ),
     _error(
         "invalid-selector",
-        "A regular expression of a selector cannot be used, so what it selects is not known. Expressions are Python's, without what "
-        "can make matching slow or depends on the surroundings: back-references, look-around, flags, word boundaries.",
+        "A regular expression of a selector cannot be used, so what it selects is not known. Expressions are Python's, without "
+        "what can make matching slow or depends on the surroundings: back-references, look-around, flags, word boundaries.",
     ),
     _error("unknown-guard", "An acceptance names a guard that does not exist, so it would accept nothing."),
     _error("invalid-date", "A date must be a real day, written YYYY-MM-DD; an acceptance without an end is no acceptance."),

@@ -49,8 +49,8 @@ def write(lines: Sequence[Line], stream: TextIO, *, color: bool) -> None:
         stream.write(plain(lines))
         return
     # rich takes a tenth of a second to import, so only a coloured terminal pays for it.
-    from rich.console import Console  # noqa: PLC0415 - imported late, see above
-    from rich.text import Text  # noqa: PLC0415 - the same
+    from rich.console import Console
+    from rich.text import Text
 
     # Who calls has decided; rich would look at TERM and NO_COLOR once more, and decide otherwise.
     console = Console(

@@ -63,7 +63,7 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
 
 def _end_jvm() -> None:
     """End the Java process too, and wait for it: stopping a session leaves it to die some time after Python."""
-    from pyspark import SparkContext  # noqa: PLC0415 - after its presence is checked
+    from pyspark import SparkContext
 
     gateway = SparkContext._gateway  # noqa: SLF001 - pyspark has no public way to end what it started
     process = getattr(gateway, "proc", None)
@@ -82,10 +82,10 @@ def _end_jvm() -> None:
 def require_packages() -> None:
     """Raise ``MissingDependencyError`` unless what the extra ``traffic`` brings can be imported, pandas below 3 included."""
     try:
-        import numpy  # noqa: PLC0415 - tried here, so that its absence can be said in words
-        import pandas  # noqa: PLC0415 - the same
-        import pyarrow  # noqa: PLC0415 - the same
-        import pyspark  # noqa: PLC0415 - the same
+        import numpy
+        import pandas
+        import pyarrow
+        import pyspark
     except ImportError as error:
         raise MissingDependencyError(f"the backtest needs {error.name}, which is not installed: {_INSTALL}") from error
     del numpy, pyarrow, pyspark
@@ -118,8 +118,8 @@ def _java_major(text: str) -> int | None:
 
 
 def _start(options: SessionOptions, folder: str) -> SparkSession:
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - after its presence is checked
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - the same
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
 
     local = options.master.startswith("local")
     # Workers must be the interpreter that has pyarrow, not whatever ``python3`` the machine finds first.

@@ -38,7 +38,7 @@ def _subject_of_certificate(tls: Tls) -> str | None:
     if tls.key_pair is None and tls.certificate_file is None:
         return _ANONYMOUS
     # Imported here: most connections never need to know.
-    from reconciler.backends.broker.stores import subject  # noqa: PLC0415 - as said above
+    from reconciler.backends.broker.stores import subject
 
     try:
         return subject(tls.key_pair.chain if tls.key_pair is not None else Path(tls.certificate_file or "").read_bytes())
