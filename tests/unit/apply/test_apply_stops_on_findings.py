@@ -25,6 +25,12 @@ class Noon:
     def now(self):
         return NOON
 
+    def monotonic(self):
+        return 0.0
+
+    def sleep(self, seconds):
+        raise AssertionError(seconds)
+
 
 class Silence:
     def step(self, message):
