@@ -137,6 +137,18 @@ class StalePlanError(RefusedError):
     failure_reason = "stale-plan"
 
 
+class ChangedSinceError(RefusedError):
+    """Somebody changed what a revert would put back, after the run that is reverted."""
+
+    failure_reason = "changed-since"
+
+
+class OutOfScopeError(RefusedError):
+    """A revert would write what is outside the scope of the cluster."""
+
+    failure_reason = "out-of-scope"
+
+
 class UntrustedError(RefusedError):
     """Something that decides where a write goes, or what limits it, is not in the trusted reference."""
 

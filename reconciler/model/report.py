@@ -56,6 +56,11 @@ class ApplyReport:
     validate_only: bool = False
     guards: tuple[GuardResult, ...] = ()
 
+    @property
+    def wrote(self) -> bool:
+        """True when something may be on the cluster that was not there before."""
+        return any(o.reached or o.status in (ChangeStatus.APPLIED, ChangeStatus.UNKNOWN) for o in self.outcomes)
+
     def count(self, status: ChangeStatus) -> int:
         """Entities with this status."""
         return sum(1 for o in self.outcomes if o.status is status)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,16 +48,18 @@ class Judgement:
     notes: tuple[str, ...]
 
 
-def judge(situation: Situation, *, accepted: Sequence[str]) -> Judgement:
+def judge(situation: Situation, *, accepted: Sequence[str], leave_out: Container[str] = ()) -> Judgement:
     """Measure every guard against the plan; ``accepted`` are the ids named on the command line. Days are those of UTC.
 
-    Raises ``UsageError`` for an id that no guard has.
+    ``leave_out``: ids of guards that have no meaning for this plan. Raises ``UsageError`` for an id that no guard has.
     """
     check_guard_ids(accepted)
     today = situation.now.astimezone(datetime.UTC).date()
     results: list[GuardResult] = []
     notes: list[str] = []
     for guard_id, measure in GUARDS.items():
+        if guard_id in leave_out:
+            continue
         seen = measure(situation)
         in_manifest = [a for a in situation.spec.accept if a.guard == guard_id]
         result = _result(guard_id, seen, accepted=guard_id in accepted, standing=in_manifest, today=today)

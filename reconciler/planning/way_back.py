@@ -1,0 +1,84 @@
+"""The way back from an apply report: what it wrote goes to what was there before, and whatever changed since is left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import ChangedSinceError, OutOfScopeError
+from reconciler.formats.canonical import number_text
+from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.cluster import Scope
+from reconciler.model.entity import Entity
+from reconciler.model.report import ApplyReport, ChangeOutcome, ChangeStatus
+from reconciler.model.state import Quotas, same_value
+
+_SHOWN: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayBack:
+    """The changes, not yet in writing order, and how many entities are as they were before already."""
+
+    changes: tuple[Change, ...]
+    already_back: int
+
+
+def way_back(report: ApplyReport, live: Mapping[Entity, Quotas], *, scope: Scope) -> WayBack:
+    """Plan every key that the report's run wrote, or may have written, back to its value before.
+
+    A key that has its value from before again needs nothing. Raises ``ChangedSinceError`` when a key has neither that nor a
+    value of the run: somebody changed it since; and ``OutOfScopeError`` for entities that are not this repository's.
+    """
+    touched = [outcome for outcome in report.outcomes if _may_be_written(outcome)]
+    outside = [str(outcome.change.entity) for outcome in touched if not scope.contains(outcome.change.entity)]
+    if outside:
+        msg = f"the report changed what is outside the scope of the cluster: {_listed(outside, ', ')}; nothing was written"
+        raise OutOfScopeError(msg)
+    foreign = [text for outcome in touched for text in _changed_since(outcome, live.get(outcome.change.entity, {}))]
+    if foreign:
+        msg = f"somebody changed it since: {_listed(foreign, '; ')}; nothing was written"
+        raise ChangedSinceError(msg)
+    changes = tuple(change for outcome in touched if (change := _back(outcome.change, live.get(outcome.change.entity, {}))))
+    return WayBack(changes=changes, already_back=len(touched) - len(changes))
+
+
+def _may_be_written(outcome: ChangeOutcome) -> bool:
+    return outcome.status in (ChangeStatus.APPLIED, ChangeStatus.UNKNOWN) or bool(outcome.reached)
+
+
+def _changed_since(outcome: ChangeOutcome, live: Quotas) -> Iterator[str]:
+    for key in outcome.change.keys:
+        now = live.get(key.key)
+        ours: tuple[float | None, ...] = outcome.reached.get(key.key, (key.after,))
+        if not any(same_value(now, one) for one in (*ours, key.before)):
+            left = " or ".join(_words(one) for one in ours)
+            there = f"{outcome.change.entity} {key.key} is {_words(now)}"
+            yield f"{there}, the run left it at {left} (before it: {_words(key.before)})"
+
+
+def _back(change: Change, live: Quotas) -> Change | None:
+    keys = tuple(
+        KeyChange(key=key.key, before=live.get(key.key), after=key.before, reason=Reason.WAY_BACK)
+        for key in change.keys
+        if not same_value(live.get(key.key), key.before)
+    )
+    if not keys:
+        return None
+    if not live:
+        action = Action.CREATE
+    elif all(key.after is None for key in keys) and len(keys) == len(live):
+        action = Action.DELETE
+    else:
+        action = Action.UPDATE
+    return Change(entity=change.entity, action=action, keys=keys)
+
+
+def _words(value: float | None) -> str:
+    return "not set" if value is None else number_text(value)
+
+
+def _listed(texts: list[str], between: str) -> str:
+    more = f" (and {len(texts) - _SHOWN} more)" if len(texts) > _SHOWN else ""
+    return f"{between.join(texts[:_SHOWN])}{more}"

@@ -1,0 +1,162 @@
+"""Revert: plan the way back from an apply report, then write it as ``apply`` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from reconciler.errors import RefusedError, WrongClusterError
+from reconciler.model.change import Action, Change
+from reconciler.model.cluster import ClusterSpec
+from reconciler.model.entity import Entity, escaped
+from reconciler.model.plan import Plan, Source, Summary
+from reconciler.model.quota import QuotaKey
+from reconciler.model.report import ApplyReport
+from reconciler.model.source import Span
+from reconciler.model.state import ClusterIdentity, CurrentState, DesiredEntity, DesiredQuota, DesiredState
+from reconciler.planning.digest import digest
+from reconciler.planning.order import in_writing_order
+from reconciler.planning.report_reading import read_report
+from reconciler.planning.way_back import way_back
+from reconciler.policy.guards import Situation, judge
+from reconciler.ports import Clock, Progress, QuotaCluster
+from reconciler.workflows.apply import Approval, refused, write
+from reconciler.workflows.connect import check_cluster_id
+from reconciler.workflows.git_source import source_of
+from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
+from reconciler.workflows.references import References, read_references
+from reconciler.workflows.same_cluster import claimed_elsewhere
+from reconciler.workflows.trusted import TrustedTree
+
+_NOT_ABOUT_MANIFESTS: Final = frozenset({"empty-desired-state"})
+"""Guards that ask what manifests declare, where there are none that the way back comes from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undoing:
+    """A report to go back from, and what limits that on its cluster."""
+
+    report: ApplyReport
+    file: str
+    spec: ClusterSpec = field(default_factory=ClusterSpec)
+    source: Source = field(default_factory=Source)
+    trusted: TrustedTree | None = None
+    claimed_elsewhere: Mapping[Entity, str] = field(default_factory=dict)
+
+
+def load_undoing(text: str, *, file: str, paths: Sequence[str], cluster: str | None, trusted_ref: str | None = None) -> Undoing:
+    """The report, and the Cluster document where a path or a name (or a trusted reference) is given.
+
+    Raises ``FileAccessError`` for what is no report, and as loading manifests does.
+    """
+    report = read_report(text, name=file)
+    if not paths and cluster is None and trusted_ref is None:
+        return Undoing(report=report, file=file)
+    where = list(paths) or ["."]
+    seen = read_references(References(trusted=trusted_ref), where)
+    loaded = load_manifests(where, trust=seen.trust)
+    stop_on(loaded.findings)
+    spec = chosen_cluster(loaded, cluster)
+    return Undoing(
+        report=report,
+        file=file,
+        spec=spec,
+        source=source_of(Path(where[0])),
+        trusted=seen.trusted,
+        claimed_elsewhere=claimed_elsewhere(loaded, spec),
+    )
+
+
+def revert(
+    undoing: Undoing,
+    cluster: QuotaCluster,
+    approval: Approval,
+    *,
+    confirm: Callable[[Plan], bool],
+    preview: Callable[[Plan], None],
+    clock: Clock,
+    progress: Progress,
+) -> ApplyReport:
+    """Write what the report says was there before, if nobody changed it since and everything agrees.
+
+    ``confirm`` and the rest as in ``apply``; ``preview`` is shown the plan instead, when only validation is wanted. What is
+    refused comes back as a report. Raises ``WrongClusterError`` for a report of another cluster, and ``BackendError``, only when
+    nothing was written.
+    """
+    current = cluster.current_state()
+    check_cluster_id(undoing.spec, current.cluster)
+    _require_same_cluster(undoing, current.cluster)
+    empty = _plan(undoing, current, (), notes=(), accepted=approval.accepted, clock=clock)
+    try:
+        back = way_back(undoing.report, current.entities, scope=undoing.spec.scope)
+    except RefusedError as error:
+        return refused(empty, error)
+    notes = (f"{back.already_back} of the report's entities are as they were before it already",) if back.already_back else ()
+    changes = in_writing_order(back.changes, current.entities)
+    plan = _plan(undoing, current, changes, notes=notes, accepted=approval.accepted, clock=clock)
+    if approval.settings.validate_only:
+        preview(plan)
+    return write(plan, cluster, approval, confirm=confirm, clock=clock, progress=progress)
+
+
+def _require_same_cluster(undoing: Undoing, answers: ClusterIdentity) -> None:
+    expected = undoing.report.cluster.id
+    if expected == answers.id:
+        return
+    of, actual = (escaped(one or "unknown") for one in (expected, answers.id))
+    msg = f"the report {undoing.file} is of cluster {of}, and {actual} answers; nothing was written"
+    raise WrongClusterError(msg, expected=of, actual=actual)
+
+
+def _plan(
+    undoing: Undoing,
+    current: CurrentState,
+    changes: tuple[Change, ...],
+    *,
+    notes: tuple[str, ...],
+    accepted: Sequence[str],
+    clock: Clock,
+) -> Plan:
+    situation = Situation(
+        changes=changes,
+        desired=_desired(changes, undoing.file),
+        current=current,
+        spec=undoing.spec,
+        now=clock.now(),
+        claimed_elsewhere=undoing.claimed_elsewhere,
+    )
+    judgement = judge(situation, accepted=accepted, leave_out=_NOT_ABOUT_MANIFESTS)
+    counts = {action: sum(1 for change in changes if change.action is action) for action in Action}
+    return Plan(
+        cluster=replace(current.cluster, name=undoing.spec.name or current.cluster.name),
+        source=undoing.source,
+        observed=current.observed,
+        complete=True,
+        summary=Summary(create=counts[Action.CREATE], update=counts[Action.UPDATE], delete=counts[Action.DELETE]),
+        changes=changes,
+        guards=judgement.guards,
+        digest=digest(current.cluster.id, changes),
+        notes=(*judgement.notes, *notes),
+    )
+
+
+def _desired(changes: tuple[Change, ...], file: str) -> DesiredState:
+    """What the way back leads to, for guards that look at it; the report stands where manifests would."""
+    here = Span(file=file, line=1, column=1)
+    return DesiredState(
+        entities={
+            change.entity: DesiredEntity(
+                entity=change.entity,
+                quotas={
+                    QuotaKey(key.key): DesiredQuota(value=key.after, source=here, text=str(key.after))
+                    for key in change.keys
+                    if key.after is not None
+                },
+                source=here,
+            )
+            for change in changes
+        },
+        complete=False,
+    )
