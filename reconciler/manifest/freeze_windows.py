@@ -6,7 +6,6 @@ import datetime
 import re
 from collections.abc import Iterator
 from typing import Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from reconciler.formats.wording import shown
 from reconciler.formats.yaml_nodes import YamlMapping, YamlNode
@@ -96,6 +95,8 @@ def _weekly(node: YamlMapping, out: Collector) -> Weekly | None:
 
 
 def _known_zone(name: str) -> bool:
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
