@@ -7,6 +7,7 @@ repositories are not entered, and from a submodule the way leads up to the outer
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -19,6 +20,10 @@ from reconciler.formats.wording import shown
 
 _SECONDS: Final = 60
 _ENVIRONMENT: Final = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+_NOT_INHERITED: Final = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"})
+"""What a hook's environment says of its repository, where the folder that is asked about decides here."""
+_AFTER_NAME: Final = re.compile(r"[~^:]|@\{")
+"""Where the name of a reference ends, and the way from there to another commit begins."""
 _SETTINGS: Final = ("-c", "safe.bareRepository=explicit", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
 """What the configuration of a repository must not decide: which one it is, and what programs are run."""
 BLOB: Final = "blob"
@@ -49,6 +54,7 @@ class Git:
         if not ref or ref.startswith("-") or "\0" in ref:
             msg = f"{shown(ref)} is not a git reference"
             raise UsageError(msg)
+        self._require_one_meaning(ref)
         found = _run(self.program, self.top, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
         if found.returncode == 0:
             return _text(found.stdout).strip()
@@ -58,6 +64,16 @@ class Git:
         elif "/" in ref:
             msg += "; fetch it first, or correct the reference"
         raise GitError(msg)
+
+    def _require_one_meaning(self, ref: str) -> None:
+        """A tag named like a branch would quietly win, and may be pushed by somebody who may not push the branch."""
+        name = _AFTER_NAME.split(ref)[0]
+        meanings = [f"refs/{kind}/{name}" for kind in ("tags", "heads", "remotes")]
+        known = _text(self._output("for-each-ref", "--format=%(refname)", *meanings)).split("\n")
+        both = [meaning for meaning in meanings if meaning in known]
+        if len(both) > 1:
+            msg = f"{shown(ref)} is ambiguous: there are {' and '.join(both)}; write the one that is meant in full"
+            raise GitError(msg)
 
     def dirty(self, folder: str) -> bool:
         """True when anything at or below a folder differs from the checked-out commit."""
@@ -172,7 +188,7 @@ def _run(program: str, folder: str, *arguments: str, given: bytes | None = None)
             capture_output=True,
             timeout=_SECONDS,
             check=False,
-            env={**os.environ, **_ENVIRONMENT},
+            env={**{name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}, **_ENVIRONMENT},
         )
     except (OSError, ValueError) as error:
         msg = f"git cannot be run: {error}"

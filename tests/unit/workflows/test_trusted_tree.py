@@ -129,6 +129,31 @@ def test_a_path_outside_the_repository_has_no_state_at_a_reference(repo: GitRepo
         manifests_at("main", [".", str(tmp_path)])
 
 
+def test_a_tag_that_is_named_like_the_trusted_branch_is_not_taken_for_it(repo: GitRepository) -> None:
+    commit = repo.git("rev-parse", "main")
+    repo.write("cluster.yaml", cluster(prune="always"))
+    repo.commit()
+    repo.git("tag", "main")
+    git = repository_around(".")
+    for ref in ("main", "main~0", "main^{commit}", "main@{0}"):
+        with pytest.raises(GitError, match="refs/tags/main and refs/heads/main"):
+            git.commit(ref)
+    assert git.commit("refs/heads/main") == commit
+    assert git.commit(commit[:12]) == commit
+
+
+def test_a_hook_s_environment_does_not_choose_the_repository(
+    repo: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = GitRepository(tmp_path / "other")
+    other.commit()
+    monkeypatch.setenv("GIT_DIR", str(other.folder / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(other.folder))
+    monkeypatch.setenv("GIT_INDEX_FILE", "nowhere")
+    (repo.folder / "sub").mkdir()
+    assert Path(repository_around("sub").top) == repo.folder.resolve()
+
+
 def test_without_git_it_says_so(repo: GitRepository, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(GitError, match="no git on the PATH"):
