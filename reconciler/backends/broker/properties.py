@@ -56,8 +56,9 @@ def parse_client_properties(content: bytes, *, source: str) -> ClientProperties:
     """The same from a file's bytes; ``source`` names the file in messages."""
     try:
         properties = javaproperties.load(io.BytesIO(content))
-    except ValueError as error:
-        raise UsageError(f"{source} is not a Java properties file: it has a malformed \\u escape") from error
+    except ValueError:
+        # From None: the library's error repeats a piece of the value.
+        raise UsageError(f"{source} is not a Java properties file: it has a malformed \\u escape") from None
     return client_properties(properties, source=source)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 import pytest
 
 from reconciler.backends.broker.jaas import parse_jaas
@@ -163,6 +165,7 @@ def test_a_malformed_escape_is_refused_without_the_line(tmp_path):
     with pytest.raises(UsageError, match="not a Java properties file") as refused:
         read_client_properties(path)
     assert SECRET not in str(refused.value)
+    assert "XYZ" not in "".join(traceback.format_exception(refused.value))
 
 
 def test_secrets_are_in_no_repr():
