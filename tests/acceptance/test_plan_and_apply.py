@@ -118,6 +118,32 @@ def test_a_tripped_guard_refuses_until_it_is_accepted_by_name(repository: Reposi
     assert repository.live() == {EVERYBODY: {"producer_byte_rate": 1024**2}}
 
 
+def test_a_frozen_cluster_is_planned_and_refused_until_that_is_accepted(repository: Repository) -> None:
+    repository.cluster(freeze="[{from: 2020-01-01T00:00:00Z, reason: audit}]")
+    planned = repository.run("plan", "--format", "json", "--detailed-exitcode")
+    assert planned.code == 2
+    (frozen,) = (guard for guard in planned.json()["guards"] if guard["id"] == "freeze-window")
+    assert (frozen["status"], frozen["set_in"]) == ("needs-acceptance", "cluster.yaml:7:12")
+    assert "frozen now, without end: audit" in repository.run("plan").out
+    refused = repository.run("apply", "--auto-approve", "--format", "json")
+    assert (refused.code, refused.json()["failure_reason"], repository.live()) == (3, "frozen", {})
+    valid(refused.json(), "apply-report")
+    assert repository.run("apply", "--auto-approve", "--accept", "freeze-window").code == 0
+    assert repository.live() == {ALICE: {"producer_byte_rate": 10 * 1024**2}}
+    assert repository.run("apply", "--auto-approve").code == 0
+
+
+def test_a_slip_of_the_unit_is_stopped_by_name(repository: Repository) -> None:
+    assert repository.run("apply", "--auto-approve").code == 0
+    repository.quotas("    - match: {user: alice}\n      quotas: {producer_byte_rate: 10KiB}\n")
+    refused = repository.run("apply", "--auto-approve", "--format", "json")
+    assert (refused.code, refused.json()["failure_reason"]) == (3, "guard")
+    assert "from 10485760 to 10240, x0.000977" in refused.err
+    repository.cluster(guards="{large-reduction: {factor: 0}}")
+    assert repository.run("apply", "--auto-approve").code == 0
+    assert repository.live() == {ALICE: {"producer_byte_rate": 10240.0}}
+
+
 def test_pruning_asks_and_then_removes_what_no_manifest_declares(repository: Repository) -> None:
     raw_quotas.alter(repository.server, {frozenset({("client-id", "old")}): {"consumer_byte_rate": 5.0}})
     refused = repository.run("apply", "--auto-approve")
