@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import io
 import os
@@ -19,6 +20,7 @@ COMMANDS: Final = {
     "validate": "check manifests without a cluster",
     "plan": "show what apply would change on the cluster",
     "apply": "change the cluster's quotas to what the manifests say, and verify",
+    "revert": "put back what an apply report says was there before, and verify",
     "render": "show a saved plan in another form: text, JSON, Markdown, annotations, SARIF, HTML",
     "drift": "tell what is live from what was merged, applied, changed or removed",
     "export": "write manifests, or a snapshot, from a live cluster",
@@ -30,6 +32,9 @@ COMMANDS: Final = {
     "demo": "the whole road on a local Kafka: validate, plan, backtest, apply, verify",
 }
 """Command names and their one-line help, so that ``--help`` imports no command."""
+
+
+_SHORT: Final = frozenset({"validate", "plan", "drift"})
 
 
 class Parser(argparse.ArgumentParser):
@@ -104,6 +109,9 @@ def _say(message: str) -> None:
 def entry_point() -> None:
     """The console script."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if _SHORT.intersection(sys.argv[1:2]):
+        # These read, compare and end. Nothing of theirs has cycles, and looking for some takes a fifth of the time.
+        gc.disable()
     code = main()
     _detach_broken_stdout()
     sys.exit(code)

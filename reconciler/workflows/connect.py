@@ -73,6 +73,22 @@ def connect(
     return BrokerCluster.open(settings, name=spec.name)
 
 
+def principal(
+    spec: ClusterSpec,
+    *,
+    bootstrap_server: str | None = None,
+    command_config: str | None = None,
+    trusted: TrustedTree | None = None,
+) -> str | None:
+    """Whom the cluster takes us for, by the settings that ``connect`` would use; ``None`` when they do not tell. Raises as it."""
+    _, properties = _chosen(spec, bootstrap_server, command_config, trusted)
+    if properties is None:
+        return None
+    from reconciler.backends.broker.principal import principal_name
+
+    return principal_name(_client_properties(properties, trusted).security)
+
+
 def _client_properties(path: Path, trusted: TrustedTree | None) -> ClientProperties:
     from reconciler.backends.broker.properties import parse_client_properties, read_client_properties
 

@@ -1,0 +1,83 @@
+"""One line of an audit file: who changed what cluster when, and how it ended (``schemas/audit.v1.schema.json``).
+
+It holds counts and the digest, no entities and no values: those are in the report.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from dataclasses import dataclass, field
+
+from reconciler.errors import ReconcilerError, RefusedError
+from reconciler.formats.canonical import FORMAT_VERSION, Json, cluster_to_json, moment_to_json
+from reconciler.model.plan import GuardStatus, Source
+from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
+from reconciler.model.state import ClusterIdentity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What is known of a run, however it ends. ``principal``: the name that the client's own settings give, if any."""
+
+    command: str
+    started: datetime.datetime
+    os_user: str
+    principal: str | None = None
+    source: Source = field(default_factory=Source)
+    cluster: ClusterIdentity = field(default_factory=ClusterIdentity)
+    """As far as known before the cluster answered."""
+    validate_only: bool = False
+
+
+def audit_of_report(run: Run, report: ApplyReport, *, at: datetime.datetime) -> dict[str, Json]:
+    """The line for a run that ended with a report."""
+    counts: dict[str, Json] = {status.value: report.count(status) for status in ChangeStatus}
+    accepted = sorted(guard.id for guard in report.guards if guard.status is GuardStatus.ACCEPTED)
+    return {
+        **_head(run, at),
+        "cluster": cluster_to_json(report.cluster),
+        "digest": report.digest,
+        "accepted": list(accepted),
+        "summary": counts,
+        "verified": report.verified,
+        "result": report.result.value,
+        "failure_reason": report.failure_reason,
+    }
+
+
+def audit_of_error(run: Run, error: BaseException, *, at: datetime.datetime) -> dict[str, Json]:
+    """The line for a run that an error ended before anything was written."""
+    reason = "internal"
+    if isinstance(error, ReconcilerError):
+        reason = error.failure_reason
+    elif isinstance(error, KeyboardInterrupt):
+        reason = "interrupted"
+    return {
+        **_head(run, at),
+        "cluster": cluster_to_json(run.cluster),
+        "digest": None,
+        "accepted": [],
+        "summary": dict.fromkeys((status.value for status in ChangeStatus), 0),
+        "verified": False,
+        "result": (ApplyResult.REFUSED if isinstance(error, RefusedError) else ApplyResult.FAILED).value,
+        "failure_reason": reason,
+    }
+
+
+def audit_text(record: dict[str, Json]) -> str:
+    """The record as one line without its end; ASCII only, so no name can break it."""
+    return json.dumps(record, separators=(", ", ": "), ensure_ascii=True, allow_nan=False)
+
+
+def _head(run: Run, at: datetime.datetime) -> dict[str, Json]:
+    return {
+        "format_version": FORMAT_VERSION,
+        "started": moment_to_json(run.started),
+        "ended": moment_to_json(at),
+        "command": run.command,
+        "principal": run.principal,
+        "os_user": run.os_user,
+        "source": {"commit": run.source.commit, "dirty": run.source.dirty},
+        "validate_only": run.validate_only,
+    }

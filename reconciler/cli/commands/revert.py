@@ -1,0 +1,86 @@
+"""``kafka-quotas revert``: put back what an apply report says was there before, and verify."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.cli import options, output, writing
+from reconciler.errors import ManifestError
+
+if TYPE_CHECKING:
+    from reconciler.model.report import ApplyReport
+    from reconciler.workflows.apply import Approval
+    from reconciler.workflows.revert import Undoing
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``revert``."""
+    parser.add_argument("reported", metavar="REPORT", help="a report of the run to go back from (apply --report FILE)")
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        default=[],
+        metavar="PATH",
+        help="manifests that say how to reach the cluster, and what limits a write",
+    )
+    options.add_cluster_options(parser)
+    options.add_trusted_ref_option(parser)
+    writing.add_writing_options(parser)
+    options.add_output_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan the way back, write it, print its report; the exit code says whether anything was written."""
+    from reconciler.policy.guards import check_guard_ids
+    from reconciler.workflows.revert import load_undoing
+
+    check_guard_ids(args.accept)
+    with writing.audited(args, "revert") as audit:
+        try:
+            undoing = load_undoing(
+                output.read_file(Path(args.reported)),
+                file=args.reported,
+                paths=args.paths,
+                cluster=args.cluster,
+                trusted_ref=args.trusted_ref,
+            )
+        except ManifestError as error:
+            output.print_findings(args, error.findings, to_stdout=True)
+            raise
+        audit.about(undoing.spec, source=lambda: undoing.source, trusted=undoing.trusted)
+        report = _revert(args, undoing)
+    return writing.finish(args, report, audit)
+
+
+def _revert(args: argparse.Namespace, undoing: Undoing) -> ApplyReport:
+    from reconciler.workflows.connect import connect
+    from reconciler.workflows.revert import revert
+    from reconciler.workflows.system_clock import SystemClock
+
+    cluster = connect(
+        undoing.spec, bootstrap_server=args.bootstrap_server, command_config=args.command_config, trusted=undoing.trusted
+    )
+    with contextlib.closing(cluster):
+        return revert(
+            undoing,
+            cluster,
+            _approval(args),
+            confirm=lambda plan: writing.confirm(args, plan),
+            preview=lambda plan: writing.show_plan(args, plan),
+            clock=SystemClock(),
+            progress=output.StderrProgress(args),
+        )
+
+
+def _approval(args: argparse.Namespace) -> Approval:
+    from reconciler.apply.executor import ApplySettings
+    from reconciler.workflows.apply import Approval
+
+    return Approval(
+        accepted=tuple(args.accept),
+        expected_digest=args.expect_digest,
+        settings=ApplySettings(validate_only=args.validate_only),
+    )
