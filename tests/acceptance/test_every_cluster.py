@@ -73,6 +73,7 @@ def test_findings_about_one_cluster_and_silence_of_another_are_both_told(folder:
         ("plan", ("--format", "sarif"), "--all-clusters prints text or json"),
         ("plan", ("--out", "markdown=plan.md"), "--all-clusters prints text or json"),
         ("validate", ("--cluster", "a"), "--all-clusters and --cluster exclude"),
+        ("drift", ("--baseline", "a.yaml"), "a baseline file is of one cluster"),
     ],
 )
 def test_options_of_one_cluster_do_not_go_with_all(folder: Path, command: str, arguments: tuple[str, ...], words: str) -> None:

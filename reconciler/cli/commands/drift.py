@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import every_cluster, exit_codes, options, output
@@ -87,6 +88,9 @@ def _drift(args: argparse.Namespace, intent: Intent, given: GivenBaseline | None
 def _given(args: argparse.Namespace) -> GivenBaseline | None:
     from reconciler.workflows.drift import given_baseline
 
+    if args.all_clusters and args.baseline and Path(args.baseline).is_file():
+        msg = "a baseline file is of one cluster; with --all-clusters give a git reference as --baseline"
+        raise UsageError(msg)
     return given_baseline(args.baseline, args.paths) if args.baseline is not None else None
 
 
