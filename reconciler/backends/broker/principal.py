@@ -35,12 +35,32 @@ def _subject_of_token(file: TokenFile) -> str | None:
 
 
 def _subject_of_certificate(tls: Tls) -> str | None:
-    if tls.key_pair is None and tls.certificate_file is None:
-        return _ANONYMOUS
-    # Imported here: most connections never need to know.
+    # Imported here, as below: most connections never need to know.
     from reconciler.backends.broker.stores import subject
 
-    try:
-        return subject(tls.key_pair.chain if tls.key_pair is not None else Path(tls.certificate_file or "").read_bytes())
-    except OSError:
+    chain = _chain(tls)
+    return _ANONYMOUS if chain is None else subject(chain)
+
+
+def refused_certificate(tls: Tls | None) -> str:
+    """What can be said when a server refused the client certificate; servers do not say why."""
+    from reconciler.backends.broker.stores import expired
+
+    chain = _chain(tls) if tls is not None else None
+    if chain is None:
+        return "it wants a client certificate: ssl.keystore.location names a store with one"
+    if day := expired(chain):
+        return f"it refused our client certificate, which expired on {day}"
+    return "it refused our client certificate: perhaps it does not know the authority that signed it (ssl.keystore.location)"
+
+
+def _chain(tls: Tls) -> bytes | None:
+    """Our own certificates in PEM; ``None`` when we have none, empty when they cannot be read any more."""
+    if tls.key_pair is not None:
+        return tls.key_pair.chain
+    if tls.certificate_file is None:
         return None
+    try:
+        return Path(tls.certificate_file).read_bytes()
+    except OSError:
+        return b""

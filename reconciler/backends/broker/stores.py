@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import secrets
 from typing import Final
 
@@ -49,6 +50,15 @@ def pem_key_pair(chain: str, key: str, password: str | None) -> SealedKeyPair:
     except Exception:  # noqa: BLE001 - the library has a dozen kinds of errors for a bad key; none says more, some repeat it
         raise ValueError("it is no private key in PEM form, or ssl.key.password is wrong") from None
     return _sealed(private, chain.strip().encode() + b"\n")
+
+
+def expired(chain: bytes) -> datetime.date | None:
+    """The day when the first certificate of a PEM file ended; ``None`` if it has not."""
+    try:
+        end = x509.load_pem_x509_certificates(chain)[0].not_valid_after_utc
+    except ValueError:
+        return None
+    return end.date() if end < datetime.datetime.now(datetime.UTC) else None
 
 
 def subject(chain: bytes) -> str | None:

@@ -18,9 +18,10 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
+from reconciler.backends.broker.principal import refused_certificate
 from reconciler.backends.broker.settings import ConnectionSettings, Security, TokenFile, server_text
 from reconciler.backends.broker.sockets import PROXY_URL, TlsSockets
-from reconciler.backends.broker.words import hint, is_tls_failure, words
+from reconciler.backends.broker.words import REFUSED_CERTIFICATE, hint, is_tls_failure, words
 from reconciler.errors import AuthenticationError, UnreachableError, UnsupportedClusterError
 
 # At debug level kafka-python logs the bytes it sends, passwords among them.
@@ -110,7 +111,7 @@ class Transport:
             except AnswerLostError as error:
                 if error.__cause__ is not None and is_tls_failure(error.__cause__):
                     # With TLS 1.3 a client learns only after its handshake that its certificate was not accepted.
-                    raise AuthenticationError(f"TLS with {where} failed: {error}") from error
+                    raise AuthenticationError(f"TLS with {where} failed: {self._tls_reason(error.__cause__)}") from error
                 reasons.append(f"{where}: {error}")
                 last_hint = hint(error.__cause__, self._settings.security.protocol)
             except NoConnectionError as error:
@@ -194,9 +195,13 @@ class Transport:
             raise UnreachableError(f"the cluster has no broker {node}") from error
         except kafka_errors.KafkaError as error:
             if is_tls_failure(error):
-                why = words(error) + hint(error, self._settings.security.protocol)
-                raise AuthenticationError(f"TLS with {self._name(node)} failed: {why}") from error
+                raise AuthenticationError(f"TLS with {self._name(node)} failed: {self._tls_reason(error)}") from error
             raise NoConnectionError(words(error), where=self._name(node)) from error
+
+    def _tls_reason(self, error: BaseException) -> str:
+        security = self._settings.security
+        said = words(error)
+        return refused_certificate(security.tls) if said == REFUSED_CERTIFICATE else said + hint(error, security.protocol)
 
     def _name(self, node: Any) -> str:
         server = self._manager.cluster.broker_metadata(node)

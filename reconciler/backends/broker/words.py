@@ -22,6 +22,9 @@ _BY_TYPE: Final = (
     (kafka_errors.Cancelled, "closed"),
 )
 _CLOSED: Final = "it closed the connection"
+REFUSED_CERTIFICATE: Final = "it refused the client certificate"
+"""Which may be none: a server says the same of one that it does not like and of one that it misses."""
+
 _NO_TLS: Final = "what answers does not speak TLS"
 _HINTS: Final = {
     "PLAINTEXT": "; either this is no Kafka broker, or its listener wants TLS or a login: then give --command-config "
@@ -38,6 +41,7 @@ _BY_TEXT: Final = {
     "Broken pipe": _CLOSED,
     "EOF occurred in violation of protocol": _CLOSED,
     "wrong version number": _NO_TLS,
+    '{"status":"invalid_token"}': "it does not accept the token; it may have expired",
     "": _CLOSED,
 }
 
@@ -55,10 +59,9 @@ _TLS_WORDS: Final = tuple(
             r".*certificate verify failed: (?:self[- ]signed certificate|unable to get (?:local )?issuer certificate).*",
             "its certificate comes from an authority that is not trusted here (ssl.truststore.location)",
         ),
-        (r".*alert certificate required.*", "it wants a client certificate (ssl.keystore.location)"),
         (
-            r".*alert (?:bad certificate|certificate expired|certificate unknown|certificate revoked|unknown ca|access denied).*",
-            "it does not accept our client certificate, or wants one (ssl.keystore.location); its log says more",
+            r".*alert (?:(?:bad )?certificate(?: required| expired| unknown| revoked)?|unknown ca|access denied)\b.*",
+            REFUSED_CERTIFICATE,
         ),
     )
 )

@@ -42,7 +42,7 @@ TLS = f"Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify fa
             errors.KafkaConnectionError(
                 "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required (_ssl.c:2580)"
             ),
-            "it wants a client certificate .*",
+            "it refused the client certificate",
         ),
         (
             errors.KafkaConnectionError("Handshake failed: [SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)"),
