@@ -66,6 +66,7 @@ def manifests_at(ref: str, paths: Sequence[str]) -> ManifestsAt:
     """
     git = repository_around(paths[0])
     places = [_place(git, path) for path in paths]
+    git = replace(git, top=_top_as_written(paths[0], places[0]))
     commit = git.commit(ref)
     with _exported(git, commit, places) as folder:
         read = [os.path.join(folder, place) if place else folder for place in places]
@@ -80,6 +81,14 @@ def manifests_at(ref: str, paths: Sequence[str]) -> ManifestsAt:
     loaded = replace(loaded, findings=(), root=None, files=(), clusters=clusters, repository=repository)
     found = None if root is None else os.path.relpath(root, folder)
     return replace(made, loaded=loaded, root="" if found == "." else found)
+
+
+def _top_as_written(path: str, place: str) -> str:
+    """The top folder in the user's own words, so that paths below it compare equal also where a link leads to it."""
+    top = os.path.abspath(path)
+    for _ in filter(None, place.split("/")):
+        top = os.path.dirname(top)
+    return top
 
 
 def _place(git: Git, path: str) -> str:

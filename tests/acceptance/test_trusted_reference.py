@@ -156,6 +156,19 @@ def test_a_pull_request_that_moves_the_root_does_not_make_a_part_the_whole(merge
     assert [c["action"] for c in done.json()["changes"]] == ["create"]
 
 
+def test_a_repository_that_is_reached_through_a_link_is_as_whole_as_it_is(merged: GitRepository) -> None:
+    merged.git("checkout", "-q", "main")
+    merged.write("kafka-quotas.yaml", repository())
+    merged.commit()
+    link = merged.folder.parent / "link"
+    link.symlink_to(merged.folder)
+    for path in (str(link), str(merged.folder), ".", "clusters/.."):
+        done = plan(merged, path)
+        assert done.code == 0, done.err
+        assert done.json()["complete"] is True
+        assert plan(merged, f"{path}/quotas.yaml").json()["complete"] is False
+
+
 def test_a_cluster_that_only_the_pull_request_has_is_refused_by_plan_and_checked_by_validate(merged: GitRepository) -> None:
     merged.write("clusters/new.yaml", cluster("new", connection={"bootstrapServers": ["127.0.0.1:1"]}))
     merged.commit()
