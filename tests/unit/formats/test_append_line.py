@@ -1,0 +1,83 @@
+"""A line is added whole or not at all, after whatever a crash left, also by many at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import FileAccessError
+from reconciler.formats.append_line import append_line, require_appendable
+
+
+@pytest.fixture
+def at_most_64_bytes() -> Iterator[None]:
+    """A full disk for whoever writes a file beyond 64 bytes."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, ignored)
+
+
+def test_lines_follow_one_another(tmp_path: Path) -> None:
+    file = tmp_path / "audit.jsonl"
+    for text in ("one", "two", "ü"):
+        append_line(file, text)
+    assert file.read_bytes() == "one\ntwo\nü\n".encode()
+
+
+def test_a_torn_last_line_stays_alone_on_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "audit.jsonl"
+    file.write_bytes(b'{"a": 1}\n{"b": ')
+    append_line(file, "{}")
+    append_line(file, "{}")
+    assert file.read_bytes() == b'{"a": 1}\n{"b": \n{}\n{}\n'
+
+
+@pytest.mark.usefixtures("at_most_64_bytes")
+def test_on_a_full_disk_no_part_of_a_line_is_left(tmp_path: Path) -> None:
+    file = tmp_path / "audit.jsonl"
+    append_line(file, "x" * 40)
+    before = file.read_bytes()
+    with pytest.raises(FileAccessError, match="cannot append to"):
+        append_line(file, "y" * 40)
+    assert file.read_bytes() == before
+    append_line(file, "z")
+    assert file.read_bytes() == before + b"z\n"
+
+
+def test_a_device_without_space_is_our_error() -> None:
+    require_appendable(Path("/dev/full"))
+    with pytest.raises(FileAccessError, match="No space left"):
+        append_line(Path("/dev/full"), "x")
+
+
+def test_what_cannot_be_appended_to_is_known_early(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "absent" / "file"):
+        with pytest.raises(FileAccessError, match="cannot append to"):
+            require_appendable(path)
+    require_appendable(tmp_path / "new")
+    assert (tmp_path / "new").read_bytes() == b""
+
+
+def test_many_processes_at_once_lose_and_mix_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "audit.jsonl"
+    program = (
+        "import json, os, sys; from pathlib import Path; from reconciler.formats.append_line import append_line\n"
+        "for n in range(50): append_line(Path(sys.argv[1]), json.dumps({'who': os.getpid(), 'n': n, 'pad': 'x' * 5000}))"
+    )
+    children = [subprocess.Popen([sys.executable, "-c", program, str(file)], env={**os.environ}) for _ in range(4)]
+    assert [child.wait(60) for child in children] == [0] * 4
+    seen = [json.loads(line) for line in file.read_text().splitlines()]
+    assert sorted((one["who"], one["n"]) for one in seen) == sorted((c.pid, n) for c in children for n in range(50))

@@ -1,0 +1,373 @@
+"""The way back: what a run wrote goes to what was there before, and nobody else's work is touched."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.apply.document import report_to_json
+from reconciler.apply.executor import ApplySettings, Executor
+from reconciler.apply.stepping import SteppedExecutor
+from reconciler.apply.steps import StepDown
+from reconciler.errors import FileAccessError, UsageError, WrongClusterError
+from reconciler.formats.canonical import document_text
+from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.cluster import ClusterSpec, Scope
+from reconciler.model.entity import Entity
+from reconciler.model.plan import Plan
+from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
+from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.model.state import ClusterIdentity
+from reconciler.planning.digest import digest
+from reconciler.planning.report_reading import read_report, report_from_json
+from reconciler.workflows.apply import Approval
+from reconciler.workflows.revert import Undoing, load_undoing, revert
+from tests.builders import NOON, client, ip, pair, plan, user
+from tests.fakes import FakeCluster, Fault, Faults
+
+RATE, OTHER = "producer_byte_rate", "consumer_byte_rate"
+SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "apply-report.v1.schema.json").read_text())
+EVERYTHING = ("too-many-removals", "too-many-changes", "large-reduction", "default-entity")
+
+
+class Still:
+    def __init__(self, then: Callable[[], None] = lambda: None) -> None:
+        self._seconds = 0.0
+        self._then = then
+
+    def now(self) -> datetime.datetime:
+        return NOON
+
+    def monotonic(self) -> float:
+        return self._seconds
+
+    def sleep(self, seconds: float) -> None:
+        self._seconds += seconds
+        if seconds == 11.0:
+            self._then()
+
+
+class Silent:
+    def step(self, message: str) -> None:
+        pass
+
+
+def change(entity: Entity, **keys: tuple[float | None, float | None]) -> Change:
+    changed = tuple(KeyChange(key=k, before=b, after=a, reason=Reason.VALUE_DIFFERS) for k, (b, a) in sorted(keys.items()))
+    return Change(entity=entity, action=Action.UPDATE, keys=changed)
+
+
+def the_plan(*changes: Change) -> Plan:
+    return plan(*changes, digest=digest("c1", changes))
+
+
+def applied(cluster: FakeCluster, *changes: Change) -> ApplyReport:
+    return Executor(cluster, clock=Still(), progress=Silent(), settings=ApplySettings()).run(the_plan(*changes))
+
+
+def text_of(report: ApplyReport) -> str:
+    document = report_to_json(report)
+    jsonschema.validate(document, SCHEMA)
+    return document_text(document)
+
+
+def undo(
+    cluster: FakeCluster,
+    report: ApplyReport,
+    *,
+    accepted: tuple[str, ...] = EVERYTHING,
+    spec: ClusterSpec | None = None,
+    **approval: Any,
+) -> ApplyReport:
+    undoing = Undoing(report=read_report(text_of(report), name="report.json"), file="report.json", spec=spec or ClusterSpec())
+    shown: list[Plan] = []
+    return revert(
+        undoing,
+        cluster,
+        Approval(accepted=accepted, **approval),
+        confirm=lambda _: True,
+        preview=shown.append,
+        clock=Still(),
+        progress=Silent(),
+    )
+
+
+BEFORE: Mapping[Entity, Mapping[str, float]] = {
+    user("kept"): {RATE: 1.0},
+    user("gone"): {RATE: 2.0, OTHER: 3.0},
+    user("moved"): {RATE: 1000.0, OTHER: 3.0},
+}
+CHANGES = (
+    change(user("moved"), **{RATE: (1000.0, 2000.0)}),
+    change(user("new"), **{RATE: (None, 9.0)}),
+    change(user("gone"), **{RATE: (2.0, None), OTHER: (3.0, None)}),
+)
+
+
+def test_the_cluster_has_again_what_it_had() -> None:
+    cluster = FakeCluster(BEFORE)
+    report = applied(cluster, *CHANGES)
+    assert cluster.entities != BEFORE
+    back = undo(cluster, report)
+    assert (back.result, back.verified) == (ApplyResult.DONE, True)
+    assert cluster.entities == BEFORE
+    assert {str(o.change.entity): o.change.action for o in back.outcomes} == {
+        "user=moved": Action.UPDATE,
+        "user=new": Action.DELETE,
+        "user=gone": Action.CREATE,
+    }
+
+
+def test_a_revert_can_be_reverted_and_that_again() -> None:
+    cluster = FakeCluster(BEFORE)
+    report = applied(cluster, *CHANGES)
+    after = {e: dict(q) for e, q in cluster.entities.items()}
+    back = undo(cluster, report)
+    forth = undo(cluster, back)
+    assert cluster.entities == after
+    undo(cluster, forth)
+    assert cluster.entities == BEFORE
+
+
+def test_a_second_revert_has_nothing_to_do() -> None:
+    cluster = FakeCluster(BEFORE)
+    report = applied(cluster, *CHANGES)
+    undo(cluster, report)
+    assert undo(cluster, report).result is ApplyResult.NOTHING_TO_DO
+
+
+def test_what_somebody_changed_since_refuses_the_whole_way_back_by_name_and_values() -> None:
+    cluster = FakeCluster(BEFORE)
+    report = applied(cluster, *CHANGES)
+    cluster.write_from_outside(user("moved"), {RATE: 77.0, OTHER: 3.0})
+    writes = cluster.writes
+    refused = undo(cluster, report)
+    assert (refused.result, refused.failure_reason, cluster.writes) == (ApplyResult.REFUSED, "changed-since", writes)
+    for part in ("user=moved producer_byte_rate", "is 77", "left it at 2000", "before it: 1000"):
+        assert part in (refused.message or "")
+
+
+def test_another_key_of_the_entity_is_not_the_reports_business() -> None:
+    cluster = FakeCluster(BEFORE)
+    report = applied(cluster, *CHANGES)
+    cluster.write_from_outside(user("moved"), {RATE: 2000.0, OTHER: 555.0})
+    assert undo(cluster, report).result is ApplyResult.DONE
+    assert cluster.entities[user("moved")] == {RATE: 1000.0, OTHER: 555.0}
+
+
+def test_what_was_put_back_by_hand_already_is_left() -> None:
+    cluster = FakeCluster(BEFORE)
+    report = applied(cluster, *CHANGES)
+    cluster.write_from_outside(user("new"), {})
+    back = undo(cluster, report)
+    assert {str(o.change.entity) for o in back.outcomes} == {"user=moved", "user=gone"}
+    assert cluster.entities == BEFORE
+
+
+def test_only_what_was_written_is_undone() -> None:
+    cluster = FakeCluster(BEFORE, faults=Faults(refuse={user("new"): (42, "no")}))
+    report = applied(cluster, *CHANGES)
+    assert report.result is ApplyResult.FAILED
+    assert undo(cluster, report).result is ApplyResult.NOTHING_TO_DO
+
+
+@pytest.mark.parametrize("fault", list(Fault))
+def test_an_unknown_outcome_is_decided_by_what_is_live(fault: Fault) -> None:
+    class Blind(FakeCluster):
+        """Nobody can look what became of a write."""
+
+        blind = False
+
+        def alter(self, alterations: Any, *, validate_only: bool) -> Any:
+            self.blind = self.blind or not validate_only
+            return super().alter(alterations, validate_only=validate_only)
+
+        def current_state(self) -> Any:
+            from reconciler.errors import UnreachableError
+
+            if self.blind:
+                raise UnreachableError("nobody answers")
+            return super().current_state()
+
+    cluster = Blind(BEFORE, faults=Faults(writes=dict.fromkeys(range(1, 100), fault)))
+    report = applied(cluster, *CHANGES)
+    assert {o.status for o in report.outcomes} == {ChangeStatus.UNKNOWN}
+    seen = FakeCluster(cluster.entities)
+    back = undo(seen, report)
+    assert back.result is (ApplyResult.DONE if fault is Fault.AFTER_APPLYING else ApplyResult.NOTHING_TO_DO)
+    assert seen.entities == BEFORE
+
+
+def test_a_run_that_stopped_on_a_step_is_undone_from_where_it_stopped() -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    cluster = FakeCluster(BEFORE)
+    run = SteppedExecutor(
+        cluster, clock=Still(interrupt), progress=Silent(), settings=ApplySettings(), step_down=StepDown(factor=2.0)
+    )
+    report = run.run(the_plan(change(user("moved"), **{RATE: (1000.0, 10.0), OTHER: (3.0, 8.0)})))
+    assert cluster.entities[user("moved")] == {RATE: 500.0, OTHER: 8.0}
+    assert undo(cluster, report).result is ApplyResult.DONE
+    assert cluster.entities == BEFORE
+
+
+def test_guards_hold_on_the_way_back() -> None:
+    cluster = FakeCluster({user("a"): {RATE: 1.0}})
+    report = applied(cluster, change(user("a"), **{RATE: (1.0, 1e9)}))
+    refused = undo(cluster, report, accepted=())
+    assert (refused.result, refused.failure_reason) == (ApplyResult.REFUSED, "guard")
+    assert "--accept large-reduction" in (refused.message or "")
+    assert undo(cluster, report, accepted=("large-reduction",)).result is ApplyResult.DONE
+
+
+def test_taking_back_all_first_limits_is_no_matter_of_empty_manifests() -> None:
+    cluster = FakeCluster({})
+    report = applied(cluster, change(user("a"), **{RATE: (None, 1.0)}))
+    back = undo(cluster, report)
+    assert (back.result, cluster.entities) == (ApplyResult.DONE, {})
+
+
+def test_protected_entities_and_scope_of_the_cluster_document_hold() -> None:
+    cluster = FakeCluster(BEFORE)
+    report = applied(cluster, *CHANGES)
+    moved = Selector(types=(("user", TypeMatch(kind=MatchKind.NAME, text="moved")),))
+    protected = undo(cluster, report, spec=ClusterSpec(name="prod", protected=(moved,)))
+    assert (protected.failure_reason, "protected-entity" in (protected.message or "")) == ("guard", True)
+    outside = undo(cluster, report, spec=ClusterSpec(name="prod", scope=Scope(exclude=(moved,))))
+    assert (outside.result, outside.failure_reason) == (ApplyResult.REFUSED, "out-of-scope")
+    assert "user=moved" in (outside.message or "")
+
+
+def test_a_digest_that_was_not_reviewed_is_refused() -> None:
+    cluster = FakeCluster(BEFORE)
+    report = applied(cluster, *CHANGES)
+    refused = undo(cluster, report, expected_digest=report.digest)
+    assert (refused.result, refused.failure_reason) == (ApplyResult.REFUSED, "stale-plan")
+    assert undo(cluster, report, expected_digest=refused.digest).result is ApplyResult.DONE
+
+
+def test_a_report_of_another_cluster_is_refused() -> None:
+    report = applied(FakeCluster(BEFORE), *CHANGES)
+    other = FakeCluster(BEFORE, identity=ClusterIdentity(id="c2"), faults=Faults(read_only=True))
+    with pytest.raises(WrongClusterError, match="is of cluster c1, and c2 answers"):
+        undo(other, report)
+
+
+def test_validate_only_shows_the_plan_and_writes_nothing() -> None:
+    cluster = FakeCluster(BEFORE)
+    report = read_report(text_of(applied(cluster, *CHANGES)), name="r")
+    shown: list[Plan] = []
+    back = revert(
+        Undoing(report=report, file="r"),
+        cluster,
+        Approval(accepted=EVERYTHING, settings=ApplySettings(validate_only=True)),
+        confirm=lambda _: pytest.fail("nothing to confirm"),
+        preview=shown.append,
+        clock=Still(),
+        progress=Silent(),
+    )
+    assert (back.result, back.validate_only, cluster.writes) == (ApplyResult.DONE, True, 1)
+    assert [len(p.changes) for p in shown] == [3]
+
+
+NAMES = st.sampled_from(["a", "b\n", "<default>", "ü", "\udcff", ""])
+ENTITIES = st.one_of(NAMES.map(user), NAMES.map(client), st.tuples(NAMES, NAMES).map(lambda n: pair(*n)), st.just(ip()))
+VALUES = st.none() | st.floats() | st.integers(1, 2**53).map(float)
+
+
+@given(st.dictionaries(ENTITIES, st.tuples(VALUES, VALUES), max_size=5), st.data())
+def test_a_report_reads_back_as_it_was(values: dict[Entity, tuple[float | None, float | None]], data: st.DataObject) -> None:
+    from reconciler.model.report import ChangeOutcome
+    from reconciler.model.state import same_value
+
+    outcomes = tuple(
+        ChangeOutcome(
+            change=change(entity, **{RATE: both}),
+            status=data.draw(st.sampled_from(list(ChangeStatus))),
+            error_code=data.draw(st.none() | st.integers(-1, 100)),
+            error=data.draw(st.none() | st.text()),
+            reached=data.draw(st.sampled_from([{}, {RATE: (1.5,)}, {RATE: (2.0, 1.0)}])),
+        )
+        for entity, both in values.items()
+        if not same_value(*both)
+    )
+    made = ApplyReport(
+        cluster=ClusterIdentity(name=None, id="c1"),
+        digest=digest("c1", [o.change for o in outcomes]),
+        result=ApplyResult.PARTIAL,
+        outcomes=outcomes,
+        failure_reason="interrupted",
+        message="x",
+    )
+    text = text_of(made)
+    again = read_report(text, name="r")
+    assert text_of(again) == text
+    assert [o.change.entity for o in again.outcomes] == [o.change.entity for o in outcomes]
+
+
+def good_document() -> dict[str, Any]:
+    return json.loads(text_of(applied(FakeCluster(BEFORE), *CHANGES)))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("format_version",), "2.0", "it is of format 2.0"),
+        (("digest",), "sha256:00", "digest"),
+        (("changes", 0, "status"), "done", "changes[0].status must be one of"),
+        (("changes", 0, "entity"), {}, "changes[0].entity"),
+        (("changes", 1, "entity"), {"user": "moved"}, "an entity twice"),
+        (("changes", 0, "keys", RATE, "before"), True, "before must be a number"),
+        (("changes", 0, "keys", RATE, "before"), 2000, "two different values"),
+        (("changes", 0, "keys"), {"some_key": {"before": 1, "after": 2}}, "a quota key that this version writes"),
+        (("changes", 0, "keys"), {}, "at least one key"),
+        (("changes", 0, "error_code"), "x", "a whole number or null"),
+        (("changes", 0, "reached"), {OTHER: [1]}, "keys of the same change"),
+        (("changes", 0, "reached"), {RATE: []}, "keys of the same change"),
+        (("summary", "applied"), 2, "must be 3"),
+    ],
+)
+def test_a_report_that_is_none_is_refused_with_the_field(path: tuple[str | int, ...], value: object, said: str) -> None:
+    document: Any = good_document()
+    place = document
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    with pytest.raises(ValueError, match=re.escape(said)):
+        report_from_json(document)
+
+
+def test_values_before_that_were_edited_are_noticed() -> None:
+    document = good_document()
+    document["changes"][0]["keys"][RATE]["before"] = 5
+    with pytest.raises(FileAccessError, match="was changed after it was written"):
+        read_report(json.dumps(document), name="report.json")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "{", "[" * 100_000, '{"format_version": 1}', "\ufeff{}"])
+def test_what_is_no_report_is_one_sentence(text: str) -> None:
+    with pytest.raises(FileAccessError, match="is not a report written by"):
+        read_report(text, name="report.json")
+
+
+def test_manifests_count_only_where_they_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = text_of(applied(FakeCluster(BEFORE), *CHANGES))
+    (tmp_path / "c.yaml").write_text(
+        "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: prod}\nspec: {prune: never, clusterId: c1}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert load_undoing(text, file="r", paths=[], cluster=None).spec == ClusterSpec()
+    assert load_undoing(text, file="r", paths=["."], cluster=None).spec.name == "prod"
+    assert load_undoing(text, file="r", paths=[], cluster="prod").spec.cluster_id == "c1"
+    with pytest.raises(UsageError, match="no cluster"):
+        load_undoing(text, file="r", paths=[], cluster="other")
