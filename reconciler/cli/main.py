@@ -20,6 +20,7 @@ COMMANDS: Final = {
     "validate": "check manifests without a cluster",
     "plan": "show what apply would change on the cluster",
     "apply": "change the cluster's quotas to what the manifests say, and verify",
+    "revert": "put back what an apply report says was there before, and verify",
     "render": "show a saved plan in another form: text, JSON, Markdown, annotations, SARIF, HTML",
     "drift": "tell what is live from what was merged, applied, changed or removed",
     "export": "write manifests, or a snapshot, from a live cluster",
