@@ -1,0 +1,189 @@
+"""``revert``, ``--audit`` and ``--step-down`` as a user runs them, against a real broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from reconciler.sandbox.spec import Sandbox
+from tests.support import raw_quotas
+from tests.support.command import COMMAND, Done, environment, run
+from tests.support.polling import wait_until
+
+pytestmark = pytest.mark.kafka
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+ALICE, BOB = frozenset({("user", "alice")}), frozenset({("user", "bob")})
+MIB = 1024.0**2
+APPLY = ("apply", "--auto-approve", "--accept", "large-reduction")
+REVERT = ("revert", "--auto-approve", "--accept", "too-many-removals", "--accept", "large-reduction", "report.json")
+
+
+class Repository:
+    def __init__(self, folder: Path, sandbox: Sandbox) -> None:
+        self.folder = folder
+        self.server = sandbox.bootstrap_servers
+        head = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: test}\n"
+        connection = f'spec:\n  prune: never\n  connection: {{bootstrapServers: ["{self.server}"]}}\n'
+        (folder / "cluster.yaml").write_text(head + connection)
+
+    def declare(self, **rates: str) -> None:
+        entries = "".join(f"    - match: {{user: {u}}}\n      quotas: {{producer_byte_rate: {r}}}\n" for u, r in rates.items())
+        (self.folder / "quotas.yaml").write_text(
+            f"apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nmetadata: {{name: t}}\nspec:\n  quotas:\n{entries}"
+        )
+
+    def run(self, *arguments: str) -> Done:
+        return run(*arguments, cwd=self.folder)
+
+    def live(self) -> dict[raw_quotas.RawEntity, float]:
+        return {entity: quotas["producer_byte_rate"] for entity, quotas in raw_quotas.describe(self.server).items()}
+
+    def audit(self) -> list[Any]:
+        schema = json.loads((SCHEMAS / "audit.v1.schema.json").read_text())
+        found = [json.loads(line) for line in (self.folder / "audit.jsonl").read_text().splitlines()]
+        for one in found:
+            jsonschema.validate(one, schema)
+        return found
+
+
+@pytest.fixture
+def repository(tmp_path: Path, clean_kafka: Sandbox) -> Repository:
+    return Repository(tmp_path, clean_kafka)
+
+
+def test_there_and_back_and_there_again(repository: Repository) -> None:
+    raw_quotas.alter(repository.server, {ALICE: {"producer_byte_rate": 5 * MIB}})
+    repository.declare(alice="10MiB", bob="1MiB")
+    assert repository.run(*APPLY, "--report", "report.json").code == 0
+    checked = repository.run("revert", "report.json", "--bootstrap-server", repository.server, "--validate-only")
+    assert checked.code == 3, checked.out
+    assert "too-many-removals" in checked.out
+    back = repository.run(*REVERT, "--bootstrap-server", repository.server, "--report", "back.json", "--format", "json")
+    assert back.code == 0, back.err
+    jsonschema.validate(back.json(), json.loads((SCHEMAS / "apply-report.v1.schema.json").read_text()))
+    assert "as it was" in back.err
+    assert repository.live() == {ALICE: 5 * MIB}
+    again = repository.run("revert", "back.json", ".", "--auto-approve")
+    assert again.code == 0, again.err
+    assert repository.live() == {ALICE: 10 * MIB, BOB: MIB}
+
+
+def test_a_change_since_refuses_with_both_values_and_writes_nothing(repository: Repository) -> None:
+    repository.declare(alice="10MiB", bob="1MiB")
+    repository.run(*APPLY, "--report", "report.json")
+    raw_quotas.alter(repository.server, {BOB: {"producer_byte_rate": 77.0}})
+    refused = repository.run(*REVERT, ".", "--audit", "audit.jsonl", "--format", "json")
+    assert (refused.code, refused.json()["failure_reason"]) == (3, "changed-since")
+    assert "user=bob producer_byte_rate is 77, the run left it at 1048576" in refused.err
+    assert repository.live() == {ALICE: 10 * MIB, BOB: 77.0}
+    (line,) = repository.audit()
+    assert (line["command"], line["result"], line["failure_reason"]) == ("revert", "refused", "changed-since")
+
+
+def test_what_is_no_report_and_what_is_of_another_cluster_stops_early(repository: Repository) -> None:
+    (repository.folder / "bad.json").write_text("{}")
+    assert repository.run("revert", "bad.json", ".").code == 1
+    repository.declare(alice="10MiB")
+    report = repository.run(*APPLY, "--validate-only", "--format", "json").json()
+    other = {**report, "cluster": {**report["cluster"], "id": "other"}}
+    (repository.folder / "report.json").write_text(json.dumps(other))
+    edited = repository.run(*REVERT, ".")
+    assert (edited.code, "was changed after it was written" in edited.err) == (1, True)
+
+
+def test_every_run_leaves_a_line_however_it_ends(repository: Repository) -> None:
+    repository.declare(alice="10MiB")
+    (repository.folder / "client.properties").write_text("client.id=quotas\n")
+    audited = ("--audit", "audit.jsonl")
+    assert repository.run(*APPLY, *audited).code == 0
+    assert repository.run(*APPLY, *audited).code == 0
+    assert repository.run(*APPLY, *audited, "--expect-digest", "sha256:no").code == 3
+    assert repository.run(*APPLY, *audited, "--bootstrap-server", "127.0.0.1:1").code == 1
+    repository.declare(alice="-1")
+    assert repository.run(*APPLY, *audited).code == 1
+    assert repository.run(*APPLY, *audited, "--step-wait", "3").code == 64
+    seen = repository.audit()
+    assert [(one["result"], one["failure_reason"]) for one in seen] == [
+        ("done", None),
+        ("nothing_to_do", None),
+        ("refused", "stale-plan"),
+        ("failed", "unreachable"),
+        ("failed", "invalid-manifests"),
+    ]
+    assert seen[0]["summary"]["applied"] == 1
+    assert [one["cluster"]["name"] for one in seen] == ["test"] * 4 + [None]
+
+
+def test_without_an_audit_file_to_write_nothing_is_written_at_all(repository: Repository) -> None:
+    repository.declare(alice="10MiB")
+    refused = repository.run(*APPLY, "--audit", "absent/audit.jsonl")
+    assert (refused.code, "cannot append to absent/audit.jsonl" in refused.err) == (1, True)
+    assert repository.live() == {}
+
+
+def test_a_full_disk_for_the_audit_file_is_told_by_code_and_word(repository: Repository) -> None:
+    repository.declare(alice="10MiB")
+    done = repository.run(*APPLY, "--audit", "/dev/full", "--report", "report.json")
+    assert done.code == 4
+    assert "No space left" in done.err
+    assert repository.live() == {ALICE: 10 * MIB}
+    assert json.loads((repository.folder / "report.json").read_text())["result"] == "done"
+    nothing = repository.run(*APPLY, "--audit", "/dev/full")
+    assert (nothing.code, "No space left" in nothing.err) == (1, True)
+
+
+def test_a_limit_goes_down_in_steps(repository: Repository) -> None:
+    raw_quotas.alter(repository.server, {ALICE: {"producer_byte_rate": 100 * MIB}})
+    repository.declare(alice="10MiB")
+    planned = repository.run("plan", "--format", "json").json()
+    assert "--step-down" in " ".join(f["message"] for f in planned["findings"])
+    done = repository.run(
+        *APPLY, "--step-down", "2", "--step-wait", "0", "--expect-digest", planned["digest"], "--fail-on", "warning"
+    )
+    assert done.code == 0, done.out + done.err
+    assert "4 rounds" in done.out
+    assert repository.live() == {ALICE: 10 * MIB}
+
+
+def test_an_interrupt_between_steps_tells_the_truth_and_a_second_run_goes_on(repository: Repository) -> None:
+    raw_quotas.alter(repository.server, {ALICE: {"producer_byte_rate": 100 * MIB}})
+    repository.declare(alice="10MiB")
+    stepping = (*APPLY, "--step-down", "2", "--report", "report.json")
+    process = subprocess.Popen(
+        [*COMMAND, *stepping, "--step-wait", "600", "--audit", "audit.jsonl"],
+        cwd=repository.folder,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(lambda: repository.live() == {ALICE: 50 * MIB})
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait(60) == 4
+    finally:
+        process.kill()
+        process.wait()
+    report = json.loads((repository.folder / "report.json").read_text())
+    jsonschema.validate(report, json.loads((SCHEMAS / "apply-report.v1.schema.json").read_text()))
+    assert (report["result"], report["failure_reason"]) == ("partial", "interrupted")
+    assert report["changes"][0]["reached"] == {"producer_byte_rate": [50 * MIB]}
+    assert repository.audit()[-1]["result"] == "partial"
+    assert repository.run(*REVERT, ".", "--validate-only").code == 0
+    assert repository.run(*stepping, "--step-wait", "0").code == 0
+    assert repository.live() == {ALICE: 10 * MIB}
+    assert repository.run(*stepping, "--format", "json").json()["result"] == "nothing_to_do"
+
+
+@pytest.mark.parametrize("options", [("--step-down", "1"), ("--step-down", "nan"), ("--step-wait", "5"), ("--step-down", "inf")])
+def test_steps_that_make_no_sense_are_usage_errors(repository: Repository, options: tuple[str, ...]) -> None:
+    repository.declare(alice="10MiB")
+    assert repository.run(*APPLY, *options).code == 64
+    assert repository.live() == {}
