@@ -71,7 +71,7 @@ def against_a_broker(entities: int, folder: Path, paths: list[Path], *, times: i
     from reconciler.sandbox.spec import SandboxSpec
 
     with running(SandboxSpec(heap_mb=2048)) as sandbox:
-        server = ("--bootstrap-server", ",".join(sandbox.bootstrap_servers))
+        server = ("--bootstrap-server", sandbox.bootstrap_servers)
         applied = process(*RUN, "apply", str(folder), *server, "--auto-approve", "--quiet", times=1)
         row(f"apply of {entities} new entities, for scale", applied.wall)
         python = process(sys.executable, "-c", "import yaml", times=times)
