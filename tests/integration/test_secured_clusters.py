@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -12,10 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.sandbox.cluster import runtime_for
+from reconciler.sandbox.spec import Sandbox
 from tests.support import manifests, raw_quotas
 from tests.support.bad_servers import serving, silent
 from tests.support.certificates import Authority
 from tests.support.command import COMMAND, Done, environment, run
+from tests.support.polling import wait_until
 from tests.support.secured_kafka import MARK, SecuredKafka, login, mutual, oauth, password, secured_kafka, token
 
 pytestmark = pytest.mark.kafka
@@ -140,6 +144,38 @@ def test_without_any_right_one_is_told_which_to_grant_and_to_whom(kind, kafka, r
     refused = runs("plan", listener, settings)
     assert refused.code == 1
     assert f"--allow-principal {name} --operation DescribeConfigs --cluster" in said(refused).replace("'", "")
+
+
+def kafka_acls(sandbox: Sandbox, line: str) -> None:
+    """Runs a line for Kafka's own tool, as its shell script would."""
+    runtime = runtime_for(sandbox.kafka_version)
+    arguments = shlex.split(line.replace("HOST:PORT", sandbox.bootstrap_servers))
+    assert arguments.pop(0) == "kafka-acls"
+    tool = [
+        str(runtime.java),
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        ":".join(map(str, runtime.jars)),
+        "org.apache.kafka.tools.AclCommand",
+    ]
+    done = subprocess.run([*tool, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_line_that_is_told_grants_what_is_missing(kafka, runs):
+    settings = login("PLAIN", "newcomer")
+    refused = said(runs("plan", "LOGIN", settings))
+    kafka_acls(kafka.sandbox, refused.split("an administrator can grant it with: ")[1])
+    # Brokers learn of an ACL a moment after it was made.
+    wait_until(lambda: runs("plan", "LOGIN", settings, "--detailed-exitcode").code == 2)
+    refused = runs("apply", "LOGIN", settings, "--auto-approve")
+    told = re.search(
+        r"an administrator can grant it with: (kafka-acls .*? --cluster)", " ".join((refused.out + refused.err).split())
+    )
+    assert told, refused
+    kafka_acls(kafka.sandbox, told[1])
+    wait_until(lambda: runs("apply", "LOGIN", settings, "--auto-approve").code == 0)
+    assert runs.holds() == 1000.0
 
 
 TLS = {"security.protocol": "SSL"}

@@ -32,7 +32,7 @@ RIGHTS = {
 }
 """The one operation on the cluster that each principal may do; nobody else may do anything."""
 
-USERS = ("writer", "reader", "stranger")
+USERS = ("writer", "reader", "stranger", "newcomer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
