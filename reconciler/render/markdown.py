@@ -123,7 +123,22 @@ def _finding(finding: Finding, limit: int) -> str:
     return f"- **{finding.severity.value}** {code(finding.id, limit=limit)}{place}: {words}{''.join(related)}"
 
 
+def _next_step(plan: Plan, limit: int) -> str:
+    """What to do about this plan, in one line."""
+    if plan.errored:
+        return "Next: correct the errors; `kafka-quotas explain ID` tells what each means."
+    if plan.tripped:
+        flags = " ".join(acceptance(guard) for guard in plan.tripped)
+        command = code(f"kafka-quotas apply {flags}", limit=max(limit, len(flags) + 20))
+        return f"Next: accept, with {command} or in the Cluster document with a reason and a last day; or change the manifests."
+    if plan.changes:
+        return "Next: merge, and `kafka-quotas apply` writes exactly this, or refuses when the cluster has changed since."
+    return "Next: nothing to do on this cluster."
+
+
 def _tail(plan: Plan, limit: int) -> Iterator[str]:
+    yield _next_step(plan, limit)
+    yield ""
     known = [f"id {code(plan.cluster.id, limit=limit)}"] if plan.cluster.id else []
     known += [f"Kafka {code(plan.cluster.kafka_version, limit=limit)}"] if plan.cluster.kafka_version else []
     commit = f"Commit {code(plan.source.commit, limit=limit)}" if plan.source.commit else ""

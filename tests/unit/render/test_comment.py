@@ -11,7 +11,7 @@ from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.effect import Effect, KnownClient, Limit, PlanEffects
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity
-from reconciler.model.plan import GuardResult, GuardStatus, Source, Summary
+from reconciler.model.plan import GuardResult, GuardStatus, Plan, Source, Summary
 from reconciler.render.direction import direction_sentence
 from reconciler.render.escape_markdown import code, prose
 from reconciler.render.markdown import BUDGET, findings_markdown, plan_markdown
@@ -77,11 +77,26 @@ def test_the_whole_comment_of_a_small_plan() -> None:
         "\n"
         "- the acceptance of guard prune did not trip\n"
         "\n"
+        "Next: accept, with `kafka-quotas apply --accept default-entity` or in the Cluster document with a reason and a last day; "
+        "or change the manifests.\n"
+        "\n"
         "Digest `sha256:" + "0" * 64 + "`\n"
         "\n"
         "Cluster id `c1`, Kafka `4.3`, read from its brokers at 2026-01-02 12:00:00 UTC. Commit `1a2b3c4` with changes that are "
         "not committed.\n"
     )
+
+
+def test_the_next_step_is_always_one_line() -> None:
+    def next_line(one: Plan) -> list[str]:
+        return [row for row in plan_markdown(one).splitlines() if row.startswith("Next: ")]
+
+    error = Finding(id="x", severity=Severity.ERROR, message="wrong")
+    assert next_line(plan(change(user("a"), 1.0, 2.0))) == [
+        "Next: merge, and `kafka-quotas apply` writes exactly this, or refuses when the cluster has changed since."
+    ]
+    assert next_line(plan()) == ["Next: nothing to do on this cluster."]
+    assert next_line(plan(findings=(error,)))[0].startswith("Next: correct the errors")
 
 
 def test_an_empty_plan_says_so_in_bold() -> None:
