@@ -29,7 +29,7 @@ def _headline(report: ApplyReport) -> tuple[str, Style]:
     total = len(report.outcomes)
     match report.result:
         case ApplyResult.NOTHING_TO_DO:
-            return ("Nothing to do: the cluster has what the manifests say.", Style.GOOD)
+            return ("Nothing to do: the cluster has every value already.", Style.GOOD)
         case ApplyResult.DONE if report.validate_only:
             return (f"The cluster would accept all {_count(total)}. Nothing was written.", Style.GOOD)
         case ApplyResult.DONE:

@@ -1,0 +1,110 @@
+"""However far limits fall: a stepped run ends where a plain one does, keeps to its factor, and can be undone anywhere."""
+
+from __future__ import annotations
+
+import datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.apply.document import report_to_json
+from reconciler.apply.executor import ApplySettings
+from reconciler.apply.stepping import SteppedExecutor
+from reconciler.apply.steps import StepDown
+from reconciler.model.cluster import Prune, Scope
+from reconciler.model.entity import Entity
+from reconciler.model.quota import KNOWN_KEYS
+from reconciler.model.report import ApplyReport, ApplyResult
+from reconciler.model.state import CurrentState, Observed, ObservedFrom
+from reconciler.planning.diff import difference
+from reconciler.planning.digest import digest
+from reconciler.planning.order import in_writing_order
+from reconciler.planning.report_reading import report_from_json
+from reconciler.planning.way_back import way_back
+from tests.builders import NOON, declared, desired, plan, user
+from tests.fakes import IDENTITY, FakeCluster
+
+LONG_WAIT = 1000.0
+KEYS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
+VALUES = st.integers(1, 2**40).map(float)
+QUOTAS = st.dictionaries(st.sampled_from(KEYS), VALUES, min_size=1)
+STATES = st.dictionaries(st.sampled_from([user("a"), user("b"), user("c"), user()]), QUOTAS)
+
+
+class Clock:
+    """Interrupts the wait with this number."""
+
+    def __init__(self, interrupt_at: int | None = None) -> None:
+        self.seconds = 0.0
+        self.waits = 0
+        self._interrupt_at = interrupt_at
+
+    def now(self) -> datetime.datetime:
+        return NOON
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+        if seconds == LONG_WAIT:
+            self.waits += 1
+            if self.waits == self._interrupt_at:
+                raise KeyboardInterrupt
+
+
+class Silent:
+    def step(self, message: str) -> None:
+        pass
+
+
+State = dict[Entity, dict[str, float]]
+
+
+def run(cluster: FakeCluster, target: State, factor: float, clock: Clock) -> ApplyReport:
+    live = CurrentState(cluster=IDENTITY, observed=Observed(at=NOON, origin=ObservedFrom.BROKER), entities=dict(cluster.entities))
+    wanted = desired(*(declared(entity, **quotas) for entity, quotas in target.items()))
+    found = difference(wanted, live, scope=Scope(), prune=Prune.ALWAYS).changes
+    changes = in_writing_order(found, live.entities)
+    executor = SteppedExecutor(
+        cluster,
+        clock=clock,
+        progress=Silent(),
+        settings=ApplySettings(),
+        step_down=StepDown(factor=factor, wait_seconds=LONG_WAIT),
+    )
+    return executor.run(plan(*changes, digest=digest("c1", changes)))
+
+
+@given(STATES, STATES, st.floats(1.3, 50))
+def test_it_ends_where_it_should_and_no_write_lowers_by_more_than_the_factor(before: State, after: State, factor: float) -> None:
+    cluster = FakeCluster(before)
+    report = run(cluster, after, factor, Clock())
+    assert report.result in (ApplyResult.DONE, ApplyResult.NOTHING_TO_DO)
+    assert cluster.entities == after
+    assert all(not outcome.reached for outcome in report.outcomes)
+    now = {entity: dict(quotas) for entity, quotas in before.items()}
+    for alteration in (a for request in cluster.requests for a in request):
+        quotas = now.setdefault(alteration.entity, {})
+        for key, value in alteration.ops.items():
+            was = quotas.get(key)
+            if was is not None and value is not None:
+                assert value >= was / factor or value == was - 1
+            quotas[key] = value  # type: ignore[assignment]  # a removed key is None here
+
+
+@given(STATES, STATES, st.floats(1.3, 50), st.integers(1, 10))
+def test_a_run_interrupted_at_any_step_can_be_undone_or_gone_on_with(
+    before: State, after: State, factor: float, step: int
+) -> None:
+    cluster = FakeCluster(before)
+    report = run(cluster, after, factor, Clock(interrupt_at=step))
+    read = report_from_json(report_to_json(report))
+    back = way_back(read, cluster.entities, scope=Scope())
+    undone = FakeCluster(cluster.entities)
+    if back.changes:
+        undone.alter([change.alteration() for change in back.changes], validate_only=False)
+    assert undone.entities == before
+    assert {key.key for change in back.changes for key in change.keys} <= KNOWN_KEYS
+    run(cluster, after, factor, Clock())
+    assert cluster.entities == after
