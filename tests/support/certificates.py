@@ -38,10 +38,10 @@ class Certified:
         """Key and certificate, as Kafka's PEM key stores have them."""
         return self.key_pem(password) + self.chain
 
-    def pkcs12(self, password: str) -> bytes:
-        """A key store."""
+    def pkcs12(self, password: str, *, others: tuple[x509.Certificate, ...] = ()) -> bytes:
+        """A key store; ``others`` come before the issuer."""
         sealing = BestAvailableEncryption(password.encode())
-        return pkcs12.serialize_key_and_certificates(b"me", self.key, self.certificate, [self.issuer], sealing)
+        return pkcs12.serialize_key_and_certificates(b"me", self.key, self.certificate, [*others, self.issuer], sealing)
 
 
 class Authority:

@@ -36,7 +36,7 @@ def pkcs12_key_pair(content: bytes, password: str) -> SealedKeyPair:
     key, own, others = _opened(content, password)
     if key is None or own is None:
         raise ValueError("it holds no private key with a certificate")
-    return _sealed(key, _pem([own, *others]))
+    return _sealed(key, _pem(_chain(own, others)))
 
 
 def pem_key_pair(chain: str, key: str, password: str | None) -> SealedKeyPair:
@@ -76,6 +76,15 @@ def _opened(content: bytes, password: str) -> tuple[PrivateKeyTypes | None, x509
         raise ValueError("it is no PKCS12 store, or its password is wrong") from None
     own = store.cert.certificate if isinstance(store.cert, PKCS12Certificate) else None
     return store.key, own, [other.certificate for other in store.additional_certs]
+
+
+def _chain(own: x509.Certificate, others: list[x509.Certificate]) -> list[x509.Certificate]:
+    """One's own certificate, who signed it, who signed that: stores have no order, TLS has."""
+    chain, left = [own], list(others)
+    while above := next((other for other in left if other.subject == chain[-1].issuer), None):
+        left.remove(above)
+        chain.append(above)
+    return chain
 
 
 def _sealed(key: PrivateKeyTypes, chain: bytes) -> SealedKeyPair:

@@ -106,6 +106,8 @@ def _from_store(settings: Settings, prefix: str, file: str, read: Callable[[byte
             f"-destkeystore {shlex.quote(converted)} -deststoretype PKCS12; then set {prefix}.type=PKCS12 and "
             f"{prefix}.location={converted}",
         )
+    if b"-----BEGIN " in content[:4096]:
+        raise settings.refused(f"{prefix}.type", f"{file} is in PEM form: set {prefix}.type=PEM")
     try:
         return read(content, settings.get(f"{prefix}.password"))
     except ValueError as error:

@@ -15,6 +15,7 @@ from reconciler.backends.broker.principal import principal_name
 from reconciler.backends.broker.properties import client_properties
 from reconciler.backends.broker.settings import Security
 from reconciler.backends.broker.sockets import tls_context
+from reconciler.backends.broker.stores import pkcs12_key_pair
 from reconciler.errors import UsageError
 from reconciler.sandbox.java import find_java
 from tests.support.certificates import Authority
@@ -126,6 +127,7 @@ def test_the_file_that_python_needs_is_sealed_private_and_removed_even_when_it_c
             {"ssl_keystore_type": "PKCS12", "ssl_keystore_location": "@trust.p12", "ssl_keystore_password": SECRET},
             "it holds no private key",
         ),
+        ({"ssl_truststore_location": "@ca.pem"}, "is in PEM form: set ssl.truststore.type=PEM"),
         ({"ssl_keystore_type": "PKCS12", "ssl_keystore_location": "@nowhere.p12"}, "No such file"),
         ({"ssl_keystore_type": "PKCS12", "ssl_keystore_location": "@noise.p12"}, "it is no PKCS12 store"),
         ({"ssl_keystore_type": "PEM", "ssl_keystore_location": "@key.pem"}, "ssl.key.password is wrong"),
@@ -157,6 +159,7 @@ def test_a_store_that_cannot_be_used_is_named_and_nothing_of_it_is_repeated(sett
     write(folder / "trust.p12", CA.trust_store(SECRET))
     write(folder / "key.p12", CLIENT.pkcs12(SECRET))
     write(folder / "key.pem", CLIENT.pem(SECRET))
+    write(folder / "ca.pem", CA.pem)
     write(folder / "noise.p12", b"\x30\x82noise")
     settings = {key: str(folder / value[1:]) if value.startswith("@") else value for key, value in settings.items()}
     with pytest.raises(UsageError, match=said) as refused:
@@ -164,6 +167,12 @@ def test_a_store_that_cannot_be_used_is_named_and_nothing_of_it_is_repeated(sett
     assert "horse" not in str(refused.value)
     assert "-----" not in str(refused.value)
     assert refused.value.__cause__ is None
+
+
+def test_the_chain_of_a_key_store_is_put_in_the_order_of_who_signed_whom():
+    stranger = Authority("Stranger").certificate
+    pair = pkcs12_key_pair(CLIENT.pkcs12(SECRET, others=(stranger,)), SECRET)
+    assert pair.chain.decode() == CLIENT.chain + CA.pem
 
 
 def keytool(*arguments: str) -> None:
