@@ -33,6 +33,7 @@ from reconciler.workflows.apply import Approval
 from reconciler.workflows.revert import Undoing, load_undoing, revert
 from tests.builders import NOON, client, ip, pair, plan, user
 from tests.fakes import FakeCluster, Fault, Faults
+from tests.support.git_repository import GitRepository
 
 RATE, OTHER = "producer_byte_rate", "consumer_byte_rate"
 SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "apply-report.v1.schema.json").read_text())
@@ -371,3 +372,27 @@ def test_manifests_count_only_where_they_are_named(tmp_path: Path, monkeypatch: 
     assert load_undoing(text, file="r", paths=[], cluster="prod").spec.cluster_id == "c1"
     with pytest.raises(UsageError, match="no cluster"):
         load_undoing(text, file="r", paths=[], cluster="other")
+
+
+def test_a_scope_that_a_pull_request_widens_counts_only_after_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: prod}\nspec: {prune: never%s}\n"
+    repository = GitRepository(tmp_path)
+    repository.write("c.yaml", spec % ", scope: {exclude: [{user: moved}]}")
+    repository.commit()
+    repository.branch()
+    repository.write("c.yaml", spec % "")
+    head = repository.commit()
+    monkeypatch.chdir(tmp_path)
+    cluster = FakeCluster(BEFORE)
+    text = text_of(applied(cluster, *CHANGES))
+
+    def with_reference(ref: str | None) -> ApplyReport:
+        undoing = load_undoing(text, file="r", paths=["."], cluster=None, trusted_ref=ref)
+        assert undoing.source.commit == head
+        approval = Approval(accepted=EVERYTHING)
+        return revert(
+            undoing, cluster, approval, confirm=lambda _: True, preview=lambda _: None, clock=Still(), progress=Silent()
+        )
+
+    assert with_reference("main").failure_reason == "out-of-scope"
+    assert with_reference(None).result is ApplyResult.DONE
