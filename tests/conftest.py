@@ -8,12 +8,16 @@ cluster take ``start_kafka``. What these fixtures need of kafka-python is import
 from __future__ import annotations
 
 import contextlib
+import signal
 from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import settings
 
 from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
+
+# Whoever starts the tests in the background may have them ignore interrupts, and so everything that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A deadline is a timed assertion: on a busy machine it says nothing about the code.
 settings.register_profile("untimed", deadline=None)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import jsonschema
@@ -242,20 +243,25 @@ class Terminal:
         self.seen = ""
 
     def wait_for(self, text: str) -> None:
-        deadline = time.monotonic() + 60
         while text not in self.seen:
-            assert time.monotonic() < deadline, self.seen
-            self.seen += os.read(self._master, 4096).decode(errors="replace")
+            self._read()
+
+    def _read(self) -> None:
+        ready, _, _ = select.select([self._master], [], [], 60)
+        assert ready, f"nothing more was printed after {self.seen!r}"
+        chunk = os.read(self._master, 4096)
+        if not chunk:
+            raise EOFError
+        self.seen += chunk.decode(errors="replace")
 
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
 
     def end(self) -> int:
-        try:
-            while chunk := os.read(self._master, 4096):
-                self.seen += chunk.decode(errors="replace")
-        except OSError:
-            pass  # Linux reports the end of a pseudo-terminal as an input/output error
+        # Linux reports the end of a pseudo-terminal as an input/output error.
+        with contextlib.suppress(OSError, EOFError):
+            while True:
+                self._read()
         os.close(self._master)
         return self.process.wait(60)
 
