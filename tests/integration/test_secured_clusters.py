@@ -81,7 +81,17 @@ def said(done: Done) -> str:
     return lines[-1]
 
 
-WAYS = ["PLAIN", "PLAIN without TLS", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "PKCS12", "PEM", "inline PEM"]
+WAYS = [
+    "PLAIN",
+    "PLAIN without TLS",
+    "SCRAM-SHA-256",
+    "SCRAM-SHA-512",
+    "OAUTHBEARER",
+    "PKCS12",
+    "PKCS12 over TLS 1.2",
+    "PEM",
+    "inline PEM",
+]
 
 
 def way_in(kafka: SecuredKafka, way: str) -> tuple[str, dict[str, str]]:
@@ -89,13 +99,13 @@ def way_in(kafka: SecuredKafka, way: str) -> tuple[str, dict[str, str]]:
     certified = kafka.authority.sign("writer")
     pem = {"security.protocol": "SSL", "ssl.keystore.type": "PEM", "ssl.key.password": MARK}
     ca = kafka.authority.trust_store(MARK)
-    if way == "PKCS12":
+    if way.startswith("PKCS12"):
         trust = {
             "ssl.truststore.type": "PKCS12",
             "ssl.truststore.location": kafka.store("ca.p12", ca),
             "ssl.truststore.password": MARK,
         }
-        return "MUTUAL", mutual(kafka, certified, "writer") | trust
+        return "MUTUAL" if way == "PKCS12" else "MUTUAL_OLD", mutual(kafka, certified, "writer") | trust
     if way == "PEM":
         return "MUTUAL", pem | {"ssl.keystore.location": kafka.store("writer.pem", certified.pem(MARK))}
     if way == "inline PEM":
@@ -236,6 +246,7 @@ FAILURES: dict[str, Failure] = {
         lambda kafka: mutual(kafka, OTHER_AUTHORITY.sign("writer"), "unknown-writer"),
         "it refused our client certificate: perhaps it does not know the authority",
     ),
+    "no client certificate, TLS 1.2": ("MUTUAL_OLD", lambda _: TLS, "it wants a client certificate"),
     "no client certificate": ("MUTUAL", lambda _: TLS, "it wants a client certificate"),
     "plaintext against TLS": ("MUTUAL", lambda _: {}, "its listener wants TLS or a login"),
     "a login in plaintext against TLS": (

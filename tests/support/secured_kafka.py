@@ -130,6 +130,11 @@ def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
         listeners=(
             Listener(name="LOGIN", protocol="SASL_SSL", properties={**tls("good", good), **every_login}),
             Listener(name="MUTUAL", protocol="SSL", properties={**tls("good", good), "ssl.client.auth": "required"}),
+            Listener(
+                name="MUTUAL_OLD",
+                protocol="SSL",
+                properties={**tls("good", good), "ssl.client.auth": "required", "ssl.enabled.protocols": "TLSv1.2"},
+            ),
             Listener(name="EXPIRED", protocol="SSL", properties=tls("expired", authority.sign("old", expired=True))),
             Listener(
                 name="ELSEWHERE", protocol="SSL", properties=tls("elsewhere", authority.sign("x", hosts=("elsewhere.example",)))
