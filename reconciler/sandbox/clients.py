@@ -24,6 +24,7 @@ from reconciler.sandbox.spec import Login
 
 _CLOSE_S: Final = 2.0
 _CONNECT_MS: Final = 10_000
+_BATCH_BYTES: Final = 128 * 1024
 _IDLE_S: Final = 0.002
 _LINGER_MS: Final = 10
 
@@ -88,6 +89,7 @@ def produce_steadily(
             acks=1,
             enable_idempotence=False,
             max_in_flight_requests_per_connection=1,
+            batch_size=_BATCH_BYTES,
             bootstrap_timeout_ms=_CONNECT_MS,
             max_block_ms=_CONNECT_MS,
             linger_ms=_LINGER_MS,
