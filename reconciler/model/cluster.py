@@ -36,7 +36,7 @@ class Scope:
             return False
         if self.include and not any_matches(self.include, entity):
             return False
-        return not any_matches(self.exclude, entity)
+        return not (self.exclude and any_matches(self.exclude, entity))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

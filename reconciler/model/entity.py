@@ -87,6 +87,8 @@ class Entity:
     @property
     def is_known(self) -> bool:
         """True when the shape is one that this tool may write; others are shown and kept."""
+        if len(self.parts) == 1:
+            return self.parts[0][0] in _TYPE_RANK
         return self.types in LEGAL_SHAPES
 
     @property

@@ -55,7 +55,19 @@ def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, pr
     return Difference(changes=tuple(changes), summary=summary, unmanaged=tuple(unmanaged))
 
 
+def _is_as_declared(wanted: DesiredEntity, live: Quotas) -> bool:
+    """The quick answer for what most entities are: unchanged. A key is its own wire name."""
+    if len(live) != len(wanted.quotas):
+        return False
+    for key, quota in wanted.quotas.items():  # noqa: SIM110 - a generator here costs a tenth of a whole plan
+        if live.get(key) != quota.value:
+            return False
+    return True
+
+
 def _declared_changes(wanted: DesiredEntity, live: Quotas) -> tuple[KeyChange, ...]:
+    if _is_as_declared(wanted, live):
+        return ()
     return tuple(sorted(_key_changes(wanted, live), key=lambda change: change.key))
 
 
