@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,29 @@ from tests.builders import NOON
 MOST_RECORDS = 10_000
 IDENTITY = ClusterIdentity(name="prod", id="c1", kafka_version="4.3")
 ONE_BROKER = (BrokerNode(id=1, host="127.0.0.1", port=9092),)
+
+
+class Silent:
+    """A ``Progress`` that tells nobody."""
+
+    def step(self, message: str) -> None:
+        pass
+
+
+class FakeClock:
+    """Time that passes only when somebody waits."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> datetime.datetime:
+        return NOON
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
 
 
 class Fault(enum.Enum):

@@ -7,19 +7,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from reconciler.errors import FileAccessError
+from reconciler.formats.bundled import bundled
 
 _SUFFIX: Final = ".v1.schema.json"
 
 
 def schema_folder() -> Path:
     """The folder that holds ``NAME.v1.schema.json``. Raises ``FileAccessError`` when the installation lacks it."""
-    package = Path(__file__).resolve().parents[1]
-    for folder in (package / "schemas", package.parent / "schemas"):
-        if (folder / "client-quotas.v1.schema.json").is_file():
-            return folder
-    msg = "the JSON Schemas are missing from this installation; install kafka-quota-reconciler again"
-    raise FileAccessError(msg)
+    return bundled("schemas", holds=f"client-quotas{_SUFFIX}")
 
 
 @cache

@@ -23,6 +23,7 @@ from reconciler.workflows.connect import connect
 from reconciler.workflows.plan import Intent, make_plan
 from reconciler.workflows.system_clock import SystemClock
 from tests.builders import client, declared, desired, ip, pair, user
+from tests.fakes import Silent
 from tests.support import config_command, raw_quotas
 
 pytestmark = pytest.mark.kafka
@@ -60,11 +61,6 @@ def states(draw: st.DrawFn) -> dict[Entity, dict[str, float]]:
         keys = draw(st.lists(st.sampled_from(legal_keys(entity.types)), unique=True, min_size=1))
         state[entity] = {key.value: draw(VALUES[key]) for key in keys}
     return state
-
-
-class Silent:
-    def step(self, message: str) -> None:
-        pass
 
 
 @pytest.fixture

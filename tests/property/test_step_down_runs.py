@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +20,7 @@ from reconciler.planning.order import in_writing_order
 from reconciler.planning.report_reading import report_from_json
 from reconciler.planning.way_back import way_back
 from tests.builders import NOON, declared, desired, plan, user
-from tests.fakes import IDENTITY, FakeCluster
+from tests.fakes import IDENTITY, FakeClock, FakeCluster, Silent
 
 LONG_WAIT = 1000.0
 KEYS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
@@ -31,31 +29,20 @@ QUOTAS = st.dictionaries(st.sampled_from(KEYS), VALUES, min_size=1)
 STATES = st.dictionaries(st.sampled_from([user("a"), user("b"), user("c"), user()]), QUOTAS)
 
 
-class Clock:
+class Clock(FakeClock):
     """Interrupts the wait with this number."""
 
     def __init__(self, interrupt_at: int | None = None) -> None:
-        self.seconds = 0.0
+        super().__init__()
         self.waits = 0
         self._interrupt_at = interrupt_at
 
-    def now(self) -> datetime.datetime:
-        return NOON
-
-    def monotonic(self) -> float:
-        return self.seconds
-
     def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
+        super().sleep(seconds)
         if seconds == LONG_WAIT:
             self.waits += 1
             if self.waits == self._interrupt_at:
                 raise KeyboardInterrupt
-
-
-class Silent:
-    def step(self, message: str) -> None:
-        pass
 
 
 State = dict[Entity, dict[str, float]]

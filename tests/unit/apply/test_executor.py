@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 
 import pytest
@@ -17,32 +16,11 @@ from reconciler.model.entity import Entity
 from reconciler.model.plan import Plan
 from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
 from reconciler.ports import BrokerNode, EntityFilter
-from tests.builders import NOON, plan, user
-from tests.fakes import FakeCluster, Fault, Faults
+from tests.builders import plan, user
+from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
 
 RATE = "producer_byte_rate"
 TWO_KEYS = ApplySettings(limits=ChunkLimits(keys=2))
-
-
-class FakeClock:
-    """Time that passes only when somebody waits."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def now(self) -> datetime.datetime:
-        return NOON
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
-
-
-class Silent:
-    def step(self, message: str) -> None:
-        pass
 
 
 def raising(entity: Entity, before: float | None = None, after: float | None = 2.0) -> Change:

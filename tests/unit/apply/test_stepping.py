@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable
 
 import pytest
@@ -15,37 +14,26 @@ from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Plan
 from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
-from tests.builders import NOON, plan, user
-from tests.fakes import FakeCluster, Fault, Faults
+from tests.builders import plan, user
+from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
 
 RATE, OTHER = "producer_byte_rate", "consumer_byte_rate"
 HALVES = StepDown(factor=2.0, wait_seconds=11.0)
 
 
-class Waits:
+class Waits(FakeClock):
     """A clock that passes time only in waits; the long ones, between steps, are seen, and may do something."""
 
     def __init__(self, then: Callable[[int], None] = lambda _: None) -> None:
-        self.seconds = 0.0
+        super().__init__()
         self.long = 0
         self._then = then
 
-    def now(self) -> datetime.datetime:
-        return NOON
-
-    def monotonic(self) -> float:
-        return self.seconds
-
     def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
+        super().sleep(seconds)
         if seconds == HALVES.wait_seconds:
             self.long += 1
             self._then(self.long)
-
-
-class Silent:
-    def step(self, message: str) -> None:
-        pass
 
 
 def change(entity: Entity, **keys: tuple[float | None, float | None]) -> Change:

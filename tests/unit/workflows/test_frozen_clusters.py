@@ -13,7 +13,7 @@ from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.apply import Approval, apply
 from reconciler.workflows.plan import load_intent, make_plan
 from tests.builders import user
-from tests.fakes import FakeCluster
+from tests.fakes import FakeCluster, Silent
 
 FRIDAY = datetime.datetime(2026, 11, 20, 17, 30, tzinfo=datetime.UTC)
 HEAD = "apiVersion: kafka-quotas/v1\n"
@@ -38,11 +38,6 @@ class At:
 
     def sleep(self, seconds: float) -> None:
         self.moment += datetime.timedelta(seconds=seconds)
-
-
-class Silent:
-    def step(self, message: str) -> None:
-        pass
 
 
 def manifests(folder: Path, *lines: str, name: str = "alice") -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -31,8 +30,8 @@ from reconciler.planning.digest import digest
 from reconciler.planning.report_reading import read_report, report_from_json
 from reconciler.workflows.apply import Approval
 from reconciler.workflows.revert import Undoing, load_undoing, revert
-from tests.builders import NOON, client, ip, pair, plan, user
-from tests.fakes import FakeCluster, Fault, Faults
+from tests.builders import client, ip, pair, plan, user
+from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
 from tests.support.git_repository import GitRepository
 
 RATE, OTHER = "producer_byte_rate", "consumer_byte_rate"
@@ -40,26 +39,15 @@ SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "apply-report.v1.sc
 EVERYTHING = ("too-many-removals", "too-many-changes", "large-reduction", "default-entity")
 
 
-class Still:
+class Still(FakeClock):
     def __init__(self, then: Callable[[], None] = lambda: None) -> None:
-        self._seconds = 0.0
+        super().__init__()
         self._then = then
 
-    def now(self) -> datetime.datetime:
-        return NOON
-
-    def monotonic(self) -> float:
-        return self._seconds
-
     def sleep(self, seconds: float) -> None:
-        self._seconds += seconds
+        super().sleep(seconds)
         if seconds == 11.0:
             self._then()
-
-
-class Silent:
-    def step(self, message: str) -> None:
-        pass
 
 
 def change(entity: Entity, **keys: tuple[float | None, float | None]) -> Change:

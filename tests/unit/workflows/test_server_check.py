@@ -17,12 +17,7 @@ from reconciler.workflows.plan_extras import Checker, Extras, plan_with
 from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster
 from reconciler.workflows.server_check_sandbox import nearest_version, seed
 from tests.builders import client, current, ip, plan, span, user
-from tests.fakes import FakeCluster, Faults
-
-
-class Silent:
-    def step(self, message: str) -> None:
-        pass
+from tests.fakes import FakeCluster, Faults, Silent
 
 
 class ZooKeeperCluster(FakeCluster):
