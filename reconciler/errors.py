@@ -137,6 +137,16 @@ class StalePlanError(RefusedError):
     failure_reason = "stale-plan"
 
 
+class LockedError(RefusedError):
+    """Another run of this tool holds the cluster's lock; ``holder`` is what it wrote there about itself."""
+
+    failure_reason = "locked"
+
+    def __init__(self, message: str, *, holder: str) -> None:
+        super().__init__(message)
+        self.holder = holder
+
+
 class ChangedSinceError(RefusedError):
     """Somebody changed what a revert would put back, after the run that is reverted."""
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.workflows.connect import Access
 
 
 def add_output_options(parser: argparse.ArgumentParser, *, formats: tuple[str, ...] = ("text", "json")) -> None:
@@ -67,6 +71,15 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
     """``--bootstrap-server`` and ``--command-config``, as in Kafka's own tools."""
     parser.add_argument("--bootstrap-server", metavar="HOST:PORT,...", help="connect here, not as the Cluster document says")
     parser.add_argument("--command-config", metavar="FILE", help="client.properties with security settings")
+
+
+def access(args: argparse.Namespace) -> Access:
+    """How to reach the cluster, of ``add_connection_options`` and, where the command has it, ``--current``."""
+    from reconciler.workflows.connect import Access
+
+    return Access(
+        bootstrap_server=args.bootstrap_server, command_config=args.command_config, current=getattr(args, "current", None)
+    )
 
 
 def add_fail_on_option(parser: argparse.ArgumentParser) -> None:

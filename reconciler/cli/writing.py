@@ -50,7 +50,7 @@ class Audit:
         who = None
         # Settings that cannot be used are an error of connecting, and told there.
         with contextlib.suppress(ReconcilerError):
-            who = principal(spec, bootstrap_server=args.bootstrap_server, command_config=args.command_config, trusted=trusted)
+            who = principal(spec, options.access(args), trusted=trusted)
         self._file.about(spec, source=source(), principal=who)
 
     def ended(self, report: ApplyReport) -> None:

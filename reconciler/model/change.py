@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from reconciler.model.entity import Entity
 from reconciler.model.source import Span
@@ -52,7 +52,9 @@ class Change:
 
     def alteration(self) -> Alteration:
         """What is sent for this change."""
-        return Alteration(entity=self.entity, ops={k.key: k.after for k in self.keys})
+        return Alteration(
+            entity=self.entity, ops={k.key: k.after for k in self.keys}, before={k.key: k.before for k in self.keys}
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +63,17 @@ class Alteration:
 
     entity: Entity
     ops: Mapping[str, float | None]
+    before: Mapping[str, float | None] | None = field(default=None, compare=False)
+    """What the keys of ``ops`` were when this was decided. A cluster that can compare and set refuses the alteration when one is
+    something else by then; one that cannot ignores this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterationResult:
-    """The broker's answer for one entity; code 0 is success."""
+    """The cluster's answer for one entity; code 0 is success."""
 
     entity: Entity
     error_code: int = 0
     error: str | None = None
+    stale: bool = False
+    """Not done, because the cluster no longer had what ``before`` says; ``error`` says what it has. Never with code 0."""

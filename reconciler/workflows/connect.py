@@ -33,33 +33,30 @@ class Access:
     """A snapshot file to read in place of a cluster."""
 
 
+_AS_THE_DOCUMENT_SAYS: Final = Access()
+
+
 @contextlib.contextmanager
 def quota_reader(spec: ClusterSpec, access: Access, *, trusted: TrustedTree | None = None) -> Iterator[QuotaReader]:
     """Something to read quotas from and nothing to write them with, closed at the end. Raises as ``connect``."""
     if access.current is not None:
         yield snapshot_reader(access.current)
         return
-    cluster = connect(spec, bootstrap_server=access.bootstrap_server, command_config=access.command_config, trusted=trusted)
+    cluster = connect(spec, access, trusted=trusted)
     try:
         yield cluster
     finally:
         cluster.close()
 
 
-def connect(
-    spec: ClusterSpec,
-    *,
-    bootstrap_server: str | None = None,
-    command_config: str | None = None,
-    trusted: TrustedTree | None = None,
-) -> QuotaCluster:
+def connect(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trusted: TrustedTree | None = None) -> QuotaCluster:
     """Connect; what the command line says replaces the document's whole connection.
 
     With ``trusted``, files of the work tree count as the trusted reference has them. Raises ``UsageError`` when neither says
     where the cluster is, ``FileAccessError`` or ``UsageError`` for a properties file that cannot be used, ``UntrustedError`` for
     one that the reference does not vouch for, and ``BackendError`` when nobody answers.
     """
-    servers, properties = _chosen(spec, bootstrap_server, command_config, trusted)
+    servers, properties = _chosen(spec, access, trusted)
     # Imported here, so that commands without a cluster do not pay for the client library.
     from reconciler.backends.broker.cluster import BrokerCluster
     from reconciler.backends.broker.settings import CLIENT_ID, ConnectionSettings, Security, parse_servers
@@ -73,15 +70,9 @@ def connect(
     return BrokerCluster.open(settings, name=spec.name)
 
 
-def principal(
-    spec: ClusterSpec,
-    *,
-    bootstrap_server: str | None = None,
-    command_config: str | None = None,
-    trusted: TrustedTree | None = None,
-) -> str | None:
+def principal(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trusted: TrustedTree | None = None) -> str | None:
     """Whom the cluster takes us for, by the settings that ``connect`` would use; ``None`` when they do not tell. Raises as it."""
-    _, properties = _chosen(spec, bootstrap_server, command_config, trusted)
+    _, properties = _chosen(spec, access, trusted)
     if properties is None:
         return None
     from reconciler.backends.broker.principal import principal_name
@@ -116,9 +107,8 @@ def check_cluster_id(spec: ClusterSpec, identity: ClusterIdentity) -> None:
     raise WrongClusterError(msg, expected=spec.cluster_id, actual=actual)
 
 
-def _chosen(
-    spec: ClusterSpec, bootstrap_server: str | None, command_config: str | None, trusted: TrustedTree | None
-) -> tuple[tuple[str, ...], Path | None]:
+def _chosen(spec: ClusterSpec, access: Access, trusted: TrustedTree | None) -> tuple[tuple[str, ...], Path | None]:
+    bootstrap_server, command_config = access.bootstrap_server, access.command_config
     if bootstrap_server is not None:
         return (bootstrap_server,), Path(command_config) if command_config is not None else None
     connection = spec.connection

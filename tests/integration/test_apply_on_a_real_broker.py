@@ -19,7 +19,7 @@ from reconciler.ports import QuotaCluster
 from reconciler.sandbox.clients import create_topic, produce_steadily
 from reconciler.sandbox.spec import Sandbox
 from reconciler.workflows.apply import Approval, apply
-from reconciler.workflows.connect import connect
+from reconciler.workflows.connect import Access, connect
 from reconciler.workflows.plan import Intent, make_plan
 from reconciler.workflows.system_clock import SystemClock
 from tests.builders import client, declared, desired, ip, pair, user
@@ -65,7 +65,7 @@ def states(draw: st.DrawFn) -> dict[Entity, dict[str, float]]:
 
 @pytest.fixture
 def cluster(clean_kafka: Sandbox) -> Iterator[QuotaCluster]:
-    connected = connect(ClusterSpec(), bootstrap_server=clean_kafka.bootstrap_servers, command_config=None)
+    connected = connect(ClusterSpec(), Access(bootstrap_server=clean_kafka.bootstrap_servers))
     yield connected
     connected.close()
 

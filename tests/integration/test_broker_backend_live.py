@@ -74,7 +74,7 @@ def test_a_cluster_document_is_enough_to_connect_and_its_properties_lie_beside_i
         connection=Connection(bootstrap_servers=(sasl_servers,), properties="client.properties"),
         span=Span(file=str(tmp_path / "prod.yaml"), line=1, column=1),
     )
-    cluster = connect(spec, bootstrap_server=None, command_config=None)
+    cluster = connect(spec)
     state = cluster.current_state()
     cluster.close()
 

@@ -62,9 +62,7 @@ def run(args: argparse.Namespace) -> int:
                 check_recordable(intent, Path(args.record_baseline), validate_only=args.validate_only)
             output.print_findings(args, intent.findings, to_stdout=False)
             audit.about(intent.spec, source=lambda: source_of(Path(intent.paths[0])), trusted=intent.trusted)
-            cluster = connect(
-                intent.spec, bootstrap_server=args.bootstrap_server, command_config=args.command_config, trusted=intent.trusted
-            )
+            cluster = connect(intent.spec, options.access(args), trusted=intent.trusted)
             with contextlib.closing(cluster):
                 report = apply(
                     intent,

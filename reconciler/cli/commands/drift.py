@@ -77,10 +77,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _drift(args: argparse.Namespace, intent: Intent, given: GivenBaseline | None, ignore: Sequence[Selector]) -> Drift:
-    from reconciler.workflows.connect import Access, quota_reader
+    from reconciler.workflows.connect import quota_reader
     from reconciler.workflows.drift import find_drift
 
-    access = Access(bootstrap_server=args.bootstrap_server, command_config=args.command_config, current=args.current)
+    access = options.access(args)
     with quota_reader(intent.spec, access, trusted=intent.trusted) as reader:
         return find_drift(intent, reader, given, ignore=ignore)
 

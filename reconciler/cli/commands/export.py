@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         connection = connection_to_write(
             spec, folder=folder, bootstrap_server=args.bootstrap_server, command_config=args.command_config
         )
-    cluster = connect(spec, bootstrap_server=args.bootstrap_server, command_config=args.command_config)
+    cluster = connect(spec, options.access(args))
     try:
         result = export(
             cluster,

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _plan(args: argparse.Namespace, intent: Intent, extras: Extras) -> Plan:
-    from reconciler.workflows.connect import Access, quota_reader
+    from reconciler.workflows.connect import quota_reader
     from reconciler.workflows.plan import make_plan
     from reconciler.workflows.plan_extras import plan_with
     from reconciler.workflows.system_clock import SystemClock
@@ -75,7 +75,7 @@ def _plan(args: argparse.Namespace, intent: Intent, extras: Extras) -> Plan:
     def make(reader: QuotaReader) -> Plan:
         return make_plan(intent, reader, accepted=args.accept, clock=SystemClock(), show_unmanaged=args.show_unmanaged)
 
-    access = Access(bootstrap_server=args.bootstrap_server, command_config=args.command_config, current=args.current)
+    access = options.access(args)
     with quota_reader(intent.spec, access, trusted=intent.trusted) as source:
         return plan_with(extras, make, source, progress=output.StderrProgress(args))
 

@@ -60,9 +60,7 @@ def _revert(args: argparse.Namespace, undoing: Undoing) -> ApplyReport:
     from reconciler.workflows.revert import revert
     from reconciler.workflows.system_clock import SystemClock
 
-    cluster = connect(
-        undoing.spec, bootstrap_server=args.bootstrap_server, command_config=args.command_config, trusted=undoing.trusted
-    )
+    cluster = connect(undoing.spec, options.access(args), trusted=undoing.trusted)
     with contextlib.closing(cluster):
         return revert(
             undoing,

@@ -9,7 +9,7 @@ from reconciler.errors import UnsupportedClusterError, UsageError, WrongClusterE
 from reconciler.model.cluster import ClusterSpec, Connection
 from reconciler.model.source import Span
 from reconciler.model.state import ClusterIdentity
-from reconciler.workflows.connect import check_cluster_id, connect
+from reconciler.workflows.connect import Access, check_cluster_id, connect
 
 
 def test_lists_are_split_at_commas_and_documents_at_items():
@@ -45,7 +45,7 @@ def test_the_command_line_replaces_the_whole_connection(tmp_path):
         span=Span(file=str(tmp_path / "prod.yaml"), line=1, column=1),
     )
     with pytest.raises(UsageError, match="'nonsense' is not a bootstrap server"):
-        connect(spec, bootstrap_server="nonsense")
+        connect(spec, Access(bootstrap_server="nonsense"))
 
 
 def test_properties_lie_beside_the_document(tmp_path):

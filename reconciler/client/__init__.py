@@ -1,0 +1,1 @@
+"""The public Python interface: what the commands do, for scripts and notebooks."""
