@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import enum
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -101,6 +102,19 @@ class ModeInspector(Protocol):
 
     def keeps_quotas_in_zookeeper(self) -> bool:
         """True when brokers write quotas to ZooKeeper themselves; validating there checks less than writing."""
+        ...
+
+
+@runtime_checkable
+class ExclusiveRuns(Protocol):
+    """A cluster that keeps two runs of this tool apart; ask with ``isinstance``."""
+
+    def exclusive(self, holder: str) -> AbstractContextManager[None]:
+        """Hold the cluster's lock inside; ``holder`` says who and since when, for whoever finds it held.
+
+        Entering raises ``LockedError`` when another run holds it, ``BackendError`` when that cannot be told. A holder that dies
+        holds it no longer.
+        """
         ...
 
 
