@@ -3,6 +3,7 @@
 .PHONY: help demo test test-all lint format setup pins clean
 
 BIN = .venv/bin
+# Given, these are the arguments of one run of pytest; else everything runs, two at a time, and then alone what compares moments.
 PYTEST_ARGS =
 
 help: ## what can be made
@@ -12,7 +13,12 @@ demo: setup ## the whole road on a real local Kafka: validate, plan, backtest, a
 	@exec $(BIN)/kafka-quotas demo
 
 test: setup lint ## set-up, every check, every test, real servers included
+ifeq ($(strip $(PYTEST_ARGS)),)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not alone"
+	@$(BIN)/python -m pytest -m alone
+else
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+endif
 
 test-all: test ## what needs more than Python, Java, make and git; for now the same as test
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from reconciler.sandbox.spec import Sandbox
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.alone]
 
 QUOTAS = {
     Entity.of({"user": "alice"}): {"producer_byte_rate": 60_000.0},
