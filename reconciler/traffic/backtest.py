@@ -17,13 +17,13 @@ from reconciler.model.backtest import BacktestReport, Coverage, Provenance
 from reconciler.model.entity import Entity
 from reconciler.model.source import Span
 from reconciler.resolution.levels import QuotaTable, Resolver
-from reconciler.traffic.grouping import KEY_OF_KIND, Grouping, Series, group_series
-from reconciler.traffic.log_files import BrokerFiles
-from reconciler.traffic.replay import judged_requests, summaries
-from reconciler.traffic.request_log import CHARGED, EMPTY_THROTTLED, UNREADABLE, read_request_logs
-from reconciler.traffic.sampled_rate import DEFAULT_WINDOW, Window
-from reconciler.traffic.throttle_findings import throttle_findings
-from reconciler.traffic.verdicts import bucket_verdicts, moment, unused_quotas
+from reconciler.traffic.judging.grouping import KEY_OF_KIND, Grouping, Series, group_series
+from reconciler.traffic.judging.replay import judged_requests, summaries
+from reconciler.traffic.judging.throttle_findings import throttle_findings
+from reconciler.traffic.judging.verdicts import bucket_verdicts, moment, unused_quotas
+from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window
+from reconciler.traffic.sources.log_files import BrokerFiles
+from reconciler.traffic.sources.request_log import CHARGED, EMPTY_THROTTLED, UNREADABLE, read_request_logs
 
 SOURCE: Final = "request-log"
 _SAMPLES: Final = 5

@@ -19,7 +19,7 @@ from reconciler.planning.diff import difference
 from reconciler.ports import Progress
 
 if TYPE_CHECKING:
-    from reconciler.traffic.sampled_rate import Window
+    from reconciler.traffic.kernels.sampled_rate import Window
 
 
 _SMALL_BYTES: Final = 64 * 1024 * 1024
@@ -89,7 +89,7 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
 
     require_packages()
     from reconciler.traffic.backtest import Backtest, Question
-    from reconciler.traffic.log_files import find_logs
+    from reconciler.traffic.sources.log_files import find_logs
 
     version = options.kafka_version or proposal.kafka_version
     question = Question(
@@ -125,7 +125,7 @@ def _step(progress: Progress | None, message: str) -> None:
 
 
 def _window(version: str | None) -> Window:
-    from reconciler.traffic.sampled_rate import Era, Window
+    from reconciler.traffic.kernels.sampled_rate import Era, Window
 
     if version is None:
         return Window()

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.traffic.kernel import open_loop_rates, replay_fetch, replay_produce
-from reconciler.traffic.sampled_rate import Era, SampledRate, Window, throttle_ms
+from reconciler.traffic.kernels.sampled_rate import Era, SampledRate, Window, throttle_ms
+from reconciler.traffic.kernels.timeline import open_loop_rates, replay_fetch, replay_produce
 
 PATTERNS = ["dense", "sparse", "bursts", "fixed timer", "same millisecond", "long pauses"]
 WINDOWS = [Window(), Window(samples=2, sample_ms=3000), Window(samples=1, sample_ms=1000), Window(era=Era.DROPPING)]

@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.errors import TrafficError
 from reconciler.formats.schema_files import load_schema
-from reconciler.traffic.log_files import find_logs
+from reconciler.traffic.sources.log_files import find_logs
 from tests.support.command import Done, run
 from tests.traffic.conftest import RECORDINGS
 from tests.traffic.log_lines import line

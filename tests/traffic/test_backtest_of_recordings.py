@@ -20,8 +20,8 @@ from reconciler.model.backtest import BacktestReport, Verdict
 from reconciler.model.entity import Entity
 from reconciler.render.backtest_document import backtest_to_json
 from reconciler.resolution.levels import resolve
-from reconciler.traffic.log_files import find_logs
-from reconciler.traffic.sampled_rate import SampledRate, throttle_ms
+from reconciler.traffic.kernels.sampled_rate import SampledRate, throttle_ms
+from reconciler.traffic.sources.log_files import find_logs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -60,7 +60,7 @@ def produce(sandbox: Sandbox, user: str, client_id: str, size: int) -> None:
 
 def test_the_log_of_throttled_producers_is_predicted(spark: SparkSession, clean_kafka: Sandbox) -> None:
     from reconciler.traffic.backtest import Backtest, Question
-    from reconciler.traffic.log_files import find_logs
+    from reconciler.traffic.sources.log_files import find_logs
 
     raw_quotas.alter(clean_kafka.bootstrap_servers, {raw(entity): quotas for entity, quotas in QUOTAS.items()})
     with ThreadPoolExecutor(max_workers=len(CLIENTS)) as pool:

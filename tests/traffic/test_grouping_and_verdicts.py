@@ -25,11 +25,11 @@ from reconciler.model.state import (
     ObservedFrom,
 )
 from reconciler.resolution.levels import Resolver
-from reconciler.traffic.grouping import KEY_OF_KIND, Series, group_series
-from reconciler.traffic.recommend import safe_byte_rate
-from reconciler.traffic.replay import Summary, _longest_episode
-from reconciler.traffic.sampled_rate import Window
-from reconciler.traffic.verdicts import bucket_verdicts, unused_quotas
+from reconciler.traffic.judging.grouping import KEY_OF_KIND, Series, group_series
+from reconciler.traffic.judging.recommend import safe_byte_rate
+from reconciler.traffic.judging.replay import Summary, _longest_episode
+from reconciler.traffic.judging.verdicts import bucket_verdicts, unused_quotas
+from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.workflows.backtest import propose
 
 PRODUCE = "producer_byte_rate"

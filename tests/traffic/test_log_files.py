@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import TrafficError, UsageError
-from reconciler.traffic.log_files import find_logs
+from reconciler.traffic.sources.log_files import find_logs
 
 
 def touch(root: Path, *names: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reconciler.errors import UsageError
-from reconciler.traffic.log_files import BrokerFiles
+from reconciler.traffic.sources.log_files import BrokerFiles
 from tests.traffic.log_lines import fetch_request, fetch_response, line, produce_request, produce_response
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ NOON = datetime.datetime(2026, 11, 21, 13, 0, 0, 123500, tzinfo=datetime.UTC)
 
 def read(spark: SparkSession, tmp_path: Path, lines: list[str], **options: Any) -> list[Row]:
     """The rows of these lines, in their order."""
-    from reconciler.traffic.request_log import read_request_logs
+    from reconciler.traffic.sources.request_log import read_request_logs
 
     path = tmp_path / "kafka-request.log"
     numbered = [text.replace('"correlationId":7', f'"correlationId":{i}') for i, text in enumerate(lines)]
@@ -129,8 +129,8 @@ def test_brokers_of_2_8_name_fetched_partitions_differently(spark: SparkSession,
 
 
 def test_rotated_and_compressed_files_are_read_whatever_their_names_hold(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.log_files import find_logs
-    from reconciler.traffic.request_log import read_request_logs
+    from reconciler.traffic.sources.log_files import find_logs
+    from reconciler.traffic.sources.request_log import read_request_logs
 
     folder = tmp_path / "logs [a] {b} *" / "broker-7"
     folder.mkdir(parents=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.traffic.sampled_rate import DEFAULT_WINDOW, Era, SampledRate, Window, java_round, throttle_ms
+from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Era, SampledRate, Window, java_round, throttle_ms
 
 QUOTA = 1000.0
 

@@ -17,10 +17,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name all of Spark's own documentation uses
 
-from reconciler.traffic.grouping import Group, Grouping, Series
-from reconciler.traffic.kernel import Integers, Replayed, Timeline
-from reconciler.traffic.request_log import CHARGED, FETCH, IDENTITY_COLUMNS
-from reconciler.traffic.sampled_rate import Window
+from reconciler.traffic.judging.grouping import Group, Grouping, Series
+from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.timeline import Integers, Replayed, Timeline
+from reconciler.traffic.sources.request_log import CHARGED, FETCH, IDENTITY_COLUMNS
 
 _MICROS: Final = 1_000_000
 

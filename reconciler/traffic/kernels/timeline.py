@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from reconciler.traffic.sampled_rate import Era, SampledRate, Window, throttle_ms
+from reconciler.traffic.kernels.sampled_rate import Era, SampledRate, Window, throttle_ms
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 Doubles: TypeAlias = npt.NDArray[np.float64]

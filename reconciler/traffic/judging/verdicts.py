@@ -9,9 +9,9 @@ from typing import Final
 from reconciler.model.backtest import BucketVerdict, Member, UnusedQuota, UnusedReason, Verdict
 from reconciler.model.entity import Entity, EntityType
 from reconciler.resolution.levels import QuotaTable, Resolved, Resolver
-from reconciler.traffic.grouping import KEY_OF_KIND, Grouping, Series, Target
-from reconciler.traffic.recommend import safe_byte_rate
-from reconciler.traffic.replay import Summary
+from reconciler.traffic.judging.grouping import KEY_OF_KIND, Grouping, Series, Target
+from reconciler.traffic.judging.recommend import safe_byte_rate
+from reconciler.traffic.judging.replay import Summary
 
 _UTC: Final = datetime.UTC
 

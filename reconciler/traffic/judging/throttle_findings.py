@@ -10,7 +10,7 @@ from reconciler.model.backtest import BucketVerdict, Verdict
 from reconciler.model.entity import Entity, display_name
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.source import Span
-from reconciler.traffic.recommend import safe_byte_rate
+from reconciler.traffic.judging.recommend import safe_byte_rate
 
 WOULD_THROTTLE: Final = "would-throttle"
 ALREADY_OVER: Final = "over-current-limit"

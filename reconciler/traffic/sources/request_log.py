@@ -15,8 +15,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name all of Spark's own documentation uses
 
 from reconciler.errors import UsageError
-from reconciler.traffic.charged_size import fetch_overhead, fetch_records, produce_overhead, produce_records
-from reconciler.traffic.log_files import BrokerFiles
+from reconciler.traffic.sources.charged_size import fetch_overhead, fetch_records, produce_overhead, produce_records
+from reconciler.traffic.sources.log_files import BrokerFiles
 
 MARKER: Final = "Completed request:"
 

@@ -1,0 +1,1 @@
+"""From recorded requests and two sets of quotas to verdicts."""

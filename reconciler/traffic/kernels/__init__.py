@@ -1,0 +1,1 @@
+"""Kafka's quota arithmetic: plain models, and the vector forms that must agree with them."""

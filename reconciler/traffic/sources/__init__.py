@@ -1,0 +1,1 @@
+"""Recorded traffic, read into rows of charged requests."""
