@@ -1,0 +1,175 @@
+"""Which entity, or which entities, a command is about: the options of KIP-546's tool, and ``--name`` for any name there is."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
+
+from reconciler.errors import UsageError
+from reconciler.formats.wording import did_you_mean, shown
+from reconciler.model.broker_rules import LONGEST_STRING
+from reconciler.model.entity import DEFAULT, Entity, EntityName, EntityType
+from reconciler.model.selector import MatchKind, Selector, TypeMatch
+
+_TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
+_LITERAL_DEFAULT: Final = "<default>"
+
+_Part = tuple[str, str, TypeMatch]
+"""The option as typed, the entity type, and what is asked of it."""
+
+
+def add_entity_options(parser: argparse.ArgumentParser) -> None:
+    """``--name``, ``--names`` and ``--defaults``: together one entity."""
+    group = parser.add_argument_group("which entity", f"types are {', '.join(_TYPES)}")
+    group.add_argument(
+        "--name",
+        action="append",
+        default=[],
+        dest="entity_name",
+        metavar="TYPE=NAME",
+        help="one type and its name, which is all after the first '=', commas included; repeatable",
+    )
+    group.add_argument(
+        "--names",
+        action="append",
+        default=[],
+        dest="entity_names",
+        metavar="TYPE=NAME,...",
+        help="the same for names without commas; '<default>' is a name like any other here",
+    )
+    group.add_argument(
+        "--defaults", action="append", default=[], dest="entity_defaults", metavar="TYPE,...", help="the default of these types"
+    )
+
+
+def add_filter_options(parser: argparse.ArgumentParser) -> None:
+    """``--any``, ``--named``, ``--prefix`` and ``--strict``, beside those of ``add_entity_options``: together a filter."""
+    group = parser.add_argument_group("which entities")
+    group.add_argument(
+        "--any",
+        action="append",
+        default=[],
+        dest="entity_any",
+        metavar="TYPE,...",
+        help="any name of these types, the default included (Kafka's match type 2)",
+    )
+    group.add_argument(
+        "--named", action="append", default=[], dest="entity_named", metavar="TYPE,...", help="any name but the default"
+    )
+    group.add_argument(
+        "--prefix",
+        action="append",
+        default=[],
+        dest="entity_prefix",
+        metavar="TYPE=PREFIX",
+        help="names that begin so (never the default); all after the first '='; repeatable",
+    )
+    group.add_argument(
+        "--strict",
+        action="store_true",
+        dest="entity_strict",
+        help="no other type may be present; alone it matches nothing, as in Kafka",
+    )
+
+
+def entity_of(args: argparse.Namespace, *, may_be_empty: Collection[str] = ()) -> Entity | None:
+    """The one entity that the options of ``add_entity_options`` name; ``None`` when none of them was given.
+
+    ``may_be_empty``: types whose name may be empty (a client may send no client id, but no quota can be set for that). Raises
+    ``UsageError`` for an unknown type, one type twice, an empty name, a name that no request can hold, and an ip beside another
+    type.
+    """
+    names: dict[str, EntityName] = {}
+    for _, entity_type, wanted in _checked(_exact_parts(args), may_be_empty):
+        names[entity_type] = DEFAULT if wanted.kind is MatchKind.DEFAULT else wanted.text
+    return Entity.of(names) if names else None
+
+
+def selector_of(args: argparse.Namespace) -> Selector:
+    """The filter of all options here; without any it selects everything, and nothing when strict. Raises as ``entity_of``."""
+    parts = _checked((*_exact_parts(args), *_filter_parts(args)), ())
+    return Selector(types=tuple((entity_type, wanted) for _, entity_type, wanted in parts), strict=args.entity_strict)
+
+
+def literal_default_warnings(args: argparse.Namespace) -> Iterator[str]:
+    """A sentence for each name ``<default>``: it is an ordinary name, and most likely not what was meant."""
+    for _, entity_type, wanted in _exact_parts(args):
+        if wanted.kind is MatchKind.NAME and wanted.text == _LITERAL_DEFAULT:
+            yield (
+                f"'{_LITERAL_DEFAULT}' is taken as the literal name of a {entity_type}; the default {entity_type} is "
+                f"--defaults {entity_type}"
+            )
+
+
+def _exact_parts(args: argparse.Namespace) -> Iterator[_Part]:
+    for text in args.entity_name:
+        yield _pair("--name", text, MatchKind.NAME)
+    for text in args.entity_names:
+        for one in text.split(","):
+            yield _pair("--names", one, MatchKind.NAME)
+    yield from _bare("--defaults", args.entity_defaults, MatchKind.DEFAULT)
+
+
+def _filter_parts(args: argparse.Namespace) -> Iterator[_Part]:
+    yield from _bare("--any", args.entity_any, MatchKind.ANY)
+    yield from _bare("--named", args.entity_named, MatchKind.NAMED)
+    for text in args.entity_prefix:
+        yield _pair("--prefix", text, MatchKind.PREFIX)
+
+
+def _pair(option: str, text: str, kind: MatchKind) -> _Part:
+    entity_type, equals, name = text.partition("=")
+    if not equals:
+        msg = f"{option} takes TYPE={'PREFIX' if kind is MatchKind.PREFIX else 'NAME'}, not {shown(text)}"
+        if option == "--names":
+            msg += "; a name with a comma in it is given by --name TYPE=NAME"
+        raise UsageError(msg)
+    _require_type(option, entity_type)
+    return (f"{option} {text}", entity_type, TypeMatch(kind=kind, text=name))
+
+
+def _bare(option: str, texts: Iterable[str], kind: MatchKind) -> Iterator[_Part]:
+    for text in texts:
+        for entity_type in text.split(","):
+            if "=" in entity_type:
+                raise UsageError(f"{option} takes entity types without names, not {shown(entity_type)}")
+            _require_type(option, entity_type)
+            yield (f"{option} {entity_type}", entity_type, TypeMatch(kind=kind))
+
+
+def _require_type(option: str, entity_type: str) -> None:
+    if entity_type in _TYPES:
+        return
+    near = did_you_mean(entity_type, _TYPES) if entity_type else ""
+    near = near if near.startswith("; did") else ""
+    comma = "; a name with a comma in it is given by --name TYPE=NAME" if option == "--names" else ""
+    raise UsageError(f"{option}: there is no entity type {shown(entity_type)}; the types are {', '.join(_TYPES)}{near}{comma}")
+
+
+def _checked(parts: Iterable[_Part], may_be_empty: Collection[str]) -> tuple[_Part, ...]:
+    found: dict[str, _Part] = {}
+    for part in parts:
+        option, entity_type, wanted = part
+        if entity_type in found:
+            first = found[entity_type][0]
+            raise UsageError(f"{shown(first)} and {shown(option)} both speak of the {entity_type}; an entity has one name a type")
+        _require_name(part, may_be_empty)
+        found[entity_type] = (option, entity_type, wanted)
+    if EntityType.IP.value in found and len(found) > 1:
+        raise UsageError("an ip cannot be combined with a user or a client-id: Kafka has no such entities")
+    return tuple(found.values())
+
+
+def _require_name(part: _Part, may_be_empty: Collection[str]) -> None:
+    option, entity_type, wanted = part
+    if wanted.kind is MatchKind.PREFIX and not wanted.text:
+        raise UsageError(f"an empty prefix matches every name: say --named {entity_type}, or --any {entity_type}")
+    if wanted.kind is MatchKind.NAME and not wanted.text and entity_type not in may_be_empty:
+        raise UsageError(f"the name of the {entity_type} is empty, which no entity's is; the default is --defaults {entity_type}")
+    try:
+        size = len(wanted.text.encode())
+    except UnicodeEncodeError:
+        raise UsageError(f"{shown(option)} is not UTF-8 text, and Kafka's names are") from None
+    if size > LONGEST_STRING:
+        raise UsageError(f"{shown(option)} has {size} bytes; Kafka's protocol holds {LONGEST_STRING}")
