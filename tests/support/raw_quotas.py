@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import uuid
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kafka import KafkaAdminClient
 from kafka.protocol.admin import AlterClientQuotasRequest, DescribeClientQuotasRequest
+
+from tests.support.polling import wait_until
 
 RawEntity = frozenset[tuple[str, str | None]]
 """Pairs of entity type and name; ``None`` is the default entity."""
@@ -23,6 +26,29 @@ def describe(bootstrap_servers: str) -> dict[RawEntity, dict[str, float]]:
         return _describe(client)
     finally:
         client.close()
+
+
+def settled(bootstrap_servers: str, *, brokers: Sequence[int] = ()) -> dict[RawEntity, dict[str, float]]:
+    """The same, with every write that was answered before in it, as all of ``brokers`` show it (any one, when none is given).
+
+    Reads lag writes, and metadata applies in order: what is written here last is seen last.
+    """
+    client = _client(bootstrap_servers)
+    last = frozenset({("client-id", f"written last {uuid.uuid4()}")})
+    found: dict[int | None, dict[RawEntity, dict[str, float]]] = {}
+    try:
+        _alter(client, {last: {"producer_byte_rate": 1e9}})
+        for broker in brokers or (None,):
+            found[broker] = wait_until(lambda at=broker: last in (all_of := _describe(client, at)) and all_of)
+            del found[broker][last]
+        _alter(client, {last: {"producer_byte_rate": None}})
+        for broker in brokers or (None,):
+            wait_until(lambda at=broker: last not in _describe(client, at))
+    finally:
+        client.close()
+    first, *others = found.values()
+    assert all(other == first for other in others), "the brokers do not agree"
+    return first
 
 
 def alter(bootstrap_servers: str, changes: Mapping[RawEntity, Mapping[str, float | None]]) -> None:
@@ -45,8 +71,8 @@ def remove_all(bootstrap_servers: str) -> None:
         client.close()
 
 
-def _describe(client: KafkaAdminClient) -> dict[RawEntity, dict[str, float]]:
-    response = client._manager.run(client._manager.send, DescribeClientQuotasRequest(components=[], strict=False))
+def _describe(client: KafkaAdminClient, broker: int | None = None) -> dict[RawEntity, dict[str, float]]:
+    response = client._manager.run(client._manager.send, DescribeClientQuotasRequest(components=[], strict=False), broker)
     assert response.error_code == 0, response
     return {
         frozenset((part.entity_type, part.entity_name) for part in entry.entity): {v.key: v.value for v in entry.values}

@@ -1,0 +1,176 @@
+"""Changes that take several requests, and the proof that whatever was said about them agrees with what the brokers hold.
+
+A request of this tool holds 400 KiB. Names of 20,000 letters make three requests of 60 entities, which costs a tenth of what the
+same takes with the 10,000 changed keys of short names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+from tests.support import manifests, raw_quotas
+from tests.support.command import COMMAND, Done, environment, run
+from tests.support.raw_quotas import RawEntity
+
+State = Mapping[RawEntity, Mapping[str, float]]
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+APPLY = (
+    "apply",
+    ".",
+    "--auto-approve",
+    "--quiet",
+    "--format",
+    "json",
+    "--accept",
+    "too-many-changes",
+    "--accept",
+    "too-many-removals",
+)
+PRODUCE, CONSUME, PERCENT = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
+LAST = "zz last"
+"""A user with a short name, in the request that is written last."""
+
+
+def user(name: str) -> RawEntity:
+    """A user's own entity."""
+    return frozenset({("user", name)})
+
+
+def new_limits(count: int, *, name_length: int = 0) -> dict[RawEntity, dict[str, float]]:
+    """Limits for users that had none: two keys each, and ``LAST``."""
+    names = [*(f"{n:04} new".ljust(name_length, "x") for n in range(count - 1)), LAST]
+    return {user(name): {PRODUCE: 1_500_000.0 + n, CONSUME: 2_500_000.0 + n} for n, name in enumerate(names)}
+
+
+def mixed(*, name_length: int = 20_000) -> tuple[dict[RawEntity, dict[str, float]], dict[RawEntity, dict[str, float]]]:
+    """What is there and what is wanted, in three requests: higher limits, then ones that go down, lose a key, or are new."""
+    before: dict[RawEntity, dict[str, float]] = {}
+    wanted: dict[RawEntity, dict[str, float]] = {}
+    for n in range(20):
+        looser, tighter, new = (user(f"{n:04} {kind}".ljust(name_length, "x")) for kind in ("looser", "tighter", "new"))
+        before[looser], wanted[looser] = (
+            {PRODUCE: 1_500_000.0, CONSUME: 2_500_000.0},
+            {PRODUCE: 1_600_000.0, CONSUME: 2_600_000.0},
+        )
+        before[tighter], wanted[tighter] = {PRODUCE: 1_500_000.0, CONSUME: 2_500_000.0}, {PRODUCE: 1_400_000.0, PERCENT: 500.0}
+        wanted[new] = {PRODUCE: 1_500_000.0, CONSUME: 2_500_000.0}
+    wanted[user(LAST)] = {PRODUCE: 1_500_000.0, CONSUME: 2_500_000.0}
+    return before, wanted
+
+
+class ChangeSet:
+    """A folder whose manifests want something of a cluster; the cluster starts with what is said to be there before, no more."""
+
+    def __init__(self, folder: Path, servers: str, *, wanted: State, before: State | None = None) -> None:
+        self.folder = folder
+        self.servers = servers
+        self.brokers: tuple[int, ...] = ()
+        self.before = before or {}
+        self.wanted = wanted
+        (folder / "cluster.yaml").write_text(manifests.cluster(prune="never"))
+        self.declare(wanted)
+        raw_quotas.remove_all(servers)
+        raw_quotas.alter(servers, self.before)
+        assert self.live() == self.before
+
+    def declare(self, wanted: State) -> None:
+        """Replace what the manifests want."""
+        self.wanted = wanted
+        entries = ((dict(entity), quotas) for entity, quotas in wanted.items())
+        (self.folder / "quotas.yaml").write_text(manifests.quotas(*entries))
+
+    def live(self) -> dict[RawEntity, dict[str, float]]:
+        """What the cluster holds, by raw messages, with all that was answered before; each of ``brokers`` must agree."""
+        return raw_quotas.settled(self.servers, brokers=self.brokers)
+
+    def run(self, server: str | int, *extra: str, timeout: float = 120) -> Done:
+        """Apply through a bootstrap server, or a port of a proxy."""
+        return run(*APPLY, "--bootstrap-server", _server(server), *extra, cwd=self.folder, timeout=timeout)
+
+    @contextlib.contextmanager
+    def running(self, server: str | int, *extra: str) -> Iterator[subprocess.Popen[str]]:
+        """The same as a process that goes on meanwhile; killed at the end of the block if it still runs."""
+        command = [*COMMAND, *APPLY, "--bootstrap-server", _server(server), *extra]
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with subprocess.Popen(command, cwd=self.folder, env=environment(), text=True, **pipes) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def require_true(self, report: Any, *, now: State | None = None, before: State | None = None) -> None:
+        """Fail unless each change is exactly as its status says: done whole, not begun, or for ``unknown`` one of the two."""
+        jsonschema.validate(report, json.loads((SCHEMAS / "apply-report.v1.schema.json").read_text()))
+        live = self.live() if now is None else now
+        had_all = self.before if before is None else before
+        counts = dict.fromkeys(report["summary"], 0)
+        for change in report["changes"]:
+            entity = frozenset(change["entity"].items())
+            had, has, wanted = had_all.get(entity, {}), live.get(entity, {}), self.wanted.get(entity, {})
+            told = (short(entity), change["status"], has)
+            assert {key: two["before"] for key, two in change["keys"].items()} == {key: had.get(key) for key in change["keys"]}, (
+                told
+            )
+            assert has in {"applied": [wanted], "unknown": [wanted, had]}.get(change["status"], [had]), told
+            counts[change["status"]] += 1
+        assert counts == report["summary"]
+        named = {frozenset(change["entity"].items()) for change in report["changes"]}
+        assert {e: q for e, q in live.items() if e not in named} == {e: q for e, q in had_all.items() if e not in named}
+        assert report["verified"] is (report["result"] in ("done", "nothing_to_do"))
+
+    def require_whole_entities(self) -> dict[RawEntity, dict[str, float]]:
+        """Fail unless each entity is as before or as wanted, none lost and none half-written. Returns what the cluster holds."""
+        live = self.live()
+        assert live.keys() <= self.wanted.keys() | self.before.keys()
+        for entity in self.wanted.keys() | self.before.keys():
+            assert live.get(entity, {}) in (self.before.get(entity, {}), self.wanted.get(entity, {})), short(entity)
+        return live
+
+    def require_untouched(self) -> None:
+        """Fail unless nothing at all was written."""
+        assert self.live() == self.before
+
+    def finish(self, *extra: str) -> None:
+        """A second run does what is left (or finds that nothing is), a third has nothing to do."""
+        left = self.live()
+        second = self.run(self.servers, *extra)
+        assert second.code == 0, second.err
+        report = second.json()
+        assert report["result"] == ("nothing_to_do" if left == self.wanted else "done"), report["message"]
+        self.require_true(report, before=left)
+        assert self.live() == self.wanted
+        third = self.run(self.servers, *extra)
+        assert third.code == 0, third.err
+        assert (third.json()["result"], third.json()["changes"]) == ("nothing_to_do", [])
+
+
+def ended(process: subprocess.Popen[str], *, within_s: float = 90.0) -> Done:
+    """Wait for a run's end; never with a traceback."""
+    out, err = process.communicate(timeout=within_s)
+    assert "Traceback" not in err, err
+    return Done(code=process.returncode, out=out, err=err)
+
+
+def short(entity: RawEntity) -> str:
+    """An entity for a failure's message."""
+    return ", ".join(f"{kind}={(name or '<default>')[:20]}" for kind, name in sorted(entity))
+
+
+def statuses(report: Any) -> dict[str, set[str]]:
+    """The short names of a report's users by what became of them."""
+    found: dict[str, set[str]] = {}
+    for change in report["changes"]:
+        found.setdefault(change["status"], set()).add(change["entity"]["user"].rstrip("x"))
+    return found
+
+
+def _server(server: str | int) -> str:
+    return f"127.0.0.1:{server}" if isinstance(server, int) else server
