@@ -7,25 +7,9 @@ from hypothesis import strategies as st
 
 from reconciler.traffic.kernels.sampled_rate import Era, SampledRate, Window, throttle_ms
 from reconciler.traffic.kernels.timeline import open_loop_rates, replay_fetch, replay_produce
+from tests.support.arrivals import PATTERNS, arrivals
 
-PATTERNS = ["dense", "sparse", "bursts", "fixed timer", "same millisecond", "long pauses"]
 WINDOWS = [Window(), Window(samples=2, sample_ms=3000), Window(samples=1, sample_ms=1000), Window(era=Era.DROPPING)]
-
-
-def arrivals(pattern: str, seed: int, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    random = np.random.default_rng(seed)
-    gaps = {
-        "dense": lambda: random.integers(0, 20, count),
-        "sparse": lambda: random.integers(0, 4000, count),
-        "bursts": lambda: np.where(random.random(count) < 0.05, random.integers(500, 13000, count), random.integers(0, 3, count)),
-        "fixed timer": lambda: np.full(count, random.choice([100, 250, 500, 1000, 1100, 11000])),
-        "same millisecond": lambda: np.where(
-            random.random(count) < 0.8, 0, random.choice([1, 999, 1000, 1001, 10999, 11000], count)
-        ),
-        "long pauses": lambda: random.choice([1, 900, 1000, 9999, 10000, 10999, 11000, 11001, 12000, 60000], count),
-    }[pattern]()
-    times = 1_700_000_000_000 + int(random.integers(0, 1000)) + np.cumsum(gaps)
-    return times.astype(np.int64), random.integers(0, 300, count), random.integers(0, 20000, count)
 
 
 def model(times: np.ndarray, amounts: np.ndarray, limit: float, window: Window, *, fetch: bool) -> tuple[list[float], list[int]]:

@@ -1,0 +1,40 @@
+"""Log-binned histograms of rates: 32 bins an octave, so a value read back is at most 2.2 % above the one counted. They add up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+from reconciler.traffic.kernels.timeline import Doubles, Integers
+
+BINS: Final = 4096
+_PER_OCTAVE: Final = 32
+_ONE: Final = 512
+"""The bin that begins at 1; the lowest begins at 2^-16 and holds everything below it too."""
+
+
+def bins_of(rates: Doubles) -> Integers:
+    """The bin of each rate, 0 to ``BINS`` - 1; rates are 0 or more."""
+    with np.errstate(divide="ignore"):
+        octaves = np.log2(rates)
+    places = np.floor(np.clip(octaves, -_ONE / _PER_OCTAVE, (BINS - _ONE) / _PER_OCTAVE) * _PER_OCTAVE).astype(np.int64)
+    return np.asarray(np.clip(places + _ONE, 0, BINS - 1), dtype=np.int64)
+
+
+def top_of(one: int) -> float:
+    """The upper edge of a bin: no rate in it is above."""
+    return float(2.0 ** ((one + 1 - _ONE) / _PER_OCTAVE))
+
+
+def quantile(bins: Iterable[tuple[int, int]], share: float) -> float | None:
+    """A rate that at least ``share`` (0 to 1) of what was counted does not exceed; ``None`` when nothing was."""
+    counted = sorted(bins)
+    total = sum(count for _, count in counted)
+    seen = 0
+    for one, count in counted:
+        seen += count
+        if seen >= share * total:
+            return top_of(one)
+    return None

@@ -1,0 +1,62 @@
+"""The longest run of marked seconds of each group, over batches that may end anywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reconciler.traffic.kernels.second_sums import Flags
+from reconciler.traffic.kernels.timeline import Integers
+
+
+class Runs:
+    """A run: cells of one group, all marked, with no unmarked one and no longer pause between them."""
+
+    def __init__(self, longest_pause_s: int) -> None:
+        self._pause = longest_pause_s
+        self._best: dict[int, tuple[int, int]] = {}
+        self._open: tuple[int, int, int] | None = None
+        """Group, first and last second of the run that the next batch may continue."""
+
+    def feed(self, groups: Integers, seconds: Integers, marked: Flags) -> None:
+        """The next cells, in order."""
+        places = np.flatnonzero(marked)
+        if not len(places):
+            self._close()
+            return
+        group, second = groups[places], seconds[places]
+        fresh = (np.diff(places) > 1) | (np.diff(group) != 0) | (np.diff(second) > self._pause)
+        first = np.concatenate((np.zeros(1, dtype=np.int64), np.flatnonzero(fresh) + 1))
+        last = np.concatenate((first[1:] - 1, [len(places) - 1]))
+        begins, ends, owners = second[first], second[last], group[first]
+        if self._open is not None:
+            owner, begin, end = self._open
+            if places[0] == 0 and owners[0] == owner and begins[0] - end <= self._pause:
+                begins[0] = begin
+            else:
+                self._close()
+        self._open = None
+        if places[-1] == len(groups) - 1:
+            self._open = int(owners[-1]), int(begins[-1]), int(ends[-1])
+            begins, ends, owners = begins[:-1], ends[:-1], owners[:-1]
+        self._keep(owners, begins, ends)
+
+    def longest(self) -> dict[int, tuple[int, int]]:
+        """Length (both ends counted) and first second of each group's longest run, the earliest of several. Ends the stream."""
+        self._close()
+        return self._best
+
+    def _close(self) -> None:
+        if self._open is not None:
+            owner, begin, end = self._open
+            self._open = None
+            self._keep(*(np.array([value], dtype=np.int64) for value in (owner, begin, end)))
+
+    def _keep(self, owners: Integers, begins: Integers, ends: Integers) -> None:
+        lengths = ends - begins + 1
+        order = np.lexsort((begins, -lengths, owners))
+        owners, begins, lengths = owners[order], begins[order], lengths[order]
+        for place in np.flatnonzero(np.diff(owners, prepend=-1)):
+            owner, found = int(owners[place]), (int(lengths[place]), int(begins[place]))
+            known = self._best.get(owner)
+            if known is None or (-found[0], found[1]) < (-known[0], known[1]):
+                self._best[owner] = found

@@ -1,0 +1,69 @@
+"""Verdicts from one-second sums: what is proven about the sampled rate without the single requests.
+
+With ``Sk`` the sum of the last k whole seconds, the largest sampled rate at any request of a second lies within
+
+    S11 / 12  <=  rate  <=  max(S13 / 11, S12 / 10)
+
+for brokers from 3.8 on with 11 samples of one second, whatever the requests within the seconds. So against a limit a second is
+certain (the lower bound is above it), clear (the upper bound is not) or possible; ``S11 / 10.5`` is the estimate between them.
+Lower: everything later than 11 s before the second's last request is in live samples, and they span less than 12 s. Upper: what
+is summed is later than the oldest live start, which is less than 12 s ago; the older that start, the longer the window, and 10 s
+is the shortest.
+
+Broker arithmetic is in doubles: a bound within rounding of the limit decides nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from reconciler.traffic.kernels.timeline import Doubles, Integers
+
+SECOND_BITS: Final = 33
+"""A key is the group's number, shifted by this, plus the second since 1970."""
+REACH: Final = 12
+"""How many seconds back a cell still counts."""
+ROUNDING: Final = 1e-12
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Per cell, bytes (or whatever the amounts are) a second."""
+
+    lower: Doubles
+    expected: Doubles
+    upper: Doubles
+
+    def over(self, limit: Doubles) -> tuple[Flags, Flags, Flags]:
+        """Where a second is certainly, probably and possibly over; each implies the next. NaN is unlimited."""
+        certain = self.lower > limit * (1 + ROUNDING)
+        possible = self.upper > limit * (1 - ROUNDING)
+        return certain, (self.expected > limit) & possible, possible
+
+
+def keys_of(groups: Integers, seconds: Integers) -> Integers:
+    """Packed keys; in their order, groups lie together and each is in the order of time."""
+    return (groups << SECOND_BITS) | seconds
+
+
+def bounds(keys: Integers, amounts: Integers) -> Bounds:
+    """For cells in strictly rising order of their keys. Raises ``ValueError`` for another order, which would tear sums apart."""
+    count = len(keys)
+    s11, s12, s13 = (amounts.copy() for _ in range(3))
+    if np.any(keys[1:] <= keys[:-1]):
+        raise ValueError("cells must be in strictly rising order of group and second")
+    for back in range(1, min(REACH, count - 1) + 1):
+        apart = keys[back:] - keys[:-back]
+        if not np.any(apart <= REACH):
+            break
+        earlier = amounts[:-back]
+        s11[back:] += np.where(apart <= 10, earlier, 0)
+        s12[back:] += np.where(apart <= 11, earlier, 0)
+        s13[back:] += np.where(apart <= 12, earlier, 0)
+    return Bounds(lower=s11 / 12.0, expected=s11 / 10.5, upper=np.maximum(s13 / 11.0, s12 / 10.0))

@@ -1,0 +1,166 @@
+"""Cells in, one row a group out: a stream of any length in constant memory, whatever share of it one group has.
+
+A group is one bucket on one broker. Cells come in strictly rising order of (group, second); a batch may end anywhere. What a
+batch needs of the one before it is its last seconds, and the run of seconds over the limit that was still open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from reconciler.traffic.kernels.histogram import bins_of
+from reconciler.traffic.kernels.runs import Runs
+from reconciler.traffic.kernels.second_sums import REACH, SECOND_BITS, Bounds, Flags, bounds
+from reconciler.traffic.kernels.timeline import Doubles, Integers
+
+LONGEST_PAUSE_S: Final = 11
+"""A pause above this ends an episode: nothing of before is left in the rate."""
+_SECOND: Final = (1 << SECOND_BITS) - 1
+_NEVER: Final = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideVerdict:
+    """Seconds of one group under one limit, of those with traffic; each count includes the one before it.
+
+    ``first_*`` are seconds since 1970, ``None`` when there is none; an episode is a run of active seconds that are all probably
+    over, without a pause above ``LONGEST_PAUSE_S``.
+    """
+
+    certain: int
+    expected: int
+    possible: int
+    first_certain: int | None
+    first_possible: int | None
+    longest_s: int
+    longest_from: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupVerdict:
+    """One group: its traffic, and a verdict for each side's limit. ``histogram``: (bin, seconds) of the upper bound."""
+
+    group: int
+    active: int
+    amount: int
+    peak_upper: float
+    peak_expected: float
+    histogram: tuple[tuple[int, int], ...]
+    sides: tuple[SideVerdict, ...]
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What the batches found so far, as arrays by group; a group on a border is there twice."""
+
+    totals: list[Integers] = field(default_factory=list)
+    peaks: list[Doubles] = field(default_factory=list)
+    bins: list[Integers] = field(default_factory=list)
+    counts: list[Integers] = field(default_factory=list)
+
+
+class SecondsJudge:
+    """Feed cells in order, then take the verdicts."""
+
+    def __init__(self, limits: Sequence[Doubles]) -> None:
+        """``limits``: for each side an array by group number; NaN is unlimited."""
+        self._limits = tuple(limits)
+        self._parts = _Parts()
+        self._sides: tuple[list[Integers], ...] = tuple([] for _ in self._limits)
+        self._runs = tuple(Runs(LONGEST_PAUSE_S) for _ in self._limits)
+        self._tail_keys = np.empty(0, dtype=np.int64)
+        self._tail_amounts = np.empty(0, dtype=np.int64)
+
+    def feed(self, keys: Integers, amounts: Integers) -> None:
+        """The next cells. Raises ``ValueError`` when they are out of order, within or after the earlier ones."""
+        if not len(keys):
+            return
+        all_keys, all_amounts = np.concatenate((self._tail_keys, keys)), np.concatenate((self._tail_amounts, amounts))
+        found = bounds(all_keys, all_amounts)
+        new = slice(len(self._tail_keys), None)
+        self._tail_keys, self._tail_amounts = all_keys[-REACH:].copy(), all_amounts[-REACH:].copy()
+        self._judge(keys >> SECOND_BITS, keys & _SECOND, amounts, Bounds(found.lower[new], found.expected[new], found.upper[new]))
+
+    def verdicts(self) -> Iterator[GroupVerdict]:
+        """One a group that had cells, by number. Ends the stream."""
+        if not self._parts.totals:
+            return
+        totals = _by_group(np.concatenate(self._parts.totals, axis=1), np.add)
+        peaks = np.concatenate(self._parts.peaks, axis=1)
+        top = np.maximum.reduceat(peaks[1:], _first_places(peaks[0]), axis=1)
+        sides = [_by_group_of_side(np.concatenate(side, axis=1)) for side in self._sides]
+        longest = [runs.longest() for runs in self._runs]
+        histograms = self._histograms()
+        for place, group in enumerate(totals[0].tolist()):
+            yield GroupVerdict(
+                group=group,
+                active=int(totals[1, place]),
+                amount=int(totals[2, place]),
+                peak_upper=float(top[0, place]),
+                peak_expected=float(top[1, place]),
+                histogram=histograms[group],
+                sides=tuple(_side(side[:, place], runs.get(group)) for side, runs in zip(sides, longest, strict=True)),
+            )
+
+    def _judge(self, groups: Integers, seconds: Integers, amounts: Integers, found: Bounds) -> None:
+        first = _first_places(groups)
+        here = groups[first]
+        ones = np.ones(len(groups), dtype=np.int64)
+        self._parts.totals.append(np.stack((here, np.add.reduceat(ones, first), np.add.reduceat(amounts, first))))
+        upper, expected = np.maximum.reduceat(found.upper, first), np.maximum.reduceat(found.expected, first)
+        self._parts.peaks.append(np.stack((here.astype(np.float64), upper, expected)))
+        packed, counts = np.unique(groups << 12 | bins_of(found.upper), return_counts=True)
+        self._parts.bins.append(packed)
+        self._parts.counts.append(counts)
+        for limits, side, runs in zip(self._limits, self._sides, self._runs, strict=True):
+            over = found.over(limits[groups])
+            side.append(np.stack((here, *(row for flags in over for row in _count_and_first(flags, seconds, first)))))
+            runs.feed(groups, seconds, over[1])
+
+    def _histograms(self) -> dict[int, tuple[tuple[int, int], ...]]:
+        packed, counts = np.concatenate(self._parts.bins), np.concatenate(self._parts.counts)
+        order = np.argsort(packed, kind="stable")
+        packed, counts = packed[order], counts[order]
+        first = _first_places(packed)
+        found: dict[int, list[tuple[int, int]]] = {}
+        for both, count in zip(packed[first].tolist(), np.add.reduceat(counts, first).tolist(), strict=True):
+            found.setdefault(both >> 12, []).append((both & 4095, count))
+        return {group: tuple(bins) for group, bins in found.items()}
+
+
+def _count_and_first(flags: Flags, seconds: Integers, first: Integers) -> tuple[Integers, Integers]:
+    return np.add.reduceat(flags.astype(np.int64), first), np.minimum.reduceat(np.where(flags, seconds, _NEVER), first)
+
+
+def _first_places(groups: Integers | Doubles) -> Integers:
+    """Where a new group begins, in an array in which equal groups lie together."""
+    return np.concatenate((np.zeros(1, dtype=np.int64), np.flatnonzero(np.diff(groups)) + 1))
+
+
+def _by_group(rows: Integers, join: np.ufunc) -> Integers:
+    first = _first_places(rows[0])
+    return np.concatenate((rows[:1, first], join.reduceat(rows[1:], first, axis=1)))
+
+
+def _by_group_of_side(rows: Integers) -> Integers:
+    first = _first_places(rows[0])
+    counted = np.add.reduceat(rows[1::2], first, axis=1)
+    earliest = np.minimum.reduceat(rows[2::2], first, axis=1)
+    return np.concatenate((counted, earliest))
+
+
+def _side(values: Integers, longest: tuple[int, int] | None) -> SideVerdict:
+    certain, expected, possible, first_certain, _, first_possible = values.tolist()
+    return SideVerdict(
+        certain=certain,
+        expected=expected,
+        possible=possible,
+        first_certain=None if first_certain == _NEVER else first_certain,
+        first_possible=None if first_possible == _NEVER else first_possible,
+        longest_s=longest[0] if longest else 0,
+        longest_from=longest[1] if longest else None,
+    )

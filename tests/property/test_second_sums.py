@@ -1,0 +1,150 @@
+"""One-second sums against the exact rate: what they call certain or clear is, for any arrivals, batches and groups."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.traffic.kernels import histogram
+from reconciler.traffic.kernels.deferred_work import DeferredWork
+from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.second_sums import SECOND_BITS, bounds, keys_of
+from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SecondsJudge
+from reconciler.traffic.kernels.timeline import open_loop_rates, replay_produce
+from tests.support.arrivals import PATTERNS, arrivals
+
+WINDOW = Window()
+GROUPS = st.lists(st.tuples(st.sampled_from(PATTERNS), st.integers(0, 10**6), st.integers(1, 250)), min_size=1, max_size=4)
+
+
+def cells(times: np.ndarray, amounts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    seconds, places = np.unique(times // 1000, return_inverse=True)
+    return seconds, np.bincount(places, weights=amounts).astype(np.int64)
+
+
+def judged(groups: list[tuple[np.ndarray, np.ndarray]], limits: list[float], batch: int) -> list[GroupVerdict]:
+    keys = np.concatenate([keys_of(np.full(len(s), number), s) for number, (s, _) in enumerate(groups)])
+    amounts = np.concatenate([x for _, x in groups])
+    judge = SecondsJudge([np.asarray(limits), np.full(len(limits), np.nan)])
+    for start in range(0, len(keys), batch):
+        judge.feed(keys[start : start + batch], amounts[start : start + batch])
+    return list(judge.verdicts())
+
+
+@settings(max_examples=150)
+@given(st.sampled_from(PATTERNS), st.integers(0, 10**6), st.integers(1, 400))
+def test_the_largest_rate_of_a_second_lies_within_its_bounds(pattern: str, seed: int, count: int) -> None:
+    times, overhead, records = arrivals(pattern, seed, count)
+    amounts = overhead + records
+    seconds, sums = cells(times, amounts)
+    found = bounds(keys_of(np.zeros(len(seconds), dtype=np.int64), seconds), sums)
+    rates = open_loop_rates(times, amounts, WINDOW)
+    for place, second in enumerate(seconds):
+        largest = rates[times // 1000 == second].max()
+        assert found.lower[place] * (1 - 1e-12) <= largest <= found.upper[place] * (1 + 1e-12)
+
+
+@settings(max_examples=150)
+@given(GROUPS, st.floats(0.3, 1.3), st.integers(1, 300))
+def test_certain_seconds_are_throttled_and_clear_ones_are_not(
+    drawn: list[tuple[str, int, int]], share: float, batch: int
+) -> None:
+    traffic = [(times, overhead + records) for times, overhead, records in (arrivals(*one) for one in drawn)]
+    limits = [max(1.0, round(share * float(open_loop_rates(*one, WINDOW).max()))) for one in traffic]
+    verdicts = judged([cells(*one) for one in traffic], limits, batch)
+    assert [v.group for v in verdicts] == list(range(len(traffic)))
+    for verdict, (times, amounts), limit in zip(verdicts, traffic, limits, strict=True):
+        # Over the limit by less than a millisecond's worth is a throttle of 0: over is what the broker's check says.
+        over = np.unique(times[open_loop_rates(times, amounts, WINDOW) > limit] // 1000)
+        side, unlimited = verdict.sides
+        assert verdict.amount == amounts.sum()
+        assert verdict.active == len(np.unique(times // 1000))
+        assert side.certain <= len(over) <= side.possible
+        assert side.certain <= side.expected <= side.possible
+        if side.first_certain is not None:
+            assert side.first_certain in over
+        if len(over):
+            assert side.first_possible is not None
+            assert side.first_possible <= over[0]
+        assert (unlimited.certain, unlimited.possible, unlimited.longest_s) == (0, 0, 0)
+        if not side.possible:
+            assert not replay_produce(times, amounts, limit, WINDOW).throttle.any()
+
+
+@settings(max_examples=100)
+@given(GROUPS, st.floats(0.3, 1.3), st.integers(1, 60), st.integers(1, 60))
+def test_batches_may_end_anywhere(drawn: list[tuple[str, int, int]], share: float, one: int, other: int) -> None:
+    traffic = [cells(times, overhead + records) for times, overhead, records in (arrivals(*d) for d in drawn)]
+    limits = [share * float(x.max()) for _, x in traffic]
+    assert judged(traffic, limits, one) == judged(traffic, limits, other)
+
+
+@settings(max_examples=100)
+@given(st.sampled_from(PATTERNS), st.integers(0, 10**6), st.integers(1, 300), st.floats(0.2, 1.0))
+def test_the_longest_episode_is_that_of_a_plain_loop(pattern: str, seed: int, count: int, share: float) -> None:
+    times, overhead, records = arrivals(pattern, seed, count)
+    seconds, sums = cells(times, overhead + records)
+    found = bounds(keys_of(np.zeros(len(seconds), dtype=np.int64), seconds), sums)
+    limit = share * float(found.expected.max())
+    marked = (found.expected > limit) & (found.upper > limit)
+    best, since, begin, last = 0, None, None, None
+    for second, over in zip(seconds.tolist(), marked.tolist(), strict=True):
+        if not over:
+            begin = None
+        elif begin is None or second - last > 11:
+            begin = second
+        last = second
+        if begin is not None and second - begin + 1 > best:
+            best, since = second - begin + 1, begin
+    side = judged([(seconds, sums)], [limit], 7)[0].sides[0]
+    assert (side.longest_s, side.longest_from) == (best, since)
+
+
+def test_cells_out_of_order_are_refused() -> None:
+    with pytest.raises(ValueError, match="rising"):
+        bounds(np.asarray([5, 5]), np.asarray([1, 1]))
+    judge = SecondsJudge([np.asarray([10.0])])
+    judge.feed(np.asarray([100, 101]), np.asarray([1, 1]))
+    with pytest.raises(ValueError, match="rising"):
+        judge.feed(np.asarray([101]), np.asarray([1]))
+
+
+def test_no_cells_give_no_verdict() -> None:
+    assert list(SecondsJudge([np.asarray([1.0])]).verdicts()) == []
+
+
+def test_the_second_of_the_largest_key_is_kept() -> None:
+    key = keys_of(np.asarray([2**30 - 1]), np.asarray([2**SECOND_BITS - 1]))
+    assert (key >> SECOND_BITS).tolist() == [2**30 - 1]
+
+
+@given(st.lists(st.floats(1e-3, 1e12), min_size=1, max_size=200), st.floats(0.01, 1.0))
+def test_a_quantile_of_a_histogram_is_just_above_the_true_one(rates: list[float], share: float) -> None:
+    numbers, counts = np.unique(histogram.bins_of(np.asarray(rates)), return_counts=True)
+    found = histogram.quantile(zip(numbers.tolist(), counts.tolist(), strict=True), share)
+    assert found is not None
+    true = sorted(rates)[max(0, math.ceil(share * len(rates)) - 1)]
+    assert true <= found * (1 + 1e-9)
+    assert found <= true * 2 ** (1 / 32) * (1 + 1e-9)
+
+
+def test_rates_outside_the_histogram_fall_into_its_ends() -> None:
+    assert histogram.bins_of(np.asarray([0.0, 1e-300, 1e300])).tolist() == [0, 0, histogram.BINS - 1]
+    assert histogram.quantile([], 0.5) is None
+
+
+@settings(max_examples=100)
+@given(st.sampled_from(PATTERNS), st.integers(0, 10**6), st.integers(1, 200), st.floats(100, 1e6), st.sampled_from([0, 1, 12]))
+def test_deferred_work_is_its_recursion(pattern: str, seed: int, count: int, limit: float, depth: int) -> None:
+    times, overhead, records = arrivals(pattern, seed, count)
+    seconds, amounts = (times - times[0]) / 1000, overhead + records
+    work = DeferredWork(limit, depth)
+    cut = count // 3
+    waits = [*work.waits(seconds[:cut], amounts[:cut]), *work.waits(seconds[cut:], amounts[cut:])]
+    done, wanted = -math.inf, []
+    for at, amount in zip(seconds.tolist(), amounts.tolist(), strict=True):
+        wanted.append(max(0.0, done - limit * at) / limit)
+        done = max(done, limit * at - depth * limit) + amount
+    assert waits == pytest.approx(wanted, abs=1e-6)

@@ -1,0 +1,66 @@
+"""The token bucket: Kafka's own figures, and the running form against the plain one."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.token_bucket import TokenBucket, permissive_tokens, play
+
+MUTATIONS = st.lists(st.tuples(st.integers(0, 20_000), st.integers(1, 300)), min_size=1, max_size=150)
+
+
+def test_a_strict_bucket_of_5_a_second_and_100_samples() -> None:
+    bucket = TokenBucket(5, Window(samples=100))
+    assert bucket.take(560, 0, strict=True)
+    assert bucket.tokens == -60
+    assert (bucket.take(1, 0, strict=True), bucket.throttle_ms()) == (False, 12_000)
+    assert (bucket.take(1, 11_999, strict=True), bucket.throttle_ms()) == (False, 1)
+    assert bucket.take(1, 12_000, strict=True)
+    assert bucket.tokens == pytest.approx(-1)
+    assert (bucket.take(1, 12_000, strict=True), bucket.throttle_ms()) == (False, 200)
+
+
+def test_a_strict_bucket_of_10_a_second() -> None:
+    found = play(*(np.asarray(v) for v in ([0, 0, 0, 500, 1000, 1001], [100, 20, 1, 1, 1, 1], [1] * 6)), 10.0)
+    assert found.admitted.tolist() == [True, True, False, False, True, False]
+    assert found.throttle[[2, 3, 5]].tolist() == [1000, 500, 99]
+
+
+def test_a_permissive_bucket_of_10_a_second() -> None:
+    found = play(*(np.asarray(v) for v in ([0, 0, 0, 2000], [100, 20, 5, 1], [0] * 4)), 10.0)
+    assert found.admitted.all()
+    assert found.throttle.tolist() == [0, 1000, 1500, 0]
+    assert permissive_tokens(np.asarray([0, 0, 0, 2000]), np.asarray([100, 20, 5, 1]), 10.0).tolist() == [10, -10, -15, 4]
+
+
+@settings(max_examples=150)
+@given(MUTATIONS, st.floats(0.05, 200))
+def test_running_operations_equal_the_loop(drawn: list[tuple[int, int]], limit: float) -> None:
+    times = 1_700_000_000_000 + np.cumsum([gap for gap, _ in drawn])
+    amounts = np.asarray([amount for _, amount in drawn])
+    bucket, wanted = TokenBucket(limit), []
+    for at, amount in zip(times.tolist(), amounts.tolist(), strict=True):
+        assert bucket.take(amount, at, strict=False)
+        wanted.append(bucket.tokens)
+    assert permissive_tokens(times, amounts, limit) == pytest.approx(wanted, rel=1e-9, abs=1e-6)
+
+
+@settings(max_examples=150)
+@given(MUTATIONS, st.integers(1, 200))
+def test_a_strict_bucket_refuses_exactly_when_a_permissive_one_is_overdrawn(drawn: list[tuple[int, int]], limit: int) -> None:
+    times = np.cumsum([gap for gap, _ in drawn])
+    amounts = np.asarray([amount for _, amount in drawn])
+    after = permissive_tokens(times, amounts, float(limit))
+    # Tokens before a topic: those after the one before it, and what was refilled in between.
+    before = np.minimum(11.0 * limit, np.concatenate(([np.inf], after[:-1] + limit * np.diff(times) / 1000)))
+    refused = ~play(times, amounts, np.ones(len(times), dtype=np.int64), float(limit)).admitted
+    assert refused.any() == (before < -1e-9).any()
+    assert not (refused & (before > 1e-9)).any()
+
+
+def test_nothing_asked_is_nothing_refused() -> None:
+    empty = np.empty(0, dtype=np.int64)
+    assert len(permissive_tokens(empty, empty, 1.0)) == 0
+    assert len(play(empty, empty, empty, 1.0).admitted) == 0
