@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from reconciler.errors import BackendError
 from reconciler.model.change import Alteration, AlterationResult
 from reconciler.model.entity import Entity
 from reconciler.model.state import ClusterIdentity, CurrentState, Quotas
@@ -81,6 +82,29 @@ class QuotaCluster(QuotaReader, Protocol):
 
     def close(self) -> None:
         """Give back connections; safe to call twice."""
+        ...
+
+
+@runtime_checkable
+class EveryBroker(Protocol):
+    """A cluster that can ask many brokers at once; ask with ``isinstance``."""
+
+    def describe_on(
+        self, entity_filter: EntityFilter, brokers: Sequence[int]
+    ) -> Mapping[int, Mapping[Entity, Quotas] | BackendError]:
+        """What each of these brokers has for the entities that match, or why it does not tell; takes as long as the slowest."""
+        ...
+
+
+@runtime_checkable
+class FilteringReader(Protocol):
+    """A reader whose cluster can filter for itself, so that less is sent; ask with ``isinstance``."""
+
+    def current_matching(self, entity_filter: EntityFilter) -> CurrentState:
+        """What the cluster has for the entities that match, with its identity.
+
+        Raises ``RequestRefusedError`` or ``UnsupportedClusterError`` for a filter that the cluster does not take.
+        """
         ...
 
 

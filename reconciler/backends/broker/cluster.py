@@ -58,8 +58,12 @@ class BrokerCluster:
 
     def current_state(self) -> CurrentState:
         """Everything, in one request: Kafka has no paging."""
+        return self.current_matching(EntityFilter())
+
+    def current_matching(self, entity_filter: EntityFilter) -> CurrentState:
+        """What matches, filtered by the broker. Raises as ``describe``."""
         observed = Observed(at=datetime.datetime.now(datetime.UTC), origin=ObservedFrom.BROKER)
-        return CurrentState(cluster=self.identity(), observed=observed, entities=self.describe(EntityFilter()))
+        return CurrentState(cluster=self.identity(), observed=observed, entities=self.describe(entity_filter))
 
     def describe(self, entity_filter: EntityFilter, *, broker: int | None = None) -> Mapping[Entity, Quotas]:
         """What one broker has now; it may lag what was written.

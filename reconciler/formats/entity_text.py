@@ -1,0 +1,41 @@
+r"""An entity as KIP-546 prints it, ``{user=<default>, client-id=my-client}``: one text for each entity, one entity for each text.
+
+The rule, for names, entity types and quota keys alike. A default is ``<default>``. A text stands as it is when it consists of
+ASCII letters, digits and ``_ . / : % ~ @ + -`` and does not begin with one of the last three; any other, the empty one and a
+literal ``<default>`` included, stands in double quotes. Inside these, ``\"`` is a quote, ``\\`` a backslash, and ``\uXXXX`` or
+``\UXXXXXXXX`` (hexadecimal) a character that does not print.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from reconciler.model.entity import DEFAULT, Entity, EntityName, escaped
+
+DEFAULT_TEXT: Final = "<default>"
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_./:%~][A-Za-z0-9_./:%~@+-]*")
+
+
+def entity_text(entity: Entity) -> str:
+    """The whole entity; types in canonical order."""
+    if len(entity.parts) == 1:
+        entity_type, name = entity.parts[0]
+        return f"{{{word(entity_type)}={name_text(name)}}}"
+    return "{" + ", ".join(f"{word(entity_type)}={name_text(name)}" for entity_type, name in entity.parts) + "}"
+
+
+def name_text(name: EntityName) -> str:
+    """A name or ``<default>``."""
+    return DEFAULT_TEXT if name is DEFAULT else word(name)
+
+
+def word(text: str) -> str:
+    """A name, an entity type or a quota key: as it is, or quoted."""
+    return text if _PLAIN.fullmatch(text) else quoted(text)
+
+
+def quoted(text: str) -> str:
+    """The same in double quotes, whatever it is."""
+    return '"' + escaped(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'

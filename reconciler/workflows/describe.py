@@ -1,0 +1,73 @@
+"""Describe: what a cluster, or a snapshot of one, has for the entities that a selector selects."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from reconciler.errors import BackendError, RequestRefusedError, UnsupportedClusterError
+from reconciler.model.entity import display_name, escaped
+from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.model.state import CurrentState
+from reconciler.ports import FilteringReader, QuotaReader
+from reconciler.resolution.describe_filter import UNSUPPORTED_VERSION, answer, filter_refusal, is_exact, nearest_filter
+
+EVERYTHING: Final = Selector(types=())
+"""Selects every entity there is."""
+
+_WHAT_KAFKA_TAKES: Final = (
+    "Kafka filters by user, client-id and, from 2.8 on, ip; each at most once, and an ip not beside another type"
+)
+
+
+def describe(reader: QuotaReader, query: Selector = EVERYTHING) -> CurrentState:
+    """The entities that ``query`` selects, with all their quotas; types and keys that this tool does not know included.
+
+    A broker filters by itself as far as Kafka's match types go (a literal name, the default, any of both); prefixes, globs,
+    regular expressions and "named" are then filtered here. Whatever is no broker is filtered as a broker would do it. Raises
+    ``RequestRefusedError`` or ``UnsupportedClusterError`` for a query that is no filter of Kafka's, other children of
+    ``BackendError`` from the reader, and for a snapshot ``FileAccessError`` or ``ManifestError``.
+    """
+    entity_filter = nearest_filter(query)
+    if isinstance(reader, FilteringReader):
+        try:
+            state = reader.current_matching(entity_filter)
+        except (RequestRefusedError, UnsupportedClusterError) as error:
+            raise _explained(error, query) from error
+    else:
+        refused = filter_refusal(entity_filter)
+        if refused is not None:
+            raise _refused_here(*refused, query)
+        whole = reader.current_state()
+        state = replace(whole, entities=answer(entity_filter, whole.entities))
+    if is_exact(query):
+        return state
+    return replace(state, entities={entity: quotas for entity, quotas in state.entities.items() if query.matches(entity)})
+
+
+def _explained(error: RequestRefusedError | UnsupportedClusterError, query: Selector) -> BackendError:
+    """The same error, with what we know about the filter behind the broker's words."""
+    if not query.types:
+        return error
+    message = f"{error}; the filter was: {query_words(query)}; {_WHAT_KAFKA_TAKES}"
+    if isinstance(error, RequestRefusedError):
+        return RequestRefusedError(message, error_code=error.error_code)
+    return UnsupportedClusterError(message)
+
+
+def _refused_here(code: int, words: str, query: Selector) -> BackendError:
+    message = f"a broker would refuse this filter with error {code}: {escaped(words).rstrip('.')}"
+    kind = UnsupportedClusterError(message) if code == UNSUPPORTED_VERSION else RequestRefusedError(message, error_code=code)
+    return _explained(kind, query)
+
+
+def query_words(query: Selector) -> str:
+    """A query in words: ``user named, client-id default, strict``."""
+    words = [f"{display_name(entity_type)} {_wanted(wanted)}" for entity_type, wanted in query.types]
+    return ", ".join((*words, "strict") if query.strict else words) or "everything"
+
+
+def _wanted(wanted: TypeMatch) -> str:
+    if wanted.kind is MatchKind.NAME:
+        return display_name(wanted.text)
+    return f"{wanted.kind.value} {display_name(wanted.text)}" if wanted.text else wanted.kind.value
