@@ -6,7 +6,7 @@ key does not exist for it. Names are compared as they are; a literal ``<default>
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -59,10 +59,21 @@ class Resolved:
 
 
 _Tags: TypeAlias = tuple[EntityName | None, EntityName | None]
+_Level: TypeAlias = dict[object, Candidate]
+
+_USER: Final = EntityType.USER.value
+_CLIENT_ID: Final = EntityType.CLIENT_ID.value
 
 _CLIENT_KIND: Final = 1
 _USER_KIND: Final = 2
 _PAIR_KIND: Final = 4
+_KINDS: Final = (_PAIR_KIND, _PAIR_KIND, _USER_KIND, _PAIR_KIND, _PAIR_KIND, _USER_KIND, _CLIENT_KIND, _CLIENT_KIND)
+"""What each level, from the first to the eighth, counts as when the broker asks which kinds are in use."""
+
+USER_LEVELS: Final = (3, 6)
+"""Levels whose bucket is the user's, whatever the client id."""
+CLIENT_LEVELS: Final = (7, 8)
+"""Levels whose bucket is the client id's, whoever uses it."""
 
 
 class Resolver:
@@ -70,92 +81,100 @@ class Resolver:
 
     def __init__(self, quotas: QuotaTable, key: str) -> None:
         """Entities of other types (ip, unknown ones) and without the key are left out."""
-        self._table: dict[_Tags, tuple[Entity, float]] = {}
-        self._kinds = 0
+        self._levels: tuple[_Level, ...] = tuple({} for _ in range(8))
         for entity, values in quotas.items():
             value = values.get(key)
+            tags = None if value is None else _tags_of(entity)
+            if value is not None and tags is not None:
+                self._put(tags, entity, value)
+
+    @classmethod
+    def by_key(cls, quotas: QuotaTable, keys: Iterable[str]) -> dict[str, Resolver]:
+        """One for each key, all built in one walk over the entities."""
+        found = {key: cls({}, key) for key in keys}
+        for entity, values in quotas.items():
             tags = _tags_of(entity)
-            if value is None or tags is None:
+            if tags is None:
                 continue
-            self._table[tags] = (entity, value)
-            self._kinds |= _kind_of(tags)
+            for key, value in values.items():
+                if key in found:
+                    found[key]._put(tags, entity, value)
+        return found
 
     def changed(self, values: Mapping[Entity, float | None]) -> Resolver:
         """The same table with other values for some entities (``None``: without the key); this one stays as it is."""
         found = Resolver({}, "")
-        found._table = dict(self._table)
+        found._levels = tuple(dict(level) for level in self._levels)
         for entity, value in values.items():
             tags = _tags_of(entity)
-            if tags is not None:
-                found._table.pop(tags, None)
-                if value is not None:
-                    found._table[tags] = (entity, value)
-        for tags in found._table:
-            found._kinds |= _kind_of(tags)
+            if tags is None:
+                continue
+            if value is not None:
+                found._put(tags, entity, value)
+            else:
+                level, place = _place(tags)
+                found._levels[level - 1].pop(place, None)
         return found
 
     @property
     def enabled(self) -> bool:
         """False when no entity carries the key: the broker then measures nobody."""
-        return self._kinds != 0
+        return any(self._levels)
 
     def resolve(self, user: str, client_id: str) -> Resolved:
         """The winner for a principal's name (without its type) and a client id (empty when the client sent none)."""
-        bucket = self._bucket(user, client_id)
-        levels = self._levels_of_bucket(bucket)
-        winner = next((c for c in map(self._candidate, levels) if c), None)
-        named = (self._candidate(level) for level in _all_levels(user, client_id))
-        overridden = tuple(c for c in named if c and c != winner)
-        return Resolved(bucket=bucket, winner=winner, overridden=overridden)
+        winner = self.winner(user, client_id)
+        overridden = tuple(c for c in self.candidates(user, client_id) if c is not None and c is not winner)
+        return Resolved(bucket=self._bucket(winner, user, client_id), winner=winner, overridden=overridden)
 
     def winner(self, user: str, client_id: str) -> Candidate | None:
-        """The quota that applies, without what it overrides; ``None``: unlimited."""
-        for level, tags in self._levels_of_bucket(self._bucket(user, client_id)):
-            found = self._table.get(tags)
-            if found:
-                return Candidate(entity=found[0], value=found[1], level=level)
-        return None
+        """The quota that applies, without what it overrides; ``None``: unlimited.
+
+        The broker looks the limit up by the tags of the bucket, not by the client: an empty client id leaves only the user's tag,
+        and so finds only quotas of users. For all others that is the first of the eight levels.
+        """
+        one, two, three, four, five, six, seven, eight = self._levels
+        if client_id == "":
+            return three.get(user) or six.get(None)
+        return (
+            (one.get((user, client_id)) if one else None)
+            or two.get(user)
+            or three.get(user)
+            or four.get(client_id)
+            or five.get(None)
+            or six.get(None)
+            or seven.get(client_id)
+            or eight.get(None)
+        )
+
+    def candidates(self, user: str, client_id: str) -> tuple[Candidate | None, ...]:
+        """What each of the eight levels holds for a client, also what an empty client id escapes; ``None``: nothing is set."""
+        places: tuple[object, ...] = ((user, client_id), user, user, client_id, None, None, client_id, None)
+        return tuple(level.get(place) for level, place in zip(self._levels, places, strict=True))
 
     def bucket_and_limit(self, user: str, client_id: str) -> tuple[Bucket, float | None]:
         """The two things a replay needs, without the explanation."""
-        bucket = self._bucket(user, client_id)
-        for level in self._levels_of_bucket(bucket):
-            found = self._table.get(level[1])
-            if found:
-                return bucket, found[1]
-        return bucket, None
+        winner = self.winner(user, client_id)
+        return self._bucket(winner, user, client_id), winner.value if winner else None
 
-    def _candidate(self, level: tuple[int, _Tags]) -> Candidate | None:
-        found = self._table.get(level[1])
-        return Candidate(entity=found[0], value=found[1], level=level[0]) if found else None
+    def _put(self, tags: _Tags, entity: Entity, value: float) -> None:
+        level, place = _place(tags)
+        self._levels[level - 1][place] = Candidate(entity=entity, value=value, level=level)
 
-    def _bucket(self, user: str, client_id: str) -> Bucket:
+    def _bucket(self, winner: Candidate | None, user: str, client_id: str) -> Bucket:
+        level = winner.level if winner else self._level_of_unlimited(user, client_id)
+        if level in USER_LEVELS:
+            return Bucket(user=user, client_id="")
+        return Bucket(user="" if level in CLIENT_LEVELS else user, client_id=client_id)
+
+    def _level_of_unlimited(self, user: str, client_id: str) -> int:
+        """The level whose tags the broker gives to somebody without a limit."""
         # With one kind of quota in use the broker does not look further: everybody gets that kind's tags, limited or not.
-        match self._kinds:
-            case 0 | 1:
-                return Bucket(user="", client_id=client_id)
-            case 2:
-                return Bucket(user=user, client_id="")
-            case 4:
-                return Bucket(user=user, client_id=client_id)
-        for level, tags in _all_levels(user, client_id):
-            if tags in self._table:
-                if level in (3, 6):
-                    return Bucket(user=user, client_id="")
-                return Bucket(user=user if level < 7 else "", client_id=client_id)
-        return Bucket(user="", client_id=client_id)
-
-    @staticmethod
-    def _levels_of_bucket(bucket: Bucket) -> tuple[tuple[int, _Tags], ...]:
-        """The limit is looked up by the tags, not by the client: an empty client id finds only quotas of users."""
-        user, client = bucket.user, bucket.client_id
-        if user and client:
-            return ((1, (user, client)), (2, (user, DEFAULT)), (4, (DEFAULT, client)), (5, (DEFAULT, DEFAULT)))
-        if user:
-            return ((3, (user, None)), (6, (DEFAULT, None)))
-        if client:
-            return ((7, (None, client)), (8, (None, DEFAULT)))
-        return ()
+        kinds = {kind for kind, level in zip(_KINDS, self._levels, strict=True) if level}
+        if len(kinds) == 1:
+            return {_CLIENT_KIND: 8, _USER_KIND: 6, _PAIR_KIND: 5}[kinds.pop()]
+        # What is set here is what an empty client id escapes: it shapes the tags all the same.
+        return next((c.level for c in self.candidates(user, client_id) if c), 8)
 
 
 def resolve(quotas: QuotaTable, *, user: str, client_id: str, key: str) -> Resolved:
@@ -163,32 +182,25 @@ def resolve(quotas: QuotaTable, *, user: str, client_id: str, key: str) -> Resol
     return Resolver(quotas, key).resolve(user, client_id)
 
 
-def _all_levels(user: str, client_id: str) -> tuple[tuple[int, _Tags], ...]:
-    return (
-        (1, (user, client_id)),
-        (2, (user, DEFAULT)),
-        (3, (user, None)),
-        (4, (DEFAULT, client_id)),
-        (5, (DEFAULT, DEFAULT)),
-        (6, (DEFAULT, None)),
-        (7, (None, client_id)),
-        (8, (None, DEFAULT)),
-    )
+def _place(tags: _Tags) -> tuple[int, object]:
+    """The level of an entity, and where in that level's table it is."""
+    user, client = tags
+    match user is DEFAULT, client is DEFAULT:
+        case True, True:
+            return 5, None
+        case True, False:
+            return (6, None) if client is None else (4, client)
+        case False, True:
+            return (8, None) if user is None else (2, user)
+    if user is None:
+        return 7, client
+    return (3, user) if client is None else (1, (user, client))
 
 
 def _tags_of(entity: Entity) -> _Tags | None:
-    match entity.parts:
-        case ((EntityType.USER.value, user),):
-            return user, None
-        case ((EntityType.CLIENT_ID.value, client),):
-            return None, client
-        case ((EntityType.USER.value, user), (EntityType.CLIENT_ID.value, client)):
-            return user, client
-    return None
-
-
-def _kind_of(tags: _Tags) -> int:
-    user, client = tags
-    if user is None:
-        return _CLIENT_KIND
-    return _USER_KIND if client is None else _PAIR_KIND
+    parts = entity.parts
+    first, name = parts[0]
+    if len(parts) == 1:
+        return (name, None) if first == _USER else (None, name) if first == _CLIENT_ID else None
+    second, other = parts[1]
+    return (name, other) if len(parts) == 2 and first == _USER and second == _CLIENT_ID else None
