@@ -7,12 +7,16 @@ stops the run. What is approved is the whole plan; the values on the way are no 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from reconciler.apply.budget import Budget
 from reconciler.apply.executor import ApplySettings, Executor
+from reconciler.apply.outcomes import Stop
+from reconciler.apply.retry import Chance
 from reconciler.apply.steps import StepDown, is_stepped, way_down
-from reconciler.errors import BackendError, RefusedError
+from reconciler.errors import BackendError
 from reconciler.model.change import Action, Change
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Plan, Summary
@@ -53,30 +57,31 @@ def stepping_note(changes: Sequence[Change], step_down: StepDown) -> str | None:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Stop:
-    """Why no further round is written."""
-
-    reason: str
-    message: str
-
-
 class SteppedExecutor:
-    """One run in rounds against one cluster; use it once."""
+    """One run in rounds against one cluster; use it once. Waits between rounds do not count against its deadline."""
 
     def __init__(
-        self, cluster: QuotaCluster, *, clock: Clock, progress: Progress, settings: ApplySettings, step_down: StepDown
+        self,
+        cluster: QuotaCluster,
+        *,
+        clock: Clock,
+        progress: Progress,
+        settings: ApplySettings,
+        step_down: StepDown,
+        chance: Chance = random.random,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._progress = progress
         self._settings = settings
         self._step_down = step_down
+        self._chance = chance
+        self._budget = Budget(clock, settings.run_seconds)
         self._outcomes: dict[Entity, ChangeOutcome] = {}
         self._nothing_written = True
 
     def run(self, plan: Plan) -> ApplyReport:
-        """Write the plan. Raises as ``Executor.run``: only when nothing was written."""
+        """Write the plan. Raises ``BackendError`` only when nothing was written."""
         rounds = rounds_of(plan.changes, self._step_down)
         if len(rounds) < 2 or self._settings.validate_only:
             return self._execute(plan, self._settings)
@@ -90,7 +95,7 @@ class SteppedExecutor:
         except KeyboardInterrupt:
             if self._nothing_written:
                 raise
-            return self._report(plan, ApplyResult.PARTIAL, _Stop(reason="interrupted", message="interrupted while writing"))
+            return self._report(plan, ApplyResult.PARTIAL, Stop(reason="interrupted", message="interrupted while writing"))
 
     def _in_rounds(self, plan: Plan, rounds: Sequence[tuple[Change, ...]]) -> ApplyReport:
         for number, changes in enumerate(rounds, start=1):
@@ -105,7 +110,7 @@ class SteppedExecutor:
                 return self._report(plan, ApplyResult.PARTIAL, stopped)
         return self._report(plan, ApplyResult.DONE, None)
 
-    def _round(self, plan: Plan, changes: tuple[Change, ...], *, first: bool) -> _Stop | ApplyReport | None:
+    def _round(self, plan: Plan, changes: tuple[Change, ...], *, first: bool) -> Stop | ApplyReport | None:
         """Write one round. A report: nothing was written at all, and this is what is to be said."""
         part = replace(plan, changes=changes, summary=Summary(update=len(changes)))
         try:
@@ -113,29 +118,38 @@ class SteppedExecutor:
         except KeyboardInterrupt:
             if first:
                 raise
-            return _Stop(reason="interrupted", message="interrupted while writing")
-        except (BackendError, RefusedError) as error:
+            return Stop(reason="interrupted", message="interrupted while writing")
+        except BackendError as error:
             if first:
                 raise
-            return _Stop(reason=error.failure_reason, message=str(error))
-        self._nothing_written = False
+            return Stop(reason=error.failure_reason, message=str(error))
         self._note(report.outcomes)
-        if first and report.result is ApplyResult.FAILED:
-            return self._report(plan, ApplyResult.FAILED, _Stop(reason=report.failure_reason or "", message=report.message or ""))
+        if first and report.result in (ApplyResult.FAILED, ApplyResult.REFUSED):
+            return self._report(plan, report.result, Stop(reason=report.failure_reason or "", message=report.message or ""))
+        self._nothing_written = False
         if report.result is ApplyResult.DONE:
             return None
-        return _Stop(reason=report.failure_reason or "failed", message=report.message or "it was not done whole")
+        return Stop(reason=report.failure_reason or "failed", message=report.message or "it was not done whole")
 
-    def _wait(self, number: int, count: int) -> _Stop | None:
+    def _wait(self, number: int, count: int) -> Stop | None:
         self._progress.step(f"step {number} of {count} is verified; waiting {self._step_down.wait_seconds:g} s")
         try:
-            self._clock.sleep(self._step_down.wait_seconds)
+            with self._budget.paused():
+                self._clock.sleep(self._step_down.wait_seconds)
         except KeyboardInterrupt:
-            return _Stop(reason="interrupted", message="interrupted while waiting; apply again to go on")
+            return Stop(reason="interrupted", message="interrupted while waiting; apply again to go on")
         return None
 
     def _execute(self, plan: Plan, settings: ApplySettings) -> ApplyReport:
-        return Executor(self._cluster, clock=self._clock, progress=self._progress, settings=settings).run(plan)
+        executor = Executor(
+            self._cluster,
+            clock=self._clock,
+            progress=self._progress,
+            settings=settings,
+            chance=self._chance,
+            budget=self._budget,
+        )
+        return executor.run(plan)
 
     def _note(self, outcomes: Sequence[ChangeOutcome]) -> None:
         """Take over what a round did, in terms of the whole plan's changes."""
@@ -158,8 +172,10 @@ class SteppedExecutor:
                 self._outcomes[entity] = replace(outcome, change=whole, reached={**earlier.reached, **maybe, **either})
             elif outcome.status is ChangeStatus.FAILED:
                 self._outcomes[entity] = replace(outcome, change=whole, reached=earlier.reached)
+            elif outcome.error is not None:
+                self._outcomes[entity] = replace(earlier, error=outcome.error)
 
-    def _report(self, plan: Plan, result: ApplyResult, stop: _Stop | None) -> ApplyReport:
+    def _report(self, plan: Plan, result: ApplyResult, stop: Stop | None) -> ApplyReport:
         return ApplyReport(
             cluster=plan.cluster,
             digest=plan.digest,

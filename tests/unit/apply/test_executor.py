@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from reconciler.apply.chunks import ChunkLimits, chunks, estimated_size
 from reconciler.apply.executor import ApplySettings, Executor
-from reconciler.errors import RequestRefusedError, StalePlanError, UnreachableError
+from reconciler.apply.retry import Backoff
+from reconciler.errors import RequestRefusedError, UnreachableError
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Plan
@@ -73,8 +74,11 @@ def test_validate_only_stops_after_validation() -> None:
 
 def test_a_cluster_that_changed_after_planning_is_refused_with_entity_and_both_values() -> None:
     cluster = FakeCluster({user("u1"): {RATE: 77.0}}, faults=Faults(read_only=True))
-    with pytest.raises(StalePlanError, match=r"user=u1 producer_byte_rate was not set when planned and is 77 now"):
-        execute(cluster, plan_for(3))
+    report = execute(cluster, plan_for(3))
+    assert (report.result, report.failure_reason) == (ApplyResult.REFUSED, "stale-plan")
+    assert "user=u1 producer_byte_rate was not set when planned and is 77 now" in (report.message or "")
+    assert "is 77 now" in (report.outcomes[1].error or "")
+    assert statuses(report) == ["not_attempted"] * 3
 
 
 @pytest.mark.parametrize("fault", list(Fault))
@@ -91,7 +95,7 @@ def test_answers_that_stay_lost_are_reported_as_unknown_after_bounded_attempts()
     report = execute(cluster, plan_for(5))
     assert (report.result, report.failure_reason, report.verified) == (ApplyResult.PARTIAL, "outcome-unknown", False)
     assert statuses(report) == ["applied", "applied", "unknown", "unknown", "not_attempted"]
-    assert cluster.writes == 4
+    assert cluster.writes == 1 + Backoff().attempts
 
 
 def test_what_somebody_else_wrote_meanwhile_is_not_overwritten_by_a_retry() -> None:
@@ -102,8 +106,10 @@ def test_what_somebody_else_wrote_meanwhile_is_not_overwritten_by_a_retry() -> N
     cluster = FakeCluster(faults=Faults(writes={1: Fault.BEFORE_APPLYING}), before_write=meddle)
     report = execute(cluster, plan_for(2))
     assert cluster.entities[user("u0")] == {RATE: 99.0}
-    assert report.result is ApplyResult.PARTIAL
-    assert statuses(report) == ["unknown", "applied"]
+    assert (report.result, report.failure_reason) == (ApplyResult.PARTIAL, "stale-plan")
+    assert statuses(report) == ["unknown", "unknown"]
+    assert "is 99 now" in (report.outcomes[0].error or "")
+    assert cluster.writes == 1
 
 
 class Unreachable(FakeCluster):

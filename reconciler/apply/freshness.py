@@ -1,0 +1,77 @@
+"""Others who write during the run: the cluster is looked at before the first write, and again every few seconds.
+
+Kafka has no compare-and-set for quotas, so between a look and the write after it somebody may come in unseen; looking often keeps
+that short. A look is a full describe, which a large cluster takes a second for: looks take a tenth of a run at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from reconciler.apply.budget import Budget
+from reconciler.apply.comparison import is_as_before, named, shows, unlike_after, unlike_before
+from reconciler.apply.outcomes import Outcomes, Stop
+from reconciler.apply.readback import exactly, tries
+from reconciler.errors import StalePlanError
+from reconciler.model.change import Change
+from reconciler.model.entity import Entity
+from reconciler.model.report import ChangeStatus
+from reconciler.model.state import Quotas
+from reconciler.ports import Clock, QuotaCluster
+
+_SECONDS_BETWEEN: Final = 3.0
+_COST_BETWEEN: Final = 9.0
+"""At least so many times the duration of a look passes until the next one."""
+
+
+class Freshness:
+    """Compares the cluster with what the run knows: ``before`` of what is not written, ``after`` of what is."""
+
+    def __init__(self, cluster: QuotaCluster, outcomes: Outcomes, *, clock: Clock, budget: Budget, lag_seconds: float) -> None:
+        self._cluster = cluster
+        self._outcomes = outcomes
+        self._clock = clock
+        self._budget = budget
+        self._lag_seconds = lag_seconds
+        self._next = clock.monotonic()
+
+    @property
+    def due(self) -> bool:
+        """True when it is time for another look."""
+        return self._clock.monotonic() >= self._next
+
+    def look(self) -> Stop | None:
+        """Read everything and compare; a stop names every entity that differs. Raises ``BackendError``."""
+        started = self._clock.monotonic()
+        written = self._outcomes.having(ChangeStatus.APPLIED)
+        if written and not self._shown(written[-1]):
+            message = (
+                f"no other writer can be told from a lagging broker: after {self._lag_seconds:g} s it still does not show the "
+            )
+            return Stop(reason="not-verified", message=f"{message}change to {written[-1].entity}, which was written")
+        live = self._cluster.current_state().entities
+        now = self._clock.monotonic()
+        self._next = now + max(_SECONDS_BETWEEN, _COST_BETWEEN * (now - started))
+        return self.compare(live, planned=self._outcomes.having(ChangeStatus.NOT_ATTEMPTED), written=written)
+
+    def compare(self, live: Mapping[Entity, Quotas], *, planned: Sequence[Change], written: Sequence[Change] = ()) -> Stop | None:
+        """What somebody else did, noted with every entity that it happened to."""
+        found = [(change, unlike_before(change, live)) for change in planned]
+        found += [(change, unlike_after(change, live)) for change in written]
+        differences = [(change, text) for change, text in found if text is not None]
+        if not differences:
+            return None
+        for change, text in differences:
+            self._outcomes.explain(change, text)
+        texts = [text for _, text in differences]
+        return Stop.of(StalePlanError(f"the cluster changed after planning: {named(texts)}; plan again"))
+
+    def _shown(self, last: Change) -> bool:
+        """Whether a read has what was written last, waiting for it; also when somebody else has been there since."""
+        deadline = self._clock.monotonic() + min(self._lag_seconds, self._budget.left)
+        for _ in tries(self._clock, deadline):
+            live = self._cluster.describe(exactly(last.entity))
+            if shows(last, live) or not is_as_before(last, live):
+                return True
+        return False

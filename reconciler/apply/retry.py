@@ -1,0 +1,57 @@
+"""Trying again: when that is safe, how often, and how long to wait in between.
+
+Alterations are idempotent, so sending one again is safe as long as the cluster still has what was there before. A controller that
+is being replaced takes seconds, a broker that restarts somewhat longer; the waits add up to about that, and no further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias, TypeVar
+
+from reconciler.apply.budget import Budget
+from reconciler.errors import BackendError, OutcomeUnknownError, RequestRefusedError, UnreachableError
+
+Chance: TypeAlias = Callable[[], float]
+"""A source of random numbers, evenly from 0 to below 1."""
+
+Answer = TypeVar("Answer")
+
+_REQUEST_TIMED_OUT: Final = 7
+_NOT_CONTROLLER: Final = 41
+_PASSING: Final = frozenset({_REQUEST_TIMED_OUT, _NOT_CONTROLLER})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """How often one request is sent at most, and the waits (seconds) between: doubling, half of each up to chance."""
+
+    attempts: int = 8
+    first: float = 0.2
+    longest: float = 5.0
+
+    def waits(self, chance: Chance) -> Iterator[float]:
+        """One wait for each attempt that may fail. Runs that broke off together do not come back together."""
+        for attempt in range(self.attempts):
+            whole = min(self.first * 2.0**attempt, self.longest)
+            yield whole * (1 + chance()) / 2
+
+
+def passes_by_itself(error: BackendError) -> bool:
+    """True for what may be over in seconds, and after which looking and sending again is safe."""
+    if isinstance(error, RequestRefusedError):
+        return error.error_code in _PASSING
+    return isinstance(error, OutcomeUnknownError | UnreachableError)
+
+
+def asked_again(ask: Callable[[], Answer], *, backoff: Backoff, chance: Chance, budget: Budget) -> Answer:
+    """Ask for what changes nothing, again while the cluster has no controller. Raises the last ``BackendError``."""
+    for wait in backoff.waits(chance):
+        try:
+            return ask()
+        except RequestRefusedError as error:
+            if not passes_by_itself(error) or budget.spent:
+                raise
+            budget.sleep(wait)
+    return ask()

@@ -1,0 +1,99 @@
+"""Sending a request until its fate is known: what may have been done is looked for, and only what is as before is sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reconciler.apply.budget import DEADLINE, Budget
+from reconciler.apply.comparison import is_as_before, shows
+from reconciler.apply.freshness import Freshness
+from reconciler.apply.outcomes import Outcomes, Stop
+from reconciler.apply.retry import Backoff, Chance, passes_by_itself
+from reconciler.errors import BackendError, OutcomeUnknownError, StalePlanError
+from reconciler.model.change import Change
+from reconciler.model.report import ChangeStatus
+from reconciler.ports import QuotaCluster
+
+
+class RequestWriter:
+    """Writes requests, one after the other, and keeps the outcomes true at every moment."""
+
+    def __init__(
+        self,
+        cluster: QuotaCluster,
+        outcomes: Outcomes,
+        freshness: Freshness,
+        *,
+        budget: Budget,
+        backoff: Backoff,
+        chance: Chance,
+    ) -> None:
+        self._cluster = cluster
+        self._outcomes = outcomes
+        self._freshness = freshness
+        self._budget = budget
+        self._backoff = backoff
+        self._chance = chance
+        self._doubt: OutcomeUnknownError | None = None
+
+    def write(self, request: Sequence[Change]) -> Stop | None:
+        """Write these changes, each of them not attempted yet. ``None``: all are applied."""
+        pending: Sequence[Change] = request
+        self._doubt = None
+        stop: Stop | None = None
+        for wait in self._backoff.waits(self._chance):
+            failed = self._send(pending)
+            if failed is None:
+                break
+            stop = Stop.of(failed)
+            if not passes_by_itself(failed):
+                return stop
+            self._budget.sleep(wait)
+            pending, changed = self._settled(pending)
+            if changed is not None:
+                return changed
+            if not pending:
+                break
+            if self._budget.spent:
+                return Stop(reason=DEADLINE, message=f"{self._budget}; the last that was heard: {failed}")
+        else:
+            return stop
+        return self._refusal(request)
+
+    def _send(self, pending: Sequence[Change]) -> BackendError | None:
+        """Send once; ``None``: there is an answer, and it is noted."""
+        # Unknown until the answer is here, so that an interrupt in between is reported as what it is.
+        self._outcomes.mark(pending, ChangeStatus.UNKNOWN, error=str(self._doubt or "no answer"))
+        try:
+            results = self._cluster.alter([change.alteration() for change in pending], validate_only=False)
+        except BackendError as error:
+            if isinstance(error, OutcomeUnknownError):
+                self._doubt = error
+            # What was sent before, and may have been done, stays unknown, whatever becomes of the same again.
+            status = ChangeStatus.NOT_ATTEMPTED if self._doubt is None else ChangeStatus.UNKNOWN
+            self._outcomes.mark(pending, status, error=str(self._doubt) if self._doubt else None)
+            return error
+        self._outcomes.note(results, good=ChangeStatus.APPLIED)
+        return None
+
+    def _settled(self, pending: Sequence[Change]) -> tuple[Sequence[Change], Stop | None]:
+        """Look what became of them; give those that are still to be sent. Sending again what nobody can see now is safe, too."""
+        try:
+            live = self._cluster.current_state().entities
+        except BackendError:
+            return pending, None
+        if self._doubt is not None:
+            self._outcomes.mark([c for c in pending if shows(c, live)], ChangeStatus.APPLIED)
+            pending = [c for c in pending if not shows(c, live)]
+        changed = self._freshness.compare(live, planned=[c for c in pending if not is_as_before(c, live)])
+        return pending, changed
+
+    def _refusal(self, request: Sequence[Change]) -> Stop | None:
+        """Why not everything in a request that was answered is done. What is not attempted then, the cluster found changed."""
+        left = [self._outcomes[c] for c in request if self._outcomes[c].status is not ChangeStatus.APPLIED]
+        if not left:
+            return None
+        stale = [outcome for outcome in left if outcome.status is ChangeStatus.NOT_ATTEMPTED]
+        if stale:
+            return Stop.of(StalePlanError(f"the cluster changed after planning: {stale[0].error}; plan again"))
+        return Stop(reason="refused-by-cluster", message="stopped after the first request that was not done whole")
