@@ -59,7 +59,7 @@ class Resolved:
 
 
 _Tags: TypeAlias = tuple[EntityName | None, EntityName | None]
-_Level: TypeAlias = dict[object, Candidate]
+_Levels: TypeAlias = tuple[dict[object, Candidate], ...]
 
 _USER: Final = EntityType.USER.value
 _CLIENT_ID: Final = EntityType.CLIENT_ID.value
@@ -81,40 +81,45 @@ class Resolver:
 
     def __init__(self, quotas: QuotaTable, key: str) -> None:
         """Entities of other types (ip, unknown ones) and without the key are left out."""
-        self._levels: tuple[_Level, ...] = tuple({} for _ in range(8))
+        self._levels = _no_levels()
         for entity, values in quotas.items():
             value = values.get(key)
             tags = None if value is None else _tags_of(entity)
             if value is not None and tags is not None:
-                self._put(tags, entity, value)
+                _put(self._levels, tags, entity, value)
 
     @classmethod
     def by_key(cls, quotas: QuotaTable, keys: Iterable[str]) -> dict[str, Resolver]:
         """One for each key, all built in one walk over the entities."""
-        found = {key: cls({}, key) for key in keys}
+        tables = {key: _no_levels() for key in keys}
         for entity, values in quotas.items():
             tags = _tags_of(entity)
             if tags is None:
                 continue
             for key, value in values.items():
-                if key in found:
-                    found[key]._put(tags, entity, value)
+                if key in tables:
+                    _put(tables[key], tags, entity, value)
+        return {key: cls._over(levels) for key, levels in tables.items()}
+
+    @classmethod
+    def _over(cls, levels: _Levels) -> Resolver:
+        found = cls({}, "")
+        found._levels = levels
         return found
 
     def changed(self, values: Mapping[Entity, float | None]) -> Resolver:
         """The same table with other values for some entities (``None``: without the key); this one stays as it is."""
-        found = Resolver({}, "")
-        found._levels = tuple(dict(level) for level in self._levels)
+        levels = tuple(dict(level) for level in self._levels)
         for entity, value in values.items():
             tags = _tags_of(entity)
             if tags is None:
                 continue
             if value is not None:
-                found._put(tags, entity, value)
+                _put(levels, tags, entity, value)
             else:
                 level, place = _place(tags)
-                found._levels[level - 1].pop(place, None)
-        return found
+                levels[level - 1].pop(place, None)
+        return self._over(levels)
 
     @property
     def enabled(self) -> bool:
@@ -157,10 +162,6 @@ class Resolver:
         winner = self.winner(user, client_id)
         return self._bucket(winner, user, client_id), winner.value if winner else None
 
-    def _put(self, tags: _Tags, entity: Entity, value: float) -> None:
-        level, place = _place(tags)
-        self._levels[level - 1][place] = Candidate(entity=entity, value=value, level=level)
-
     def _bucket(self, winner: Candidate | None, user: str, client_id: str) -> Bucket:
         level = winner.level if winner else self._level_of_unlimited(user, client_id)
         if level in USER_LEVELS:
@@ -180,6 +181,15 @@ class Resolver:
 def resolve(quotas: QuotaTable, *, user: str, client_id: str, key: str) -> Resolved:
     """One client and key; use a ``Resolver`` for many."""
     return Resolver(quotas, key).resolve(user, client_id)
+
+
+def _no_levels() -> _Levels:
+    return tuple({} for _ in range(8))
+
+
+def _put(levels: _Levels, tags: _Tags, entity: Entity, value: float) -> None:
+    level, place = _place(tags)
+    levels[level - 1][place] = Candidate(entity=entity, value=value, level=level)
 
 
 def _place(tags: _Tags) -> tuple[int, object]:
