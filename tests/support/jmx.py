@@ -19,7 +19,7 @@ def java_options(port: int) -> tuple[str, ...]:
 
 
 def tags(kafka_version: str, port: int, kind: str, *, attribute: str) -> list[dict[str, str]]:
-    """The tags (``user`` as Kafka encodes it, ``client-id`` raw) of every ``kafka.server`` MBean of this type with the attribute."""
+    """The tags (``user`` as Kafka encodes it, ``client-id`` raw) of every ``kafka.server`` MBean of this type."""
     runtime = runtime_for(kafka_version)
     command = [str(runtime.java), "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8", "-Dsun.stdout.encoding=UTF-8"]
     command += ["-cp", ":".join(map(str, runtime.jars)), "org.apache.kafka.tools.JmxTool"]

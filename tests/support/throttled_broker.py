@@ -58,7 +58,7 @@ class ThrottledBroker:
         raw = {frozenset((kind, None if name is DEFAULT else name) for kind, name in e.parts): dict(q) for e, q in state.items()}
         raw_quotas.alter(servers, raw)
         wait_until(lambda: raw_quotas.describe(servers) == raw)
-        # A broker shows what it is about to enforce. It takes one change after the other, so when it shows the next one, it is done.
+        # A broker shows what it is about to enforce. It takes changes in order: once it shows the next one, it is done.
         mark = frozenset({("ip", f"192.0.2.{next(self._marks) % 255}")})
         raw_quotas.alter(servers, {mark: {"connection_creation_rate": 1000.0}})
         wait_until(lambda: mark in raw_quotas.describe(servers))
@@ -121,7 +121,7 @@ class ThrottledBroker:
 
 
 def _throttle_range(limit: float | None, earlier: list[_Charge], amount: int, now: float) -> tuple[float, float]:
-    """Milliseconds. A charge is kept for eleven seconds after the last one of its sample, and a sample is at most a second long."""
+    """In milliseconds. A sample is at most a second long, and kept for eleven seconds after its last charge."""
     if limit is None:
         return 0, 0
     ages = [(now - charge.at, charge.amount) for charge in earlier]
