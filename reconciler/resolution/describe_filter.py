@@ -47,17 +47,20 @@ def filter_refusal(entity_filter: EntityFilter) -> tuple[int, str] | None:
     for component in entity_filter.components:
         entity_type, kind, name = component.entity_type, component.kind, component.name
         if not entity_type:
-            return INVALID_REQUEST, "Unexpected empty entity type."
+            return INVALID_REQUEST, "Invalid empty entity type."
         if entity_type in seen:
             return INVALID_REQUEST, f"Entity type {entity_type} cannot appear more than once in the filter."
         if entity_type not in _KNOWN_TYPES:
             return UNSUPPORTED_VERSION, f"Unsupported entity type {entity_type}"
         if (name is not None) != (kind is FilterKind.EXACT):
-            given = "null" if name is None else "non-null"
-            return INVALID_REQUEST, f"Unexpected {given} match string for match type {int(kind)}."
+            said = "set match string to null" if name is None else "also specified a match string."
+            return INVALID_REQUEST, f"Request specified MATCH_TYPE_{kind.name}, but {said}"
         seen.add(entity_type)
     if EntityType.IP.value in seen and len(seen) > 1:
-        return INVALID_REQUEST, "Invalid entity filter component combination, IP filter component should not be used with others"
+        return INVALID_REQUEST, (
+            "Invalid entity filter component combination. IP filter component should not be used with user or clientId filter "
+            "component."
+        )
     return None
 
 
