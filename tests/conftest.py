@@ -1,8 +1,9 @@
 """Fixtures for the tests that need a real Kafka broker.
 
 One broker serves the whole run; it starts when the first test asks for it (about 3 s with the jars in the cache) and is stopped
-at the end, also after a failure or an interrupt. Tests that change quotas take ``clean_kafka``. Tests that need another kind of
-cluster take ``start_kafka``. What these fixtures need of kafka-python is imported inside them: most tests need none of it.
+at the end, also after a failure or an interrupt. Tests that change quotas take ``clean_kafka``. Tests that need ZooKeeper take
+``zookeeper_kafka``, those that need yet another kind of cluster ``start_kafka``. What these fixtures need of kafka-python is
+imported inside them: most tests need none of it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import settings
 
-from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
+from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec, ZooKeeperSpec
 
 # Whoever starts the tests in the background may have them ignore interrupts, and so everything that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -52,6 +53,29 @@ def clean_kafka(kafka_sandbox: Sandbox) -> Sandbox:
 
     raw_quotas.remove_all(kafka_sandbox.bootstrap_servers)
     return kafka_sandbox
+
+
+@pytest.fixture(scope="session")
+def zookeeper_sandbox() -> Iterator[Sandbox]:
+    """One broker of 3.9.2 in ZooKeeper mode, below a chroot, with the same users and the request log on."""
+    from reconciler.sandbox.cluster import running
+
+    server = ZooKeeperSpec(chroot="/clusters/one")
+    with running(SandboxSpec(users=SANDBOX_USERS, request_log=True, zookeeper=True, zookeeper_server=server)) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def zookeeper_kafka(zookeeper_sandbox: Sandbox) -> Sandbox:
+    """The shared broker in ZooKeeper mode without a single user, client or address in ``/config``; itself it forgets them too."""
+    from tests.support import raw_quotas, zookeeper_tree
+    from tests.support.polling import wait_until
+
+    assert zookeeper_sandbox.zookeeper is not None
+    with zookeeper_tree.zookeeper_client(zookeeper_sandbox.zookeeper) as client:
+        zookeeper_tree.remove_all(client)
+    wait_until(lambda: raw_quotas.describe(zookeeper_sandbox.bootstrap_servers) == {})
+    return zookeeper_sandbox
 
 
 @pytest.fixture

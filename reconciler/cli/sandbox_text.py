@@ -24,7 +24,7 @@ def stopped_lines(before: Status) -> list[Line]:
     if before.sandbox is None:
         return [line("no sandbox was running")]
     if before.condition is Condition.BROKEN:
-        gone = len(before.sandbox.nodes) - len(before.alive)
+        gone = len(before.sandbox.processes) - len(before.alive) - before.zookeeper_alive
         return [
             line(f"stopped what was left of Kafka {before.sandbox.kafka_version} ({gone} of its processes had ended already)")
         ]
@@ -32,11 +32,14 @@ def stopped_lines(before: Status) -> list[Line]:
 
 
 def _headline(status: Status, sandbox: Sandbox) -> Line:
-    kind = f"Kafka {sandbox.kafka_version}, {len(sandbox.nodes)} {'node' if len(sandbox.nodes) == 1 else 'nodes'}"
+    beside = " with ZooKeeper" if sandbox.zookeeper else ""
+    kind = f"Kafka {sandbox.kafka_version}{beside}, {len(sandbox.nodes)} {'node' if len(sandbox.nodes) == 1 else 'nodes'}"
     if status.condition is Condition.RUNNING:
         return line((f"{kind}, is running", Style.GOOD))
-    gone = ", ".join(str(node.id) for node in sandbox.nodes if node.id not in status.alive)
-    return line((f"{kind}, is broken: the process of node {gone} has ended", Style.BAD))
+    gone = [f"node {node.id}" for node in sandbox.nodes if node.id not in status.alive]
+    if sandbox.zookeeper and not status.zookeeper_alive:
+        gone.append("ZooKeeper")
+    return line((f"{kind}, is broken: the process of {', '.join(gone)} has ended", Style.BAD))
 
 
 def _details(sandbox: Sandbox) -> list[Line]:
@@ -47,7 +50,11 @@ def _details(sandbox: Sandbox) -> list[Line]:
         (f"  as {display_name(user.name)}", f"--command-config {escaped(str(sandbox.client_properties(user.name)))}")
         for user in sandbox.users
     ]
+    if sandbox.zookeeper_server:
+        rows.append(("ZooKeeper", sandbox.zookeeper_server.connection))
     rows += [("cluster id", sandbox.cluster_id), ("folder", escaped(str(sandbox.folder)))]
+    if sandbox.zookeeper_server:
+        rows.append(("log of ZooKeeper", escaped(str(sandbox.zookeeper_server.log_file))))
     for node in sandbox.nodes:
         rows.append((f"log of node {node.id}", escaped(str(node.log_file))))
         if node.request_log_file:

@@ -16,8 +16,12 @@ from typing import Final
 from reconciler.errors import UsageError
 
 DEFAULT_KAFKA_VERSION: Final = "4.3.1"
-KAFKA_VERSIONS: Final = (DEFAULT_KAFKA_VERSION, "3.9.2")
-"""The pinned versions, newest first. The 3.9.2 set carries ZooKeeper and its server too."""
+KAFKA_VERSIONS: Final = (DEFAULT_KAFKA_VERSION, "3.9.2", "2.8.2")
+"""The pinned versions, newest first."""
+ZOOKEEPER_VERSIONS: Final = ("3.9.2", "2.8.2")
+"""Those that can keep their metadata in ZooKeeper, and whose jars carry ZooKeeper and its server; 4.x cannot."""
+KRAFT_VERSIONS: Final = (DEFAULT_KAFKA_VERSION, "3.9.2")
+"""Those that run without ZooKeeper; to 2.8 that was a preview without quotas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

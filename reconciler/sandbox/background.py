@@ -30,6 +30,7 @@ class Status:
     condition: Condition
     sandbox: Sandbox | None = None
     alive: frozenset[int] = frozenset()
+    zookeeper_alive: bool = False
 
 
 def status(cache: Path | None = None) -> Status:
@@ -38,8 +39,11 @@ def status(cache: Path | None = None) -> Status:
     if sandbox is None:
         return Status(condition=Condition.STOPPED)
     alive = frozenset(node.id for node in sandbox.nodes if process.is_alive(node.process))
-    condition = Condition.RUNNING if len(alive) == len(sandbox.nodes) else Condition.BROKEN
-    return Status(condition=condition, sandbox=sandbox, alive=alive)
+    server = sandbox.zookeeper_server
+    serving = server is not None and process.is_alive(server.process)
+    whole = len(alive) == len(sandbox.nodes) and serving == (server is not None)
+    condition = Condition.RUNNING if whole else Condition.BROKEN
+    return Status(condition=condition, sandbox=sandbox, alive=alive, zookeeper_alive=serving)
 
 
 def start(
@@ -56,10 +60,9 @@ def start(
         now = status(cache)
         if now.sandbox is not None:
             if now.condition is Condition.BROKEN:
-                log = next(node.log_file for node in now.sandbox.nodes if node.id not in now.alive)
                 raise SandboxError(
                     "a sandbox was started, and is not whole any more (its log may tell why: "
-                    f"{log}); clear it away with: kafka-quotas sandbox stop"
+                    f"{_log_of_the_ended(now.sandbox, now)}); clear it away with: kafka-quotas sandbox stop"
                 )
             if not _is_of_kind(now.sandbox, spec) or (folder is not None and folder.absolute() != now.sandbox.folder):
                 raise SandboxError("a sandbox with other settings is running; stop it first with: kafka-quotas sandbox stop")
@@ -78,10 +81,16 @@ def stop(cache: Path | None = None) -> Status:
         before = status(cache)
         if before.sandbox is not None:
             cluster.stop(before.sandbox)
-            if left := [node.pid for node in before.sandbox.nodes if process.is_alive(node.process)]:
+            if left := [ref.pid for ref in before.sandbox.processes if process.is_alive(ref)]:
                 raise SandboxError(f"these processes of the sandbox could not be ended: {', '.join(map(str, left))}")
             file.unlink(missing_ok=True)
         return before
+
+
+def _log_of_the_ended(sandbox: Sandbox, now: Status) -> Path:
+    if sandbox.zookeeper_server and not now.zookeeper_alive:
+        return sandbox.zookeeper_server.log_file
+    return next(node.log_file for node in sandbox.nodes if node.id not in now.alive)
 
 
 def _is_of_kind(sandbox: Sandbox, spec: SandboxSpec) -> bool:
@@ -90,6 +99,8 @@ def _is_of_kind(sandbox: Sandbox, spec: SandboxSpec) -> bool:
         and len(sandbox.nodes) == spec.nodes
         and {user.name for user in sandbox.users} == {user.name for user in spec.users}
         and (sandbox.nodes[0].request_log_file is not None) == spec.request_log
+        and (sandbox.zookeeper is not None) == spec.zookeeper
+        and (sandbox.zookeeper or "").partition("/")[2] == spec.zookeeper_server.chroot[1:]
     )
 
 

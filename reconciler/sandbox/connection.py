@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from kafka import KafkaAdminClient
 from kafka.net.compat import KafkaNetClient
 from kafka.protocol.admin import DescribeClientQuotasRequest
+from kafka.protocol.metadata import MetadataRequest
 
 from reconciler.sandbox.spec import Login
 
@@ -67,13 +68,12 @@ def _security(login: Login | None) -> dict[str, str]:
 
 def cluster_id(client: KafkaAdminClient) -> str:
     """Which cluster answers."""
-    return str(client.describe_cluster()["cluster_id"])
+    return str(_metadata(client).cluster_id)
 
 
 def brokers_up(client: KafkaAdminClient) -> frozenset[int]:
     """The ids of the brokers that serve clients now."""
-    described = client.describe_cluster()
-    return frozenset(broker["broker_id"] for broker in described["brokers"] if not broker.get("is_fenced"))
+    return frozenset(broker.node_id for broker in _metadata(client).brokers)
 
 
 def answers_quotas(client: KafkaAdminClient, node_id: int) -> bool:
@@ -81,3 +81,15 @@ def answers_quotas(client: KafkaAdminClient, node_id: int) -> bool:
     request = DescribeClientQuotasRequest(components=[], strict=True)
     manager = client._manager  # noqa: SLF001 - the only way the library has to send this request
     return bool(manager.run(manager.send, request, node_id).error_code == 0)
+
+
+def _metadata(client: KafkaAdminClient) -> Any:
+    """The library's ``describe_cluster`` stumbles over the answer of brokers before 3.7."""
+    request = MetadataRequest(
+        topics=[],  # none of them
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    )
+    manager = client._manager  # noqa: SLF001 - as above
+    return manager.run(manager.send, request)

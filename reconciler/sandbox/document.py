@@ -12,11 +12,12 @@ def status_to_json(status: Status) -> dict[str, Json]:
     return {
         "format_version": FORMAT_VERSION,
         "status": status.condition.value,
-        "sandbox": None if status.sandbox is None else _sandbox(status.sandbox, status.alive),
+        "sandbox": None if status.sandbox is None else _sandbox(status.sandbox, status),
     }
 
 
-def _sandbox(sandbox: Sandbox, alive: frozenset[int]) -> dict[str, Json]:
+def _sandbox(sandbox: Sandbox, status: Status) -> dict[str, Json]:
+    server = sandbox.zookeeper_server
     return {
         "bootstrap_servers": sandbox.bootstrap_servers,
         "sasl_bootstrap_servers": sandbox.sasl_bootstrap_servers,
@@ -28,11 +29,19 @@ def _sandbox(sandbox: Sandbox, alive: frozenset[int]) -> dict[str, Json]:
             {
                 "id": node.id,
                 "pid": node.pid,
-                "alive": node.id in alive,
+                "alive": node.id in status.alive,
                 "port": node.port,
                 "log_file": str(node.log_file),
                 "request_log_file": str(node.request_log_file) if node.request_log_file else None,
             }
             for node in sandbox.nodes
         ],
+        "zookeeper": None
+        if server is None
+        else {
+            "connection": server.connection,
+            "pid": server.process.pid,
+            "alive": status.zookeeper_alive,
+            "log_file": str(server.log_file),
+        },
     }

@@ -68,7 +68,7 @@ def config_text(kafka_version: str, *, request_log: bool) -> str:
 """
 
 
-def java_options(kafka_version: str, *, config: Path, request_log: Path) -> tuple[str, ...]:
-    """The system properties that make the JVM use ``config`` and write requests to ``request_log``."""
+def java_options(kafka_version: str, *, config: Path, request_log: Path | None) -> tuple[str, ...]:
+    """The system properties that make the JVM use ``config`` and write requests, if it logs them, to ``request_log``."""
     option = f"-Dlog4j2.configurationFile={config}" if uses_log4j2(kafka_version) else f"-Dlog4j.configuration={config.as_uri()}"
-    return (option, f"-D{REQUEST_LOG_PROPERTY}={request_log}")
+    return (option,) if request_log is None else (option, f"-D{REQUEST_LOG_PROPERTY}={request_log}")

@@ -16,6 +16,7 @@ from reconciler.sandbox.spec import SandboxNode, SandboxSpec
 
 _TROUBLE: Final = re.compile(r"\b(ERROR|FATAL)\b|Exception in thread|^Error: |^(Caused by: )?([\w$]+\.)+\w*(Exception|Error)\b")
 _LINE_LIMIT: Final = 300
+_CLUSTER_ID: Final = re.compile(r"\bCluster ID = ([\w-]+)", re.ASCII)
 NODE_FOLDERS: Final = "node-[1-9]"
 """A glob for the node folders in a sandbox's folder."""
 
@@ -70,9 +71,9 @@ class NodeFiles:
         """One line a request, when the spec wants it."""
         return self.folder / "kafka-request.log"
 
-    def write(self, spec: SandboxSpec, ports: Sequence[NodePorts]) -> None:
+    def write(self, spec: SandboxSpec, ports: Sequence[NodePorts], *, zookeeper: str | None = None) -> None:
         """Makes the folder and its configuration files. Raises ``UsageError`` for settings that are the sandbox's own."""
-        text = server_properties(spec, node_id=self.id, ports=ports, data=self.data)
+        text = server_properties(spec, node_id=self.id, ports=ports, data=self.data, zookeeper=zookeeper)
         self.temporary.mkdir(parents=True)
         self.properties.write_text(text, "ascii")
         logging = logging_config.config_text(spec.kafka_version, request_log=spec.request_log)
@@ -89,6 +90,14 @@ class NodeFiles:
             return words in self.log.read_text("utf-8", "replace")
         except OSError:
             return False
+
+    def cluster_id(self) -> str | None:
+        """The id that a broker in ZooKeeper mode has told in its log by now."""
+        try:
+            found = _CLUSTER_ID.search(self.log.read_text("utf-8", "replace"))
+        except OSError:
+            return None
+        return found[1] if found else None
 
     def format_command(self, spec: SandboxSpec, runtime: Runtime, cluster_id: str) -> list[str]:
         """Formats the storage; Kafka's own tool, because what a formatted folder holds differs by version."""
@@ -114,22 +123,29 @@ class NodeFiles:
 
     def _jvm(self, spec: SandboxSpec, runtime: Runtime, *, heap_mb: int) -> list[str]:
         return [
-            str(runtime.java),
-            f"-Xmx{heap_mb}m",
-            # Both halve the time to start; a sandbox never runs long enough to earn the optimising compiler back.
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
-            # Leave nothing outside the node's folder, not even when killed.
-            "-XX:-UsePerfData",
-            f"-XX:ErrorFile={self.folder}/java-error.log",
-            f"-Djava.io.tmpdir={self.temporary}",
-            "-Dfile.encoding=UTF-8",
-            "-Duser.timezone=UTC",
-            "-Djava.awt.headless=true",
+            *jvm_command(runtime, folder=self.folder, temporary=self.temporary, heap_mb=heap_mb),
             *logging_config.java_options(spec.kafka_version, config=self._logging(spec), request_log=self.request_log),
-            "-cp",
-            ":".join(str(jar) for jar in runtime.jars),
         ]
+
+
+def jvm_command(runtime: Runtime, *, folder: Path, temporary: Path, heap_mb: int) -> list[str]:
+    """A JVM with Kafka on its class path that leaves nothing outside ``folder``; options and a main class may follow."""
+    return [
+        str(runtime.java),
+        f"-Xmx{heap_mb}m",
+        # Both halve the time to start; a sandbox never runs long enough to earn the optimising compiler back.
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        # Leave nothing outside the folder, not even when killed.
+        "-XX:-UsePerfData",
+        f"-XX:ErrorFile={folder}/java-error.log",
+        f"-Djava.io.tmpdir={temporary}",
+        "-Dfile.encoding=UTF-8",
+        "-Duser.timezone=UTC",
+        "-Djava.awt.headless=true",
+        "-cp",
+        ":".join(str(jar) for jar in runtime.jars),
+    ]
 
 
 def telling_lines(log: Path, *, troubles: int = 4, last: int = 8) -> tuple[str, ...]:

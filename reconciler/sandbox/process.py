@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -42,8 +42,20 @@ def spawn(command: Sequence[str], *, output: Path) -> ProcessRef:
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
         setsid=True,
+        # Not those that ``uninterrupted`` holds back here.
+        setsigmask=(),
     )
     return ProcessRef(pid=pid, mark=start_mark(pid) or "ended at once")
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Holds back interrupts of this thread until the end of the block: what it started is then known to whoever has to end it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def start_mark(pid: int) -> str | None:

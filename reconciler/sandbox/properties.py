@@ -20,6 +20,8 @@ CONTROLLER: Final = "CONTROLLER"
 _OWNED: Final = frozenset({
     "process.roles",
     "node.id",
+    "broker.id",
+    "zookeeper.connect",
     "controller.quorum.voters",
     "listeners",
     "advertised.listeners",
@@ -32,23 +34,32 @@ _OWNED: Final = frozenset({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePorts:
-    """The loopback ports of one node; ``sasl`` only where there are users, ``further`` by the name of the listener."""
+    """The loopback ports of one node; ``sasl`` only where there are users, ``further`` by the name of the listener.
+
+    A node has either a ``controller`` of its own or a ZooKeeper.
+    """
 
     plaintext: int
-    controller: int
+    controller: int | None
     sasl: int | None
     further: Mapping[str, int] = field(default_factory=dict)
 
 
-def server_properties(spec: SandboxSpec, *, node_id: int, ports: Sequence[NodePorts], data: Path) -> str:
+def server_properties(
+    spec: SandboxSpec, *, node_id: int, ports: Sequence[NodePorts], data: Path, zookeeper: str | None = None
+) -> str:
     """The properties of node ``node_id`` (from 1); ``ports`` has every node's, ``data`` is where this one stores its data.
+
+    ``zookeeper`` is ``host:port/chroot``; without it the nodes are a KRaft cluster.
 
     Raises ``UsageError`` when ``spec.properties`` names a setting the sandbox must own (ids, listeners, folders).
     """
     if owned := sorted(_OWNED & spec.properties.keys()):
         raise UsageError(f"{', '.join(owned)} cannot be set: the sandbox chooses node ids, listeners and folders itself")
     settings = {
-        **_identity(node_id, ports, data, spec.listeners),
+        **_listeners(ports[node_id - 1], spec.listeners),
+        **(_kraft(node_id, ports) if zookeeper is None else _zookeeper(node_id, zookeeper)),
+        "log.dirs": str(data),
         **_defaults(spec.nodes),
         **_sasl(spec.users),
         **_further(spec.listeners),
@@ -57,25 +68,37 @@ def server_properties(spec: SandboxSpec, *, node_id: int, ports: Sequence[NodePo
     return properties_text(settings)
 
 
-def _identity(node_id: int, ports: Sequence[NodePorts], data: Path, further: Sequence[Listener]) -> dict[str, str]:
-    own = ports[node_id - 1]
+def _listeners(own: NodePorts, further: Sequence[Listener]) -> dict[str, str]:
     clients = f"{PLAINTEXT}://{LOOPBACK}:{own.plaintext}"
     if own.sasl is not None:
         clients += f",{SASL}://{LOOPBACK}:{own.sasl}"
     clients += "".join(f",{listener.name}://{LOOPBACK}:{own.further[listener.name]}" for listener in further)
     protocols = f"{PLAINTEXT}:PLAINTEXT,{SASL}:SASL_PLAINTEXT,{CONTROLLER}:PLAINTEXT"
     return {
-        "process.roles": "broker,controller",
-        "node.id": str(node_id),
-        "controller.quorum.voters": ",".join(f"{n}@{LOOPBACK}:{p.controller}" for n, p in enumerate(ports, start=1)),
-        "listeners": f"{clients},{CONTROLLER}://{LOOPBACK}:{own.controller}",
+        "listeners": clients if own.controller is None else f"{clients},{CONTROLLER}://{LOOPBACK}:{own.controller}",
         "advertised.listeners": clients,
         "listener.security.protocol.map": ",".join(
             [protocols, *(f"{listener.name}:{listener.protocol}" for listener in further)]
         ),
-        "controller.listener.names": CONTROLLER,
         "inter.broker.listener.name": PLAINTEXT,
-        "log.dirs": str(data),
+    }
+
+
+def _kraft(node_id: int, ports: Sequence[NodePorts]) -> dict[str, str]:
+    return {
+        "process.roles": "broker,controller",
+        "node.id": str(node_id),
+        "controller.quorum.voters": ",".join(f"{n}@{LOOPBACK}:{p.controller}" for n, p in enumerate(ports, start=1)),
+        "controller.listener.names": CONTROLLER,
+    }
+
+
+def _zookeeper(node_id: int, zookeeper: str) -> dict[str, str]:
+    return {
+        "broker.id": str(node_id),
+        "zookeeper.connect": zookeeper,
+        # Nobody waits for the partitions of a sandbox that is being stopped.
+        "controlled.shutdown.enable": "false",
     }
 
 

@@ -18,11 +18,13 @@ _ATTEMPT_S: Final = 2.0
 """Short, so that a broker that ended meanwhile is noticed soon."""
 
 
-def wait_until_ready(cluster: str, ports: Mapping[int, int], *, deadline: float, check_alive: Callable[[], None]) -> bool:
+def wait_until_ready(
+    cluster: Callable[[], str | None], ports: Mapping[int, int], *, deadline: float, check_alive: Callable[[], None]
+) -> bool:
     """Waits until all nodes (id to plaintext port) are listed as up and answer DescribeClientQuotas; ``False`` at ``deadline``.
 
-    It must be the cluster of that id that answers: another server may have taken a port. ``deadline`` is on the monotonic clock.
-    ``check_alive`` is called between the looks and may raise.
+    It must be the cluster of the id that ``cluster`` tells, once it can, that answers: another server may have taken a port.
+    ``deadline`` is on the monotonic clock. ``check_alive`` is called between the looks and may raise.
     """
     for port in ports.values():
         while not _accepts(port):
@@ -34,7 +36,7 @@ def wait_until_ready(cluster: str, ports: Mapping[int, int], *, deadline: float,
     while time.monotonic() < deadline:
         check_alive()
         with contextlib.suppress(KafkaError), admin_client(servers, timeout_s=_ATTEMPT_S) as client:
-            right = cluster_id(client) == cluster and brokers_up(client) == ports.keys()
+            right = cluster_id(client) == cluster() and brokers_up(client) == ports.keys()
             if right and all(answers_quotas(client, node_id) for node_id in ports):
                 return True
         time.sleep(_POLL_S)

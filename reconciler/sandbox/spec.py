@@ -11,7 +11,7 @@ from typing import Final
 
 from reconciler.errors import UsageError
 from reconciler.sandbox import client_files
-from reconciler.sandbox.artifacts import DEFAULT_KAFKA_VERSION, require_pinned
+from reconciler.sandbox.artifacts import DEFAULT_KAFKA_VERSION, KRAFT_VERSIONS, ZOOKEEPER_VERSIONS, require_pinned
 from reconciler.sandbox.login import Login
 from reconciler.sandbox.process import ProcessRef
 
@@ -20,6 +20,7 @@ _LISTENER_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _NODE_COUNTS: Final = (1, 3)
 _LONGEST_NAME: Final = 50
+_CHROOT: Final = re.compile(r"(/[\w.-]+)*", re.ASCII)
 
 
 def _no_properties() -> Mapping[str, str]:
@@ -47,15 +48,35 @@ class Listener:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ZooKeeperSpec:
+    """The one ZooKeeper server of a sandbox whose brokers keep their metadata there, below ``chroot`` (``/kafka``; empty: none).
+
+    ``properties`` are further lines of its configuration, which win over the sandbox's own. Raises ``UsageError`` for a chroot
+    that cannot be.
+    """
+
+    chroot: str = ""
+    properties: Mapping[str, str] = field(default_factory=_no_properties, repr=False)
+    java_options: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work before anything is started."""
+        if not _CHROOT.fullmatch(self.chroot) or {".", "..", "zookeeper"} & set(self.chroot.split("/")):
+            raise UsageError(f"a chroot of ZooKeeper is a path such as /kafka or /clusters/one, not {self.chroot!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSpec:
-    """A wanted sandbox: ``nodes`` (1 or 3) combined KRaft nodes, each with ``heap_mb`` MiB of heap.
+    """A wanted sandbox: ``nodes`` (1 or 3) of ``heap_mb`` MiB of heap: combined KRaft nodes, or brokers with ``zookeeper``.
+
+    Without a ``kafka_version`` it is the newest that can be so.
 
     With ``users``, a SASL/PLAIN listener stands beside the plaintext one; ``listeners`` come beside both. ``properties`` are
     further broker settings, which win over the sandbox's own defaults. ``java_options`` come last on the JVM's command line.
     Raises ``UsageError`` for values that cannot work.
     """
 
-    kafka_version: str = DEFAULT_KAFKA_VERSION
+    kafka_version: str = ""
     nodes: int = 1
     users: tuple[Login, ...] = ()
     request_log: bool = False
@@ -63,10 +84,15 @@ class SandboxSpec:
     properties: Mapping[str, str] = field(default_factory=_no_properties)
     java_options: tuple[str, ...] = ()
     listeners: tuple[Listener, ...] = ()
+    zookeeper: bool = False
+    zookeeper_server: ZooKeeperSpec = field(default_factory=ZooKeeperSpec)
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work before anything is started."""
-        require_pinned(self.kafka_version)
+        """Choose the version when nobody did; refuse what cannot work before anything is started."""
+        if not self.kafka_version:
+            newest = ZOOKEEPER_VERSIONS[0] if self.zookeeper else DEFAULT_KAFKA_VERSION
+            object.__setattr__(self, "kafka_version", newest)
+        _require_mode(self.kafka_version, zookeeper=self.zookeeper)
         if self.nodes not in _NODE_COUNTS:
             raise UsageError(f"a sandbox has 1 or 3 nodes, not {self.nodes}")
         if len({listener.name for listener in self.listeners}) != len(self.listeners):
@@ -76,6 +102,17 @@ class SandboxSpec:
             raise UsageError("the sandbox's users need names that can be written as UTF-8")
         if len(set(names)) != len(names) or not all(0 < len(name) <= _LONGEST_NAME for name in names):
             raise UsageError(f"the sandbox's users need different names, each of 1 to {_LONGEST_NAME} characters")
+
+
+def _require_mode(kafka_version: str, *, zookeeper: bool) -> None:
+    require_pinned(kafka_version)
+    if zookeeper and kafka_version not in ZOOKEEPER_VERSIONS:
+        raise UsageError(
+            f"Kafka {kafka_version} has no ZooKeeper mode: Kafka 4.0 removed it; with --zookeeper the sandbox runs "
+            f"{' or '.join(ZOOKEEPER_VERSIONS)}"
+        )
+    if not zookeeper and kafka_version not in KRAFT_VERSIONS:
+        raise UsageError(f"Kafka {kafka_version} runs with ZooKeeper only; add --zookeeper")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +132,15 @@ class SandboxNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxZooKeeper:
+    """The running ZooKeeper server. ``connection`` is ``host:port/chroot``, as ``zookeeper.connect`` takes it."""
+
+    process: ProcessRef
+    connection: str
+    log_file: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
     """A running sandbox. The bootstrap strings are ``host:port,...`` as Kafka's clients take them."""
 
@@ -107,6 +153,18 @@ class Sandbox:
     users: tuple[Login, ...] = ()
     listeners: Mapping[str, str] = field(default_factory=_no_properties)
     """Bootstrap strings of the further listeners, by name."""
+    zookeeper_server: SandboxZooKeeper | None = None
+
+    @property
+    def zookeeper(self) -> str | None:
+        """``host:port/chroot`` of its ZooKeeper; ``None`` in KRaft mode."""
+        return self.zookeeper_server.connection if self.zookeeper_server else None
+
+    @property
+    def processes(self) -> tuple[ProcessRef, ...]:
+        """All of them, in the order in which they are to be ended."""
+        server = (self.zookeeper_server.process,) if self.zookeeper_server else ()
+        return (*(node.process for node in self.nodes), *server)
 
     def user(self, name: str) -> Login:
         """The login of one of its users. Raises ``UsageError`` for another name."""
@@ -120,4 +178,4 @@ class Sandbox:
         return client_files.path(self.folder, self.user(name))
 
 
-__all__ = ["Listener", "Login", "Sandbox", "SandboxNode", "SandboxSpec"]
+__all__ = ["Listener", "Login", "Sandbox", "SandboxNode", "SandboxSpec", "SandboxZooKeeper", "ZooKeeperSpec"]

@@ -11,7 +11,7 @@ from typing import Any, Final
 from reconciler.errors import FileAccessError, SandboxError
 from reconciler.sandbox.login import Login
 from reconciler.sandbox.process import ProcessRef
-from reconciler.sandbox.spec import Sandbox, SandboxNode
+from reconciler.sandbox.spec import Sandbox, SandboxNode, SandboxZooKeeper
 
 _VERSION: Final = 1
 
@@ -72,7 +72,25 @@ def _to_json(sandbox: Sandbox) -> dict[str, object]:
             }
             for node in sandbox.nodes
         ],
+        "zookeeper": None if sandbox.zookeeper_server is None else _zookeeper_to_json(sandbox.zookeeper_server),
     }
+
+
+def _zookeeper_to_json(server: SandboxZooKeeper) -> dict[str, object]:
+    return {
+        "pid": server.process.pid,
+        "mark": server.process.mark,
+        "connection": server.connection,
+        "log_file": str(server.log_file),
+    }
+
+
+def _zookeeper_from_json(value: Mapping[str, Any]) -> SandboxZooKeeper:
+    return SandboxZooKeeper(
+        process=ProcessRef(pid=int(value["pid"]), mark=value["mark"]),
+        connection=value["connection"],
+        log_file=Path(value["log_file"]),
+    )
 
 
 def _from_json(value: Mapping[str, Any]) -> Sandbox:
@@ -95,4 +113,6 @@ def _from_json(value: Mapping[str, Any]) -> Sandbox:
             )
             for node in value["nodes"]
         ),
+        # A record of an earlier release has no such line.
+        zookeeper_server=_zookeeper_from_json(found) if (found := value.get("zookeeper")) else None,
     )

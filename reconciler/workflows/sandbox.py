@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import SandboxError, UsageError
 from reconciler.sandbox.login import Login
-from reconciler.sandbox.spec import Sandbox, SandboxSpec
+from reconciler.sandbox.spec import Sandbox, SandboxSpec, ZooKeeperSpec
 
 if TYPE_CHECKING:
     from reconciler.ports import Progress
@@ -25,10 +25,21 @@ _NOTICED_S: Final = 2.0
 _TERM_S: Final = 3.0
 
 
-def wanted(*, kafka_version: str, nodes: int, users: Sequence[str], request_log: bool) -> SandboxSpec:
+def wanted(
+    *, kafka_version: str, nodes: int, users: Sequence[str], request_log: bool, zookeeper: bool = False, chroot: str = ""
+) -> SandboxSpec:
     """The spec for what a command line asks; every user gets a random password. Raises ``UsageError``."""
+    if chroot and not zookeeper:
+        raise UsageError("--chroot goes with --zookeeper: it is the node below which everything is kept there")
     logins = tuple(Login(name=name, password=secrets.token_urlsafe(16)) for name in users)
-    return SandboxSpec(kafka_version=kafka_version, nodes=nodes, users=logins, request_log=request_log)
+    return SandboxSpec(
+        kafka_version=kafka_version,
+        nodes=nodes,
+        users=logins,
+        request_log=request_log,
+        zookeeper=zookeeper,
+        zookeeper_server=ZooKeeperSpec(chroot=chroot),
+    )
 
 
 def start_sandbox(spec: SandboxSpec, *, folder: Path | None, progress: Progress) -> tuple[Status, bool]:
@@ -57,8 +68,8 @@ def run_in_sandbox(spec: SandboxSpec, command: Sequence[str], *, progress: Progr
     """Run ``command`` beside a sandbox of its own that is gone afterwards; the command's exit code (128 + N for signal N).
 
     The command finds the sandbox in its environment: ``KAFKA_QUOTAS_BOOTSTRAP_SERVER`` and ``BOOTSTRAP_SERVER``, and when there
-    are users ``SASL_BOOTSTRAP_SERVER``; ``KAFKA_QUOTAS_SANDBOX`` is its folder. Raises ``UsageError`` for a command that does not
-    exist.
+    are users ``SASL_BOOTSTRAP_SERVER``, when there is a ZooKeeper ``ZOOKEEPER``; ``KAFKA_QUOTAS_SANDBOX`` is its folder. Raises
+    ``UsageError`` for a command that does not exist.
     """
     from reconciler.sandbox.cluster import running
 
@@ -78,6 +89,8 @@ def _environment(sandbox: Sandbox) -> dict[str, str]:
     }
     if sandbox.sasl_bootstrap_servers:
         found["SASL_BOOTSTRAP_SERVER"] = sandbox.sasl_bootstrap_servers
+    if sandbox.zookeeper:
+        found["ZOOKEEPER"] = sandbox.zookeeper
     return found
 
 

@@ -91,6 +91,33 @@ def test_start_status_and_stop(sandbox: Run, environ: dict[str, str]) -> None:
     assert sandbox("stop").returncode == 0
 
 
+def test_a_cluster_with_zookeeper_is_shown_with_it_noticed_without_it_and_stopped_whole(
+    sandbox: Run, environ: dict[str, str]
+) -> None:
+    started = sandbox("start", "--zookeeper", "--chroot", "/kafka/one", "--format", "json")
+    assert started.returncode == 0, started.stderr
+    document = json.loads(started.stdout)
+    jsonschema.validate(document, SCHEMA)
+    server = document["sandbox"]["zookeeper"]
+    assert document["sandbox"]["kafka_version"] == "3.9.2"
+    assert (server["connection"].endswith("/kafka/one"), server["alive"]) == (True, True)
+    assert server["connection"] in sandbox("status").stdout
+
+    assert "running already" in sandbox("start", "--zookeeper", "--chroot", "/kafka/one").stderr
+    for other in (("--kafka-version", "3.9.2"), ("--zookeeper",), ("--zookeeper", "--kafka-version", "2.8.2")):
+        assert "other settings" in sandbox("start", *other).stderr
+
+    os.kill(server["pid"], signal.SIGKILL)
+    status = wait_until(lambda: (done := sandbox("status", "--format", "json")).returncode == 1 and done)
+    broken = json.loads(status.stdout)
+    jsonschema.validate(broken, SCHEMA)
+    assert (broken["status"], broken["sandbox"]["zookeeper"]["alive"]) == ("broken", False)
+    assert "process of ZooKeeper has ended" in sandbox("status").stdout
+    assert "zookeeper.log" in sandbox("start").stderr
+    assert sandbox("stop").returncode == 0
+    assert left_over(environ) == []
+
+
 def test_a_user_of_the_sandbox_logs_in_with_the_file_that_start_names(sandbox: Run, environ: dict[str, str]) -> None:
     from reconciler.sandbox.cluster import runtime_for
 
@@ -148,13 +175,30 @@ sys.exit(7)
     assert left_over(environ) == []
 
 
+def test_run_tells_the_command_where_zookeeper_is(sandbox: Run, environ: dict[str, str]) -> None:
+    done = sandbox("run", "--zookeeper", "--chroot", "/one", "--", "sh", "-c", 'echo "$ZOOKEEPER"')
+    assert done.stdout.startswith("127.0.0.1:")
+    assert done.stdout.endswith("/one\n"), done.stderr
+    assert left_over(environ) == []
+
+
 def test_run_reports_a_command_that_died_of_a_signal_as_a_shell_does(sandbox: Run) -> None:
     assert sandbox("run", "--", "sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [("run",), ("run", "--", "no-such-program"), ("start", "--nodes", "2"), ("start", "--kafka-version", "1.0"), ()],
+    [
+        ("run",),
+        ("run", "--", "no-such-program"),
+        ("start", "--nodes", "2"),
+        ("start", "--kafka-version", "1.0"),
+        ("start", "--kafka-version", "2.8.2"),
+        ("start", "--kafka-version", "4.3.1", "--zookeeper"),
+        ("start", "--chroot", "/kafka"),
+        ("start", "--zookeeper", "--chroot", "kafka"),
+        (),
+    ],
 )
 def test_a_wrong_call_is_a_usage_error_and_starts_nothing(
     sandbox: Run, environ: dict[str, str], arguments: tuple[str, ...]
@@ -184,12 +228,16 @@ def test_an_interrupt_during_run_leaves_no_process_and_no_folder(
     assert left_over(environ) == []
 
 
-@pytest.mark.parametrize("moment", ["while it starts", "while it runs"])
-def test_even_a_killed_owner_leaves_no_broker_and_no_folder(environ: dict[str, str], tmp_path: Path, moment: str) -> None:
+@pytest.mark.parametrize(
+    ("options", "moment"),
+    [((), "while it starts"), ((), "while it runs"), (("--zookeeper",), "while it starts"), (("--zookeeper",), "while it runs")],
+)
+def test_even_a_killed_owner_leaves_no_broker_and_no_folder(
+    environ: dict[str, str], tmp_path: Path, options: tuple[str, ...], moment: str
+) -> None:
     pid_file = tmp_path / "pid"
-    with begun(
-        environ, "run", "--", "sh", "-c", f"echo $$ > {pid_file}.new; mv {pid_file}.new {pid_file}; exec sleep 300"
-    ) as owner:
+    command = f"echo $$ > {pid_file}.new; mv {pid_file}.new {pid_file}; exec sleep 300"
+    with begun(environ, "run", *options, "--", "sh", "-c", command) as owner:
         wait_until(pid_file.exists if moment == "while it runs" else lambda: broker_runs(environ))
         os.kill(owner.pid, signal.SIGKILL)
         if pid_file.exists():

@@ -53,7 +53,7 @@ def test_kafka_3_9_starts_with_users_and_logs_their_requests(start_kafka: Start)
     assert sandbox.sasl_bootstrap_servers is not None
     with admin_client(sandbox.sasl_bootstrap_servers, login=alice) as client:
         assert brokers_up(client) == {1}
-    wait_until(lambda: "DESCRIBE_CLUSTER" in requests_of(sandbox, alice.name))
+    wait_until(lambda: "METADATA" in requests_of(sandbox, alice.name))
 
 
 def test_the_block_leaves_no_process_and_no_folder_also_when_it_fails() -> None:

@@ -38,16 +38,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_spec_options(parser: argparse.ArgumentParser) -> None:
-    from reconciler.sandbox.artifacts import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS
+    from reconciler.sandbox.artifacts import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, ZOOKEEPER_VERSIONS
 
     parser.add_argument("--nodes", type=int, default=1, choices=(1, 3), help="how many (default: %(default)s)")
     parser.add_argument(
         "--kafka-version",
-        default=DEFAULT_KAFKA_VERSION,
+        default="",
         choices=KAFKA_VERSIONS,
         metavar="V",
-        help=f"{' or '.join(KAFKA_VERSIONS)} (default: %(default)s)",
+        help=f"{', '.join(KAFKA_VERSIONS)} (default: {DEFAULT_KAFKA_VERSION}, with --zookeeper {ZOOKEEPER_VERSIONS[0]})",
     )
+    parser.add_argument(
+        "--zookeeper",
+        action="store_true",
+        help=f"keep the metadata in ZooKeeper, as clusters up to 3.9 can; only with {' or '.join(ZOOKEEPER_VERSIONS)}",
+    )
+    parser.add_argument("--chroot", default="", metavar="/PATH", help="with --zookeeper: put everything below this node")
     parser.add_argument(
         "--user", action="append", default=[], metavar="NAME", help="a user who can log in (SASL/PLAIN); repeatable"
     )
@@ -101,4 +107,11 @@ def _run(args: argparse.Namespace) -> int:
 def _spec(args: argparse.Namespace) -> SandboxSpec:
     from reconciler.workflows.sandbox import wanted
 
-    return wanted(kafka_version=args.kafka_version, nodes=args.nodes, users=args.user, request_log=args.request_log)
+    return wanted(
+        kafka_version=args.kafka_version,
+        nodes=args.nodes,
+        users=args.user,
+        request_log=args.request_log,
+        zookeeper=args.zookeeper,
+        chroot=args.chroot,
+    )

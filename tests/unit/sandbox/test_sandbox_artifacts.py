@@ -5,7 +5,7 @@ import re
 import pytest
 
 from reconciler.errors import UsageError
-from reconciler.sandbox.artifacts import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, jar_set
+from reconciler.sandbox.artifacts import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, ZOOKEEPER_VERSIONS, jar_set
 
 
 @pytest.mark.parametrize("version", KAFKA_VERSIONS)
@@ -24,8 +24,9 @@ def test_every_line_has_a_whole_sum_and_a_file_name_of_its_own(version: str) -> 
     assert len({artifact.file_name for artifact in artifacts}) == len(artifacts)
 
 
-def test_the_old_line_brings_zookeeper_and_its_server() -> None:
-    assert {"zookeeper", "zookeeper-jute"} <= {artifact.name for artifact in jar_set("3.9.2").artifacts}
+@pytest.mark.parametrize("version", ZOOKEEPER_VERSIONS)
+def test_the_old_lines_bring_zookeeper_and_its_server(version: str) -> None:
+    assert {"zookeeper", "zookeeper-jute"} <= {artifact.name for artifact in jar_set(version).artifacts}
 
 
 def test_two_versions_never_share_a_cache_folder() -> None:

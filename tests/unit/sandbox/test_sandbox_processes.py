@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -56,6 +57,19 @@ def test_another_process_that_got_the_number_is_left_alone(spawn: Callable[[str]
 def test_a_process_runs_in_a_session_of_its_own(spawn: Callable[[str], ProcessRef]) -> None:
     sleeper = spawn("exec sleep 60")
     assert os.getsid(sleeper.pid) == sleeper.pid != os.getsid(0)
+
+
+def test_an_interrupt_while_a_process_is_started_comes_when_it_is_known(spawn: Callable[[str], ProcessRef]) -> None:
+    started: list[ProcessRef] = []
+
+    def start() -> None:
+        with process.uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+            started.append(spawn("kill -TERM $$; sleep 60"))
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert process.wait_ended(started, within_s=10.0), "the process itself gets its signals"
 
 
 def test_output_and_errors_go_to_the_file(spawn: Callable[[str], ProcessRef], tmp_path: Path) -> None:

@@ -17,13 +17,15 @@ from reconciler.sandbox import background, process, state
 from reconciler.sandbox.background import Condition
 from reconciler.sandbox.document import status_to_json
 from reconciler.sandbox.process import ProcessRef
-from reconciler.sandbox.spec import Login, Sandbox, SandboxNode, SandboxSpec
+from reconciler.sandbox.spec import Login, Sandbox, SandboxNode, SandboxSpec, SandboxZooKeeper
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "sandbox.v1.schema.json").read_text("utf-8"))
 GONE = ProcessRef(pid=2**22 + 1, mark="never was")
 
 
-def recorded(cache: Path, *processes: ProcessRef, users: tuple[Login, ...] = ()) -> Sandbox:
+def recorded(
+    cache: Path, *processes: ProcessRef, users: tuple[Login, ...] = (), zookeeper: SandboxZooKeeper | None = None
+) -> Sandbox:
     """A record of nodes that are these processes, with their folders."""
     folder = cache / "data"
     nodes = []
@@ -39,6 +41,7 @@ def recorded(cache: Path, *processes: ProcessRef, users: tuple[Login, ...] = ())
         folder=folder,
         nodes=tuple(nodes),
         users=users,
+        zookeeper_server=zookeeper,
     )
     state.save(sandbox, state.state_file(cache))
     return sandbox
@@ -58,6 +61,22 @@ def test_a_record_reads_back_as_it_was_written_and_is_for_its_owner_only(tmp_pat
     file = state.state_file(tmp_path)
     assert state.load(file) == sandbox
     assert file.stat().st_mode & 0o077 == 0
+
+
+def test_the_record_of_a_cluster_with_zookeeper_reads_back_too(tmp_path: Path, sleeper: ProcessRef) -> None:
+    server = SandboxZooKeeper(process=sleeper, connection="127.0.0.1:2181/a", log_file=tmp_path / "zookeeper.log")
+    sandbox = recorded(tmp_path, sleeper, zookeeper=server)
+    assert state.load(state.state_file(tmp_path)) == sandbox
+    assert (background.status(tmp_path).condition, sandbox.zookeeper) == (Condition.RUNNING, "127.0.0.1:2181/a")
+
+
+def test_the_record_of_an_earlier_release_is_that_of_a_cluster_without_zookeeper(tmp_path: Path, sleeper: ProcessRef) -> None:
+    sandbox = recorded(tmp_path, sleeper)
+    file = state.state_file(tmp_path)
+    document = json.loads(file.read_text())
+    del document["zookeeper"]
+    file.write_text(json.dumps(document))
+    assert state.load(file) == sandbox
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"version": 99}', "\x00"])

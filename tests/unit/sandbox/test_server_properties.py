@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reconciler.errors import UsageError
 from reconciler.sandbox.java_text import plain_login_module, properties_text
 from reconciler.sandbox.properties import NodePorts, server_properties
-from reconciler.sandbox.spec import Listener, Login, SandboxSpec
+from reconciler.sandbox.spec import Listener, Login, SandboxSpec, ZooKeeperSpec
 
 PORTS = tuple(NodePorts(plaintext=n, controller=n + 1, sasl=n + 2) for n in (20010, 20020, 20030))
 UNICODE = st.text(st.characters(exclude_categories=["Cs"]))
@@ -50,6 +50,31 @@ def test_three_nodes_know_each_other_and_keep_three_copies() -> None:
     assert nodes[0]["offsets.topic.replication.factor"] == "3"
 
 
+def test_a_broker_with_zookeeper_has_no_controller_of_its_own() -> None:
+    ports = [NodePorts(plaintext=20010, controller=None, sasl=None)]
+    text = server_properties(SandboxSpec(zookeeper=True), node_id=1, ports=ports, data=Path("/data"), zookeeper="127.0.0.1:1/one")
+    found = javaproperties.loads(text)
+    assert found["listeners"] == found["advertised.listeners"] == "PLAINTEXT://127.0.0.1:20010"
+    assert (found["broker.id"], found["zookeeper.connect"]) == ("1", "127.0.0.1:1/one")
+    assert not {"process.roles", "node.id", "controller.quorum.voters", "controller.listener.names"} & found.keys()
+
+
+@pytest.mark.parametrize(("zookeeper", "version"), [(False, "4.3.1"), (True, "3.9.2")])
+def test_the_version_nobody_chose_is_the_newest_that_can(zookeeper: bool, version: str) -> None:
+    assert SandboxSpec(zookeeper=zookeeper).kafka_version == version
+
+
+def test_a_version_without_zookeeper_mode_says_which_have_one() -> None:
+    with pytest.raises(UsageError, match=r"Kafka 4\.0 removed it.*3\.9\.2 or 2\.8\.2"):
+        SandboxSpec(zookeeper=True, kafka_version="4.3.1")
+
+
+@pytest.mark.parametrize("chroot", ["kafka", "/kafka/", "/a//b", "/a/..", "/a b", "/", "/zookeeper"])
+def test_a_chroot_that_cannot_be_is_a_usage_error(chroot: str) -> None:
+    with pytest.raises(UsageError, match="chroot"):
+        ZooKeeperSpec(chroot=chroot)
+
+
 def test_users_get_a_listener_with_their_passwords_quoted_as_java_reads_them() -> None:
     found = properties(SandboxSpec(users=(Login(name='al"ice', password="a\\b;c"),)))
     assert "SASL://127.0.0.1:20012" in found["advertised.listeners"]
@@ -76,6 +101,7 @@ def test_settings_the_sandbox_chooses_itself_are_refused_by_name() -> None:
     [
         {"nodes": 2},
         {"kafka_version": "1.0.0"},
+        {"kafka_version": "2.8.2"},
         {"users": (Login(name="", password="x"),)},
         {"users": (Login(name="a", password="x"), Login(name="a", password="y"))},
         {"users": (Login(name="\udc80", password="x"),)},
