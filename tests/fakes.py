@@ -66,7 +66,11 @@ class Faults:
 
 
 class FakeCluster:
-    """A ``QuotaCluster`` in memory. Counts its calls; ``write_from_outside`` is another writer."""
+    """A ``QuotaCluster`` in memory. Counts its calls; ``write_from_outside`` is another writer.
+
+    ``before_write`` and ``before_read`` are called at each writing request and each describe, and may raise. ``took_effect`` are
+    the alterations that were really done.
+    """
 
     def __init__(
         self,
@@ -76,14 +80,17 @@ class FakeCluster:
         identity: ClusterIdentity = IDENTITY,
         brokers: Sequence[BrokerNode] = ONE_BROKER,
         before_write: Callable[[FakeCluster], None] | None = None,
+        before_read: Callable[[FakeCluster], None] | None = None,
     ) -> None:
         self.entities: dict[Entity, dict[str, float]] = {e: dict(q) for e, q in (entities or {}).items()}
         self.writes = self.validations = self.describes = self.closes = 0
         self.requests: list[tuple[Alteration, ...]] = []
+        self.took_effect: list[Alteration] = []
         self._faults = faults
         self._identity = identity
         self._brokers = tuple(brokers)
         self._before_write = before_write
+        self._before_read = before_read
         self._old: dict[Entity, dict[str, float]] = {}
         self._old_reads_left = 0
 
@@ -100,6 +107,8 @@ class FakeCluster:
     def describe(self, entity_filter: EntityFilter, *, broker: int | None = None) -> Mapping[Entity, Quotas]:
         assert broker is None or broker in {node.id for node in self._brokers}
         self.describes += 1
+        if self._before_read is not None:
+            self._before_read(self)
         _check_filter(entity_filter.components)
         visible = self.entities
         if self._old_reads_left:
@@ -164,6 +173,7 @@ class FakeCluster:
             self._old = {e: dict(q) for e, q in self.entities.items()}
             self._old_reads_left = self._faults.lag
         for alteration in alterations:
+            self.took_effect.append(alteration)
             quotas = self.entities.pop(alteration.entity, {})
             quotas |= {k: v for k, v in alteration.ops.items() if v is not None}
             left = {k: v for k, v in quotas.items() if alteration.ops.get(k, v) is not None}

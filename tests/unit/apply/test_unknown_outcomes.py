@@ -1,0 +1,223 @@
+"""Errors after which a write may have been done, or can be tried again: what is sent, how often, and what is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from reconciler.apply.budget import Budget
+from reconciler.apply.chunks import ChunkLimits
+from reconciler.apply.executor import ApplySettings, Executor
+from reconciler.apply.retry import Backoff
+from reconciler.apply.stepping import SteppedExecutor
+from reconciler.apply.steps import StepDown
+from reconciler.errors import AuthorizationError, BackendError, OutcomeUnknownError, RequestRefusedError, UnreachableError
+from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.entity import Entity
+from reconciler.model.plan import Plan
+from reconciler.model.report import ApplyReport, ApplyResult
+from tests.builders import plan, user
+from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
+
+RATE = "producer_byte_rate"
+TWO_KEYS = ApplySettings(limits=ChunkLimits(keys=2))
+GONE = UnreachableError("no broker answers")
+NO_CONTROLLER = RequestRefusedError("not the controller", error_code=41)
+POLICY = RequestRefusedError("policy", error_code=44)
+NOT_ALLOWED = AuthorizationError("not allowed", operation="AlterConfigs")
+LOST = OutcomeUnknownError("it closed the connection")
+
+
+def setting(entity: Entity, before: float | None = None, after: float | None = 2.0) -> Change:
+    key = KeyChange(key=RATE, before=before, after=after, reason=Reason.VALUE_DIFFERS)
+    return Change(entity=entity, action=Action.UPDATE, keys=(key,))
+
+
+def plan_for(count: int) -> Plan:
+    return plan(*(setting(user(f"u{n}")) for n in range(count)))
+
+
+def failing(errors: Mapping[int, BackendError]) -> Callable[[FakeCluster], None]:
+    """At the n-th writing request, before anything is done."""
+
+    def fail(cluster: FakeCluster) -> None:
+        if cluster.writes in errors:
+            raise errors[cluster.writes]
+
+    return fail
+
+
+def execute(
+    cluster: FakeCluster, count: int, settings: ApplySettings = TWO_KEYS, clock: FakeClock | None = None, chance: float = 0.5
+) -> ApplyReport:
+    executor = Executor(cluster, clock=clock or FakeClock(), progress=Silent(), settings=settings, chance=lambda: chance)
+    return executor.run(plan_for(count))
+
+
+def statuses(report: ApplyReport) -> list[str]:
+    return [outcome.status.value for outcome in report.outcomes]
+
+
+@pytest.mark.parametrize("error", [GONE, NO_CONTROLLER, LOST], ids=["restart", "failover", "lost"])
+def test_what_passes_by_itself_is_tried_again_until_it_has_passed(error: BackendError) -> None:
+    cluster = FakeCluster(before_write=failing(dict.fromkeys(range(2, 6), error)))
+    report = execute(cluster, 5)
+    assert (report.result, report.verified, statuses(report)) == (ApplyResult.DONE, True, ["applied"] * 5)
+    assert cluster.writes == 3 + 4
+
+
+@pytest.mark.parametrize("error", [POLICY, NOT_ALLOWED])
+def test_what_does_not_pass_is_not_tried_again(error: BackendError) -> None:
+    cluster = FakeCluster(before_write=failing(dict.fromkeys(range(2, 100), error)))
+    report = execute(cluster, 5)
+    assert (report.result, report.failure_reason, cluster.writes) == (ApplyResult.PARTIAL, error.failure_reason, 2)
+    assert statuses(report) == ["applied", "applied", "not_attempted", "not_attempted", "not_attempted"]
+
+
+@pytest.mark.parametrize("error", [GONE, NO_CONTROLLER, POLICY])
+def test_a_write_in_doubt_stays_in_doubt_when_the_next_attempt_cannot_even_be_sent(error: BackendError) -> None:
+    unreadable: list[int] = []
+
+    def nobody_home(cluster: FakeCluster) -> None:
+        if cluster.writes:
+            unreadable.append(cluster.describes)
+            raise GONE
+
+    cluster = FakeCluster(
+        faults=Faults(writes={1: Fault.AFTER_APPLYING}),
+        before_write=failing(dict.fromkeys(range(2, 100), error)),
+        before_read=nobody_home,
+    )
+    report = execute(cluster, 2)
+    assert cluster.entities == {user(f"u{n}"): {RATE: 2.0} for n in range(2)}
+    assert (report.result, statuses(report)) == (ApplyResult.PARTIAL, ["unknown", "unknown"])
+    assert report.failure_reason == error.failure_reason
+    assert "closed the connection" in (report.outcomes[0].error or "")
+    assert unreadable
+
+
+def test_waits_double_up_to_a_bound_and_half_of_each_is_left_to_chance() -> None:
+    backoff = Backoff(attempts=6, first=1.0, longest=8.0)
+    assert list(backoff.waits(lambda: 0.0)) == [0.5, 1.0, 2.0, 4.0, 4.0, 4.0]
+    assert list(backoff.waits(lambda: 0.5)) == [0.75, 1.5, 3.0, 6.0, 6.0, 6.0]
+    assert all(wait < 8.0 for wait in backoff.waits(lambda: 0.999_999))
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.5, 0.999])
+def test_a_cluster_that_never_answers_is_asked_so_often_and_no_more(chance: float) -> None:
+    clock = FakeClock()
+    cluster = FakeCluster(before_write=failing(dict.fromkeys(range(1, 100), LOST)))
+    report = execute(cluster, 2, clock=clock, chance=chance)
+    assert (report.result, cluster.writes) == (ApplyResult.PARTIAL, Backoff().attempts)
+    assert clock.seconds == pytest.approx(sum(Backoff().waits(lambda: chance)))
+    assert sum(Backoff().waits(lambda: 0.0)) > 8, "shorter than a broker takes to restart"
+
+
+@pytest.mark.parametrize("code", [7, 41])
+def test_validation_waits_for_a_controller(code: int) -> None:
+    left = {"failures": 3}
+
+    class NoController(FakeCluster):
+        def alter(self, alterations, *, validate_only):  # type: ignore[no-untyped-def]  # as in the parent
+            if validate_only and left["failures"]:
+                left["failures"] -= 1
+                raise RequestRefusedError("no controller", error_code=code)
+            return super().alter(alterations, validate_only=validate_only)
+
+    assert execute(NoController(), 3).result is ApplyResult.DONE
+    assert left["failures"] == 0
+
+
+def test_past_the_deadline_no_further_request_is_written() -> None:
+    clock = FakeClock()
+
+    def slow(_: FakeCluster) -> None:
+        clock.seconds += 4.0
+
+    cluster = FakeCluster(before_write=slow)
+    report = execute(cluster, 8, ApplySettings(limits=ChunkLimits(keys=2), run_seconds=7.0), clock=clock)
+    assert (report.result, report.failure_reason, cluster.writes) == (ApplyResult.PARTIAL, "deadline", 2)
+    assert "deadline of 7 s" in (report.message or "")
+    assert statuses(report) == ["applied"] * 4 + ["not_attempted"] * 4
+
+
+def test_past_the_deadline_no_further_attempt_is_made() -> None:
+    clock = FakeClock()
+    cluster = FakeCluster(before_write=failing(dict.fromkeys(range(1, 100), LOST)))
+    report = execute(cluster, 2, ApplySettings(run_seconds=1.0), clock=clock)
+    assert (report.result, report.failure_reason) == (ApplyResult.PARTIAL, "deadline")
+    assert "closed the connection" in (report.message or "")
+    assert (clock.seconds, statuses(report)) == (1.0, ["unknown", "unknown"])
+
+
+def test_a_deadline_that_passes_before_the_first_write_is_a_failure_that_wrote_nothing() -> None:
+    clock = FakeClock()
+
+    def slow(_: FakeCluster) -> None:
+        clock.seconds += 10.0
+
+    cluster = FakeCluster(before_read=slow, faults=Faults(read_only=True))
+    report = execute(cluster, 2, ApplySettings(run_seconds=5.0), clock=clock)
+    assert (report.result, report.failure_reason) == (ApplyResult.FAILED, "deadline")
+
+
+def test_what_was_written_in_time_is_read_back_once_even_when_it_is_late() -> None:
+    clock = FakeClock()
+
+    def slow(_: FakeCluster) -> None:
+        clock.seconds += 10.0
+
+    report = execute(FakeCluster(before_write=slow), 2, ApplySettings(run_seconds=5.0), clock=clock)
+    assert (report.result, report.verified) == (ApplyResult.DONE, True)
+    late = execute(FakeCluster(before_write=slow, faults=Faults(lag=100)), 2, ApplySettings(run_seconds=5.0), clock=clock)
+    assert (late.result, late.failure_reason) == (ApplyResult.PARTIAL, "not-verified")
+
+
+def test_pauses_are_not_counted() -> None:
+    clock = FakeClock()
+    budget = Budget(clock, 5.0)
+    with budget.paused():
+        clock.sleep(100.0)
+    clock.sleep(3.0)
+    assert (budget.left, budget.spent) == (2.0, False)
+    budget.sleep(50.0)
+    assert (clock.seconds, budget.spent) == (105.0, True)
+
+
+def test_the_waits_between_steps_do_not_count_but_everything_else_of_all_steps_does() -> None:
+    def run(write_seconds: float) -> tuple[FakeCluster, ApplyReport]:
+        clock = FakeClock()
+
+        def slow(_: FakeCluster) -> None:
+            clock.seconds += write_seconds
+
+        cluster = FakeCluster({user("a"): {RATE: 800.0}}, before_write=slow)
+        executor = SteppedExecutor(
+            cluster,
+            clock=clock,
+            progress=Silent(),
+            settings=ApplySettings(run_seconds=10.0),
+            step_down=StepDown(factor=2.0, wait_seconds=500.0),
+        )
+        return cluster, executor.run(plan(setting(user("a"), before=800.0, after=100.0)))
+
+    cluster, report = run(write_seconds=1.0)
+    assert (report.result, cluster.writes) == (ApplyResult.DONE, 3)
+    cluster, report = run(write_seconds=6.0)
+    assert (report.result, report.failure_reason, cluster.writes) == (ApplyResult.PARTIAL, "deadline", 2)
+    assert report.outcomes[0].reached == {RATE: (200.0,)}
+
+
+def test_an_error_that_nobody_thought_of_ends_a_run_that_wrote_with_its_report() -> None:
+    class Broken(FakeCluster):
+        def alter(self, alterations, *, validate_only):  # type: ignore[no-untyped-def]  # as in the parent
+            results = super().alter(alterations, validate_only=validate_only)
+            if not validate_only and self.writes == 2:
+                raise ZeroDivisionError("oops")
+            return results
+
+    report = execute(Broken(), 5)
+    assert (report.result, report.failure_reason) == (ApplyResult.PARTIAL, "internal")
+    assert statuses(report) == ["applied", "applied", "unknown", "unknown", "not_attempted"]
+    assert "ZeroDivisionError: oops" in (report.message or "")
