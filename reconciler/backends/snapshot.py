@@ -98,6 +98,8 @@ class _DocumentError(Exception):
 def _state(document: Any) -> CurrentState:
     top = _object(document, "the document")
     _require_version(top.get("format_version"))
+    if top.get("filter") is not None:
+        raise _DocumentError("it has a filter: it is what describe printed of some entities, and not all that the cluster has")
     cluster = _object(top.get("cluster"), "cluster")
     observed = _object(top.get("observed"), "observed")
     rows = top.get("entities")

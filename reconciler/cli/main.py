@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "render": "show a saved plan in another form: text, JSON, Markdown, annotations, SARIF, HTML",
     "drift": "tell what is live from what was merged, applied, changed or removed",
     "export": "write manifests, or a snapshot, from a live cluster",
+    "describe": "show the quotas of some entities or of all, as the cluster has them",
     "backtest": "replay recorded traffic against current and proposed quotas (Spark)",
     "sandbox": "run a real local Kafka for trying things out",
     "explain": "say what the id of a finding, guard or class of drift means, with an example",
@@ -34,7 +35,7 @@ COMMANDS: Final = {
 """Command names and their one-line help, so that ``--help`` imports no command."""
 
 
-_SHORT: Final = frozenset({"validate", "plan", "drift"})
+_SHORT: Final = frozenset({"validate", "plan", "drift", "describe"})
 
 
 class Parser(argparse.ArgumentParser):

@@ -19,6 +19,7 @@ from reconciler.manifest.names import name_problems
 from reconciler.manifest.reading import API_VERSION
 from reconciler.model.cluster import Connection
 from reconciler.model.entity import DEFAULT, Entity, EntityName, escaped
+from reconciler.model.entity_order import in_canonical_order
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.quota import QuotaKey, legal_keys
 from reconciler.model.state import CurrentState, Quotas
@@ -63,7 +64,7 @@ def emit(state: CurrentState, *, connection: Connection | None = None) -> Export
     findings: list[Finding] = []
     lowered: set[str] = set()
     declared = 0
-    for entity in sorted(state.entities, key=lambda one: one.sort_key):
+    for entity in in_canonical_order(state.entities):
         quotas = state.entities[entity]
         problems = tuple(_undeclarable(entity, quotas))
         if problems:
@@ -78,6 +79,33 @@ def emit(state: CurrentState, *, connection: Connection | None = None) -> Export
         files.append(_repository_file(sorted(lowered)))
     files.append(_cluster_file(state, name, connection, left_out))
     return Export(files=tuple(files), findings=tuple(findings), declared=declared, cluster_name=name)
+
+
+def entries_document(state: CurrentState, *, introduction: str) -> Iterator[str]:
+    """One ClientQuotas document of a state, piece by piece, which no check finds an error in; ``introduction`` is a comment.
+
+    What cannot be declared is a comment below it, and so is an entity with a name that is an error by default.
+    """
+    yield f"# {escaped(introduction)}\napiVersion: {API_VERSION}\nkind: ClientQuotas\nspec:\n"
+    head, empty = "  quotas:\n", "  quotas: []\n"
+    left_out: list[str] = []
+    for entity in in_canonical_order(state.entities):
+        quotas = state.entities[entity]
+        problems = tuple(_undeclarable(entity, quotas)) or tuple(_refused_by_default(entity))
+        if problems:
+            left_out += _commented(entity, quotas, problems)
+        else:
+            yield head + _entry(entity, quotas)
+            head = empty = ""
+    yield empty
+    if left_out:
+        yield "\n".join(("# On the cluster, and not declared:", *left_out, ""))
+
+
+def _refused_by_default(entity: Entity) -> Iterator[Finding]:
+    for rule_id, message in _problems_of_names(entity):
+        if RULES[rule_id].severity is Severity.ERROR:
+            yield _warning(rule_id, f"{escaped(message)} [{rule_id}]", entity)
 
 
 def _undeclarable(entity: Entity, quotas: Quotas) -> Iterator[Finding]:

@@ -1,0 +1,80 @@
+"""``kafka-quotas describe``: what a cluster, or a snapshot, has for some entities or for all."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from reconciler.cli import entity_options, exit_codes, options, output
+from reconciler.errors import OutputError, UsageError
+
+if TYPE_CHECKING:
+    from reconciler.model.selector import Selector
+    from reconciler.model.state import CurrentState
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``describe``."""
+    parser.add_argument("paths", nargs="*", default=[], metavar="PATH", help="manifests that say how to reach the cluster")
+    options.add_cluster_options(parser)
+    parser.add_argument("--current", metavar="FILE", help="read this snapshot, not a live cluster")
+    entity_options.add_entity_options(parser)
+    entity_options.add_filter_options(parser)
+    options.add_output_options(parser, formats=("text", "json", "yaml", "csv"))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, filter, print."""
+    from reconciler.workflows.cluster_to_read import cluster_to_read
+    from reconciler.workflows.connect import check_cluster_id, quota_reader
+    from reconciler.workflows.describe import describe
+
+    if args.current and args.bootstrap_server:
+        raise UsageError("--current and --bootstrap-server exclude each other: a snapshot is read, or a cluster")
+    query = entity_options.selector_of(args)
+    for warning in entity_options.literal_default_warnings(args):
+        print(f"kafka-quotas: warning: {warning}", file=sys.stderr)
+    spec = cluster_to_read(args.paths, args.cluster)
+    with quota_reader(spec, options.access(args)) as reader:
+        state = describe(reader, query)
+    check_cluster_id(spec, state.cluster)
+    if spec.name is not None:
+        state = replace(state, cluster=replace(state.cluster, name=spec.name))
+    if not state.entities and not args.quiet:
+        print("kafka-quotas: no entity matches", file=sys.stderr)
+    try:
+        sys.stdout.writelines(_pieces(args, state, query))
+        sys.stdout.flush()
+    except OSError as error:
+        raise OutputError(f"cannot print the result: {error.strerror}") from error
+    return exit_codes.DONE
+
+
+def _pieces(args: argparse.Namespace, state: CurrentState, query: Selector) -> Iterator[str]:
+    """The result in the form that is wanted; only that one's module is loaded."""
+    if args.format == "json":
+        from reconciler.formats.selector_json import selector_to_json
+        from reconciler.formats.state_json import state_json
+
+        return state_json(state, selected=selector_to_json(query) or None)
+    if args.format == "yaml":
+        from reconciler.manifest.emit import entries_document
+
+        return entries_document(state, introduction=_introduction(state))
+    if args.format == "csv":
+        from reconciler.render.describe_csv import describe_csv
+
+        return describe_csv(state)
+    from reconciler.render.describe_text import describe_text
+
+    return describe_text(state, color=output.wants_color(args.color, sys.stdout))
+
+
+def _introduction(state: CurrentState) -> str:
+    from reconciler.model.entity import display_name
+
+    name = state.cluster.name or state.cluster.id
+    return f"Quotas of cluster {display_name(name) if name else 'unknown'} at {state.observed.at:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,153 @@
+"""Everything describe prints, read back: text, JSON, CSV and YAML say exactly what the cluster has, whatever the names."""
+
+import csv
+import io
+import json
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.backends.snapshot import read_snapshot, snapshot_document
+from reconciler.formats.canonical import document_text
+from reconciler.formats.state_json import state_json
+from reconciler.manifest.desired import desired_state
+from reconciler.manifest.documents import ClientQuotasDocument
+from reconciler.manifest.emit import entries_document
+from reconciler.manifest.reading import read_documents
+from reconciler.model.cluster import ClusterSpec, Prune, Scope
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.finding import Severity
+from reconciler.model.state import same_value
+from reconciler.planning.diff import difference
+from reconciler.render.describe_csv import COLUMNS, describe_csv
+from reconciler.render.describe_text import describe_text
+from tests.builders import client, current, ip, pair, user
+from tests.support.hostile_names import NAMES
+from tests.support.kip_text import read_description, read_entity, read_word
+
+NAME = NAMES | st.just(DEFAULT)
+ENTITIES = st.one_of(
+    st.builds(user, NAME),
+    st.builds(client, NAME),
+    st.builds(pair, NAME, NAME),
+    st.builds(ip, st.ip_addresses().map(str) | st.sampled_from(["localhost", "10.0.0.0/8", DEFAULT])),
+    st.dictionaries(st.sampled_from(["user", "client-id-prefix", "odd, type"]), NAME, min_size=1, max_size=3).map(Entity.of),
+)
+KEYS = st.sampled_from(["producer_byte_rate", "consumer_byte_rate", "request_percentage", "connection_creation_rate"])
+VALUES = st.floats() | st.integers(1, 2**40).map(float)
+STATES = st.dictionaries(ENTITIES, st.dictionaries(KEYS | NAMES, VALUES, min_size=1, max_size=4), max_size=6)
+FORMULA = re.compile(r"[=+\-@\t\r\n|%;]")
+
+
+def same(one, other):
+    assert one.keys() == other.keys()
+    for entity, quotas in one.items():
+        assert quotas.keys() == other[entity].keys()
+        assert all(same_value(value, other[entity][key]) for key, value in quotas.items())
+
+
+@given(STATES)
+def test_text_reads_back(state):
+    printed = "".join(describe_text(current(state)))
+
+    same(read_description(printed), state)
+    assert all(line.isprintable() for line in printed.split("\n"))
+
+
+@given(STATES)
+def test_coloured_text_is_the_same_text(state):
+    coloured = "".join(describe_text(current(state), color=True))
+
+    assert coloured.replace("\x1b[1m", "").replace("\x1b[0m", "") == "".join(describe_text(current(state)))
+
+
+@given(STATES)
+def test_json_written_piece_by_piece_is_the_document_of_a_snapshot(state):
+    assert "".join(state_json(current(state))) == document_text(snapshot_document(current(state)))
+
+
+@given(state=STATES)
+def test_json_reads_back(state, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "described.json"
+    path.write_text("".join(state_json(current(state))), encoding="utf-8")
+
+    same(read_snapshot(path).entities, state)
+
+
+def test_a_filter_is_part_of_the_document():
+    document = json.loads("".join(state_json(current({user("a"): {"x": 1.0}}), selected={"user": {"prefix": "a"}})))
+
+    assert document["filter"] == {"user": {"prefix": "a"}}
+    assert list(document) == ["format_version", "cluster", "observed", "filter", "entities"]
+
+
+@given(STATES)
+def test_csv_reads_back_and_no_cell_is_a_formula(state):
+    printed = "".join(describe_csv(current(state)))
+    rows = list(csv.reader(io.StringIO(printed, newline="")))
+
+    assert printed.endswith("\r\n")
+    assert tuple(rows[0]) == COLUMNS
+    found = {}
+    for row in rows[1:]:
+        assert [cell for cell in row[:-1] if FORMULA.match(cell)] == []
+        cells = dict(zip(COLUMNS, row, strict=True))
+        names = {t: read_word(cells[t])[0] for t in ("user", "client-id", "ip") if cells[t]}
+        if cells["other"]:
+            names |= dict(read_entity(cells["other"]).parts)
+        found.setdefault(Entity.of(names), {})[read_word(cells["key"])[0]] = float(cells["value"])
+    same(found, state)
+
+
+@given(STATES)
+def test_yaml_is_a_manifest_without_errors_that_plans_to_no_change(state):
+    printed = "".join(entries_document(current(state), introduction="Quotas of\ncluster x"))
+    content = read_documents(printed.encode(), "described.yaml")
+    assert [one for one in content.findings if one.severity is Severity.ERROR] == []
+    (document,) = content.documents
+    assert isinstance(document, ClientQuotasDocument)
+    result = desired_state([document], ClusterSpec())
+
+    planned = difference(result.state, current(state), scope=Scope(), prune=Prune.NEVER)
+
+    assert planned.changes == ()
+    assert [one for one in result.findings if one.severity is Severity.ERROR] == []
+    assert printed.count("#   ") >= len(state) - len(result.state.entities)
+
+
+def test_yaml_declares_what_can_be_and_says_why_the_rest_is_not():
+    state = {
+        user("alice"): {"producer_byte_rate": 10485760.0, "future_key": 7.0},
+        ip("db.example"): {"connection_creation_rate": 5.0},
+        user("zero"): {"producer_byte_rate": 0.0},
+    }
+    printed = "".join(entries_document(current(state), introduction="Quotas"))
+
+    assert "    - match: {user: alice}\n      quotas: {producer_byte_rate: 10MiB}\n      # future_key: 7 (not known" in printed
+    assert "match: {user: zero}" not in printed
+    assert "#   ip=db.example" in printed
+    assert "[ip-host-name]" in printed
+
+
+def test_nothing_is_an_empty_list_of_entries():
+    printed = "".join(entries_document(current({}), introduction="Quotas"))
+
+    assert read_documents(printed.encode(), "described.yaml").findings == ()
+    assert printed.endswith("  quotas: []\n")
+
+
+def test_spreadsheets_get_names_they_cannot_take_for_anything_else():
+    state = {user(name): {"producer_byte_rate": 1.0} for name in ("=1+1", "@SUM(A1)", "-2", "1E5", "alice", "a;=1", "<default>")}
+    printed = "".join(describe_csv(current({**state, user(DEFAULT): {"producer_byte_rate": 1.0}})))
+
+    assert [row.split(",")[0] for row in printed.split("\r\n")[1:-1]] == [
+        '"""-2"""',
+        '"""1E5"""',
+        '"""<default>"""',
+        '"""=1+1"""',
+        '"""@SUM(A1)"""',
+        '"""a;=1"""',
+        "alice",
+        "<default>",
+    ]
