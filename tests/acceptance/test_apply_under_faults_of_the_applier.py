@@ -12,7 +12,7 @@ from reconciler.sandbox.spec import Sandbox
 from tests.support.bad_servers import serving
 from tests.support.change_set import ChangeSet, ended, mixed
 from tests.support.polling import wait_until
-from tests.support.write_proxy import Gate, WriteProxy
+from tests.support.write_proxy import Gate, Last, WriteProxy
 
 pytestmark = pytest.mark.kafka
 
@@ -39,13 +39,13 @@ class Holding:
         self.proxy = WriteProxy(port, request=self._hold_request, answer=self._hold_answer)
         self._the = the
 
-    def _hold_request(self, number: int, frame: bytes) -> bytes | None:
+    def _hold_request(self, number: int, frame: bytes) -> bytes:
         if number == 2 and self._the == "request":
             self.gate.hold()
-            return frame if self.reaches_the_broker else None
+            return frame if self.reaches_the_broker else Last()
         return frame
 
-    def _hold_answer(self, number: int, frame: bytes) -> bytes | None:
+    def _hold_answer(self, number: int, frame: bytes) -> bytes:
         if number == 2 and self._the == "answer":
             self.gate.hold()
         return frame
@@ -81,9 +81,7 @@ def test_killed_after_the_first_request_everything_is_whole_and_a_second_run_fin
     assert sorted(path.name for path in work.folder.iterdir()) == ["audit.jsonl", "cluster.yaml", "quotas.yaml", "report.json"]
 
 
-@pytest.mark.parametrize(
-    ("number", "the"), [(signal.SIGINT, "request"), (signal.SIGINT, "answer"), (signal.SIGTERM, "answer")]
-)
+@pytest.mark.parametrize(("number", "the"), [(signal.SIGINT, "request"), (signal.SIGINT, "answer"), (signal.SIGTERM, "answer")])
 def test_interrupted_in_the_middle_it_says_what_is_done_and_what_nobody_knows(
     work: ChangeSet, port: int, number: signal.Signals, the: str
 ) -> None:

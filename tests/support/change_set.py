@@ -50,18 +50,19 @@ def new_limits(count: int, *, name_length: int = 0) -> dict[RawEntity, dict[str,
     return {user(name): {PRODUCE: 1_500_000.0 + n, CONSUME: 2_500_000.0 + n} for n, name in enumerate(names)}
 
 
-def mixed(*, name_length: int = 20_000) -> tuple[dict[RawEntity, dict[str, float]], dict[RawEntity, dict[str, float]]]:
-    """What is there and what is wanted, in three requests: higher limits, then ones that go down, lose a key, or are new."""
+def mixed(requests: int = 3) -> tuple[dict[RawEntity, dict[str, float]], dict[RawEntity, dict[str, float]]]:
+    """What is there and what is wanted: higher limits (written first), then ones that go down, lose a key, or are new."""
     before: dict[RawEntity, dict[str, float]] = {}
     wanted: dict[RawEntity, dict[str, float]] = {}
-    for n in range(20):
-        looser, tighter, new = (user(f"{n:04} {kind}".ljust(name_length, "x")) for kind in ("looser", "tighter", "new"))
-        before[looser], wanted[looser] = (
-            {PRODUCE: 1_500_000.0, CONSUME: 2_500_000.0},
+    for n in range(requests * 20):
+        name = user(f"{n:04} {('looser', 'tighter', 'new')[n % 3]}".ljust(20_000, "x"))
+        if n % 3 < 2:
+            before[name] = {PRODUCE: 1_500_000.0, CONSUME: 2_500_000.0}
+        wanted[name] = (
             {PRODUCE: 1_600_000.0, CONSUME: 2_600_000.0},
-        )
-        before[tighter], wanted[tighter] = {PRODUCE: 1_500_000.0, CONSUME: 2_500_000.0}, {PRODUCE: 1_400_000.0, PERCENT: 500.0}
-        wanted[new] = {PRODUCE: 1_500_000.0, CONSUME: 2_500_000.0}
+            {PRODUCE: 1_400_000.0, PERCENT: 500.0},
+            {PRODUCE: 1_500_000.0, CONSUME: 2_500_000.0},
+        )[n % 3]
     wanted[user(LAST)] = {PRODUCE: 1_500_000.0, CONSUME: 2_500_000.0}
     return before, wanted
 

@@ -89,8 +89,11 @@ def _alter(client: KafkaAdminClient, changes: Mapping[RawEntity, Mapping[str, fl
         )
         for entity, ops in changes.items()
     ]
-    for start in range(0, len(rows), 1000):
-        request = AlterClientQuotasRequest(entries=rows[start : start + 1000], validate_only=False)
+    # A request becomes one batch of records, of 8 MiB at most, and each key's record repeats the names.
+    longest = max((len(name or "") for entity in changes for _, name in entity), default=0)
+    step = 1000 if longest < 500 else 50
+    for start in range(0, len(rows), step):
+        request = AlterClientQuotasRequest(entries=rows[start : start + step], validate_only=False)
         response = client._manager.run(client._manager.send, request)
         refused = [entry for entry in response.entries if entry.error_code != 0]
         assert not refused, refused[0]

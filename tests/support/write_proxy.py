@@ -13,11 +13,13 @@ from tests.support.raw_quotas import RawEntity
 
 ALTER = 49
 
-OnRequest = Callable[[int, bytes], bytes | None]
-"""Number of the write (from 1) and the request without its length; returns what to send on, or ``None`` to hang up."""
 
-OnAnswer = Callable[[int, bytes], bytes | None]
-"""Number of the write and the answer with its length; returns the bytes that the client gets, or ``None`` to hang up at once."""
+class Last(bytes):
+    """Bytes after which the connection is closed."""
+
+
+OnFrame = Callable[[int, bytes], bytes]
+"""Number of the write (from 1) and a frame; returns what goes on in its place."""
 
 
 def unchanged(_number: int, frame: bytes) -> bytes:
@@ -28,15 +30,16 @@ def unchanged(_number: int, frame: bytes) -> bytes:
 class WriteProxy:
     """A handler for ``serving``. Everything but writes (validate-only is none) passes untouched.
 
-    ``validation`` is called before a validate-only request is passed on.
+    ``request`` gets requests without, ``answer`` answers with their length; ``validation`` is called before a validate-only
+    request is passed on.
     """
 
     def __init__(
         self,
         port: int,
         *,
-        request: OnRequest = unchanged,
-        answer: OnAnswer = unchanged,
+        request: OnFrame = unchanged,
+        answer: OnFrame = unchanged,
         validation: Callable[[], None] = lambda: None,
     ) -> None:
         self._port = port
@@ -60,7 +63,7 @@ class WriteProxy:
 
     def _pass_requests(self, stream: BinaryIO, broker: socket.socket, expected: dict[int, int]) -> None:
         while (frame := read_frame(stream)) is not None:
-            passed: bytes | None = frame[4:]
+            passed = frame[4:]
             request = decoded_alter(frame[4:])
             if request is not None and request.validate_only:
                 self._validation()
@@ -70,18 +73,19 @@ class WriteProxy:
                     number = len(self.writes)
                 expected[correlation_id(frame)] = number
                 passed = self._request(number, frame[4:])
-            if passed is None:
+            if passed:
+                broker.sendall(struct.pack(">i", len(passed)) + passed)
+            if isinstance(passed, Last):
                 return
-            broker.sendall(struct.pack(">i", len(passed)) + passed)
 
     def _pass_answers(self, broker: socket.socket, connection: socket.socket, expected: dict[int, int]) -> None:
         with contextlib.suppress(OSError), broker.makefile("rb") as stream:
             while (frame := read_frame(stream)) is not None:
                 number = expected.pop(struct.unpack_from(">i", frame, 4)[0], None)
                 passed = frame if number is None else self._answer(number, frame)
-                if passed is None:
-                    break
                 connection.sendall(passed)
+                if isinstance(passed, Last):
+                    break
         hang_up(broker, connection)
 
 
