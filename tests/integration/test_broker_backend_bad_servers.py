@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -179,6 +180,37 @@ def test_reading_is_tried_once_more_and_no_further_when_the_connection_breaks():
 def test_writing_is_never_tried_again_when_the_connection_breaks():
     with scripted(alter=lambda _: None) as (cluster, broker):
         with pytest.raises(OutcomeUnknownError, match="may or may not have been done"):
+            cluster.alter([set_one()], validate_only=False)
+        assert broker.asked.count(ALTER) == 1
+
+
+class _Spoilt:
+    """A message that ends in the middle, in a frame of the right length."""
+
+    def __init__(self, message: Any) -> None:
+        self._message = message
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self if name == "_message" else self._message, name, value)
+
+    def with_header(self, correlation_id: int) -> None:
+        self._message.with_header(correlation_id=correlation_id)
+
+    def encode(self, **_: Any) -> bytes:
+        body = bytes(self._message.encode(header=True))[:-3]
+        return struct.pack(">i", len(body)) + body
+
+
+def test_a_malformed_answer_to_a_read_is_asked_for_once_more_and_then_told():
+    with scripted(describe=lambda version: _Spoilt(described(1, "some words")(version))) as (cluster, broker):
+        with pytest.raises(UnsupportedClusterError, match="malformed: it ends too early"):
+            cluster.describe(EntityFilter())
+        assert broker.asked.count(DESCRIBE) == 2
+
+
+def test_after_a_malformed_answer_the_outcome_of_a_write_is_unknown():
+    with scripted(alter=lambda version: _Spoilt(altered((0, None, A))(version))) as (cluster, broker):
+        with pytest.raises(OutcomeUnknownError, match=r"malformed: .*may or may not have been done"):
             cluster.alter([set_one()], validate_only=False)
         assert broker.asked.count(ALTER) == 1
 

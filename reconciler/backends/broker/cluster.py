@@ -6,9 +6,11 @@ import contextlib
 import datetime
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
-from reconciler.backends.broker.messages import alter_request, broker_setting_request, codes_of, describe_request, quotas_of
+from reconciler.backends.broker.alter_answer import read_alter_answer
+from reconciler.backends.broker.describe_answer import read_describe_answer
+from reconciler.backends.broker.messages import alter_request, broker_setting_request, describe_request
 from reconciler.backends.broker.principal import principal_name
 from reconciler.backends.broker.refusals import (
     ALTER,
@@ -20,7 +22,8 @@ from reconciler.backends.broker.refusals import (
 )
 from reconciler.backends.broker.settings import ConnectionSettings, Security
 from reconciler.backends.broker.transport import AnswerLostError, NoConnectionError, Transport
-from reconciler.errors import OutcomeUnknownError, UnreachableError
+from reconciler.backends.broker.wire import MalformedAnswerError
+from reconciler.errors import OutcomeUnknownError, UnreachableError, UnsupportedClusterError
 from reconciler.model.change import Alteration, AlterationResult
 from reconciler.model.entity import Entity, escaped
 from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom, Quotas
@@ -28,6 +31,8 @@ from reconciler.ports import BrokerNode, EntityFilter
 
 _CALLBACK_SETTING: Final = "client.quota.callback.class"
 _DESCRIBE_QUORUM: Final = 55
+
+_T = TypeVar("_T")
 
 
 class BrokerCluster:
@@ -72,7 +77,7 @@ class BrokerCluster:
         too large for the broker's memory), ``UnsupportedClusterError`` or ``UnreachableError``.
         """
         with _collector_paused():
-            answer = self._read(lambda: describe_request(entity_filter), broker=broker)
+            answer = self._read(lambda: describe_request(entity_filter), read_describe_answer, broker=broker)
             if answer.error_code:
                 raise whole_refusal(
                     answer.error_code,
@@ -80,7 +85,7 @@ class BrokerCluster:
                     operation=DESCRIBE,
                     principal=principal_name(self._security),
                 )
-            return quotas_of(answer.entries or ())
+            return answer.entities
 
     def alter(self, alterations: Sequence[Alteration], *, validate_only: bool) -> Sequence[AlterationResult]:
         """One request; one result for each alteration, in their order.
@@ -95,11 +100,13 @@ class BrokerCluster:
         if not alterations:
             return ()
         try:
-            answer = self._read(lambda: request) if validate_only else self._write(request)
+            found = self._read(lambda: request, read_alter_answer) if validate_only else read_alter_answer(self._write(request))
         except AnswerLostError as error:
             msg = f"the answer to a write was lost: {error}; it may or may not have been done"
             raise OutcomeUnknownError(msg) from error
-        found = codes_of(answer.entries or ())
+        except MalformedAnswerError as error:
+            msg = f"the answer to a write is malformed: {error}; it may or may not have been done"
+            raise OutcomeUnknownError(msg) from error
         if not validate_only:
             _require_known_outcome(alterations, found)
         _require_not_refused_whole(found, self._security)
@@ -111,7 +118,7 @@ class BrokerCluster:
         Raises ``AuthorizationError`` without DescribeConfigs, and other ``BackendError`` children as ``describe``.
         """
         broker = self.brokers()[0].id
-        answer = self._read(lambda: broker_setting_request(broker, _CALLBACK_SETTING), broker=broker)
+        answer = self._read(lambda: broker_setting_request(broker, _CALLBACK_SETTING), _as_it_is, broker=broker)
         result = answer.results[0]
         if result.error_code:
             raise whole_refusal(
@@ -139,20 +146,22 @@ class BrokerCluster:
             self._transport.move_home()
         return self._transport.request(request)
 
-    def _read(self, message: Callable[[], Any], *, broker: int | None = None) -> Any:
-        """Send what changes nothing; once more when the connection breaks, to another broker when it may be any."""
-        return self._again_elsewhere(lambda: self._transport.request(message(), broker=broker), move=broker is None)
+    def _read(self, message: Callable[[], Any], decode: Callable[[Any], _T], *, broker: int | None = None) -> _T:
+        """Send what changes nothing; once more when no usable answer comes, to another broker when it may be any."""
+        return self._again_elsewhere(lambda: decode(self._transport.request(message(), broker=broker)), move=broker is None)
 
-    def _again_elsewhere(self, ask: Callable[[], Any], *, move: bool = True) -> Any:
+    def _again_elsewhere(self, ask: Callable[[], _T], *, move: bool = True) -> _T:
         try:
             return ask()
-        except (AnswerLostError, NoConnectionError):
+        except (AnswerLostError, MalformedAnswerError, NoConnectionError):
             if move:
                 self._transport.move_home()
         try:
             return ask()
         except AnswerLostError as error:
             raise UnreachableError(f"the cluster did not answer a request: {error}") from error
+        except MalformedAnswerError as error:
+            raise UnsupportedClusterError(f"the cluster's answer to a request is malformed: {error}") from error
 
 
 @contextlib.contextmanager
@@ -194,6 +203,10 @@ def _result(entity: Entity, found: Mapping[Entity, tuple[int, str | None]]) -> A
         return AlterationResult(entity=entity, error_code=UNKNOWN_SERVER_ERROR, error="the cluster's answer does not mention it")
     code, message = found[entity]
     return AlterationResult(entity=entity, error_code=code, error=message)
+
+
+def _as_it_is(answer: Any) -> Any:
+    return answer
 
 
 def _printable(message: str | None) -> str | None:
