@@ -1,12 +1,15 @@
-"""The vector kernel against the plain model of Kafka's rate, on several patterns of arrivals."""
+"""The exact stream against the plain model of Kafka's rate: patterns of arrivals, windows and eras, groups, batches."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.traffic.kernels.exact_batch import Batch, group_of, pack, time_of
+from reconciler.traffic.kernels.exact_sides import Side
+from reconciler.traffic.kernels.exact_stream import ExactStream, JudgedBatch, judge_one
+from reconciler.traffic.kernels.exact_totals import ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Era, SampledRate, Window, throttle_ms
-from reconciler.traffic.kernels.timeline import open_loop_rates, replay_fetch, replay_produce
 from tests.support.arrivals import PATTERNS, arrivals
 
 WINDOWS = [Window(), Window(samples=2, sample_ms=3000), Window(samples=1, sample_ms=1000), Window(era=Era.DROPPING)]
@@ -24,41 +27,108 @@ def model(times: np.ndarray, amounts: np.ndarray, limit: float, window: Window, 
     return rates, throttles
 
 
-@settings(max_examples=150, deadline=None)
+def open_rates(times: np.ndarray, amounts: np.ndarray, window: Window) -> np.ndarray:
+    nothing = np.zeros(len(times), dtype=np.int64)
+    return judge_one(times, amounts, nothing, limit=None, unrecords=False, window=window).rate
+
+
+@settings(max_examples=150)
 @given(st.sampled_from(PATTERNS), st.sampled_from(WINDOWS), st.integers(0, 10**6), st.integers(1, 400), st.floats(0.05, 1.5))
 def test_produce_and_fetch_equal_the_model_at_every_request(
     pattern: str, window: Window, seed: int, count: int, share: float
 ) -> None:
     times, overhead, records = arrivals(pattern, seed, count)
-    amounts = overhead + records
-    limit = max(1.0, float(np.round(share * open_loop_rates(times, amounts, window).max())))
+    limit = max(1.0, float(np.round(share * open_rates(times, overhead + records, window).max())))
 
-    produce = replay_produce(times, amounts, limit, window)
-    assert (produce.rate.tolist(), produce.throttle.tolist()) == model(times, amounts, limit, window, fetch=False)
+    produce = judge_one(times, records, overhead, limit=limit, unrecords=False, window=window)
+    assert (produce.rate.tolist(), produce.throttle.tolist()) == model(times, overhead + records, limit, window, fetch=False)
 
-    fetch = replay_fetch(times, overhead, records, limit, window)
+    fetch = judge_one(times, records, overhead, limit=limit, unrecords=True, window=window)
     capped = overhead + np.minimum(records, window.fetch_cap(limit))
+    assert fetch.amount.tolist() == capped.tolist()
     assert (fetch.rate.tolist(), fetch.throttle.tolist()) == model(times, capped, limit, window, fetch=True)
 
 
-@settings(max_examples=100, deadline=None)
+GROUPS = st.lists(
+    st.tuples(st.sampled_from(PATTERNS), st.integers(0, 10**6), st.integers(1, 150), st.floats(0.2, 1.2), st.booleans()),
+    min_size=1, max_size=4,
+)  # fmt: skip
+Drawn = list[tuple[str, int, int, float, bool]]
+
+
+def streamed(drawn: Drawn, window: Window, cut: int) -> tuple[list[JudgedBatch], list[ExactVerdict], list[float]]:
+    traffic = [arrivals(*one[:3]) for one in drawn]
+    limits = [
+        max(1.0, float(np.round(one[3] * open_rates(t, o + r, window).max())))
+        for one, (t, o, r) in zip(drawn, traffic, strict=True)
+    ]
+    keys = np.concatenate([pack(np.full(len(t), number), t) for number, (t, _, _) in enumerate(traffic)])
+    columns = [np.concatenate([one[place] for one in traffic]) for place in (2, 1)]
+    numbers = np.arange(len(keys))
+    # Backwards among requests of one ms: their order must come from ``order``, not from where they stood.
+    shuffled = np.lexsort((-numbers, keys))
+    whole = Batch(keys, numbers, *columns, numbers).part(shuffled)
+    side = Side(np.asarray(limits), np.asarray([one[4] for one in drawn]))
+    stream = ExactStream([side, Side(np.full(len(drawn), np.nan), side.unrecords)], window)
+    parts = [stream.feed(whole.part(slice(at, at + cut))) for at in range(0, len(keys), cut)]
+    return [part for part in (*parts, stream.finish()) if part is not None], list(stream.totals()), limits
+
+
+@settings(max_examples=150)
+@given(GROUPS, st.sampled_from(WINDOWS), st.integers(1, 80))
+def test_a_stream_cut_anywhere_equals_the_model_of_each_group(drawn: Drawn, window: Window, cut: int) -> None:
+    parts, totals, limits = streamed(drawn, window, cut)
+    keys = np.concatenate([part.requests.keys for part in parts])
+    assert np.concatenate([part.requests.rows for part in parts]).tolist() == list(range(len(keys)))
+    rate, throttle, unlimited = (
+        np.concatenate([getattr(part.sides[n], name) for part in parts])
+        for n, name in ((0, "rate"), (0, "throttle"), (1, "throttle"))
+    )
+    assert not unlimited.any()
+    assert [total.group for total in totals] == list(range(len(drawn)))
+    for group, (one, limit, total) in enumerate(zip(drawn, limits, totals, strict=True)):
+        times, overhead, records = arrivals(*one[:3])
+        amounts = overhead + (np.minimum(records, window.fetch_cap(limit)) if one[4] else records)
+        here = group_of(keys) == group
+        wanted = model(times, amounts, limit, window, fetch=one[4])
+        assert (rate[here].tolist(), throttle[here].tolist()) == wanted
+        hit = times[np.asarray(wanted[1]) > 0]
+        side = total.sides[0]
+        assert (total.requests, total.active) == (len(times), len(np.unique(times // 1000)))
+        assert (side.throttled, side.seconds_over) == (len(hit), len(np.unique(hit // 1000)))
+        assert side.first_ms == (int(hit[0]) if len(hit) else None)
+        assert total.peak == open_rates(times, overhead + records, window).max()
+        assert sum(count for _, count in total.histogram) == total.active
+
+
+@settings(max_examples=60)
+@given(GROUPS, st.sampled_from(WINDOWS[:2]), st.integers(1, 80), st.integers(1, 80))
+def test_totals_do_not_depend_on_the_batches(drawn: Drawn, window: Window, one: int, other: int) -> None:
+    assert streamed(drawn, window, one)[1] == streamed(drawn, window, other)[1]
+
+
+@settings(max_examples=100)
 @given(st.sampled_from(PATTERNS), st.sampled_from(WINDOWS), st.integers(0, 10**6), st.integers(1, 300))
 def test_nobody_is_throttled_at_the_open_loop_peak(pattern: str, window: Window, seed: int, count: int) -> None:
     times, overhead, records = arrivals(pattern, seed, count)
-    peak = float(np.ceil(open_loop_rates(times, overhead + records, window).max())) or 1.0
-    assert not replay_produce(times, overhead + records, peak, window).throttle.any()
-    assert not replay_fetch(times, overhead, records, peak, window).throttle.any()
+    peak = float(np.ceil(open_rates(times, overhead + records, window).max())) or 1.0
+    for unrecords in (False, True):
+        assert not judge_one(times, records, overhead, limit=peak, unrecords=unrecords, window=window).throttle.any()
 
 
-def test_times_out_of_order_are_refused() -> None:
+def test_requests_out_of_order_are_refused() -> None:
+    back = np.array([2, 1])
     with pytest.raises(ValueError, match="order"):
-        replay_produce(np.array([2, 1]), np.array([1, 1]), 1.0, Window())
+        judge_one(back, back, back, limit=1.0, unrecords=False, window=Window())
 
 
 def test_limits_of_zero_and_below_do_as_kafka_does() -> None:
     times, amounts = np.array([0, 500]), np.array([10, 10])
     for limit in (0.0, -5.0, 0.001, float("nan")):
-        assert (
-            replay_produce(times, amounts, limit, Window()).throttle.tolist()
-            == model(times, amounts, limit, Window(), fetch=False)[1]
-        )
+        judged = judge_one(times, amounts, np.zeros(2, dtype=np.int64), limit=limit, unrecords=False, window=Window())
+        assert judged.throttle.tolist() == model(times, amounts, limit, Window(), fetch=False)[1]
+
+
+def test_keys_hold_their_group_and_time() -> None:
+    key = pack(np.asarray([2**20]), np.asarray([2**41]))
+    assert (group_of(key).tolist(), time_of(key).tolist()) == ([2**20], [2**41])

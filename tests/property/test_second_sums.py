@@ -9,14 +9,18 @@ from hypothesis import strategies as st
 
 from reconciler.traffic.kernels import histogram
 from reconciler.traffic.kernels.deferred_work import DeferredWork
+from reconciler.traffic.kernels.exact_stream import judge_one
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import SECOND_BITS, bounds, keys_of
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SecondsJudge
-from reconciler.traffic.kernels.timeline import open_loop_rates, replay_produce
 from tests.support.arrivals import PATTERNS, arrivals
 
 WINDOW = Window()
 GROUPS = st.lists(st.tuples(st.sampled_from(PATTERNS), st.integers(0, 10**6), st.integers(1, 250)), min_size=1, max_size=4)
+
+
+def open_loop_rates(times: np.ndarray, amounts: np.ndarray, window: Window) -> np.ndarray:
+    return judge_one(times, amounts, np.zeros_like(amounts), limit=None, unrecords=False, window=window).rate
 
 
 def cells(times: np.ndarray, amounts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -70,7 +74,8 @@ def test_certain_seconds_are_throttled_and_clear_ones_are_not(
             assert side.first_possible <= over[0]
         assert (unlimited.certain, unlimited.possible, unlimited.longest_s) == (0, 0, 0)
         if not side.possible:
-            assert not replay_produce(times, amounts, limit, WINDOW).throttle.any()
+            exact = judge_one(times, amounts, np.zeros_like(amounts), limit=limit, unrecords=False, window=WINDOW)
+            assert not exact.throttle.any()
 
 
 @settings(max_examples=100)

@@ -38,3 +38,27 @@ def quantile(bins: Iterable[tuple[int, int]], share: float) -> float | None:
         if seen >= share * total:
             return top_of(one)
     return None
+
+
+class Histograms:
+    """A histogram of each group; groups come in batches, in order."""
+
+    def __init__(self) -> None:
+        self._packed: list[Integers] = []
+        self._counts: list[Integers] = []
+
+    def add(self, groups: Integers, rates: Doubles) -> None:
+        """Count rates, each in its group."""
+        packed, counts = np.unique(groups * BINS + bins_of(rates), return_counts=True)
+        self._packed.append(packed)
+        self._counts.append(counts)
+
+    def by_group(self) -> dict[int, tuple[tuple[int, int], ...]]:
+        """(bin, count) of each group, rising."""
+        packed, where = np.unique(np.concatenate(self._packed), return_inverse=True)
+        counts = np.zeros(len(packed), dtype=np.int64)
+        np.add.at(counts, where, np.concatenate(self._counts))
+        found: dict[int, list[tuple[int, int]]] = {}
+        for both, count in zip(packed.tolist(), counts.tolist(), strict=True):
+            found.setdefault(both // BINS, []).append((both % BINS, count))
+        return {group: tuple(bins) for group, bins in found.items()}

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from reconciler.traffic.kernels.histogram import bins_of
+from reconciler.traffic.kernels.histogram import Histograms
 from reconciler.traffic.kernels.runs import Runs
 from reconciler.traffic.kernels.second_sums import REACH, SECOND_BITS, Bounds, Flags, bounds
 from reconciler.traffic.kernels.timeline import Doubles, Integers
@@ -59,8 +59,6 @@ class _Parts:
 
     totals: list[Integers] = field(default_factory=list)
     peaks: list[Doubles] = field(default_factory=list)
-    bins: list[Integers] = field(default_factory=list)
-    counts: list[Integers] = field(default_factory=list)
 
 
 class SecondsJudge:
@@ -70,6 +68,7 @@ class SecondsJudge:
         """``limits``: for each side an array by group number; NaN is unlimited."""
         self._limits = tuple(limits)
         self._parts = _Parts()
+        self._histograms = Histograms()
         self._sides: tuple[list[Integers], ...] = tuple([] for _ in self._limits)
         self._runs = tuple(Runs(LONGEST_PAUSE_S) for _ in self._limits)
         self._tail_keys = np.empty(0, dtype=np.int64)
@@ -94,7 +93,7 @@ class SecondsJudge:
         top = np.maximum.reduceat(peaks[1:], _first_places(peaks[0]), axis=1)
         sides = [_by_group_of_side(np.concatenate(side, axis=1)) for side in self._sides]
         longest = [runs.longest() for runs in self._runs]
-        histograms = self._histograms()
+        histograms = self._histograms.by_group()
         for place, group in enumerate(totals[0].tolist()):
             yield GroupVerdict(
                 group=group,
@@ -113,23 +112,11 @@ class SecondsJudge:
         self._parts.totals.append(np.stack((here, np.add.reduceat(ones, first), np.add.reduceat(amounts, first))))
         upper, expected = np.maximum.reduceat(found.upper, first), np.maximum.reduceat(found.expected, first)
         self._parts.peaks.append(np.stack((here.astype(np.float64), upper, expected)))
-        packed, counts = np.unique(groups << 12 | bins_of(found.upper), return_counts=True)
-        self._parts.bins.append(packed)
-        self._parts.counts.append(counts)
+        self._histograms.add(groups, found.upper)
         for limits, side, runs in zip(self._limits, self._sides, self._runs, strict=True):
             over = found.over(limits[groups])
             side.append(np.stack((here, *(row for flags in over for row in _count_and_first(flags, seconds, first)))))
             runs.feed(groups, seconds, over[1])
-
-    def _histograms(self) -> dict[int, tuple[tuple[int, int], ...]]:
-        packed, counts = np.concatenate(self._parts.bins), np.concatenate(self._parts.counts)
-        order = np.argsort(packed, kind="stable")
-        packed, counts = packed[order], counts[order]
-        first = _first_places(packed)
-        found: dict[int, list[tuple[int, int]]] = {}
-        for both, count in zip(packed[first].tolist(), np.add.reduceat(counts, first).tolist(), strict=True):
-            found.setdefault(both >> 12, []).append((both & 4095, count))
-        return {group: tuple(bins) for group, bins in found.items()}
 
 
 def _count_and_first(flags: Flags, seconds: Integers, first: Integers) -> tuple[Integers, Integers]:

@@ -1,0 +1,111 @@
+"""What the requests of each group come to: seconds with traffic, seconds with a throttled request, episodes, peaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from reconciler.traffic.kernels.exact_batch import first_places, group_of, time_of
+from reconciler.traffic.kernels.histogram import Histograms
+from reconciler.traffic.kernels.runs import Runs
+from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.second_sums import Flags
+from reconciler.traffic.kernels.timeline import Doubles, Integers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactSide:
+    """One group under one limit. A second is over when one of its requests is throttled; an episode is a run of such seconds."""
+
+    throttled: int = 0
+    seconds_over: int = 0
+    first_ms: int | None = None
+    longest_s: int = 0
+    longest_from: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactVerdict:
+    """One group. ``peak``: the largest open-loop rate; ``histogram``: (bin, seconds) of each second's largest."""
+
+    group: int
+    requests: int
+    active: int
+    peak: float
+    histogram: tuple[tuple[int, int], ...]
+    sides: tuple[ExactSide, ...]
+
+
+class Totals:
+    """Add batches that hold whole seconds, in order."""
+
+    def __init__(self, sides: int, window: Window) -> None:
+        pause = -(-window.expiry_ms // 1000)
+        self._counts: list[Integers] = []
+        self._peaks: list[Doubles] = []
+        self._firsts: list[Integers] = []
+        self._histograms = Histograms()
+        self._runs = tuple(Runs(pause) for _ in range(sides))
+        self._sides = sides
+
+    def add(self, keys: Integers, rates: Doubles, throttled: Sequence[Flags]) -> None:
+        """Keys, open-loop rates, and for each side which requests are throttled."""
+        groups, times = group_of(keys), time_of(keys)
+        cell = np.flatnonzero((np.diff(groups, prepend=-1) != 0) | (np.diff(times // 1000, prepend=-1) != 0))
+        cell_groups, seconds = groups[cell], times[cell] // 1000
+        top = np.maximum.reduceat(rates, cell)
+        over = [np.logical_or.reduceat(flags, cell) for flags in throttled]
+        for runs, flags in zip(self._runs, over, strict=True):
+            runs.feed(cell_groups, seconds, flags)
+        self._histograms.add(cell_groups, top)
+        request, second = first_places(groups), first_places(cell_groups)
+        counts = [
+            groups[request],
+            *(_added(np.ones(len(v), dtype=np.int64), at) for v, at in ((groups, request), (cell, second))),
+        ]
+        for flags, seconds_over in zip(throttled, over, strict=True):
+            counts += [_added(flags, request), _added(seconds_over, second)]
+        self._counts.append(np.stack(counts))
+        self._peaks.append(np.maximum.reduceat(top, second))
+        never = np.iinfo(np.int64).max
+        self._firsts.append(
+            np.stack([np.minimum.reduceat(np.where(flags, times, never), request) for flags in throttled])
+            if throttled
+            else np.empty((0, len(request)), dtype=np.int64)
+        )
+
+    def verdicts(self) -> Iterator[ExactVerdict]:
+        """One a group, by number."""
+        if not self._counts:
+            return
+        counts, peaks = np.concatenate(self._counts, axis=1), np.concatenate(self._peaks)
+        firsts = np.concatenate(self._firsts, axis=1)
+        at = first_places(counts[0])
+        groups, counts = counts[0, at], np.add.reduceat(counts[1:], at, axis=1)
+        peaks, firsts = np.maximum.reduceat(peaks, at), np.minimum.reduceat(firsts, at, axis=1) if self._sides else firsts
+        histograms, longest = self._histograms.by_group(), [runs.longest() for runs in self._runs]
+        for place, group in enumerate(groups.tolist()):
+            row = counts[:, place].tolist()
+            yield ExactVerdict(
+                group=group,
+                requests=row[0],
+                active=row[1],
+                peak=float(peaks[place]),
+                histogram=histograms[group],
+                sides=tuple(
+                    _side(row[2 + 2 * n : 4 + 2 * n], int(firsts[n, place]), longest[n].get(group)) for n in range(self._sides)
+                ),
+            )
+
+
+def _added(values: Flags | Integers, at: Integers) -> Integers:
+    return np.asarray(np.add.reduceat(values.astype(np.int64), at), dtype=np.int64)
+
+
+def _side(counts: list[int], first_ms: int, longest: tuple[int, int] | None) -> ExactSide:
+    if not counts[0]:
+        return ExactSide()
+    length, since = longest or (0, None)
+    return ExactSide(throttled=counts[0], seconds_over=counts[1], first_ms=first_ms, longest_s=length, longest_from=since)
