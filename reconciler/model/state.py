@@ -76,12 +76,26 @@ class ClusterIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableNode:
+    """A node in ZooKeeper that brokers cannot read, or not whole; it is shown and left as it is."""
+
+    path: str
+    reason: str
+    """Quotes nothing of the node: it may hold credentials."""
+    entity: Entity | None = None
+    """Whose it is; ``None`` when its name is nobody's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentState:
-    """All quotas of a cluster at one moment."""
+    """All quotas of a cluster at one moment. ``notes``: what to know about how it was read."""
 
     cluster: ClusterIdentity
     observed: Observed
     entities: Mapping[Entity, Quotas] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    unreadable: tuple[UnreadableNode, ...] = ()
+    """What a cluster in ZooKeeper has beside ``entities``, sorted by path."""
 
 
 def same_value(one: float | None, other: float | None) -> bool:
