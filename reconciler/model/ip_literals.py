@@ -27,6 +27,7 @@ _DECIMAL: Final = re.compile(r"[0-9]+")
 _HEX_GROUP: Final = re.compile(r"0*[0-9a-fA-F]{1,4}")
 _NUMERIC_ZONE: Final = re.compile(r"[0-9]{1,9}")
 _FIRST: Final = frozenset("0123456789abcdefABCDEF:")
+_MAPPED_PREFIX: Final = bytes(10) + b"\xff\xff"
 _MAPPED: Final = re.compile(r"(0*:)*:?0*ffff:", re.IGNORECASE)
 
 
@@ -46,6 +47,31 @@ def ip_verdict(name: str) -> IpVerdict:
     if _is_ipv4(name):
         return IpVerdict.INVALID if bracketed else IpVerdict.LITERAL
     return _ipv6_verdict(name)
+
+
+def address_of(name: str) -> bytes | None:
+    """The 4 or 16 bytes that a literal stands for in a broker; ``None`` for what is no ``LITERAL``.
+
+    As in Java, an IPv4 address mapped into IPv6 is that IPv4 address, and a zone makes no difference.
+    """
+    if ip_verdict(name) is not IpVerdict.LITERAL:
+        return None
+    text = name[1:-1] if name.startswith("[") else name
+    if _is_ipv4(text):
+        return _ipv4_bytes(text)
+    head, _, tail = text.partition("%")[0].partition("::")
+    left, right = (b"".join(_group_bytes(group) for group in _groups(part)) for part in (head, tail))
+    packed = left + bytes(16 - len(left) - len(right)) + right
+    return packed[12:] if packed[:12] == _MAPPED_PREFIX else packed
+
+
+def _ipv4_bytes(text: str) -> bytes:
+    *first, last = (int(part) for part in text.split("."))
+    return bytes(first) + last.to_bytes(4 - len(first), "big")
+
+
+def _group_bytes(group: str) -> bytes:
+    return _ipv4_bytes(group) if "." in group else int(group, 16).to_bytes(2, "big")
 
 
 def _ipv6_verdict(name: str) -> IpVerdict:

@@ -1,17 +1,82 @@
-"""Connection limits by address: explicit, else the default address, else off. Users and client ids play no part."""
+"""Connection limits by address: explicit, else the default address, else off. Users and client ids play no part.
+
+A broker keeps the limits by address and not by text: of two spellings of one address the one that was applied last holds, and a
+host name is whatever address each broker found for it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from reconciler.model.entity import DEFAULT, Entity, EntityType
+from reconciler.model.ip_literals import address_of
 from reconciler.model.quota import QuotaKey
+from reconciler.model.state import same_value
 from reconciler.resolution.levels import Candidate, QuotaTable
 
 EXPLICIT_LEVEL: Final = 1
 DEFAULT_LEVEL: Final = 2
 
-_KEY: Final = QuotaKey.CONNECTION_CREATION_RATE.value
+ADDRESS_KEY: Final = QuotaKey.CONNECTION_CREATION_RATE.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddressAnswer:
+    """The quotas about an address, the winner first; ``unclear``: spellings of it that disagree, of which one holds."""
+
+    found: tuple[Candidate, ...] = ()
+    unclear: tuple[Candidate, ...] = ()
+
+
+class AddressTable:
+    """All connection limits of a state, by the addresses that they are about."""
+
+    def __init__(self, quotas: QuotaTable) -> None:
+        self._by_name: dict[object, Candidate] = {}
+        self._by_address: dict[bytes, list[Candidate]] = {}
+        for entity, values in quotas.items():
+            (entity_type, name), *others = entity.parts
+            value = values.get(ADDRESS_KEY)
+            if entity_type != EntityType.IP or others or value is None:
+                continue
+            level = DEFAULT_LEVEL if name is DEFAULT else EXPLICIT_LEVEL
+            candidate = self._by_name[name] = Candidate(entity=entity, value=value, level=level)
+            address = address_of(name) if isinstance(name, str) else None
+            if address is not None:
+                self._by_address.setdefault(address, []).append(candidate)
+
+    @property
+    def host_names(self) -> tuple[Entity, ...]:
+        """Limits of host names: which address they are about only the brokers know."""
+        explicit = (c.entity for name, c in self._by_name.items() if isinstance(name, str) and address_of(name) is None)
+        return tuple(sorted(explicit, key=lambda entity: entity.sort_key))
+
+    def winner(self, name: object) -> Candidate | None:
+        """What holds for an address or host name (anything else: for any that no quota names); ``None``: off, or unclear."""
+        answer = self.resolve(name)
+        return answer.found[0] if answer.found and not answer.unclear else None
+
+    def resolve(self, name: object) -> AddressAnswer:
+        """The quotas about an address in any spelling, or about a host name in just this one."""
+        explicit = self._explicit(name)
+        default = self._by_name.get(DEFAULT)
+        unclear = tuple(explicit) if _disagree(explicit) else ()
+        return AddressAnswer(found=tuple(c for c in (*explicit[:1], default) if c is not None), unclear=unclear)
+
+    def _explicit(self, name: object) -> Sequence[Candidate]:
+        """The entity as it was asked for comes first."""
+        if not isinstance(name, str):
+            return ()
+        asked = self._by_name.get(name)
+        address = address_of(name)
+        same = self._by_address.get(address, []) if address is not None else []
+        return [c for c in (asked, *(other for other in same if other is not asked)) if c is not None]
+
+
+def _disagree(candidates: Sequence[Candidate]) -> bool:
+    return any(not same_value(one.value, candidates[0].value) for one in candidates)
 
 
 def resolve_address(quotas: QuotaTable, address: str) -> tuple[Candidate, ...]:
@@ -19,7 +84,7 @@ def resolve_address(quotas: QuotaTable, address: str) -> tuple[Candidate, ...]:
     found = []
     for name, level in ((address, EXPLICIT_LEVEL), (DEFAULT, DEFAULT_LEVEL)):
         entity = Entity.of({EntityType.IP: name})
-        value = quotas.get(entity, {}).get(_KEY)
+        value = quotas.get(entity, {}).get(ADDRESS_KEY)
         if value is not None:
             found.append(Candidate(entity=entity, value=value, level=level))
     return tuple(found)

@@ -125,7 +125,7 @@ class AddressMoves:
 
 
 def _winner(resolver: Resolver, client: KnownClient) -> Limit | None:
-    return _limit(resolver.winner(_as_name(client.user), _as_name(client.client_id)))
+    return _limit(resolver.winner(client.user, client.client_id))
 
 
 def _as_name(name: object) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from reconciler.model.effect import ClientName
 from reconciler.model.entity import DEFAULT, Entity, EntityName, EntityType
 
 QuotaTable: TypeAlias = Mapping[Entity, Mapping[str, float]]
@@ -132,7 +133,7 @@ class Resolver:
         overridden = tuple(c for c in self.candidates(user, client_id) if c is not None and c is not winner)
         return Resolved(bucket=self._bucket(winner, user, client_id), winner=winner, overridden=overridden)
 
-    def winner(self, user: str, client_id: str) -> Candidate | None:
+    def winner(self, user: ClientName, client_id: ClientName) -> Candidate | None:
         """The quota that applies, without what it overrides; ``None``: unlimited.
 
         The broker looks the limit up by the tags of the bucket, not by the client: an empty client id leaves only the user's tag,
@@ -152,7 +153,7 @@ class Resolver:
             or eight.get(None)
         )
 
-    def candidates(self, user: str, client_id: str) -> tuple[Candidate | None, ...]:
+    def candidates(self, user: ClientName, client_id: ClientName) -> tuple[Candidate | None, ...]:
         """What each of the eight levels holds for a client, also what an empty client id escapes; ``None``: nothing is set."""
         places: tuple[object, ...] = ((user, client_id), user, user, client_id, None, None, client_id, None)
         return tuple(level.get(place) for level, place in zip(self._levels, places, strict=True))

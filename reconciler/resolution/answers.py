@@ -1,0 +1,208 @@
+"""The effective quotas of a client: per key the value, the entity that sets it, its level, its bucket, and what it hides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from reconciler.model.effect import OTHER, Known, KnownAddress, KnownClient
+from reconciler.model.entity import DEFAULT, Entity, EntityType
+from reconciler.model.ip_literals import address_of
+from reconciler.model.quota import CLIENT_KEYS, QuotaKey
+from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable
+from reconciler.resolution.asked import asked_client
+from reconciler.resolution.ladder import Rung, RungStatus, address_ladder, client_ladder
+from reconciler.resolution.levels import Candidate, QuotaTable, Resolver
+from reconciler.resolution.sharing import SharedWith, Sharing, Tags, known_clients, tags_of, tags_of_address
+
+KEYS: Final = tuple(key.value for key in CLIENT_KEYS)
+"""The keys of users and client ids, in the order of every answer."""
+
+_WITH_STATIC_DEFAULTS: Final = frozenset({QuotaKey.PRODUCER_BYTE_RATE.value, QuotaKey.CONSUMER_BYTE_RATE.value})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubts:
+    """Reasons why the quotas of a state may not be what holds; ``None``: there is none."""
+
+    callback: str | None = None
+    """About every key of users and client ids: brokers resolve those with code of their own."""
+    static_defaults: str | None = None
+    """About the byte rates of clients that no quota limits: Kafka before 3.0 has settings of brokers for those."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What an answer shall hold beside values, sources, levels and buckets."""
+
+    include_overrides: bool = False
+    explain: bool = False
+    members: int = 0
+    """So many of the other known clients of each bucket are listed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyAnswer:
+    """The limit of one key. ``overridden`` and ``shared_with`` are ``None`` where they were not asked for.
+
+    ``overridden``: what would hold in turn without the winner, the strongest first.
+    """
+
+    value: float
+    source: Entity
+    level: int
+    bucket: Tags
+    overridden: tuple[Candidate, ...] | None = None
+    shared_with: SharedWith | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolution:
+    """The answer for one entity. A key that is neither in ``quotas`` nor in ``unknown`` is unlimited.
+
+    ``unknown``: key to the reason why its limit cannot be told. ``ladder``: every key's levels, when asked for; empty when the
+    brokers do not go by them.
+    """
+
+    entity: Entity
+    client: Known
+    quotas: Mapping[str, KeyAnswer]
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    ladder: Mapping[str, tuple[Rung, ...]] | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that there are for such an entity, limited or not."""
+        return (ADDRESS_KEY,) if isinstance(self.client, KnownAddress) else KEYS
+
+
+_PLAIN: Final = Wanted()
+_NONE: Final = Doubts()
+
+
+class Answers:
+    """The quotas of one state, ready to be asked; built once, then a few look-ups a client and key."""
+
+    def __init__(self, quotas: QuotaTable, doubts: Doubts = _NONE) -> None:
+        self.quotas = quotas
+        self.doubts = doubts
+        self.resolvers: Final = Resolver.by_key(quotas, KEYS)
+        self._sharing: dict[str, Sharing] = {}
+
+    @cached_property
+    def addresses(self) -> AddressTable:
+        """The limits of connections."""
+        return AddressTable(self.quotas)
+
+    def answer(self, entity: Entity, wanted: Wanted = _PLAIN) -> Resolution:
+        """The effective quotas of whom ``entity`` stands for. Raises ``ValueError`` as ``asked_client``."""
+        client = asked_client(entity)
+        if isinstance(client, KnownAddress):
+            return self._about_address(entity, client, wanted)
+        winners = {key: resolver.winner(client.user, client.client_id) for key, resolver in self.resolvers.items()}
+        unknown = {key: reason for key, winner in winners.items() if (reason := self.reason(key, client, winner)) is not None}
+        quotas = {
+            key: self._key_answer(key, client, winner, wanted)
+            for key, winner in winners.items()
+            if winner is not None and key not in unknown
+        }
+        ladder = None
+        if wanted.explain:
+            known = {} if self.doubts.callback is not None else winners
+            ladder = {key: client_ladder(self.resolvers[key], client, winner) for key, winner in known.items()}
+        return Resolution(entity=entity, client=client, quotas=quotas, unknown=unknown, ladder=ladder)
+
+    def reason(self, key: str, client: KnownClient, winner: Candidate | None) -> str | None:
+        """Why the limit of a client cannot be told from its winner; ``None``: it can."""
+        if self.doubts.callback is not None:
+            return self.doubts.callback
+        if winner is None and key in _WITH_STATIC_DEFAULTS and client.client_id != "":
+            return self.doubts.static_defaults
+        return None
+
+    def reason_of_address(self, address: KnownAddress) -> str | None:
+        """The same for an address."""
+        unclear = self.addresses.resolve(address.ip).unclear
+        if not unclear:
+            return None
+        spellings = ", ".join(str(candidate.entity) for candidate in unclear)
+        return f"{spellings} are one address with different limits; in each broker the one applied last holds"
+
+    def host_names_in_the_way(self, address: KnownAddress) -> tuple[Entity, ...]:
+        """Entities of host names that may be about this address, which only the brokers know."""
+        return () if address.ip is not OTHER and address_of(address.ip) is None else self.addresses.host_names
+
+    def everybody(self) -> Iterator[Entity]:
+        """Every entity of the state as a question, in canonical order; also a user's other client ids, where those differ."""
+        for entity, client in self._known:
+            yield entity
+            if entity.types == (EntityType.USER.value,) and isinstance(client, KnownClient):
+                others = Entity.of({**dict(entity.parts), EntityType.CLIENT_ID.value: DEFAULT})
+                if others not in self.quotas and self.otherwise(client):
+                    yield others
+
+    def otherwise(self, client: KnownClient) -> tuple[str, ...]:
+        """Keys whose limit changes when a client without a client id sends one that no quota names."""
+        if client.client_id != "" or self.doubts.callback is not None:
+            return ()
+        return tuple(
+            key
+            for key, resolver in self.resolvers.items()
+            if resolver.winner(client.user, OTHER) is not resolver.winner(client.user, "")
+        )
+
+    def _key_answer(self, key: str, client: KnownClient, winner: Candidate, wanted: Wanted) -> KeyAnswer:
+        overridden = shared = None
+        if wanted.include_overrides:
+            overridden = _hidden(client_ladder(self.resolvers[key], client, winner))
+        if wanted.members:
+            shared = self._sharing_of(key).others(client, winner.level, most=wanted.members)
+        return KeyAnswer(
+            value=winner.value,
+            source=winner.entity,
+            level=winner.level,
+            bucket=tags_of(client, winner.level),
+            overridden=overridden,
+            shared_with=shared,
+        )
+
+    def _about_address(self, entity: Entity, address: KnownAddress, wanted: Wanted) -> Resolution:
+        reason = self.reason_of_address(address)
+        winner = self.addresses.winner(address.ip)
+        rungs = address_ladder(self.addresses, address) if wanted.explain or wanted.include_overrides else ()
+        quotas = {}
+        if winner is not None:
+            quotas[ADDRESS_KEY] = KeyAnswer(
+                value=winner.value,
+                source=winner.entity,
+                level=winner.level,
+                bucket=tags_of_address(address),
+                overridden=_hidden(rungs) if wanted.include_overrides else None,
+                shared_with=SharedWith() if wanted.members else None,
+            )
+        return Resolution(
+            entity=entity,
+            client=address,
+            quotas=quotas,
+            unknown={} if reason is None else {ADDRESS_KEY: reason},
+            ladder={ADDRESS_KEY: rungs} if wanted.explain else None,
+        )
+
+    def _sharing_of(self, key: str) -> Sharing:
+        if key not in self._sharing:
+            self._sharing[key] = Sharing(self.resolvers[key], self._known)
+        return self._sharing[key]
+
+    @cached_property
+    def _known(self) -> list[tuple[Entity, Known]]:
+        return list(known_clients(self.quotas))
+
+
+def _hidden(rungs: tuple[Rung, ...]) -> tuple[Candidate, ...]:
+    return tuple(
+        Candidate(entity=rung.entity, value=rung.value, level=rung.level)
+        for rung in rungs
+        if rung.status is RungStatus.HIDDEN and rung.entity is not None and rung.value is not None
+    )
