@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from reconciler.backends.broker.cluster import BrokerCluster
-from reconciler.backends.broker.settings import ConnectionSettings, SaslLogin, Security, Tls
+from reconciler.backends.broker.settings import ConnectionSettings, SaslLogin, Security
+from reconciler.backends.security.tls import Tls
 from reconciler.errors import (
     AuthenticationError,
     AuthorizationError,

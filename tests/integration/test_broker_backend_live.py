@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from reconciler.backends.broker.cluster import BrokerCluster
-from reconciler.backends.broker.settings import ConnectionSettings, SaslLogin, Security, Tls, parse_servers
+from reconciler.backends.broker.settings import ConnectionSettings, SaslLogin, Security, parse_servers
+from reconciler.backends.security.tls import Tls
 from reconciler.errors import AuthenticationError, AuthorizationError, OutcomeUnknownError, UnreachableError, WrongClusterError
 from reconciler.model.change import Alteration
 from reconciler.model.cluster import ClusterSpec, Connection

@@ -6,7 +6,8 @@ import base64
 import json
 from pathlib import Path
 
-from reconciler.backends.broker.settings import SaslLogin, Security, Tls, TokenFile
+from reconciler.backends.broker.settings import SaslLogin, Security, TokenFile
+from reconciler.backends.security.tls import Tls
 
 _ANONYMOUS = "ANONYMOUS"
 
@@ -36,7 +37,7 @@ def _subject_of_token(file: TokenFile) -> str | None:
 
 def _subject_of_certificate(tls: Tls) -> str | None:
     # Imported here, as below: most connections never need to know.
-    from reconciler.backends.broker.stores import subject
+    from reconciler.backends.security.stores import subject
 
     chain = _chain(tls)
     return _ANONYMOUS if chain is None else subject(chain)
@@ -44,7 +45,7 @@ def _subject_of_certificate(tls: Tls) -> str | None:
 
 def refused_certificate(tls: Tls | None) -> str:
     """What can be said when a server refused the client certificate; servers do not say why."""
-    from reconciler.backends.broker.stores import expired
+    from reconciler.backends.security.stores import expired
 
     chain = _chain(tls) if tls is not None else None
     if chain is None:

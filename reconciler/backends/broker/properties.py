@@ -6,7 +6,6 @@ Values are secrets until proven otherwise: no message repeats one that may be.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,13 +13,10 @@ from typing import Final
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-import javaproperties
-
-from reconciler.backends.broker.jaas import JaasLine, parse_jaas
 from reconciler.backends.broker.settings import SaslLogin, Security, TokenFile
-from reconciler.backends.broker.tls import read_tls
-from reconciler.errors import FileAccessError, UsageError
-from reconciler.model.entity import escaped
+from reconciler.backends.security.jaas import JaasLine, parse_jaas
+from reconciler.backends.security.java_properties import JavaProperties, file_content, load_properties
+from reconciler.backends.security.tls_settings import read_tls
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS: Final = {
@@ -45,26 +41,17 @@ class ClientProperties:
 
 def read_client_properties(path: Path) -> ClientProperties:
     """Read the file. Raises ``FileAccessError`` when it cannot be read, ``UsageError`` naming the setting that cannot be used."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise FileAccessError(f"the properties file {path} cannot be read: {error.strerror}") from error
-    return parse_client_properties(content, source=str(path))
+    return parse_client_properties(file_content(path), source=str(path))
 
 
 def parse_client_properties(content: bytes, *, source: str) -> ClientProperties:
     """The same from a file's bytes; ``source`` names the file in messages."""
-    try:
-        properties = javaproperties.load(io.BytesIO(content))
-    except ValueError:
-        # From None: the library's error repeats a piece of the value.
-        raise UsageError(f"{source} is not a Java properties file: it has a malformed \\u escape") from None
-    return client_properties(properties, source=source)
+    return client_properties(load_properties(content, source=source), source=source)
 
 
 def client_properties(properties: Mapping[str, str], *, source: str) -> ClientProperties:
     """The same from key and value pairs; ``source`` names the file in messages."""
-    settings = _Settings(properties, source)
+    settings = JavaProperties(properties, source)
     if settings.get("config.providers"):
         raise settings.refused("config.providers", "Java classes cannot be used here; write the values themselves into the file")
     protocol = settings.get("security.protocol", "PLAINTEXT").upper()
@@ -77,19 +64,7 @@ def client_properties(properties: Mapping[str, str], *, source: str) -> ClientPr
     return ClientProperties(security=security, client_id=settings.get("client.id") or None)
 
 
-class _Settings:
-    def __init__(self, properties: Mapping[str, str], source: str) -> None:
-        self._properties = properties
-        self._source = source
-
-    def get(self, key: str, default: str = "") -> str:
-        return self._properties.get(key, default).strip()
-
-    def refused(self, key: str, why: str) -> UsageError:
-        return UsageError(f"{self._source}: {key}: {escaped(why)}")
-
-
-def _login(settings: _Settings) -> SaslLogin | TokenFile:
+def _login(settings: JavaProperties) -> SaslLogin | TokenFile:
     mechanism = settings.get("sasl.mechanism", "GSSAPI").upper()
     if mechanism not in (*_MECHANISMS, _OAUTH):
         known = ", ".join((*_MECHANISMS, _OAUTH))
@@ -107,7 +82,7 @@ def _login(settings: _Settings) -> SaslLogin | TokenFile:
     return SaslLogin(mechanism=mechanism, username=line.options["username"], password=line.options["password"])
 
 
-def _jaas(settings: _Settings, mechanism: str) -> JaasLine:
+def _jaas(settings: JavaProperties, mechanism: str) -> JaasLine:
     module = _MECHANISMS.get(mechanism, _OAUTH_MODULE)
     text = settings.get("sasl.jaas.config")
     if not text:
@@ -122,7 +97,7 @@ def _jaas(settings: _Settings, mechanism: str) -> JaasLine:
     return line
 
 
-def _token(settings: _Settings) -> TokenFile:
+def _token(settings: JavaProperties) -> TokenFile:
     url = urlsplit(settings.get(_OAUTH_URL))
     if url.scheme != "file" or url.netloc not in ("", "localhost"):
         raise settings.refused(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from reconciler.backends.broker.sealed import SealedKeyPair
+from reconciler.backends.security.tls import Tls
 from reconciler.errors import UsageError
 
 CLIENT_ID: Final = "kafka-quotas"
@@ -36,22 +36,6 @@ class TokenFile:
     def token(self) -> str:
         """What the file holds now. Raises ``OSError`` or ``ValueError``."""
         return Path(self.path).read_text("ascii").strip()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tls:
-    """TLS. Without ``ca_file`` and ``ca_pem`` the system's authorities are trusted; certificate and key are for mutual TLS.
-
-    Files are PEM; what came in another form is in ``ca_pem`` and ``key_pair``. ``files`` names every file that was read.
-    """
-
-    ca_file: str | None = None
-    ca_pem: str | None = field(default=None, repr=False)
-    certificate_file: str | None = None
-    key_pair: SealedKeyPair | None = field(default=None, repr=False)
-    key_password: str | None = field(default=None, repr=False)
-    check_host_name: bool = True
-    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

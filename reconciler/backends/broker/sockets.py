@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kafka.net.inet import KafkaNetSocket
 
-from reconciler.backends.broker.settings import Tls
+from reconciler.backends.security.tls import Tls, tls_context
 
 PROXY_URL: Final = "kafka-quotas-direct://"
 """A proxy setting that picks ``ClosingSocket``: the library's own way of choosing the class of its sockets. No proxy is used."""
@@ -101,22 +101,3 @@ class TlsSockets:
         """Close them; safe to call twice."""
         for made in self._made:
             made.close()
-
-
-def tls_context(tls: Tls) -> ssl.SSLContext:
-    """What the settings mean for Python. Raises ``OSError`` (of which ``ssl.SSLError`` is one) or ``ValueError`` for bad ones."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.check_hostname = tls.check_host_name
-    if tls.ca_pem:
-        context.load_verify_locations(cadata=tls.ca_pem)
-    elif tls.ca_file is not None:
-        context.load_verify_locations(tls.ca_file)
-    elif tls.ca_pem is None:
-        context.load_default_certs()
-    if tls.key_pair is not None:
-        tls.key_pair.load_into(context)
-    elif tls.certificate_file is not None:
-        # An empty password keeps OpenSSL from asking for one at the terminal.
-        context.load_cert_chain(tls.certificate_file, password=tls.key_password or "")
-    return context

@@ -6,9 +6,10 @@ import traceback
 
 import pytest
 
-from reconciler.backends.broker.jaas import parse_jaas
 from reconciler.backends.broker.properties import client_properties, read_client_properties
-from reconciler.backends.broker.settings import SaslLogin, Security, Tls
+from reconciler.backends.broker.settings import SaslLogin, Security
+from reconciler.backends.security.jaas import parse_jaas
+from reconciler.backends.security.tls import Tls
 from reconciler.errors import FileAccessError, UsageError
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from reconciler.backends.broker.sealed import SealedKeyPair
-from reconciler.backends.broker.settings import Tls
-from reconciler.backends.broker.sockets import tls_context
-from reconciler.backends.broker.stores import is_java_store, pem_key_pair, pkcs12_authorities, pkcs12_key_pair
+from reconciler.backends.security.sealed import SealedKeyPair
+from reconciler.backends.security.stores import is_java_store, pem_key_pair, pkcs12_authorities, pkcs12_key_pair
+from reconciler.backends.security.tls import Tls, tls_context
 from reconciler.errors import UsageError
 
 _KINDS: Final = ("PEM", "PKCS12", "JKS")
@@ -23,6 +22,10 @@ class Settings(Protocol):
 
     def get(self, key: str, default: str = "") -> str:
         """A value without the space around it."""
+        ...
+
+    def name(self, key: str) -> str:
+        """What the setting is called in the file."""
         ...
 
     def refused(self, key: str, why: str) -> UsageError:
@@ -97,21 +100,22 @@ def _from_store(settings: Settings, prefix: str, file: str, read: Callable[[byte
     try:
         content = Path(file).read_bytes()
     except (OSError, ValueError) as error:
-        raise settings.refused(f"{prefix}.location", _why(file, error)) from None
+        raise settings.refused(f"{prefix}.location", _why(settings, file, error)) from None
     if is_java_store(content):
         converted = f"{file.removesuffix('.jks')}.p12"
         raise settings.refused(
             f"{prefix}.type",
             f"JKS stores are not supported here; convert it with: keytool -importkeystore -srckeystore {shlex.quote(file)} "
-            f"-destkeystore {shlex.quote(converted)} -deststoretype PKCS12; then set {prefix}.type=PKCS12 and "
-            f"{prefix}.location={converted}",
+            f"-destkeystore {shlex.quote(converted)} -deststoretype PKCS12; then set "
+            f"{settings.name(prefix)}.type=PKCS12 and {settings.name(prefix)}.location={converted}",
         )
     if b"-----BEGIN " in content[:4096]:
-        raise settings.refused(f"{prefix}.type", f"{file} is in PEM form: set {prefix}.type=PEM")
+        raise settings.refused(f"{prefix}.type", f"{file} is in PEM form: set {settings.name(prefix)}.type=PEM")
     try:
         return read(content, settings.get(f"{prefix}.password"))
     except ValueError as error:
-        raise settings.refused(f"{prefix}.location", f"{file} cannot be used: {error} ({prefix}.password)") from None
+        password = settings.name(f"{prefix}.password")
+        raise settings.refused(f"{prefix}.location", f"{file} cannot be used: {error} ({password})") from None
 
 
 def _require_usable(settings: Settings, tls: Tls) -> None:
@@ -123,13 +127,13 @@ def _require_usable(settings: Settings, tls: Tls) -> None:
             tls_context(part)
         except (OSError, ValueError) as error:
             if file is not None:
-                raise settings.refused(f"{prefix}.location", _why(file, error)) from None
+                raise settings.refused(f"{prefix}.location", _why(settings, file, error)) from None
             name = f"{prefix}.location" if settings.get(f"{prefix}.location") else f"{prefix}.{inline}"
             raise settings.refused(name, "it does not hold certificates (and a key that fits) that can be used") from None
 
 
-def _why(file: str, error: Exception) -> str:
+def _why(settings: Settings, file: str, error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
-        return f"{file} does not hold what is needed in PEM form, or ssl.key.password is wrong"
+        return f"{file} does not hold what is needed in PEM form, or {settings.name('ssl.key.password')} is wrong"
     reason = error.strerror if isinstance(error, OSError) else None
     return f"{file} cannot be read: {reason or 'not a usable file'}"
