@@ -88,7 +88,7 @@ def find_drift(
         entities=told,
         counts={each: count - sum(1 for one in ignored if one.drift is each) for each, count in found.counts.items()},
         ignored=len(ignored),
-        notes=(*intent.notes, *_notes(intent, current, baseline)),
+        notes=(*current.notes, *intent.notes, *_notes(intent, current, baseline)),
         findings=intent.findings,
     )
 

@@ -127,7 +127,7 @@ def plan_from(
         changes=changes,
         guards=judgement.guards,
         digest=digest(identity.id, changes),
-        notes=(*judgement.notes, *intent.notes, *forgotten_notes(intent, current)),
+        notes=(*current.notes, *judgement.notes, *intent.notes, *forgotten_notes(intent, current)),
         findings=in_order((*declared, *linted)),
         unmanaged=tuple(sorted(found.unmanaged, key=lambda entity: entity.sort_key)) if show_unmanaged else None,
     )

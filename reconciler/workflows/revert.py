@@ -138,7 +138,7 @@ def _plan(
         changes=changes,
         guards=judgement.guards,
         digest=digest(current.cluster.id, changes),
-        notes=(*judgement.notes, *notes),
+        notes=(*current.notes, *judgement.notes, *notes),
     )
 
 

@@ -260,6 +260,44 @@ def test_a_describe_that_the_broker_has_no_memory_for_says_so():
     assert refused.value.error_code == -1
 
 
+def test_a_broker_without_memory_for_the_whole_answer_is_asked_in_parts():
+    from kafka.protocol.admin import DescribeClientQuotasResponse
+
+    entry = DescribeClientQuotasResponse.EntryData
+
+    def answer(_version: int) -> Any:
+        count = broker.asked.count(DESCRIBE)
+        if count == 1:
+            return described(-1)(_version)
+        entity = [entry.EntityData(entity_type="user", entity_name=f"u{count}")]
+        row = entry(entity=entity, values=[entry.ValueData(key="producer_byte_rate", value=1.0)])
+        return DescribeClientQuotasResponse(throttle_time_ms=0, error_code=0, error_message=None, entries=[row])
+
+    with scripted(describe=answer) as (cluster, broker):
+        state = cluster.current_state()
+        assert set(state.entities) == {user(f"u{n}") for n in (2, 3, 4, 5)}
+        assert "four parts" in state.notes[0]
+        assert broker.asked.count(DESCRIBE) == 5
+
+
+def test_a_broker_without_memory_for_a_part_is_left_in_peace():
+    with scripted(describe=described(-1)) as (cluster, broker):
+        with pytest.raises(RequestRefusedError, match="KAFKA_HEAP_OPTS"):
+            cluster.current_state()
+        assert broker.asked.count(DESCRIBE) == 2
+
+
+def test_brokers_are_asked_at_once_and_those_that_do_not_tell_say_why():
+    with scripted(describe=described()) as (cluster, _):
+        answers = cluster.describe_on(EntityFilter(), [7, 8])
+    assert answers[7] == {}
+    assert isinstance(answers[8], UnreachableError)
+    with scripted(describe=described(31)) as (cluster, _):
+        assert isinstance(cluster.describe_on(EntityFilter(), [7])[7], AuthorizationError)
+    with scripted(describe=lambda _: None) as (cluster, _):
+        assert "did not answer" in str(cluster.describe_on(EntityFilter(), [7])[7])
+
+
 def test_a_principal_without_rights_learns_which_operation_is_missing():
     with scripted(describe=described(31), alter=altered((31, "Cluster authorization failed.", A))) as (cluster, _):
         with pytest.raises(AuthorizationError, match=r"kafka-acls .*--operation DescribeConfigs --cluster") as reading:

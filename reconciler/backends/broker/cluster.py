@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Self, TypeVar
 
 from reconciler.backends.broker.alter_answer import read_alter_answer
-from reconciler.backends.broker.describe_answer import read_describe_answer
+from reconciler.backends.broker.describe_answer import DescribeAnswer, read_describe_answer
+from reconciler.backends.broker.everything import Everything
 from reconciler.backends.broker.messages import alter_request, broker_setting_request, describe_request
 from reconciler.backends.broker.principal import principal_name
 from reconciler.backends.broker.refusals import (
@@ -23,7 +24,7 @@ from reconciler.backends.broker.refusals import (
 from reconciler.backends.broker.settings import ConnectionSettings, Security
 from reconciler.backends.broker.transport import AnswerLostError, NoConnectionError, Transport
 from reconciler.backends.broker.wire import MalformedAnswerError
-from reconciler.errors import OutcomeUnknownError, UnreachableError, UnsupportedClusterError
+from reconciler.errors import BackendError, OutcomeUnknownError, UnreachableError, UnsupportedClusterError
 from reconciler.model.change import Alteration, AlterationResult
 from reconciler.model.entity import Entity, escaped
 from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom, Quotas
@@ -42,6 +43,7 @@ class BrokerCluster:
         self._transport = transport
         self._name = name
         self._security = security
+        self._everything = Everything(self.describe)
 
     @classmethod
     def open(cls, settings: ConnectionSettings, *, name: str | None = None) -> Self:
@@ -62,13 +64,16 @@ class BrokerCluster:
         return tuple(sorted(nodes, key=lambda node: node.id))
 
     def current_state(self) -> CurrentState:
-        """Everything, in one request: Kafka has no paging."""
+        """Everything, in one request if the broker can: Kafka has no paging. Raises as ``describe``."""
         return self.current_matching(EntityFilter())
 
     def current_matching(self, entity_filter: EntityFilter) -> CurrentState:
         """What matches, filtered by the broker. Raises as ``describe``."""
         observed = Observed(at=datetime.datetime.now(datetime.UTC), origin=ObservedFrom.BROKER)
-        return CurrentState(cluster=self.identity(), observed=observed, entities=self.describe(entity_filter))
+        if entity_filter != EntityFilter():
+            return CurrentState(cluster=self.identity(), observed=observed, entities=self.describe(entity_filter))
+        entities = self._everything.read()
+        return CurrentState(cluster=self.identity(), observed=observed, entities=entities, notes=self._everything.notes)
 
     def describe(self, entity_filter: EntityFilter, *, broker: int | None = None) -> Mapping[Entity, Quotas]:
         """What one broker has now; it may lag what was written.
@@ -77,15 +82,16 @@ class BrokerCluster:
         too large for the broker's memory), ``UnsupportedClusterError`` or ``UnreachableError``.
         """
         with _collector_paused():
-            answer = self._read(lambda: describe_request(entity_filter), read_describe_answer, broker=broker)
-            if answer.error_code:
-                raise whole_refusal(
-                    answer.error_code,
-                    _printable(answer.error_message),
-                    operation=DESCRIBE,
-                    principal=principal_name(self._security),
-                )
-            return answer.entities
+            return self._entities(
+                self._read(lambda: describe_request(entity_filter), read_describe_answer, broker=broker),
+            )
+
+    def describe_on(
+        self, entity_filter: EntityFilter, brokers: Sequence[int]
+    ) -> Mapping[int, Mapping[Entity, Quotas] | BackendError]:
+        """What each of these brokers has, or why it does not tell; all are asked at once, each of them once."""
+        answers = self._transport.request_each(brokers, lambda: describe_request(entity_filter))
+        return {broker: self._told(answer) for broker, answer in answers.items()}
 
     def alter(self, alterations: Sequence[Alteration], *, validate_only: bool) -> Sequence[AlterationResult]:
         """One request; one result for each alteration, in their order.
@@ -102,6 +108,9 @@ class BrokerCluster:
         try:
             found = self._read(lambda: request, read_alter_answer) if validate_only else read_alter_answer(self._write(request))
         except AnswerLostError as error:
+            # Whoever looks next should not wait for the same broker again.
+            with contextlib.suppress(BackendError):
+                self._transport.move_home(error)
             msg = f"the answer to a write was lost: {error}; it may or may not have been done"
             raise OutcomeUnknownError(msg) from error
         except MalformedAnswerError as error:
@@ -135,6 +144,28 @@ class BrokerCluster:
         """Give back connections; safe to call twice."""
         self._transport.close()
 
+    def _entities(self, answer: DescribeAnswer) -> Mapping[Entity, Quotas]:
+        if answer.error_code:
+            raise whole_refusal(
+                answer.error_code,
+                _printable(answer.error_message),
+                operation=DESCRIBE,
+                principal=principal_name(self._security),
+            )
+        return answer.entities
+
+    def _told(self, answer: Any) -> Mapping[Entity, Quotas] | BackendError:
+        if isinstance(answer, BackendError):
+            return answer
+        if isinstance(answer, AnswerLostError):
+            return UnreachableError(f"it did not answer: {answer}")
+        try:
+            return self._entities(read_describe_answer(answer))
+        except MalformedAnswerError as error:
+            return UnsupportedClusterError(f"its answer is malformed: {error}")
+        except BackendError as error:
+            return error
+
     def _metadata(self) -> Any:
         return self._again_elsewhere(self._transport.metadata)
 
@@ -142,8 +173,8 @@ class BrokerCluster:
         """Send once; only what certainly was not sent, because its broker is gone, is sent to another one."""
         try:
             return self._transport.request(request)
-        except NoConnectionError:
-            self._transport.move_home()
+        except NoConnectionError as error:
+            self._transport.move_home(error)
         return self._transport.request(request)
 
     def _read(self, message: Callable[[], Any], decode: Callable[[Any], _T], *, broker: int | None = None) -> _T:
@@ -153,9 +184,9 @@ class BrokerCluster:
     def _again_elsewhere(self, ask: Callable[[], _T], *, move: bool = True) -> _T:
         try:
             return ask()
-        except (AnswerLostError, MalformedAnswerError, NoConnectionError):
+        except (AnswerLostError, MalformedAnswerError, NoConnectionError) as error:
             if move:
-                self._transport.move_home()
+                self._transport.move_home(error)
         try:
             return ask()
         except AnswerLostError as error:

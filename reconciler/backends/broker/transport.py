@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kafka import errors as kafka_errors
@@ -22,7 +23,7 @@ from reconciler.backends.broker.principal import refused_certificate
 from reconciler.backends.broker.settings import ConnectionSettings, Security, TokenFile, server_text
 from reconciler.backends.broker.sockets import PROXY_URL, TlsSockets
 from reconciler.backends.broker.words import REFUSED_CERTIFICATE, hint, is_tls_failure, words
-from reconciler.errors import AuthenticationError, UnreachableError, UnsupportedClusterError
+from reconciler.errors import AuthenticationError, BackendError, UnreachableError, UnsupportedClusterError
 
 # At debug level kafka-python logs the bytes it sends, passwords among them.
 logging.getLogger("kafka").setLevel(logging.INFO)
@@ -82,14 +83,33 @@ class Transport:
         with self._translated(node):
             return self._run(self._exchange, node, message, self._settings.request_seconds)
 
+    def request_each(self, brokers: Sequence[int], message: Callable[[], Any]) -> dict[int, Any | AnswerLostError | BackendError]:
+        """Send a request to each of these brokers, all at once; for each its answer, or the error that ``request`` would raise.
+
+        It takes as long as the slowest: one that is down, or hangs, delays no other.
+        """
+        outcomes = self._run(self._exchange_each, brokers, message)
+        answers: dict[int, Any | AnswerLostError | BackendError] = {}
+        for broker, outcome in outcomes.items():
+            try:
+                with self._translated(broker):
+                    answers[broker] = outcome.result()
+            except (AnswerLostError, BackendError) as error:
+                answers[broker] = error
+        return answers
+
     def metadata(self) -> Any:
         """The cluster's id and live brokers, as the connected broker sees them now. Raises as ``request``."""
         with self._translated(self._home):
             return self._run(self._greet, self._home, self._settings.request_seconds)
 
-    def move_home(self) -> None:
-        """Make another server the one that is asked by default, if another answers. Raises as ``open``."""
-        self._home = self._first_that_answers()
+    def move_home(self, error: Exception) -> None:
+        """Make the first server that answers the one that is asked by default, after this error of the one that was.
+
+        One that was silent until the deadline comes last, or everybody would wait for it again. Raises as ``open``.
+        """
+        hangs = isinstance(error.__cause__, kafka_errors.KafkaTimeoutError | kafka_errors.RequestTimedOutError)
+        self._home = self._first_that_answers(last=self._home if hangs else None)
 
     @property
     def release(self) -> tuple[int, ...] | None:
@@ -101,10 +121,10 @@ class Transport:
         versions = self._manager.broker_version_data
         return versions is not None and api_key in versions.api_versions
 
-    def _first_that_answers(self) -> Any:
+    def _first_that_answers(self, *, last: Any = None) -> Any:
         reasons: list[str] = []
         last_hint = ""
-        for where, node in self._candidates().items():
+        for where, node in sorted(self._candidates().items(), key=lambda candidate: candidate[1] == last):
             try:
                 with self._translated(node):
                     self._run(self._greet, node, self._settings.connect_seconds)
@@ -151,6 +171,18 @@ class Transport:
             raise
         except kafka_errors.KafkaError as error:
             raise AnswerLostError(words(error)) from error
+
+    async def _exchange_each(self, brokers: Sequence[int], message: Callable[[], Any]) -> dict[int, _Outcome]:
+        """All of them begin before the first is waited for."""
+        seconds = self._settings.request_seconds
+        begun = {broker: self._manager.call_soon(self._exchange, broker, message(), seconds) for broker in brokers}
+        outcomes: dict[int, _Outcome] = {}
+        for broker, future in begun.items():
+            try:
+                outcomes[broker] = _Outcome(answer=await future)
+            except Exception as error:  # noqa: BLE001 - carried to the caller's thread, which raises it
+                outcomes[broker] = _Outcome(error=error)
+        return outcomes
 
     async def _connection(self, node: Any) -> Any:
         """A connection that has finished its handshakes and may send now."""
@@ -206,6 +238,20 @@ class Transport:
     def _name(self, node: Any) -> str:
         server = self._manager.cluster.broker_metadata(node)
         return server_text(server.host, server.port) if server is not None else f"broker {node}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outcome:
+    """How one of several requests ended on the library's thread."""
+
+    answer: Any = None
+    error: Exception | None = None
+
+    def result(self) -> Any:
+        """The answer. Raises the error."""
+        if self.error is not None:
+            raise self.error
+        return self.answer
 
 
 class NoConnectionError(UnreachableError):

@@ -55,6 +55,8 @@ def run(args: argparse.Namespace) -> int:
         )
     finally:
         cluster.close()
+    for note in result.state.notes:
+        print(f"kafka-quotas: {note}", file=sys.stderr)
     findings = result.export.findings if result.export else ()
     counts = {"files": _files(result), "clusters": 1, "entities": len(result.state.entities)}
     if args.format == "text" and findings:
