@@ -128,6 +128,7 @@ def _not_in_grammar(key: QuotaKey, text: str) -> ValueRefusedError:
     return ValueRefusedError(problem_id, f"{shown(text)} is not a value for {key}; {hint}")
 
 
+@lru_cache(maxsize=65536)
 def declarable(key: QuotaKey, number: float) -> bool:
     """True when a manifest can say this value: finite, positive, whole for an integer key, and within the key's type."""
     if not math.isfinite(number) or number <= 0 or Fraction(number) > _largest(key):
@@ -135,6 +136,7 @@ def declarable(key: QuotaKey, number: float) -> bool:
     return key.value_type is ValueType.DOUBLE or number.is_integer()
 
 
+@lru_cache(maxsize=65536)
 def value_text(key: QuotaKey, number: float) -> str:
     """The shortest text for people that ``parse_value`` reads as exactly this number: ``10MiB``, ``1500B``, ``12.5``.
 

@@ -21,7 +21,7 @@ from reconciler.model.cluster import Connection
 from reconciler.model.entity import DEFAULT, Entity, EntityName, escaped
 from reconciler.model.entity_order import in_canonical_order
 from reconciler.model.finding import Finding, Severity
-from reconciler.model.quota import QuotaKey, legal_keys
+from reconciler.model.quota import KNOWN_KEYS, QuotaKey, legal_keys
 from reconciler.model.state import CurrentState, Quotas
 
 SCHEMA_FOLDER: Final = ".schemas"
@@ -36,6 +36,9 @@ _GROUPS: Final = {
     ("user", "client-id"): "users-with-client-ids",
     ("ip",): "ips",
 }
+
+_LEGAL: Final = {types: {key.value: key for key in legal_keys(types)} for types in _GROUPS}
+"""The keys of an entity of these types, in the order in which they are written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,12 +119,11 @@ def _undeclarable(entity: Entity, quotas: Quotas) -> Iterator[Finding]:
     for rule_id, message in _problems_of_names(entity):
         if not RULES[rule_id].adjustable and RULES[rule_id].severity is Severity.ERROR:
             yield _warning("entity-not-declarable", f"{escaped(str(entity))}: {message}", entity)
-    legal = {key.value: key for key in legal_keys(entity.types)}
-    known = {key.value for key in QuotaKey}
+    legal = _LEGAL[entity.types]
     if not any(key in legal for key in quotas):
         yield _warning("entity-not-declarable", f"{entity}: it has no key that this tool knows", entity)
     for key, value in sorted(quotas.items()):
-        if key in known and (key not in legal or not declarable(legal[QuotaKey(key)], value)):
+        if key in KNOWN_KEYS and (key not in legal or not declarable(legal[QuotaKey(key)], value)):
             message = (
                 f"{entity}: {key} is {number_text(value)}, which Kafka would refuse today, or bend; set it or remove it by hand"
             )
@@ -134,7 +136,7 @@ def _problems_of_names(entity: Entity) -> Iterator[tuple[str, str]]:
             continue
         if not name:
             yield "empty-name", f"the name of {entity_type} is empty"
-        elif any(0xD800 <= ord(c) <= 0xDFFF for c in name):
+        elif not name.isascii() and any(0xD800 <= ord(c) <= 0xDFFF for c in name):
             yield "invalid-utf8", f"the name of {entity_type} is not valid Unicode"
         else:
             yield from name_problems(entity_type, name)
@@ -152,10 +154,10 @@ def _commented(entity: Entity, quotas: Quotas, problems: Sequence[Finding]) -> I
 
 def _entry(entity: Entity, quotas: Quotas) -> str:
     match = ", ".join(f"{entity_type}: {_name(name)}" for entity_type, name in entity.parts)
-    legal = legal_keys(entity.types)
-    values = ", ".join(f"{key}: {value_text(key, quotas[key.value])}" for key in legal if key.value in quotas)
+    legal = _LEGAL[entity.types].values()
+    values = ", ".join(f"{key}: {value_text(key, quotas[key])}" for key in legal if key in quotas)
     lines = [f"    - match: {{{match}}}", f"      quotas: {{{values}}}"]
-    unknown = sorted(key for key in quotas if key not in {known.value for known in QuotaKey})
+    unknown = sorted(quotas.keys() - KNOWN_KEYS)
     lines += [
         f"      # {escaped(key)}: {number_text(quotas[key])} (not known to this tool; it stays as it is)" for key in unknown
     ]

@@ -27,12 +27,16 @@ _TAKEN_AS_TEXT: Final = re.compile(r"[A-Za-z_].*|(?:[0-9]{1,3}\.){3}[0-9]{1,3}|\
 
 def describe_csv(state: CurrentState) -> Iterator[str]:
     """Row by row, each ending in CR LF, after a row with the names of the columns; in canonical order."""
-    writer = csv.writer(_Echo(), lineterminator="\r\n")
-    yield writer.writerow(COLUMNS)
+    write = csv.writer(_Echo(), lineterminator="\r\n").writerow
+    yield write(COLUMNS)
+    words: dict[tuple[str, float], tuple[str, str]] = {}
     for entity in in_canonical_order(state.entities):
         cells = _cells(entity)
-        for key, value in sorted(state.entities[entity].items()):
-            yield writer.writerow((*cells, _text(key), number_text(value)))
+        for item in sorted(state.entities[entity].items()):
+            # Few values are of one kind: clusters have thousands of entities and a handful of classes.
+            if (pair := words.get(item)) is None:
+                pair = words[item] = (_text(item[0]), number_text(item[1]))
+            yield write(cells + pair)
 
 
 class _Echo:
@@ -43,10 +47,16 @@ class _Echo:
 
 
 def _cells(entity: Entity) -> tuple[str, ...]:
-    unknown = tuple(part for part in entity.parts if part[0] not in _TYPES)
-    names = dict(entity.parts)
-    known = (_name(names[entity_type]) if entity_type in names else "" for entity_type in _TYPES)
-    return (*known, entity_text(Entity(parts=unknown)) if unknown else "")
+    cells = dict.fromkeys((*_TYPES, "other"), "")
+    unknown = []
+    for entity_type, name in entity.parts:
+        if entity_type in _TYPES:
+            cells[entity_type] = _name(name)
+        else:
+            unknown.append((entity_type, name))
+    if unknown:
+        cells["other"] = entity_text(Entity(parts=tuple(unknown)))
+    return tuple(cells.values())
 
 
 def _name(name: EntityName) -> str:
