@@ -1,0 +1,98 @@
+"""Entities to ask about as JSON lines: ``{"user": "alice", "client-id": null}``, where ``null`` is the default."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from reconciler.errors import FileAccessError
+from reconciler.formats.wording import shown
+from reconciler.model.effect import Known
+from reconciler.model.entity import DEFAULT, Entity, EntityName, escaped
+from reconciler.resolution.asked import asked_client
+
+Asked = tuple[Entity, Known]
+"""An entity as it was asked for, and the client that it stands for."""
+
+_OBJECTS: Final = json.JSONDecoder(object_pairs_hook=tuple)
+"""An object as a tuple of pairs, so that a type that is there twice is seen."""
+
+
+def read_asked(path: Path) -> list[Asked]:
+    """The entities of a file, in order. Raises ``FileAccessError`` as ``parse_asked``, and when the file cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            return parse_asked(stream, str(path))
+    except OSError as error:
+        raise FileAccessError(f"{escaped(str(path))} cannot be read: {error.strerror}") from error
+
+
+def parse_asked(stream: BinaryIO, name: str) -> list[Asked]:
+    """The entities of a stream, in order; empty lines are left out.
+
+    An empty client id is a client that sends none. Raises ``FileAccessError`` with ``name`` and the line for the first line that
+    is no such object.
+    """
+    was_on = gc.isenabled()
+    gc.disable()  # This makes many objects and no garbage.
+    lines = io.TextIOWrapper(stream, encoding="utf-8-sig")
+    try:
+        return _parsed(lines, escaped(name))
+    except UnicodeDecodeError:
+        raise FileAccessError(f"{escaped(name)} is not UTF-8 text") from None
+    finally:
+        with contextlib.suppress(ValueError):
+            lines.detach()
+        if was_on:
+            gc.enable()
+
+
+def _parsed(lines: Iterable[str], name: str) -> list[Asked]:
+    found = []
+    for number, line in enumerate(lines, start=1):
+        text = line.strip()
+        if not text:
+            continue
+        try:
+            entity = _entity(_OBJECTS.decode(text))
+            found.append((entity, asked_client(entity)))
+        except (ValueError, RecursionError) as error:
+            raise FileAccessError(
+                f'{name}:{number}: {_reason(error)}; a line is {{"user": "alice", "client-id": "app"}}'
+            ) from None
+    return found
+
+
+def _entity(value: Any) -> Entity:
+    if not isinstance(value, tuple):
+        raise _LineError("this is not an object")
+    names: dict[str, EntityName] = {}
+    for entity_type, name in value:
+        if entity_type in names:
+            raise _LineError(f"{shown(entity_type)} is there twice")
+        if name is None:
+            names[entity_type] = DEFAULT
+        elif isinstance(name, str):
+            names[entity_type] = name
+        else:
+            raise _LineError(f"the name of the {shown(entity_type)} is neither a string nor null")
+    if not names:
+        raise _LineError("there is no entity type")
+    return Entity.of(names)
+
+
+class _LineError(ValueError):
+    """What is wrong with the object of a line."""
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"this is not JSON: {error.msg} at column {error.colno}"
+    if isinstance(error, RecursionError):
+        return "this is not JSON: it is nested too deep"
+    return str(error)

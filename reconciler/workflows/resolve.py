@@ -1,0 +1,99 @@
+"""Resolve: the effective quotas of clients in a state, and what differs between two states.
+
+The states are ``QuotaView`` values, read before (``resolve_sources``, or ``current_view`` over any ``QuotaReader``); nothing here
+reads or writes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import UsageError
+from reconciler.model.effect import Known, KnownAddress
+from reconciler.model.entity import Entity
+from reconciler.resolution.answers import Answers, Resolution, Wanted
+from reconciler.resolution.asked import asked_client
+from reconciler.resolution.compared import Comparison, compare, compare_known
+from reconciler.workflows.resolve_views import QuotaView
+
+MOST_EFFECTS: Final = 100_000
+"""Differences that are listed when nobody was asked about in particular."""
+
+_PLAIN: Final = Wanted()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewComparison:
+    """Two states and whose limits differ between them. ``asked``: how many were asked about; ``None``: all known clients."""
+
+    before: QuotaView
+    after: QuotaView
+    comparison: Comparison
+    asked: int | None
+    notes: tuple[str, ...] = ()
+
+
+def asked(entity: Entity) -> tuple[Entity, Known]:
+    """An entity with the client that it stands for. Raises ``UsageError`` for what no connection can be."""
+    try:
+        return entity, asked_client(entity)
+    except ValueError as error:
+        raise UsageError(f"nobody can be {entity}: {error}") from None
+
+
+def resolve(view: QuotaView, entities: Iterable[Entity], wanted: Wanted = _PLAIN) -> Iterator[Resolution]:
+    """The effective quotas of each entity in turn. Raises ``UsageError`` when the iterator reaches one that nobody can be."""
+    answers = view.answers()
+    for entity in entities:
+        asked(entity)
+        yield answers.answer(entity, wanted)
+
+
+def resolve_known(view: QuotaView, wanted: Wanted = _PLAIN) -> Iterator[Resolution]:
+    """The same for every entity that the state names, and a user's other client ids where those differ."""
+    answers = view.answers()
+    return (answers.answer(entity, wanted) for entity in answers.everybody())
+
+
+def difference_between(before: QuotaView, after: QuotaView, entities: Iterable[Entity] | None = None) -> ViewComparison:
+    """Whose limits differ in value or source: of these, in their order, or of all known clients of both states.
+
+    Raises ``UsageError`` for an entity that nobody can be.
+    """
+    one, other = before.answers(), after.answers()
+    notes = tuple(dict.fromkeys((*before.notes, *after.notes, *_two_clusters(before, after))))
+    if entities is None:
+        found = compare_known(one, other, most=MOST_EFFECTS)
+        return ViewComparison(before=before, after=after, comparison=found, asked=None, notes=notes)
+    pairs = [asked(entity) for entity in entities]
+    return ViewComparison(before=before, after=after, comparison=compare(one, other, pairs), asked=len(pairs), notes=notes)
+
+
+def notes_about(resolution: Resolution, answers: Answers) -> tuple[str, ...]:
+    """What to know about one answer beside it: whom it does not speak of, and what may be in the way."""
+    client = resolution.client
+    notes = []
+    if isinstance(client, KnownAddress):
+        hosts = answers.host_names_in_the_way(client)
+        if hosts:
+            listed = ", ".join(map(str, hosts[:3])) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")
+            notes.append(f"limits of host names are not counted, since only the brokers know their addresses: {listed}")
+    elif keys := answers.otherwise(client):
+        notes.append(
+            "this is a client that sends no client id; one that sends an id which no quota names gets another "
+            f"{', '.join(keys)}: ask with --defaults client-id"
+        )
+    return tuple(notes)
+
+
+def is_unknown(resolution: Resolution) -> bool:
+    """True when nothing of an answer can be told."""
+    return bool(resolution.unknown) and set(resolution.unknown) >= set(resolution.keys)
+
+
+def _two_clusters(before: QuotaView, after: QuotaView) -> Iterator[str]:
+    one, other = before.cluster.id, after.cluster.id
+    if one is not None and other is not None and one != other:
+        yield f"these are two clusters: {one} before, {other} after"

@@ -1,0 +1,143 @@
+"""The states that quotas are resolved against: a cluster, a snapshot, the manifests alone, or a cluster after its plan."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from reconciler.errors import BackendError
+from reconciler.model.cluster import ClusterSpec, Prune
+from reconciler.model.entity import Entity, display_name
+from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom, Quotas
+from reconciler.planning.diff import difference
+from reconciler.ports import CallbackInspector
+from reconciler.resolution.answers import Answers, Doubts
+from reconciler.workflows.plan import Intent
+from reconciler.workflows.plan_effects import after
+
+_FIRST_WITHOUT_STATIC_DEFAULTS: Final = (3, 0)
+_FIRST_TO_ENFORCE_MUTATIONS: Final = (3, 5)
+_ASSUMED: Final = "answers assume that brokers resolve quotas as Kafka does"
+_ALONE: Final = (
+    "these are the manifests alone: quotas that the cluster has beside them (unmanaged, or outside the scope) are not known here; "
+    "'planned' counts them"
+)
+
+
+class ViewKind(enum.StrEnum):
+    """What a state is."""
+
+    CLUSTER = "cluster"
+    SNAPSHOT = "snapshot"
+    MANIFESTS = "manifests"
+    """What is declared, and nothing else."""
+    PLANNED = "planned"
+    """A cluster, or a snapshot, after the plan of the manifests was applied to it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaView:
+    """One state to resolve against, and what is to be said about it. ``observed``: ``None`` for manifests alone."""
+
+    kind: ViewKind
+    entities: Mapping[Entity, Quotas]
+    cluster: ClusterIdentity = field(default_factory=ClusterIdentity)
+    observed: Observed | None = None
+    doubts: Doubts = field(default_factory=Doubts)
+    notes: tuple[str, ...] = ()
+
+    def answers(self) -> Answers:
+        """Its tables, built anew; keep them for many questions."""
+        return Answers(self.entities, self.doubts)
+
+
+def current_view(state: CurrentState, *, source: object, name: str | None = None) -> QuotaView:
+    """A state as it was read from ``source``, which may tell whether the brokers resolve quotas as Kafka does."""
+    callback, notes = _callback(source)
+    version = _version(state.cluster.kafka_version)
+    static = None
+    if version is not None and version < _FIRST_WITHOUT_STATIC_DEFAULTS:
+        static = (
+            f"the brokers are of Kafka {state.cluster.kafka_version}: where no quota is set, their settings "
+            "quota.producer.default and quota.consumer.default hold, which are not among the quotas"
+        )
+        notes = (*notes, static)
+    return QuotaView(
+        kind=ViewKind.SNAPSHOT if state.observed.origin is ObservedFrom.SNAPSHOT else ViewKind.CLUSTER,
+        entities=state.entities,
+        cluster=replace(state.cluster, name=name or state.cluster.name),
+        observed=state.observed,
+        doubts=Doubts(callback=callback, static_defaults=static),
+        notes=(*notes, *_oddities(state, version)),
+    )
+
+
+def manifests_view(intent: Intent) -> QuotaView:
+    """What the manifests declare for one cluster, as if that were all."""
+    return QuotaView(
+        kind=ViewKind.MANIFESTS,
+        entities=intent.desired.values(),
+        cluster=ClusterIdentity(name=intent.spec.name, id=intent.spec.cluster_id),
+        notes=(_ALONE, _ASSUMED),
+    )
+
+
+def planned_view(intent: Intent, current: QuotaView) -> QuotaView:
+    """What ``current`` holds once the plan of the manifests is applied: unmanaged entities and those outside the scope stay.
+
+    Raises ``ValueError`` when ``current`` was never observed.
+    """
+    if current.observed is None:
+        raise ValueError("a plan needs a state that was read from somewhere")
+    state = CurrentState(cluster=current.cluster, observed=current.observed, entities=current.entities)
+    found = difference(intent.desired, state, scope=intent.spec.scope, prune=intent.spec.prune)
+    pruned = sum(1 for change in found.changes if change.entity not in intent.desired.entities)
+    return replace(
+        current,
+        kind=ViewKind.PLANNED,
+        entities=after(current.entities, found.changes),
+        notes=(*current.notes, *_pruned(intent.spec, pruned)),
+    )
+
+
+def _callback(source: object) -> tuple[str | None, tuple[str, ...]]:
+    if not isinstance(source, CallbackInspector):
+        return None, (f"{_ASSUMED}; a snapshot does not tell whether they have a client.quota.callback.class",)
+    try:
+        callback = source.quota_callback()
+    except BackendError as error:
+        return None, (f"{_ASSUMED}; it could not be checked whether they have a client.quota.callback.class: {error}",)
+    if callback is None:
+        return None, ()
+    reason = (
+        f"the brokers resolve quotas with their own client.quota.callback.class, {display_name(callback)}; "
+        "which limit a client gets is not known"
+    )
+    return reason, (reason,)
+
+
+def _oddities(state: CurrentState, version: tuple[int, int] | None) -> Iterator[str]:
+    if version is not None and _FIRST_WITHOUT_STATIC_DEFAULTS <= version < _FIRST_TO_ENFORCE_MUTATIONS:
+        yield "Kafka 3.0 to 3.4 in KRaft mode stores controller_mutation_rate and does not enforce it"
+    foreign = [entity for entity in state.entities if not entity.is_known]
+    if foreign:
+        types = sorted({entity_type for entity in foreign for entity_type in entity.types})
+        yield (
+            f"{len(foreign)} entities are of a shape that Kafka does not have ({', '.join(map(display_name, types))}); "
+            "whom they limit is not known, and they are left out"
+        )
+
+
+def _pruned(spec: ClusterSpec, deleted: int) -> Iterator[str]:
+    if deleted and spec.prune is Prune.CONFIRM:
+        yield f"{deleted} entities are gone here that apply removes only once guard 'prune' is accepted"
+
+
+def _version(text: str | None) -> tuple[int, int] | None:
+    try:
+        major, minor = (text or "").split(".")[:2]
+        return int(major), int(minor)
+    except ValueError:
+        return None
