@@ -7,7 +7,6 @@ reads or writes anything.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import UsageError
@@ -15,24 +14,13 @@ from reconciler.model.effect import Known, KnownAddress
 from reconciler.model.entity import Entity
 from reconciler.resolution.answers import Answers, Resolution, Wanted
 from reconciler.resolution.asked import asked_client
-from reconciler.resolution.compared import Comparison, compare, compare_known
-from reconciler.workflows.resolve_views import QuotaView
+from reconciler.resolution.compared import compare, compare_known
+from reconciler.resolution.views import QuotaView, ViewComparison
 
 MOST_EFFECTS: Final = 100_000
 """Differences that are listed when nobody was asked about in particular."""
 
 _PLAIN: Final = Wanted()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ViewComparison:
-    """Two states and whose limits differ between them. ``asked``: how many were asked about; ``None``: all known clients."""
-
-    before: QuotaView
-    after: QuotaView
-    comparison: Comparison
-    asked: int | None
-    notes: tuple[str, ...] = ()
 
 
 def asked(entity: Entity) -> tuple[Entity, Known]:

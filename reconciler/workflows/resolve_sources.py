@@ -12,11 +12,12 @@ from reconciler.errors import UsageError
 from reconciler.formats.wording import did_you_mean, shown
 from reconciler.model.cluster import ClusterSpec
 from reconciler.model.finding import Finding, Severity
+from reconciler.resolution.views import QuotaView
 from reconciler.workflows.connect import Access, check_cluster_id, quota_reader, snapshot_reader
 from reconciler.workflows.load import LoadedManifests, chosen_cluster, load_manifests, stop_on
 from reconciler.workflows.plan import Intent, intent_of
 from reconciler.workflows.references import References, Seen, read_references
-from reconciler.workflows.resolve_views import QuotaView, current_view, manifests_view, planned_view
+from reconciler.workflows.resolve_views import current_view, manifests_view, planned_view
 from reconciler.workflows.trusted import TrustedTree
 
 CURRENT: Final = "current"

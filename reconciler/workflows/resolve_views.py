@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import BackendError
 from reconciler.model.cluster import ClusterSpec, Prune
-from reconciler.model.entity import Entity, display_name
-from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom, Quotas
+from reconciler.model.entity import display_name
+from reconciler.model.state import ClusterIdentity, CurrentState, ObservedFrom
 from reconciler.planning.diff import difference
 from reconciler.ports import CallbackInspector
-from reconciler.resolution.answers import Answers, Doubts
+from reconciler.resolution.answers import Doubts
+from reconciler.resolution.views import QuotaView, ViewKind
 from reconciler.workflows.plan import Intent
 from reconciler.workflows.plan_effects import after
 
@@ -21,36 +21,9 @@ _FIRST_WITHOUT_STATIC_DEFAULTS: Final = (3, 0)
 _FIRST_TO_ENFORCE_MUTATIONS: Final = (3, 5)
 _ASSUMED: Final = "answers assume that brokers resolve quotas as Kafka does"
 _ALONE: Final = (
-    "these are the manifests alone: quotas that the cluster has beside them (unmanaged, or outside the scope) are not known here; "
-    "'planned' counts them"
+    "these are the manifests alone: quotas that the cluster has beside them (unmanaged, or outside the scope) are not known "
+    "here; 'planned' counts them"
 )
-
-
-class ViewKind(enum.StrEnum):
-    """What a state is."""
-
-    CLUSTER = "cluster"
-    SNAPSHOT = "snapshot"
-    MANIFESTS = "manifests"
-    """What is declared, and nothing else."""
-    PLANNED = "planned"
-    """A cluster, or a snapshot, after the plan of the manifests was applied to it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaView:
-    """One state to resolve against, and what is to be said about it. ``observed``: ``None`` for manifests alone."""
-
-    kind: ViewKind
-    entities: Mapping[Entity, Quotas]
-    cluster: ClusterIdentity = field(default_factory=ClusterIdentity)
-    observed: Observed | None = None
-    doubts: Doubts = field(default_factory=Doubts)
-    notes: tuple[str, ...] = ()
-
-    def answers(self) -> Answers:
-        """Its tables, built anew; keep them for many questions."""
-        return Answers(self.entities, self.doubts)
 
 
 def current_view(state: CurrentState, *, source: object, name: str | None = None) -> QuotaView:
