@@ -24,11 +24,16 @@ def values_of(number: int) -> dict[str, int]:
     return {"producer_byte_rate": (number % 50 + 1) * 1024**2, "consumer_byte_rate": (number % 50 + 1) * 2 * 1024**2}
 
 
+def user_of(number: int) -> str:
+    """The name of a user."""
+    return f"team-{number % 200}-service-{number}"
+
+
 def entry(number: int) -> str:
     """One entry, in the form that people write: values with units."""
     size = number % 50 + 1
     quotas = f"      quotas:\n        producer_byte_rate: {size}MiB\n        consumer_byte_rate: {2 * size}MiB\n"
-    return f"    - match: {{user: team-{number % 200}-service-{number}}}\n{quotas}"
+    return f"    - match: {{user: {user_of(number)}}}\n{quotas}"
 
 
 def write_manifests(folder: Path, *, entries: int, files: int) -> list[Path]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import gc
 import os
 import platform
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,23 +34,31 @@ def cpu_seconds(work: Callable[[], object], *, times: int = 3) -> float:
     return best
 
 
+def once(*command: str, cwd: Path | None = None) -> Run:
+    """One whole process, start-up included; the benchmark ends with what it said when it fails."""
+    start = time.perf_counter()
+    child = subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert child.stderr is not None
+    said = child.stderr.read()
+    child.stderr.close()
+    _, status, usage = os.wait4(child.pid, 0)
+    wall = time.perf_counter() - start
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        sys.exit(f"{' '.join(command)[:500]} ended with {child.returncode}: {said.decode(errors='replace')[-2000:]}")
+    return Run(wall=wall, cpu=usage.ru_utime + usage.ru_stime, peak=usage.ru_maxrss / 1024)
+
+
 def process(*command: str, cwd: Path | None = None, times: int = 3) -> Run:
     """The quickest of several whole processes, in wall clock and in CPU time, and the largest peak memory."""
-    wall, cpu, peak = float("inf"), float("inf"), 0.0
-    for _ in range(times):
-        start = time.perf_counter()
-        child = subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        assert child.stderr is not None
-        said = child.stderr.read()
-        child.stderr.close()
-        _, status, usage = os.wait4(child.pid, 0)
-        wall = min(wall, time.perf_counter() - start)
-        cpu = min(cpu, usage.ru_utime + usage.ru_stime)
-        peak = max(peak, usage.ru_maxrss / 1024)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode:
-            sys.exit(f"{' '.join(command)} ended with {child.returncode}: {said.decode(errors='replace')[-2000:]}")
-    return Run(wall=wall, cpu=cpu, peak=peak)
+    runs = [once(*command, cwd=cwd) for _ in range(times)]
+    return Run(wall=min(r.wall for r in runs), cpu=min(r.cpu for r in runs), peak=max(r.peak for r in runs))
+
+
+def median(runs: Sequence[Run]) -> Run:
+    """The middle of several runs, each figure for itself; the largest peak memory."""
+    wall, cpu = statistics.median(r.wall for r in runs), statistics.median(r.cpu for r in runs)
+    return Run(wall=wall, cpu=cpu, peak=max(r.peak for r in runs))
 
 
 def machine() -> str:
