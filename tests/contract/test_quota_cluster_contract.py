@@ -1,4 +1,4 @@
-"""What everything that writes quotas relies on, kept by the cluster in memory and by a real broker alike."""
+"""What everything that writes quotas relies on, kept by the cluster in memory, by a real broker and in ZooKeeper alike."""
 
 from __future__ import annotations
 
@@ -29,10 +29,28 @@ STRANGE_NAMES = (
 )  # fmt: skip
 
 
-@pytest.fixture(params=["memory", pytest.param("broker", marks=pytest.mark.kafka)])
-def cluster(request: pytest.FixtureRequest) -> Iterator[QuotaCluster]:
-    if request.param == "memory":
+VERSIONS = {"memory": "4.3", "broker": "4.3", "zookeeper": None}
+"""What each can tell of the Kafka release."""
+
+
+@pytest.fixture(params=["memory", *(pytest.param(kind, marks=pytest.mark.kafka) for kind in ("broker", "zookeeper"))])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest, kind: str) -> Iterator[QuotaCluster]:
+    if kind == "memory":
         yield FakeCluster()
+        return
+    if kind == "zookeeper":
+        from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
+        from reconciler.backends.zookeeper.settings import ZooKeeperSettings, parse_connection
+
+        servers, chroot = parse_connection(request.getfixturevalue("zookeeper_kafka").zookeeper)
+        nodes = ZooKeeperCluster.open(ZooKeeperSettings(servers=servers, chroot=chroot), name="sandbox")
+        yield nodes
+        nodes.close()
         return
     from reconciler.backends.broker.cluster import BrokerCluster
     from reconciler.backends.broker.settings import ConnectionSettings, parse_servers
@@ -92,11 +110,23 @@ def test_the_literal_name_default_is_not_the_default(cluster):
 
 
 def test_values_come_back_as_the_same_double(cluster):
-    values = {"a": 2.0**63, "b": 1.0000001, "c": float(2**53 + 2), "d": 5e-324}
-    write(cluster, {user(name): {"producer_byte_rate": value} for name, value in values.items()})
+    values = {
+        "a": {"producer_byte_rate": 2.0**63, "consumer_byte_rate": float(2**53 + 2), "request_percentage": 1.0000001},
+        "b": {"controller_mutation_rate": 5e-324, "request_percentage": 1.7976931348623157e308},
+    }
+    write(cluster, {user(name): quotas for name, quotas in values.items()})
 
     seen = eventually(cluster, lambda seen: len(seen) == len(values))
-    assert {name: seen[user(name)]["producer_byte_rate"] for name in values} == values
+    assert seen == {user(name): quotas for name, quotas in values.items()}
+
+
+def test_a_whole_number_with_noise_is_kept_or_refused_and_never_bent(cluster):
+    (result,) = cluster.alter([Alteration(entity=user("a"), ops={"producer_byte_rate": 1.0000001})], validate_only=False)
+    # A write after it, so that the first one is visible.
+    write(cluster, {user("marker"): {"producer_byte_rate": 1.0}})
+
+    seen = eventually(cluster, lambda seen: user("marker") in seen)
+    assert (result.error_code, seen.get(user("a"))) in [(0, {"producer_byte_rate": 1.0000001}), (42, None)]
 
 
 def test_values_that_are_no_numbers_can_be_found_on_a_cluster(cluster):
@@ -219,11 +249,15 @@ def test_no_alterations_at_all_have_no_results(cluster):
     assert tuple(cluster.alter([], validate_only=False)) == ()
 
 
-def test_more_than_ten_thousand_changed_keys_are_refused_whole(cluster):
-    too_many = [Alteration(entity=user(f"u{i}"), ops={"producer_byte_rate": 1.0, "consumer_byte_rate": 1.0}) for i in range(5001)]
+def test_more_than_ten_thousand_changed_keys_are_refused_whole_where_there_is_a_limit(cluster, kind):
+    many = [Alteration(entity=user(f"u{i}"), ops={"producer_byte_rate": 1.0, "consumer_byte_rate": 1.0}) for i in range(5001)]
 
+    if kind == "zookeeper":
+        # It knows none, because every entity is a transaction of its own.
+        assert {result.error_code for result in cluster.alter(many, validate_only=True)} == {0}
+        return
     with pytest.raises(RequestRefusedError) as refused:
-        cluster.alter(too_many, validate_only=False)
+        cluster.alter(many, validate_only=False)
     assert refused.value.error_code == 44
     assert cluster.current_state().entities == {}
 
@@ -235,22 +269,24 @@ def test_an_entity_type_that_kafka_does_not_have_is_refused_with_its_words(clust
     assert (result.error_code, result.error) == (42, "Unhandled client quota entity type: client-id-prefix")
 
 
-def test_brokers_are_sorted_and_each_can_be_asked(cluster):
+def test_brokers_are_sorted_and_each_can_be_asked(cluster, kind):
     write(cluster, {user("a"): {"producer_byte_rate": 1.0}})
     eventually(cluster, lambda seen: user("a") in seen)
     ids = [node.id for node in cluster.brokers()]
 
     assert ids == sorted(ids)
-    assert len(ids) == 1
-    assert cluster.describe(EntityFilter(), broker=ids[0]) == {user("a"): {"producer_byte_rate": 1.0}}
+    assert len(ids) == (0 if kind == "zookeeper" else 1)
+    assert [cluster.describe(EntityFilter(), broker=number) for number in ids] == [
+        {user("a"): {"producer_byte_rate": 1.0}}
+    ] * len(ids)
 
 
-def test_a_state_says_which_cluster_it_is_of(cluster):
+def test_a_state_says_which_cluster_it_is_of(cluster, kind):
     state = cluster.current_state()
 
     assert state.cluster == cluster.identity()
     assert state.cluster.id
-    assert state.cluster.kafka_version == "4.3"
+    assert state.cluster.kafka_version == VERSIONS[kind]
     assert state.observed.at.tzinfo is not None
 
 

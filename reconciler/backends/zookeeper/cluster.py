@@ -1,0 +1,161 @@
+"""A cluster whose quotas live in ZooKeeper (Kafka up to 3.9), read and written there without its brokers."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Self
+
+from kazoo.exceptions import NoNodeError
+
+from reconciler.backends.zookeeper.acls import Acls
+from reconciler.backends.zookeeper.failures import CLIENT_ERRORS, failure, told
+from reconciler.backends.zookeeper.flight import Flight
+from reconciler.backends.zookeeper.names import UnwritableNameError, node_name
+from reconciler.backends.zookeeper.reading import ALL_KINDS, NodeReader, ReadNodes
+from reconciler.backends.zookeeper.session import close_client, is_read_only, open_client
+from reconciler.backends.zookeeper.settings import ZooKeeperSettings
+from reconciler.backends.zookeeper.writing import NodeWriter
+from reconciler.errors import OutcomeUnknownError, RequestRefusedError, UnsupportedClusterError
+from reconciler.model.change import Alteration, AlterationResult
+from reconciler.model.entity import DEFAULT, Entity, EntityType
+from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom, Quotas
+from reconciler.ports import BrokerNode, EntityFilter, FilterKind
+from reconciler.resolution.describe_filter import UNSUPPORTED_VERSION, answer, filter_refusal
+
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient
+
+_CLUSTER_ID: Final = "/cluster/id"
+
+
+class ZooKeeperCluster:
+    """A ``QuotaCluster``. Use ``open`` to connect; the object is for one thread at a time."""
+
+    def __init__(self, client: KazooClient, *, name: str | None = None, flight: Flight | None = None) -> None:
+        self._client = client
+        self._name = name
+        self._flight = flight or Flight()
+        self._acls = Acls(client)
+        self._suspects: frozenset[Entity] | None = None
+        """Whose nodes the last full read found unreadable; ``None`` before it."""
+
+    @classmethod
+    def open(cls, settings: ZooKeeperSettings, *, name: str | None = None) -> Self:
+        """Connect. Raises as ``open_client``."""
+        return cls(open_client(settings), name=name, flight=Flight(patience=settings.request_seconds))
+
+    def identity(self) -> ClusterIdentity:
+        """Name as configured and the cluster's own id; brokers do not leave their version in ZooKeeper."""
+        with told():
+            return ClusterIdentity(name=self._name, id=self._cluster_id(), kafka_version=None)
+
+    def brokers(self) -> Sequence[BrokerNode]:
+        """None: what is read comes from ZooKeeper, and no broker can be asked for what it has."""
+        return ()
+
+    def current_state(self) -> CurrentState:
+        """Every node below the three folders, as of the last write that ZooKeeper has answered to anybody."""
+        return self.current_matching(EntityFilter())
+
+    def current_matching(self, entity_filter: EntityFilter) -> CurrentState:
+        """As ``current_state``, of what matches. Raises as ``describe``."""
+        observed = Observed(at=datetime.datetime.now(datetime.UTC), origin=ObservedFrom.ZOOKEEPER)
+        found = self._read(entity_filter)
+        entities = answer(entity_filter, found.entities)
+        unreadable = tuple(sorted(found.unreadable, key=lambda node: node.path))
+        return CurrentState(cluster=self.identity(), observed=observed, entities=entities, unreadable=unreadable)
+
+    def describe(self, entity_filter: EntityFilter, *, broker: int | None = None) -> Mapping[Entity, Quotas]:
+        """What ZooKeeper has for the entities that match.
+
+        Raises ``UnsupportedClusterError`` for a ``broker``, because nobody can tell here what one has, and as brokers do for a
+        filter that they do not take.
+        """
+        if broker is not None:
+            raise UnsupportedClusterError(
+                "ZooKeeper does not tell what a broker has; without a broker it tells what all shall have"
+            )
+        return answer(entity_filter, self._read(entity_filter).entities)
+
+    def alter(self, alterations: Sequence[Alteration], *, validate_only: bool) -> Sequence[AlterationResult]:
+        """One transaction for each entity; one result for each alteration, in their order.
+
+        Validating writes nothing: the tool's own copy of the brokers' rules decides, and whether the node can be read. Raises
+        ``ValueError`` for an entity twice or without ops, ``OutcomeUnknownError`` when the connection broke after something was
+        sent: look, and send again what is still as before.
+        """
+        _require_one_each(alterations)
+        writer = NodeWriter(self._client, self._flight, self._acls)
+        if validate_only:
+            with told():
+                return tuple(writer.check(alterations, nodes_of=self._suspects))
+        try:
+            return tuple(writer.write(alterations))
+        except CLIENT_ERRORS as error:
+            if not writer.committed:
+                raise failure(error) from error
+            msg = f"the answer to a write was lost: {failure(error)}; it may or may not have been done"
+            raise OutcomeUnknownError(msg) from error
+
+    def close(self) -> None:
+        """Give back the connection; safe to call twice."""
+        close_client(self._client)
+
+    def _read(self, entity_filter: EntityFilter) -> ReadNodes:
+        if (refused := filter_refusal(entity_filter)) is not None:
+            code, words = refused
+            if code == UNSUPPORTED_VERSION:
+                raise UnsupportedClusterError(f"the filter was refused with error {code}: {words}")
+            raise RequestRefusedError(f"the filter was refused with error {code}: {words}", error_code=code)
+        kinds, users = _needed(entity_filter)
+        reader = NodeReader(self._client, self._flight)
+        with told():
+            if kinds and not is_read_only(self._client):
+                # The server that answers may not have seen yet what another one has written.
+                self._client.sync("/")
+            found = reader.read(kinds=kinds, users=users)
+        if len(kinds) == len(ALL_KINDS) and users is None:
+            self._suspects = frozenset(node.entity for node in found.unreadable if node.entity is not None)
+        return found
+
+    def _cluster_id(self) -> str | None:
+        try:
+            data, _ = self._client.get(_CLUSTER_ID)
+        except NoNodeError:
+            return None
+        try:
+            found = json.loads(data or b"")["id"]
+        except (ValueError, KeyError, TypeError):
+            return None
+        return found if isinstance(found, str) else None
+
+
+def _needed(entity_filter: EntityFilter) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    """Which folders hold what can match, and which users, when only some can."""
+    asked = {component.entity_type: component for component in entity_filter.components}
+    if not asked:
+        return () if entity_filter.strict else ALL_KINDS, None
+    if EntityType.IP in asked:
+        return (EntityType.IP.value,), None
+    if EntityType.USER not in asked:
+        by_user = () if entity_filter.strict else (EntityType.USER.value,)
+        return (*by_user, EntityType.CLIENT_ID.value), None
+    user = asked[EntityType.USER]
+    if user.kind is FilterKind.SPECIFIED:
+        return (EntityType.USER.value,), None
+    try:
+        return (EntityType.USER.value,), (node_name(DEFAULT if user.name is None else user.name),)
+    except UnwritableNameError:
+        return (), None
+
+
+def _require_one_each(alterations: Sequence[Alteration]) -> None:
+    seen: set[Entity] = set()
+    for alteration in alterations:
+        if not alteration.ops:
+            raise ValueError(f"the alteration of {alteration.entity} has no ops")
+        if alteration.entity in seen:
+            raise ValueError(f"{alteration.entity} is altered twice in one request")
+        seen.add(alteration.entity)

@@ -1,0 +1,178 @@
+"""The JSON of a config node: ``{"version":1,"config":{KEY:"TEXT",...}}``, edited without touching anything else in it.
+
+The nodes of users hold credentials beside quotas. What is not altered keeps its bytes and its place; new keys go where a broker
+would write them, so that a node with nothing else has exactly the text that a broker gives it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+_BLANKS: Final = " \t\n\r"
+_EMPTY: Final = '{"version":1,"config":{}}'
+_OURS: Final = frozenset({"version", "config"})
+
+
+class UnreadableNodeError(ValueError):
+    """A node that is not the JSON of a config; the text says what is wrong, and quotes nothing of it: it may hold credentials."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One member of the config object: its key, its value (text, if a broker wrote it), and its bytes."""
+
+    key: str
+    value: object
+    raw: str
+    """Everything between two commas, blanks included."""
+    at: int
+    """Where in ``raw`` the value begins."""
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeText:
+    """A config node. ``head`` and ``tail`` are what stands around the members, braces included."""
+
+    head: str
+    members: tuple[Member, ...]
+    tail: str
+    has_more: bool = False
+    """Something beside version and config, so that the node says something even without members."""
+
+    def values(self) -> dict[str, object]:
+        """Key to value; a value that is not a ``str`` is one that no broker can read."""
+        return {member.key: member.value for member in self.members}
+
+    @property
+    def is_empty(self) -> bool:
+        """True when nothing would be lost with the node."""
+        return not self.members and not self.has_more
+
+    def altered(self, texts: Mapping[str, str | None]) -> NodeText:
+        """With these keys set to a text, or removed. Keys and texts are plain ASCII without quotes or backslashes."""
+        kept = [
+            member if (text := texts.get(member.key, member.value)) == member.value else _with_value(member, str(text))
+            for member in self.members
+            if texts.get(member.key, "") is not None
+        ]
+        present = {member.key for member in kept}
+        for key, text in texts.items():
+            if text is not None and key not in present:
+                raw = f'"{key}":"{text}"'
+                new = Member(key=key, value=text, raw=raw, at=len(key) + 3, end=len(raw))
+                kept.insert(_place(kept, key), new)
+        return NodeText(head=self.head, members=tuple(kept), tail=self.tail, has_more=self.has_more)
+
+    def encoded(self) -> bytes:
+        """The node's data."""
+        return (self.head + ",".join(member.raw for member in self.members) + self.tail).encode()
+
+
+def parse_node(data: bytes | None) -> NodeText:
+    """Read a node's data; none at all is an empty config. Raises ``UnreadableNodeError``."""
+    try:
+        text = (data or b"").decode()
+    except UnicodeDecodeError:
+        raise UnreadableNodeError("its data are not UTF-8 text") from None
+    if not text.strip(_BLANKS):
+        text = _EMPTY
+    try:
+        return _parsed(text)
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, UnreadableNodeError):
+            raise
+        raise UnreadableNodeError("its data are not JSON") from None
+
+
+def _parsed(text: str) -> NodeText:
+    start = _skip(text, 0)
+    if text[start : start + 1] != "{":
+        raise UnreadableNodeError("its data are not a JSON object")
+    top, end = _members(text, start)
+    if _skip(text, end) != len(text):
+        raise UnreadableNodeError("its data are more than one JSON object")
+    config = next((member for member in top if member.key == "config"), None)
+    has_more = any(member.key not in _OURS for member in top)
+    if config is None:
+        head = text[: end - 1] + (',"config":{' if top else '"config":{')
+        return NodeText(head=head, members=(), tail="}" + text[end - 1 :], has_more=has_more)
+    if not isinstance(config.value, dict):
+        raise UnreadableNodeError("its config is not a JSON object")
+    raw = config.raw[config.at : config.end]
+    at = start + 1 + sum(len(member.raw) + 1 for member in top[: top.index(config)]) + config.at
+    members, _ = _members(raw, 0)
+    return NodeText(head=text[: at + 1], members=members, tail=text[at + len(raw) - 1 :], has_more=has_more)
+
+
+def _members(text: str, start: int) -> tuple[tuple[Member, ...], int]:
+    """The members of the object that begins at ``start``, and where it ends."""
+    found = tuple(_each_member(text, start))
+    end = start + 1 + sum(len(member.raw) + 1 for member in found)
+    keys = {member.key for member in found}
+    if len(keys) != len(found):
+        raise UnreadableNodeError("an object in its JSON has the same key twice")
+    if not found:
+        end = _skip(text, start + 1) + 1
+    return found, end
+
+
+def _each_member(text: str, start: int) -> Iterator[Member]:
+    begin = start + 1
+    if text[_skip(text, begin) : _skip(text, begin) + 1] == "}":
+        return
+    while True:
+        key, at = _DECODER.raw_decode(text, _skip(text, begin))
+        at = _expect(text, _skip(text, at), ":")
+        value_at = _skip(text, at)
+        value, value_end = _DECODER.raw_decode(text, value_at)
+        end = _skip(text, value_end)
+        closed = text[end : end + 1] == "}"
+        if not isinstance(key, str) or not (closed or _expect(text, end, ",")):
+            raise ValueError
+        yield Member(key=key, value=value, raw=text[begin:end], at=value_at - begin, end=value_end - begin)
+        if closed:
+            return
+        begin = end + 1
+
+
+def _skip(text: str, at: int) -> int:
+    while at < len(text) and text[at] in _BLANKS:
+        at += 1
+    return at
+
+
+def _expect(text: str, at: int, char: str) -> int:
+    if text[at : at + 1] != char:
+        raise ValueError
+    return at + 1
+
+
+def _no_constant(_name: str) -> NoReturn:
+    raise ValueError
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def _with_value(member: Member, text: str) -> Member:
+    raw = f'{member.raw[: member.at]}"{text}"{member.raw[member.end :]}'
+    return Member(key=member.key, value=text, raw=raw, at=member.at, end=member.at + len(text) + 2)
+
+
+def _place(members: Sequence[Member], key: str) -> int:
+    """Before the first member that a broker would write later."""
+    slot = _slot(key)
+    return next((index for index, member in enumerate(members) if _slot(member.key) > slot), len(members))
+
+
+def _slot(key: str) -> int:
+    """Where Java's hash table of a few entries (16 slots) holds a key; brokers write a config in that order."""
+    units = key.encode("utf-16-be", "surrogatepass")
+    spread = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        spread = (31 * spread + (high << 8 | low)) & 0xFFFFFFFF
+    return (spread ^ spread >> 16) & 0xF

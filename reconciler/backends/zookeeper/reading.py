@@ -1,0 +1,115 @@
+"""All quotas below ``/config``, many requests in flight: every node once, client ids only of users that have some."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from reconciler.backends.zookeeper.flight import Flight
+from reconciler.backends.zookeeper.names import address_of_node, name_of_node
+from reconciler.backends.zookeeper.node_text import UnreadableNodeError, parse_node
+from reconciler.backends.zookeeper.nodes import CLIENTS, IPS, USERS, clients_of
+from reconciler.backends.zookeeper.values import read_quotas
+from reconciler.model.entity import Entity, EntityName, EntityType
+from reconciler.model.state import Quotas, UnreadableNode
+
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient
+
+_USER: Final = EntityType.USER.value
+_CLIENT: Final = EntityType.CLIENT_ID.value
+_IP: Final = EntityType.IP.value
+
+_FOLDERS: Final = {_USER: USERS, _CLIENT: CLIENTS, _IP: IPS}
+ALL_KINDS: Final = tuple(_FOLDERS)
+
+_NOBODYS: Final = "its name is none that brokers look for, so it applies to nobody"
+_NO_ADDRESS: Final = "its name is no address that brokers can resolve; a broker that starts may fail on it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadNodes:
+    """What was read. Entities without a quota are not here: a node may hold credentials only, or nothing at all."""
+
+    entities: dict[Entity, Quotas] = field(default_factory=dict)
+    unreadable: list[UnreadableNode] = field(default_factory=list)
+
+
+class _Place(NamedTuple):
+    """One node to read: its path and name, what its last part names, and the parts of the entity above it."""
+
+    path: str
+    node: str
+    kind: str
+    above: tuple[tuple[str, EntityName], ...] = ()
+    is_nobodys: bool = False
+    """It is below a user that no broker looks for."""
+
+
+class NodeReader:
+    """Reads quotas over one connection. Every method raises kazoo's errors."""
+
+    def __init__(self, client: KazooClient, flight: Flight) -> None:
+        self._client = client
+        self._flight = flight
+
+    def read(self, *, kinds: Iterable[str] = ALL_KINDS, users: Iterable[str] | None = None) -> ReadNodes:
+        """What the nodes of these kinds say (``user``: with the client ids of users); of ``users`` only these nodes."""
+        found = ReadNodes()
+        folders = {_FOLDERS[kind]: kind for kind in kinds}
+        nodes = dict(self._flight.ask(self._client.get_children_async, folders))
+        if users is not None:
+            nodes[USERS] = list(users)
+        tops = (_Place(f"{folder}/{node}", node, kind) for folder, kind in folders.items() for node in nodes[folder] or ())
+        parents = [top for top, children in self._read_into(found, tops) if children and top.kind == _USER]
+        for _ in self._read_into(found, self._clients_of(parents)):
+            pass
+        return found
+
+    def _clients_of(self, users: Iterable[_Place]) -> Iterator[_Place]:
+        get_children = self._client.get_children_async
+        for user, nodes in self._flight.ask(lambda user: get_children(clients_of(user.path)), users):
+            name = name_of_node(user.node)
+            above = ((_USER, name),) if name is not None else ()
+            for node in nodes or ():
+                yield _Place(f"{clients_of(user.path)}/{node}", node, _CLIENT, above, name is None)
+
+    def _read_into(self, found: ReadNodes, places: Iterable[_Place]) -> Iterator[tuple[_Place, int]]:
+        """Take over what the nodes say; yields each that is there with its number of children."""
+        get = self._client.get_async
+        for place, answer in self._flight.ask(lambda place: get(place.path), places):
+            if answer is not None:
+                data, stat = answer
+                _take(found, place, data)
+                yield place, stat.numChildren
+
+
+def _take(found: ReadNodes, place: _Place, data: bytes | None) -> None:
+    if not data:
+        return
+    name = address_of_node(place.node) if place.kind == _IP else name_of_node(place.node)
+    if name is None or place.is_nobodys:
+        reason = _NO_ADDRESS if place.kind == _IP else _NOBODYS
+        found.unreadable.append(UnreadableNode(path=place.path, reason=reason))
+        return
+    entity = Entity(parts=(*place.above, (place.kind, name)))
+    try:
+        read = read_quotas(_config_of(data), entity.types)
+    except UnreadableNodeError as error:
+        found.unreadable.append(UnreadableNode(path=place.path, reason=str(error), entity=entity))
+        return
+    if read.quotas:
+        found.entities[entity] = read.quotas
+    if read.unreadable:
+        found.unreadable.append(UnreadableNode(path=place.path, reason="; ".join(read.unreadable), entity=entity))
+
+
+def _config_of(data: bytes) -> dict[str, Any]:
+    """The config of a node; where it is not plain, the slow parser decides, as it does before writing."""
+    try:
+        config = json.loads(data)["config"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return parse_node(data).values()
+    return config if isinstance(config, dict) else parse_node(data).values()

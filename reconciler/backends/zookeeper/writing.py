@@ -1,0 +1,190 @@
+"""Writing quotas: for each entity one transaction, which happens whole or not at all, and only on what was read just before.
+
+A transaction compares the version of the node with the one that was read, changes it, and leaves the notification that makes
+brokers look. Kafka's own writers compare nothing: whoever comes between is seen here as another version, and the node is read
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from kazoo.exceptions import (
+    BadVersionError,
+    NoAuthError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    RolledBackError,
+    RuntimeInconsistency,
+    ZookeeperError,
+)
+
+from reconciler.backends.zookeeper.acls import Acls
+from reconciler.backends.zookeeper.flight import Flight, Task
+from reconciler.backends.zookeeper.intention import INVALID_UPDATE_VERSION, NodeRead, intention
+from reconciler.backends.zookeeper.node_text import NodeText, UnreadableNodeError, parse_node
+from reconciler.backends.zookeeper.nodes import NOTIFICATION, USERS, clients_of, node_path, notification, parents
+from reconciler.backends.zookeeper.rules import zookeeper_refusal
+from reconciler.model.broker_rules import INVALID_REQUEST
+from reconciler.model.change import Alteration, AlterationResult
+from reconciler.model.entity import Entity
+
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient
+
+UNKNOWN_SERVER_ERROR: Final = -1
+AUTHORIZATION_FAILED: Final = 31
+"""Kafka's error codes that come nearest."""
+
+_ATTEMPTS: Final = 100
+_LOST_RACES: Final = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
+_NOT_THE_CAUSE: Final = (RolledBackError, RuntimeInconsistency)
+
+
+class NodeWriter:
+    """Writes the alterations of one call, each entity for itself. ``committed``: something may have been sent."""
+
+    def __init__(self, client: KazooClient, flight: Flight, acls: Acls) -> None:
+        self._client = client
+        self._flight = flight
+        self._acls = acls
+        self._claimed: set[str] = set()
+        self._emptied: dict[str, None] = {}
+        self.committed = False
+
+    def write(self, alterations: Sequence[Alteration]) -> list[AlterationResult]:
+        """One result for each, in order. Raises kazoo's errors of the connection, after which the outcome is unknown."""
+        results = self._flight.run(map(self._alter, alterations))
+        self._flight.run(map(self._tidy, self._emptied))
+        return results
+
+    def check(self, alterations: Sequence[Alteration], *, nodes_of: Collection[Entity] | None) -> list[AlterationResult]:
+        """What would be refused, without writing; nodes are looked at only of these entities, or (``None``) of all."""
+        return self._flight.run(self._check(one, look=nodes_of is None or one.entity in nodes_of) for one in alterations)
+
+    def _check(self, alteration: Alteration, *, look: bool) -> Task[AlterationResult]:
+        if (refused := self._refusal(alteration)) is not None:
+            return refused
+        if look:
+            node = yield from self._look(node_path(alteration.entity))
+            if isinstance(answer := intention(alteration, node), AlterationResult):
+                return answer
+        return AlterationResult(entity=alteration.entity)
+
+    def _refusal(self, alteration: Alteration) -> AlterationResult | None:
+        text = zookeeper_refusal(alteration)
+        if text is None and self._acls.acl_for(path := node_path(alteration.entity)) is None:
+            text = f"the cluster has no place for it in ZooKeeper ({path}): its Kafka is too old for this kind of quota"
+        return AlterationResult(entity=alteration.entity, error_code=INVALID_REQUEST, error=text) if text else None
+
+    def _alter(self, alteration: Alteration) -> Task[AlterationResult]:
+        if (refused := self._refusal(alteration)) is not None:
+            return refused
+        path = node_path(alteration.entity)
+        try:
+            return (yield from self._until_done(alteration, path))
+        except NoAuthError:
+            msg = f"ZooKeeper does not let this client write {path}; it needs the identity of the brokers"
+            return AlterationResult(entity=alteration.entity, error_code=AUTHORIZATION_FAILED, error=msg)
+
+    def _until_done(self, alteration: Alteration, path: str) -> Task[AlterationResult]:
+        # What had none of these keys when it was planned is most often not there at all: then there is nothing to read.
+        looked = not _is_new(alteration)
+        for _ in range(_ATTEMPTS):
+            node = (yield from self._look(path)) if looked else None
+            looked = True
+            intended = intention(alteration, node)
+            if isinstance(intended, AlterationResult):
+                return intended
+            try:
+                return (yield from self._commit(alteration, path, node, intended))
+            except _LOST_RACES:
+                self._claimed.difference_update(parents(path))
+        msg = f"others write {path} all the time: {_ATTEMPTS} attempts to write it in between failed"
+        return AlterationResult(entity=alteration.entity, error_code=INVALID_UPDATE_VERSION, error=msg)
+
+    def _look(self, path: str) -> Task[NodeRead | None]:
+        try:
+            data, stat = yield self._client.get_async(path)
+        except NoNodeError:
+            return None
+        return NodeRead(data=data, version=stat.version, created=stat.czxid, has_children=stat.numChildren > 0)
+
+    def _commit(self, alteration: Alteration, path: str, node: NodeRead | None, text: NodeText) -> Task[AlterationResult]:
+        transaction = self._client.transaction()
+        if node is None:
+            acl = self._acls.acl_for(path)
+            for parent in (yield from self._missing_parents(path)):
+                transaction.create(parent, b"", acl)
+            transaction.create(path, text.encoded(), acl)
+        elif text.is_empty and not node.has_children:
+            transaction.delete(path, node.version)
+        else:
+            transaction.set_data(path, text.encoded(), node.version)
+        transaction.create(NOTIFICATION, notification(path), self._acls.acl_for(NOTIFICATION), sequence=True)
+        self.committed = True
+        answers = yield transaction.commit_async()
+        _raise_cause(answers)
+        if text.is_empty and (user := _user_of(path)) is not None:
+            self._emptied[user] = None
+        created = getattr(answers[0], "czxid", None)
+        if node is not None and created is not None and created != node.created:
+            # The version was equal by chance. It cannot be undone: what the new node held is not known.
+            msg = f"{path} was deleted and made anew while it was written: look whether it holds what it should, credentials too"
+            return AlterationResult(entity=alteration.entity, error_code=UNKNOWN_SERVER_ERROR, error=msg)
+        return AlterationResult(entity=alteration.entity)
+
+    def _missing_parents(self, path: str) -> Task[Sequence[str]]:
+        """The nodes above that this transaction must make; those behind it in flight find them there."""
+        above = parents(path)
+        if not above or above[-1] in self._claimed:
+            return ()
+        missing: list[str] = []
+        for parent in above:
+            stat = yield self._client.exists_async(parent)
+            missing += [parent] if stat is None else []
+        if above[-1] in self._claimed:
+            return ()
+        self._claimed.add(above[-1])
+        return missing
+
+    def _tidy(self, user: str) -> Task[None]:
+        """Take away what the last client id of a user leaves, as brokers do since 3.5. To brokers it makes no difference."""
+        clients = clients_of(user)
+        try:
+            below = yield self._client.exists_async(clients)
+            if below is None or below.numChildren or below.dataLength:
+                return
+            data, stat = yield self._client.get_async(user)
+            transaction = self._client.transaction()
+            transaction.delete(clients, below.version)
+            if stat.numChildren == 1 and parse_node(data).is_empty:
+                transaction.delete(user, stat.version)
+            yield transaction.commit_async()
+        except (ZookeeperError, UnreadableNodeError):
+            return
+
+
+def _is_new(alteration: Alteration) -> bool:
+    before = alteration.before
+    return before is not None and all(before.get(key, 0.0) is None for key in alteration.ops) and _sets(alteration)
+
+
+def _sets(alteration: Alteration) -> bool:
+    return any(value is not None for value in alteration.ops.values())
+
+
+def _user_of(path: str) -> str | None:
+    if not path.startswith(f"{USERS}/"):
+        return None
+    above = parents(path)
+    return above[0] if above else path
+
+
+def _raise_cause(answers: Sequence[Any]) -> None:
+    """A failed transaction answers with one error for each of its parts; all but one only say that it was rolled back."""
+    errors = [answer for answer in answers if isinstance(answer, Exception)]
+    if errors:
+        raise next((error for error in errors if not isinstance(error, _NOT_THE_CAUSE)), errors[0])
