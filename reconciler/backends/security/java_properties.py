@@ -46,7 +46,7 @@ def file_content(path: Path) -> bytes:
 def load_properties(content: bytes, *, source: str) -> Mapping[str, str]:
     """Keys and values of a file. Raises ``UsageError``."""
     try:
-        return javaproperties.load(io.BytesIO(content))  # type: ignore[no-any-return]  # the library has no types
+        return javaproperties.load(io.BytesIO(content))
     except ValueError:
         # From None: the library's error repeats a piece of the value.
         raise UsageError(f"{source} is not a Java properties file: it has a malformed \\u escape") from None

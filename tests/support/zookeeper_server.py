@@ -1,0 +1,68 @@
+"""A ZooKeeper server alone, with the settings a test wants; it can be killed and started again with its data and port."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from reconciler.sandbox import process
+from reconciler.sandbox.artifacts import ZOOKEEPER_VERSIONS
+from reconciler.sandbox.cluster import runtime_for
+from reconciler.sandbox.guard import Guard, guarding
+from reconciler.sandbox.launch import await_zookeeper
+from reconciler.sandbox.ports import LOOPBACK, free_ports
+from reconciler.sandbox.process import ProcessRef
+from reconciler.sandbox.spec import ZooKeeperSpec
+from reconciler.sandbox.zookeeper import ZooKeeperFiles
+from tests.support.polling import wait_until
+
+
+@dataclass(kw_only=True)
+class ZooKeeperServer:
+    """The server on ``port``; ``spec`` may be changed between a kill and a start."""
+
+    files: ZooKeeperFiles
+    port: int
+    spec: ZooKeeperSpec
+    guard: Guard
+    process: ProcessRef | None = field(default=None)
+
+    @property
+    def address(self) -> str:
+        """``host:port``."""
+        return f"{LOOPBACK}:{self.port}"
+
+    def start(self) -> None:
+        """Start it and wait until it serves."""
+        command = self.files.command(self.spec, runtime_for(self.files.kafka_version))
+        self.process = process.spawn(command, output=self.files.log)
+        self.guard.watch(self.process)
+        await_zookeeper(self.files, self.process, port=self.port)
+
+    def kill(self) -> None:
+        """End it at once, as a power cut would."""
+        assert self.process is not None
+        process.end([self.process], grace_s=0.0)
+        wait_until(lambda: not process.is_alive(self.process))
+
+
+@contextlib.contextmanager
+def zookeeper_server(
+    *, properties: Mapping[str, str] | None = None, java_options: tuple[str, ...] = (), version: str = ZOOKEEPER_VERSIONS[0]
+) -> Iterator[ZooKeeperServer]:
+    """Start one; it is ended with the block."""
+    [port] = free_ports(1)
+    spec = ZooKeeperSpec(properties=properties or {}, java_options=java_options)
+    with tempfile.TemporaryDirectory() as folder, guarding(Path(folder) / "guarded") as guard:
+        files = ZooKeeperFiles(sandbox_folder=Path(folder), kafka_version=version)
+        files.write(spec, port=port)
+        server = ZooKeeperServer(files=files, port=port, spec=spec, guard=guard)
+        try:
+            server.start()
+            yield server
+        finally:
+            if server.process is not None:
+                process.end([server.process], grace_s=0.0)
