@@ -27,6 +27,8 @@ class Reason(enum.StrEnum):
     ENTITY_NOT_IN_MANIFEST = "entity_not_in_manifest"
     WAY_BACK = "way_back"
     """It is put back to what it was before a run."""
+    ON_REQUEST = "on_request"
+    """Somebody asked for it by hand; for removals, where the other reasons speak of manifests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

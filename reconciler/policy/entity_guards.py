@@ -61,6 +61,27 @@ def scope_overlap(situation: Situation) -> Measurement:
     )
 
 
+def unmanaged_change(situation: Situation) -> Measurement:
+    """A change by hand (``alter``) to what manifests own.
+
+    They do not know of it: the next apply undoes it, or nobody ever finds it there. Change the manifest instead, or accept this
+    and write it into the manifest afterwards.
+    """
+    by_hand = tuple(c.entity for c in situation.changes if c.entity in situation.managed)
+    place, why = None, ""
+    for entity in by_hand[:1]:
+        owned = situation.managed[entity]
+        place = owned.place
+        cluster = display_name(situation.spec.name) if situation.spec.name else "the manifests"
+        where = f" ({place})" if place else ""
+        why = (
+            f"{entity} is declared by a manifest{where}, which the next apply goes by; change it there"
+            if owned.declared
+            else f"{entity} is in the scope of {cluster}{where}, whose quotas come from manifests; declare it there"
+        )
+    return Measurement(entities=by_hand, measured=counted(len(by_hand)), limit="0 entities", why=why, set_in=place)
+
+
 def unknown_current_keys(situation: Situation) -> Measurement:
     """Declared entities on which the cluster holds keys that this version does not know. Such keys are never written."""
     limit = situation.spec.guards.unknown_current_keys

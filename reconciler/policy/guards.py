@@ -10,7 +10,14 @@ from typing import Final
 from reconciler.errors import UsageError
 from reconciler.model.cluster import Acceptance
 from reconciler.model.plan import GuardResult, GuardStatus
-from reconciler.policy.entity_guards import default_entity, protected_entity, prune, scope_overlap, unknown_current_keys
+from reconciler.policy.entity_guards import (
+    default_entity,
+    protected_entity,
+    prune,
+    scope_overlap,
+    unknown_current_keys,
+    unmanaged_change,
+)
 from reconciler.policy.freeze_guard import FREEZE_WINDOW, freeze_window
 from reconciler.policy.situation import Measurement, Situation
 from reconciler.policy.volume_guards import empty_desired_state, large_reduction, too_many_changes, too_many_removals
@@ -28,6 +35,7 @@ GUARDS: Final[Mapping[str, Callable[[Situation], Measurement]]] = {
     "too-many-changes": too_many_changes,
     "too-many-removals": too_many_removals,
     "unknown-current-keys": unknown_current_keys,
+    "unmanaged-change": unmanaged_change,
 }
 """Every guard by its id, in the order they are reported."""
 

@@ -18,10 +18,19 @@ SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ManagedAt:
+    """Where manifests own an entity: at its entry when they declare it, else at the scope that holds it, if that is written."""
+
+    declared: bool
+    place: Span | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
     """All that a guard may look at. ``now`` has a time zone.
 
     ``claimed_elsewhere``: entities that the manifests also declare under another name of the same cluster, and that name.
+    ``managed``: entities that are changed by hand although manifests own them.
     """
 
     changes: tuple[Change, ...]
@@ -30,6 +39,7 @@ class Situation:
     spec: ClusterSpec
     now: datetime.datetime
     claimed_elsewhere: Mapping[Entity, str] = field(default_factory=dict)
+    managed: Mapping[Entity, ManagedAt] = field(default_factory=dict)
 
     def live_in_scope(self) -> int:
         """Entities on the cluster that this repository owns."""

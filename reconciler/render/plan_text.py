@@ -20,6 +20,7 @@ _WHY: Final = {
     Reason.KEY_NOT_IN_MANIFEST: "the manifest does not set it",
     Reason.ENTITY_NOT_IN_MANIFEST: "no manifest declares it",
     Reason.WAY_BACK: "as it was",
+    Reason.ON_REQUEST: "on request",
 }
 
 INCOMPLETE: Final = "only some manifests were planned; nothing is pruned"

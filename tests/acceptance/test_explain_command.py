@@ -27,8 +27,8 @@ from tests.support.command import run
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(reconciler.__file__).parent
 ALL = explanations()
-WITHOUT_EXAMPLE = {"would-throttle", "over-current-limit", "refused-by-broker", "counts-after-merge"}
-"""Findings that need recorded traffic, a broker or a git repository; they have tests of their own."""
+WITHOUT_EXAMPLE = {"would-throttle", "over-current-limit", "refused-by-broker", "counts-after-merge", "unmanaged-change"}
+"""What needs recorded traffic, a broker, a git repository, or a change by hand; they have tests of their own."""
 
 ON_EXPORT = {
     "value-not-declarable": ("user=batch producer_byte_rate=0", "user=batch producer_byte_rate=1024"),

@@ -17,6 +17,7 @@ from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import CurrentState, DesiredState
 from reconciler.planning.diff import difference
 from reconciler.policy.guards import GUARDS, Judgement, Situation, judge
+from reconciler.policy.situation import ManagedAt
 from tests.builders import NOON, TODAY, client, cluster_spec, current, declared, desired, ip, pair, span, user
 
 RATE = {"producer_byte_rate": 1.0}
@@ -29,10 +30,19 @@ def judged(
     spec: ClusterSpec | None = None,
     accepted: tuple[str, ...] = (),
     elsewhere: dict[Entity, str] | None = None,
+    managed: dict[Entity, ManagedAt] | None = None,
 ) -> Judgement:
     chosen = spec or cluster_spec(prune=Prune.ALWAYS)
     changes = difference(wanted, live, scope=chosen.scope, prune=chosen.prune).changes
-    situation = Situation(changes=changes, desired=wanted, current=live, spec=chosen, now=NOON, claimed_elsewhere=elsewhere or {})
+    situation = Situation(
+        changes=changes,
+        desired=wanted,
+        current=live,
+        spec=chosen,
+        now=NOON,
+        claimed_elsewhere=elsewhere or {},
+        managed=managed or {},
+    )
     return judge(situation, accepted=accepted)
 
 
@@ -150,7 +160,8 @@ def dangerous(accepted: tuple[str, ...] = ()) -> Judgement:
         span=span(),
     )
     live = current({**users(20), user(): {**RATE, "key_of_the_future": 1.0}})
-    return judged(desired(declared(user(), producer_byte_rate=0.1)), live, spec, accepted, {user(): "prod-b"})
+    wanted = desired(declared(user(), producer_byte_rate=0.1))
+    return judged(wanted, live, spec, accepted, {user(): "prod-b"}, {user(): ManagedAt(declared=True, place=span())})
 
 
 def emptied(accepted: tuple[str, ...] = ()) -> Judgement:
@@ -331,3 +342,21 @@ def test_changes_are_what_guards_look_at() -> None:
     changes: tuple[Change, ...] = ()
     situation = Situation(changes=changes, desired=desired(), current=current(users(3)), spec=cluster_spec(), now=NOON)
     assert {g.status for g in judge(situation, accepted=()).guards} == {GuardStatus.PASSED}
+
+
+@pytest.mark.parametrize(
+    ("owned", "words"),
+    [
+        (ManagedAt(declared=True, place=span(7, "teams/a.yaml", 5)), "user=a is declared by a manifest (teams/a.yaml:7:5)"),
+        (ManagedAt(declared=False, place=span(4, "cluster.yaml", 3)), "user=a is in the scope of prod (cluster.yaml:4:3)"),
+        (ManagedAt(declared=False, place=None), "user=a is in the scope of prod, whose quotas come from manifests"),
+    ],
+)
+def test_a_change_by_hand_to_what_manifests_own_points_to_them(owned: ManagedAt, words: str) -> None:
+    wanted = desired(declared(user("a"), producer_byte_rate=5))
+    tripped = result(judged(wanted, current(), managed={user("a"): owned}), "unmanaged-change")
+    assert tripped.status is GuardStatus.NEEDS_ACCEPTANCE
+    assert words in tripped.message
+    assert tripped.set_in == (str(owned.place) if owned.place else "built in")
+    untouched = judged(wanted, current(), managed={user("b"): owned})
+    assert status(untouched, "unmanaged-change") is GuardStatus.PASSED
