@@ -1,0 +1,63 @@
+"""The levels of one key drawn as a ladder, in ASCII: the hit is marked by an arrow, also without colours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from reconciler.model.effect import OTHER, ClientName, Known, KnownAddress
+from reconciler.model.entity import display_name
+from reconciler.render.amounts import amount
+from reconciler.render.styled import Line, Style, line
+from reconciler.resolution.ladder import Rung, RungStatus
+
+_STYLES: Final = {RungStatus.WINS: Style.GOOD, RungStatus.HIDDEN: Style.PLAIN}
+
+
+def ladder_lines(key: str, client: Known, rungs: Sequence[Rung]) -> Iterator[Line]:
+    """A title and one line a level, the strongest at the top."""
+    labels = [_label(client, rung) for rung in rungs]
+    width = max(len(label) for label in labels)
+    amounts = ["-" if rung.value is None else amount(key, rung.value) for rung in rungs]
+    values = max(len(text) for text in amounts)
+    winner = next((rung.level for rung in rungs if rung.status is RungStatus.WINS), None)
+    yield line()
+    yield line((f"  {key}", Style.STRONG), "" if winner else "  (nothing applies)")
+    for rung, label, text in zip(rungs, labels, amounts, strict=True):
+        arrow, bar = ("==>", "|===|") if rung.status is RungStatus.WINS else ("   ", "|---|")
+        said = f"  {arrow} {rung.level} {bar}  {label:<{width}}  {text:<{values}}  {_said(client, rung, winner)}"
+        yield line((said.rstrip(), _STYLES.get(rung.status, Style.FAINT)))
+
+
+def _said(client: Known, rung: Rung, winner: int | None) -> str:
+    match rung.status:
+        case RungStatus.WINS:
+            return "applies"
+        case RungStatus.HIDDEN:
+            return f"hidden by level {winner}" if winner else "unclear"
+        case RungStatus.UNSET:
+            return ""
+    if not isinstance(client, KnownAddress) and client.client_id == "":
+        return "not for a client without a client id"
+    return "no quota names it"
+
+
+def _label(client: Known, rung: Rung) -> str:
+    """The entity of a level, also of one that cannot be set for this client."""
+    if rung.entity is not None:
+        return str(rung.entity)
+    if isinstance(client, KnownAddress):
+        return f"ip={_shown(client.ip)}"
+    user, client_id = _shown(client.user), _shown(client.client_id)
+    return {
+        1: f"user={user} client-id={client_id}",
+        2: f"user={user} client-id=<default>",
+        3: f"user={user}",
+        4: f"user=<default> client-id={client_id}",
+    }.get(rung.level, f"client-id={client_id}")
+
+
+def _shown(name: ClientName) -> str:
+    if name is OTHER:
+        return "(any other)"
+    return display_name(name) if name else "(none)"
