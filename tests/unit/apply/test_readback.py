@@ -1,0 +1,134 @@
+"""Reading back from every broker: those that lag or do not answer are named, those that have left are not waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from reconciler.apply.readback import Verification, verify
+from reconciler.errors import AuthorizationError, BackendError, UnreachableError
+from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.entity import Entity
+from reconciler.model.state import Quotas
+from reconciler.ports import BrokerNode, EntityFilter
+from tests.builders import user
+from tests.fakes import FakeClock, FakeCluster
+
+RATE = "producer_byte_rate"
+THIRTY = [BrokerNode(id=n, host=f"b{n}", port=9092) for n in range(1, 31)]
+WRITTEN = [
+    Change(
+        entity=user(f"u{n}"),
+        action=Action.CREATE,
+        keys=(KeyChange(key=RATE, before=None, after=2.0, reason=Reason.NOT_IN_CURRENT),),
+    )
+    for n in range(100)
+]
+
+
+class Thirty(FakeCluster):
+    """Thirty brokers that are asked one after the other; some of them misbehave for so many seconds of the clock."""
+
+    def __init__(self, clock: FakeClock, **trouble: BackendError | None) -> None:
+        super().__init__({change.entity: {RATE: 2.0} for change in WRITTEN}, brokers=THIRTY)
+        self.clock = clock
+        self.trouble = {int(name[1:]): error for name, error in trouble.items()}
+        self.until = float("inf")
+        self.gone_at = float("inf")
+        self.asked: list[int | None] = []
+
+    def brokers(self) -> Sequence[BrokerNode]:
+        gone = self.trouble if self.clock.seconds >= self.gone_at else {}
+        return [broker for broker in THIRTY if broker.id not in gone]
+
+    def describe(self, entity_filter: EntityFilter, *, broker: int | None = None) -> Mapping[Entity, Quotas]:
+        self.asked.append(broker)
+        if broker in self.trouble and self.clock.seconds < self.until:
+            error = self.trouble[broker]
+            if error is not None:
+                raise error
+            return {}
+        return super().describe(entity_filter, broker=broker)
+
+
+class AllAtOnce(Thirty):
+    """The same, for a cluster that can ask many brokers at once."""
+
+    rounds = 0
+
+    def describe_on(
+        self, entity_filter: EntityFilter, brokers: Sequence[int]
+    ) -> Mapping[int, Mapping[Entity, Quotas] | BackendError]:
+        self.rounds += 1
+        answers: dict[int, Mapping[Entity, Quotas] | BackendError] = {}
+        for broker in brokers:
+            try:
+                answers[broker] = self.describe(entity_filter, broker=broker)
+            except BackendError as error:
+                answers[broker] = error
+        return answers
+
+
+def look(cluster: Thirty, seconds: float = 30.0) -> Verification:
+    return verify(cluster, WRITTEN, clock=cluster.clock, deadline_seconds=seconds)
+
+
+def test_thirty_brokers_cost_one_full_read_and_one_exact_one_each() -> None:
+    cluster = Thirty(FakeClock())
+    assert look(cluster).verified
+    assert cluster.asked == [None, *range(1, 31)]
+
+
+def test_brokers_are_asked_at_once_where_that_can_be_done() -> None:
+    cluster = AllAtOnce(FakeClock(), b3=None)
+    cluster.until = 2.0
+    assert look(cluster).verified
+    assert cluster.asked.count(4) == 1
+    assert cluster.rounds == cluster.asked.count(3) > 1
+
+
+def test_every_broker_that_lags_is_named_and_no_other() -> None:
+    seen = look(Thirty(FakeClock(), b7=None, b21=None))
+    assert not seen.verified
+    message = seen.message or ""
+    assert "broker 7 (b7:9092) does not show the change to user=u99" in message
+    assert "broker 21 (b21:9092)" in message
+    assert message.count("broker ") == 2
+
+
+def test_a_broker_that_catches_up_is_waited_for() -> None:
+    cluster = Thirty(FakeClock(), b7=None)
+    cluster.until = 5.0
+    assert look(cluster).verified
+    assert 5.0 <= cluster.clock.seconds < 7.0
+
+
+def test_a_broker_that_is_listed_and_cannot_be_reached_is_named_with_the_reason() -> None:
+    seen = look(Thirty(FakeClock(), b7=UnreachableError("b7:9092 cannot be reached: connection refused")))
+    assert not seen.verified
+    assert "broker 7 (b7:9092) does not tell: b7:9092 cannot be reached: connection refused" in (seen.message or "")
+
+
+def test_a_broker_that_leaves_the_cluster_meanwhile_is_not_waited_for() -> None:
+    cluster = Thirty(FakeClock(), b7=UnreachableError("gone"))
+    cluster.gone_at = 9.0
+    assert look(cluster).verified
+    assert cluster.clock.seconds < 11.0
+
+
+def test_a_broker_that_was_never_there_is_never_asked() -> None:
+    cluster = Thirty(FakeClock(), b7=UnreachableError("gone"))
+    cluster.gone_at = 0.0
+    assert look(cluster).verified
+    assert 7 not in cluster.asked
+
+
+def test_a_refusal_is_not_waited_for() -> None:
+    cluster = Thirty(FakeClock(), b7=AuthorizationError("no", operation="DescribeConfigs"))
+    assert not look(cluster).verified
+    assert cluster.clock.seconds == 0
+
+
+def test_without_any_time_left_everybody_is_asked_once() -> None:
+    cluster = Thirty(FakeClock(), b7=None)
+    assert not look(cluster, seconds=0.0).verified
+    assert cluster.asked == [None, *range(1, 31)]
