@@ -67,10 +67,24 @@ def check_all_clusters(args: argparse.Namespace, *excluded: str) -> None:
         raise UsageError(msg)
 
 
+def check_one_state(args: argparse.Namespace) -> None:
+    """Raise ``UsageError`` when ``--current`` comes with an option that names a live cluster."""
+    given = [name for name in ("bootstrap_server", "zookeeper") if args.current and getattr(args, name)]
+    if given:
+        msg = f"--current and --{given[0].replace('_', '-')} exclude each other: a recorded state is read, or a cluster"
+        raise UsageError(msg)
+
+
 def add_connection_options(parser: argparse.ArgumentParser) -> None:
-    """``--bootstrap-server`` and ``--command-config``, as in Kafka's own tools."""
-    parser.add_argument("--bootstrap-server", metavar="HOST:PORT,...", help="connect here, not as the Cluster document says")
-    parser.add_argument("--command-config", metavar="FILE", help="client.properties with security settings")
+    """``--bootstrap-server``, ``--zookeeper`` and ``--command-config``, as in Kafka's own tools."""
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--bootstrap-server", metavar="HOST:PORT,...", help="connect here, not as the Cluster document says")
+    place.add_argument(
+        "--zookeeper",
+        metavar="HOST:PORT/CHROOT",
+        help="read and write the quotas in this ZooKeeper (Kafka up to 3.9); brokers from 2.6 on are the better way",
+    )
+    parser.add_argument("--command-config", metavar="FILE", help="properties file with security settings")
 
 
 def access(args: argparse.Namespace) -> Access:
@@ -78,7 +92,10 @@ def access(args: argparse.Namespace) -> Access:
     from reconciler.workflows.connect import Access
 
     return Access(
-        bootstrap_server=args.bootstrap_server, command_config=args.command_config, current=getattr(args, "current", None)
+        bootstrap_server=args.bootstrap_server,
+        zookeeper=args.zookeeper,
+        command_config=args.command_config,
+        current=getattr(args, "current", None),
     )
 
 

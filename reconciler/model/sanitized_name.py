@@ -14,7 +14,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9._-]*")
 
 
 def sanitized(name: str) -> str:
-    """``alice@EXAMPLE`` as ``alice%40EXAMPLE``. Raises ``UnicodeEncodeError`` for half a surrogate pair, which UTF-8 cannot hold."""
+    """``alice@EXAMPLE`` as ``alice%40EXAMPLE``. Raises ``UnicodeEncodeError`` for half a surrogate pair."""
     return name if _PLAIN.fullmatch(name) else quote(name, safe="").replace("~", "%7E")
 
 

@@ -8,18 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.errors import UnsupportedClusterError, UsageError, WrongClusterError
-from reconciler.model.cluster import ClusterSpec
+from reconciler.errors import UsageError, WrongClusterError
+from reconciler.model.cluster import ClusterSpec, Connection
 from reconciler.model.state import ClusterIdentity
 from reconciler.ports import QuotaCluster, QuotaReader
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
     from reconciler.backends.broker.properties import ClientProperties
+    from reconciler.backends.zookeeper.settings import ZooKeeperSecurity
 
 _HOW: Final = (
     "give --bootstrap-server HOST:PORT (and --command-config client.properties where the cluster wants TLS or a login), "
-    "or a Cluster document with spec.connection.bootstrapServers"
+    "--zookeeper HOST:PORT/CHROOT for a cluster up to Kafka 3.9 that keeps its quotas there, or a Cluster document with "
+    "spec.connection"
 )
 
 
@@ -28,6 +30,8 @@ class Access:
     """How the command line says to reach a cluster; what it leaves out comes from the Cluster document."""
 
     bootstrap_server: str | None = None
+    zookeeper: str | None = None
+    """``host:port,host:port/chroot``, in place of brokers."""
     command_config: str | None = None
     current: str | None = None
     """A snapshot file to read in place of a cluster."""
@@ -56,7 +60,15 @@ def connect(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, truste
     where the cluster is, ``FileAccessError`` or ``UsageError`` for a properties file that cannot be used, ``UntrustedError`` for
     one that the reference does not vouch for, and ``BackendError`` when nobody answers.
     """
-    servers, properties = _chosen(spec, access, trusted)
+    place, properties = _chosen(spec, access, trusted)
+    if place.zookeeper is not None:
+        return _open_zookeeper(place.zookeeper, properties, name=spec.name, trusted=trusted)
+    return _open_broker(place.bootstrap_servers, properties, name=spec.name, trusted=trusted)
+
+
+def _open_broker(
+    servers: tuple[str, ...], properties: Path | None, *, name: str | None, trusted: TrustedTree | None
+) -> QuotaCluster:
     # Imported here, so that commands without a cluster do not pay for the client library.
     from reconciler.backends.broker.cluster import BrokerCluster
     from reconciler.backends.broker.settings import CLIENT_ID, ConnectionSettings, Security, parse_servers
@@ -67,17 +79,42 @@ def connect(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, truste
         security=client.security if client else Security(),
         client_id=(client and client.client_id) or CLIENT_ID,
     )
-    return BrokerCluster.open(settings, name=spec.name)
+    return BrokerCluster.open(settings, name=name)
+
+
+def _open_zookeeper(place: str, properties: Path | None, *, name: str | None, trusted: TrustedTree | None) -> QuotaCluster:
+    from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
+    from reconciler.backends.zookeeper.settings import ZooKeeperSecurity, ZooKeeperSettings, parse_connection
+
+    servers, chroot = parse_connection(place)
+    security = _zookeeper_security(properties, trusted) if properties is not None else ZooKeeperSecurity()
+    return ZooKeeperCluster.open(ZooKeeperSettings(servers=servers, chroot=chroot, security=security), name=name)
 
 
 def principal(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trusted: TrustedTree | None = None) -> str | None:
     """Whom the cluster takes us for, by the settings that ``connect`` would use; ``None`` when they do not tell. Raises as it."""
-    _, properties = _chosen(spec, access, trusted)
+    place, properties = _chosen(spec, access, trusted)
     if properties is None:
         return None
+    if place.zookeeper is not None:
+        return _zookeeper_security(properties, trusted).principal
     from reconciler.backends.broker.principal import principal_name
 
     return principal_name(_client_properties(properties, trusted).security)
+
+
+def _zookeeper_security(path: Path, trusted: TrustedTree | None) -> ZooKeeperSecurity:
+    from reconciler.backends.zookeeper.properties import parse_zookeeper_properties, read_zookeeper_properties
+
+    content = trusted.content(str(path)) if trusted is not None else None
+    if trusted is None or content is None:
+        security = read_zookeeper_properties(path)
+    else:
+        security = parse_zookeeper_properties(content, source=f"{trusted.ref}:{path}")
+    if trusted is not None:
+        for file in security.files:
+            trusted.require_same(file)
+    return security
 
 
 def _client_properties(path: Path, trusted: TrustedTree | None) -> ClientProperties:
@@ -107,21 +144,19 @@ def check_cluster_id(spec: ClusterSpec, identity: ClusterIdentity) -> None:
     raise WrongClusterError(msg, expected=spec.cluster_id, actual=actual)
 
 
-def _chosen(spec: ClusterSpec, access: Access, trusted: TrustedTree | None) -> tuple[tuple[str, ...], Path | None]:
-    bootstrap_server, command_config = access.bootstrap_server, access.command_config
-    if bootstrap_server is not None:
-        return (bootstrap_server,), Path(command_config) if command_config is not None else None
+def _chosen(spec: ClusterSpec, access: Access, trusted: TrustedTree | None) -> tuple[Connection, Path | None]:
+    """Brokers or a ZooKeeper, and the properties file."""
+    if access.bootstrap_server is not None and access.zookeeper is not None:
+        raise UsageError("--bootstrap-server and --zookeeper exclude each other")
+    file = Path(access.command_config) if access.command_config is not None else None
+    if access.bootstrap_server is not None:
+        return Connection(bootstrap_servers=(access.bootstrap_server,)), file
+    if access.zookeeper is not None:
+        return Connection(zookeeper=access.zookeeper), file
     connection = spec.connection
-    if connection is not None and connection.zookeeper is not None:
-        raise UnsupportedClusterError(
-            f"{spec.name or 'the cluster'} is reached through ZooKeeper, which this version cannot read or write yet; "
-            "brokers from Kafka 2.6 on can be reached with bootstrapServers"
-        )
-    if connection is None or not connection.bootstrap_servers:
+    if connection is None or not (connection.bootstrap_servers or connection.zookeeper):
         raise UsageError(f"it is not said how to reach {spec.name or 'the cluster'}: {_HOW}")
-    if command_config is not None:
-        return connection.bootstrap_servers, Path(command_config)
-    return connection.bootstrap_servers, _beside_the_document(spec, connection.properties, trusted)
+    return connection, file if file is not None else _beside_the_document(spec, connection.properties, trusted)
 
 
 def _beside_the_document(spec: ClusterSpec, properties: str | None, trusted: TrustedTree | None) -> Path | None:

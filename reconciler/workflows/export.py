@@ -44,13 +44,20 @@ def cluster_to_export(paths: Sequence[str], cluster: str | None) -> ClusterSpec:
 
 
 def connection_to_write(
-    spec: ClusterSpec, *, folder: Path, bootstrap_server: str | None, command_config: str | None
+    spec: ClusterSpec,
+    *,
+    folder: Path,
+    bootstrap_server: str | None = None,
+    zookeeper: str | None = None,
+    command_config: str | None = None,
 ) -> Connection | None:
     """The connection for the new Cluster document; the properties file is named as seen from ``folder``."""
     if bootstrap_server is not None:
         servers = tuple(server.strip() for server in bootstrap_server.split(",") if server.strip())
         connection = Connection(bootstrap_servers=servers, properties=command_config)
         return _seen_from(connection, Path(), folder)
+    if zookeeper is not None:
+        return _seen_from(Connection(zookeeper=zookeeper.strip(), properties=command_config), Path(), folder)
     if spec.connection is None:
         return None
     return _seen_from(spec.connection, Path(spec.span.file).parent if spec.span else Path(), folder)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reconciler.cli import entity_options, exit_codes, options, output
-from reconciler.errors import OutputError, UsageError
+from reconciler.errors import OutputError
 
 if TYPE_CHECKING:
     from reconciler.model.selector import Selector
@@ -32,8 +32,7 @@ def run(args: argparse.Namespace) -> int:
     from reconciler.workflows.connect import check_cluster_id, quota_reader
     from reconciler.workflows.describe import describe
 
-    if args.current and args.bootstrap_server:
-        raise UsageError("--current and --bootstrap-server exclude each other: a snapshot is read, or a cluster")
+    options.check_one_state(args)
     query = entity_options.selector_of(args)
     for warning in entity_options.literal_default_warnings(args):
         print(f"kafka-quotas: warning: {warning}", file=sys.stderr)

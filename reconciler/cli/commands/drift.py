@@ -52,10 +52,8 @@ def run(args: argparse.Namespace) -> int:
     from reconciler.workflows.plan import load_intent
     from reconciler.workflows.references import References
 
-    if args.current and args.bootstrap_server:
-        msg = "--current and --bootstrap-server exclude each other: drift compares with one state"
-        raise UsageError(msg)
-    options.check_all_clusters(args, "bootstrap_server", "current")
+    options.check_one_state(args)
+    options.check_all_clusters(args, "bootstrap_server", "zookeeper", "current")
     ignore = tuple(_selector(text) for text in args.ignore)
     references, fail_on = References(trusted=args.trusted_ref), Severity(args.fail_on)
     try:

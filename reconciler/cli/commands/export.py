@@ -41,7 +41,11 @@ def run(args: argparse.Namespace) -> int:
     connection = None
     if folder is not None:
         connection = connection_to_write(
-            spec, folder=folder, bootstrap_server=args.bootstrap_server, command_config=args.command_config
+            spec,
+            folder=folder,
+            bootstrap_server=args.bootstrap_server,
+            zookeeper=args.zookeeper,
+            command_config=args.command_config,
         )
     cluster = connect(spec, options.access(args))
     try:

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from reconciler.cli import every_cluster, exit_codes, options, output, plan_extras, renderings
-from reconciler.errors import ManifestError, UsageError
+from reconciler.errors import ManifestError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,10 +46,8 @@ def run(args: argparse.Namespace) -> int:
 
     check_guard_ids(args.accept)
     files = output.parse_out(args.out, formats=renderings.PLAN_FORMATS)
-    if args.current and args.bootstrap_server:
-        msg = "--current and --bootstrap-server exclude each other: a plan compares with one state"
-        raise UsageError(msg)
-    options.check_all_clusters(args, "bootstrap_server", "current")
+    options.check_one_state(args)
+    options.check_all_clusters(args, "bootstrap_server", "zookeeper", "current")
     extras = plan_extras.extras_of(args)
     references = References(trusted=args.trusted_ref, base=args.base)
     try:
