@@ -17,11 +17,13 @@ from reconciler.model.backtest import BacktestReport, Coverage, Provenance
 from reconciler.model.entity import Entity
 from reconciler.model.source import Span
 from reconciler.resolution.levels import QuotaTable, Resolver
-from reconciler.traffic.judging.grouping import KEY_OF_KIND, Grouping, Series, group_series
-from reconciler.traffic.judging.replay import judged_requests, summaries
+from reconciler.traffic.judging.exact import judged_exactly
+from reconciler.traffic.judging.grouping import Grouping, Series, group_series
+from reconciler.traffic.judging.requests import judged_requests
 from reconciler.traffic.judging.throttle_findings import throttle_findings
 from reconciler.traffic.judging.verdicts import bucket_verdicts, moment, unused_quotas
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window
+from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
 from reconciler.traffic.sources.log_files import BrokerFiles
 from reconciler.traffic.sources.request_log import CHARGED, EMPTY_THROTTLED, UNREADABLE, read_request_logs
 
@@ -64,7 +66,7 @@ class Backtest:
         self._series = _series(counted, question.logs)
         before = None if question.current is None else _resolvers(question.current)
         self._grouping = group_series(self._series, before, _resolvers(question.proposed))
-        found = summaries(self._rows, self._series, self._grouping, question.window)
+        found = judged_exactly(self._rows, self._series, self._grouping, question.window)
         verdicts = bucket_verdicts(self._series, self._grouping, found)
         return BacktestReport(
             provenance=_provenance(question, counted, self._samples(counted)),
@@ -93,7 +95,7 @@ class Backtest:
 
 
 def _resolvers(quotas: QuotaTable) -> dict[str, Resolver]:
-    return {key.value: Resolver(quotas, key.value) for key in KEY_OF_KIND.values()}
+    return {key.value: Resolver(quotas, key.value) for key in map(KEY_OF_KIND.__getitem__, BYTES)}
 
 
 def _counted(rows: DataFrame) -> list[Row]:
@@ -110,7 +112,7 @@ def _counted(rows: DataFrame) -> list[Row]:
 
 def _series(counted: Sequence[Row], logs: Sequence[BrokerFiles]) -> tuple[Series, ...]:
     series = [
-        Series(broker=r.broker, kind=r.kind, user=r.user, client_id=r.client_id, requests=r.lines, amount=r.amount)
+        Series(broker=r.broker, kind=Kind(r.kind), user=r.user, client_id=r.client_id, requests=r.lines, amount=r.amount)
         for r in counted
         if r.status == CHARGED
     ]
@@ -209,6 +211,7 @@ def _request_line(row: Row, series: Sequence[Series]) -> str:
         "rate": row.rate,
         "limit": row.limit,
         "throttle_ms": row.throttle_ms,
+        "throttle_band": [row.low, row.high],
         "recorded_throttle_ms": row.recorded_throttle_ms,
     }
     return json.dumps(document, ensure_ascii=True)

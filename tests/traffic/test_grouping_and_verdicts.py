@@ -25,11 +25,13 @@ from reconciler.model.state import (
     ObservedFrom,
 )
 from reconciler.resolution.levels import Resolver
-from reconciler.traffic.judging.grouping import KEY_OF_KIND, Series, group_series
+from reconciler.traffic.judging.exact import ExactResult, SeriesCounts
+from reconciler.traffic.judging.grouping import Series, group_series
 from reconciler.traffic.judging.recommend import safe_byte_rate
-from reconciler.traffic.judging.replay import Summary, _longest_episode
 from reconciler.traffic.judging.verdicts import bucket_verdicts, unused_quotas
-from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.exact_totals import ExactSide, ExactVerdict
+from reconciler.traffic.kernels.runs import Runs
+from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
 from reconciler.workflows.backtest import propose
 
 PRODUCE = "producer_byte_rate"
@@ -38,11 +40,16 @@ PAIRS = Entity.of({"user": DEFAULT, "client-id": DEFAULT})
 
 
 def resolvers(quotas: dict[Entity, dict[str, float]]) -> dict[str, Resolver]:
-    return {key.value: Resolver(quotas, key.value) for key in KEY_OF_KIND.values()}
+    return {KEY_OF_KIND[kind].value: Resolver(quotas, KEY_OF_KIND[kind].value) for kind in BYTES}
 
 
 def series(*clients: tuple[str, str], broker: int = 1) -> list[Series]:
-    return [Series(broker=broker, kind=0, user=u, client_id=c, requests=10, amount=1000) for u, c in clients]
+    return [Series(broker=broker, kind=Kind.PRODUCE, user=u, client_id=c, requests=10, amount=1000) for u, c in clients]
+
+
+def verdict_of(group: int, *, peak: float, throttled: int = 0) -> ExactVerdict:
+    side = ExactSide(throttled=throttled, seconds_over=throttled)
+    return ExactVerdict(group=group, requests=10, active=4, peak=peak, histogram=(), sides=(ExactSide(), side))
 
 
 CLIENTS = series(("alice", "a"), ("alice", "b"), ("bob", "a"))
@@ -68,9 +75,9 @@ def test_without_known_current_quotas_there_is_one_side() -> None:
 
 def test_a_split_bucket_counts_what_was_throttled_before() -> None:
     grouping = group_series(CLIENTS, resolvers({ANYONE: {PRODUCE: 5.0}}), resolvers({PAIRS: {PRODUCE: 9.0}}))
-    after = [Summary(target=t, after=True, requests=10, throttled=0, active_seconds=4, peak=8.0) for t in range(3)]
-    before = [Summary(target=t, after=False, requests=10, throttled=t) for t in range(3)]
-    verdicts = bucket_verdicts(CLIENTS, grouping, [*after, *before])
+    groups = {group: verdict_of(group, peak=8.0) for group in range(4)}
+    counts = {number: SeriesCounts(throttled_before=number) for number in (1, 2)}
+    verdicts = bucket_verdicts(CLIENTS, grouping, ExactResult(groups=groups, series=counts))
     assert [(v.user, v.client_id, v.throttled_before, v.limits_before, v.changed) for v in verdicts] == [
         ("alice", "a", 0, (5.0,), True), ("alice", "b", 1, (5.0,), True), ("bob", "a", 2, (5.0,), True),
     ]  # fmt: skip
@@ -79,11 +86,9 @@ def test_a_split_bucket_counts_what_was_throttled_before() -> None:
 def test_one_value_is_recommended_for_all_brokers() -> None:
     both = [*series(("alice", "a"), broker=1), *series(("alice", "a"), broker=2)]
     grouping = group_series(both, None, resolvers({ALICE: {PRODUCE: 9.0}}))
-    peaks = [
-        Summary(target=t, after=True, requests=1, throttled=1, active_seconds=1, seconds_over=1, peak=p)
-        for t, p in enumerate((70.0, 9000.0))
-    ]
-    assert {v.recommended for v in bucket_verdicts(both, grouping, peaks)} == {9216.0}
+    groups = {group: verdict_of(group, peak=peak, throttled=1) for group, peak in enumerate((70.0, 9000.0))}
+    found = ExactResult(groups=groups, series={})
+    assert {v.recommended for v in bucket_verdicts(both, grouping, found)} == {9216.0}
 
 
 @pytest.mark.parametrize(
@@ -99,7 +104,9 @@ def test_one_value_is_recommended_for_all_brokers() -> None:
 def test_an_episode_is_a_run_of_active_seconds_that_are_all_over(
     active: list[int], over: list[int], expected: tuple[int, int | None]
 ) -> None:
-    assert _longest_episode(np.array(active), np.array(over, dtype=np.int64), Window()) == expected
+    runs = Runs(11)
+    runs.feed(np.zeros(len(active), dtype=np.int64), np.array(active), np.isin(active, over))
+    assert runs.longest().get(0, (0, None)) == expected
 
 
 @given(st.floats(0.001, 1e15))

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
-from reconciler.model.quota import QuotaKey
 from reconciler.resolution.levels import Bucket, Resolved, Resolver
-
-KEY_OF_KIND: Final[Mapping[int, QuotaKey]] = {0: QuotaKey.PRODUCER_BYTE_RATE, 1: QuotaKey.CONSUMER_BYTE_RATE}
-"""Kinds are API keys: 0 produce, 1 fetch."""
+from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +18,7 @@ class Series:
     """One client's requests of one kind on one broker."""
 
     broker: int
-    kind: int
+    kind: Kind
     user: str
     client_id: str
     requests: int
@@ -41,7 +37,7 @@ class Target:
     """A bucket of the proposed quotas on one broker: one row of the report. ``members`` are indexes of series."""
 
     broker: int
-    kind: int
+    kind: Kind
     bucket: Bucket
     after: Resolved
     members: tuple[int, ...]
@@ -51,14 +47,14 @@ class Target:
 class Group:
     """What one worker replays at a time. ``before`` and ``after`` are ``None`` when the group is not of that side."""
 
-    kind: int
+    kind: Kind
     before: Side | None
     after: Side | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    """Targets by index; groups by index; for each series its groups, its target and its resolution before the change."""
+    """Targets by index; groups by index, first those of the targets; then by series its groups, target and earlier limit."""
 
     targets: tuple[Target, ...]
     groups: tuple[Group, ...]
@@ -102,8 +98,8 @@ def _side(resolved: Resolved | None) -> Side | None:
     return Side(limit=resolved.value) if resolved else None
 
 
-def _members(series: Sequence[Series], resolved: Sequence[Resolved | None]) -> dict[tuple[int, int, Bucket], tuple[int, ...]]:
-    found: dict[tuple[int, int, Bucket], list[int]] = {}
+def _members(series: Sequence[Series], resolved: Sequence[Resolved | None]) -> dict[tuple[int, Kind, Bucket], tuple[int, ...]]:
+    found: dict[tuple[int, Kind, Bucket], list[int]] = {}
     for index, (one, result) in enumerate(zip(series, resolved, strict=True)):
         if result is not None:
             found.setdefault((one.broker, one.kind, result.bucket), []).append(index)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from reconciler.model.backtest import BucketVerdict, Member, UnusedQuota, UnusedReason, Verdict
 from reconciler.model.entity import Entity, EntityType
 from reconciler.resolution.levels import QuotaTable, Resolved, Resolver
-from reconciler.traffic.judging.grouping import KEY_OF_KIND, Grouping, Series, Target
+from reconciler.traffic.judging.exact import AFTER, ExactResult, SeriesCounts
+from reconciler.traffic.judging.grouping import Grouping, Series, Target
 from reconciler.traffic.judging.recommend import safe_byte_rate
-from reconciler.traffic.judging.replay import Summary
+from reconciler.traffic.kinds import BYTES, KEY_OF_KIND
 
 _UTC: Final = datetime.UTC
+_NO_COUNTS: Final = SeriesCounts()
 
 
 def moment(micros: int) -> datetime.datetime:
@@ -21,35 +23,31 @@ def moment(micros: int) -> datetime.datetime:
     return datetime.datetime(1970, 1, 1, tzinfo=_UTC) + datetime.timedelta(microseconds=micros)
 
 
-def bucket_verdicts(series: Sequence[Series], grouping: Grouping, found: Iterable[Summary]) -> tuple[BucketVerdict, ...]:
+def bucket_verdicts(series: Sequence[Series], grouping: Grouping, found: ExactResult) -> tuple[BucketVerdict, ...]:
     """One verdict for each target, worst first."""
-    by_side = {(s.target, s.after): s for s in found}
-    peaks: dict[tuple[int, str, str], float] = {}
+    peaks: dict[tuple[str, str, str], float] = {}
     for index, target in enumerate(grouping.targets):
-        place = (target.kind, target.bucket.user, target.bucket.client_id)
-        peaks[place] = max(peaks.get(place, 0.0), by_side[index, True].peak)
-    verdicts = [
-        _verdict(target, series, grouping, (by_side.get((index, False)), by_side[index, True]), peaks)
-        for index, target in enumerate(grouping.targets)
-    ]
+        place = (target.kind.value, target.bucket.user, target.bucket.client_id)
+        peaks[place] = max(peaks.get(place, 0.0), found.groups[index].peak)
+    verdicts = [_verdict(index, series, grouping, found, peaks) for index in range(len(grouping.targets))]
     return tuple(sorted(verdicts, key=_worst_first))
 
 
 def _verdict(
-    target: Target,
+    index: int,
     series: Sequence[Series],
     grouping: Grouping,
-    sides: tuple[Summary | None, Summary],
-    peaks: Mapping[tuple[int, str, str], float],
+    found: ExactResult,
+    peaks: Mapping[tuple[str, str, str], float],
 ) -> BucketVerdict:
-    before, after = sides
+    target, whole = grouping.targets[index], found.groups[index]
+    after = whole.sides[AFTER]
+    throttled_before = sum(found.series.get(m, _NO_COUNTS).throttled_before for m in target.members)
     key = KEY_OF_KIND[target.kind].value
-    # The first group of a member is that of the proposed side.
-    group = grouping.groups_of_series[target.members[0]][0]
     bucket = target.bucket
     earlier = [grouping.before_of_series[m] for m in target.members]
     limits = _limits([e for e in earlier if e is not None])
-    peak_anywhere = peaks[target.kind, bucket.user, bucket.client_id]
+    peak_anywhere = peaks[target.kind.value, bucket.user, bucket.client_id]
     number, text = safe_byte_rate(peak_anywhere)
     return BucketVerdict(
         user=bucket.user,
@@ -60,17 +58,17 @@ def _verdict(
         limit_before=limits[0] if limits else None,
         limits_before=limits,
         limit_after=target.after.value,
-        changed=_changed(target, earlier, same_members=grouping.groups[group].before is not None),
+        changed=_changed(target, earlier, same_members=grouping.groups[index].before is not None),
         verdict=Verdict.CERTAIN if after.throttled else Verdict.CLEAR,
-        requests=after.requests,
-        throttled_before=None if not limits else before.throttled if before else 0,
+        requests=whole.requests,
+        throttled_before=throttled_before if limits else None,
         throttled=after.throttled,
-        active_seconds=after.active_seconds,
+        active_seconds=whole.active,
         seconds_over=after.seconds_over,
-        first=None if after.first_us is None else moment(after.first_us),
+        first=None if after.first_ms is None else moment(after.first_ms * 1000),
         longest_s=after.longest_s,
-        longest_from=None if after.longest_from_s is None else moment(after.longest_from_s * 1_000_000),
-        peak=after.peak,
+        longest_from=None if after.longest_from is None else moment(after.longest_from * 1_000_000),
+        peak=whole.peak,
         recommended=number,
         recommended_reason=(
             f"the largest sampled rate of this bucket on any broker was {peak_anywhere:.0f} bytes/s; "
@@ -122,7 +120,8 @@ def _worst_first(verdict: BucketVerdict) -> tuple[object, ...]:
 def unused_quotas(series: Sequence[Series], declared: QuotaTable, proposed: QuotaTable) -> tuple[UnusedQuota, ...]:
     """Declared byte rates that win for no recorded client, sorted; those that stronger quotas hide are told apart."""
     found = []
-    for kind, key in sorted(KEY_OF_KIND.items()):
+    for kind in BYTES:
+        key = KEY_OF_KIND[kind]
         resolver = Resolver(proposed, key)
         clients = {(s.user, s.client_id) for s in series if s.kind == kind}
         winning: set[Entity] = set()

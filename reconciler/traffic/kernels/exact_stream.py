@@ -17,15 +17,17 @@ from reconciler.traffic.kernels.exact_batch import Batch, time_of
 from reconciler.traffic.kernels.exact_sides import Charges, Judged, Side
 from reconciler.traffic.kernels.exact_totals import ExactVerdict, Totals
 from reconciler.traffic.kernels.sampled_rate import Era, Window
+from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.timeline import Integers, Spans, spans
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedBatch:
-    """Requests in the order of charging, with one ``Judged`` for each side."""
+    """Requests in the order of charging; for each side one ``Judged``, and which requests are in a second that is over."""
 
     requests: Batch
     sides: tuple[Judged, ...]
+    over: tuple[Flags, ...]
 
 
 class ExactStream:
@@ -65,14 +67,14 @@ class ExactStream:
         live = self._live(batch.keys)
         opened = self._open.judge(batch, live)
         sides = tuple(charges.judge(batch, live) for charges in self._charges)
-        self._totals.add(batch.keys, opened.rate, [side.throttle > 0 for side in sides])
+        over = self._totals.add(batch.keys, opened.rate, [side.throttle > 0 for side in sides])
         keys, begin = np.concatenate((self._tail, batch.keys)), -1
         if live is not None:
             begin = int(live.first[-1])
             for charges in (self._open, *self._charges):
                 charges.keep_from(begin)
         self._tail = keys[begin:].copy()
-        return JudgedBatch(batch, sides)
+        return JudgedBatch(batch, sides, over)
 
     def _live(self, keys: Integers) -> Spans | None:
         """Brokers up to 3.7 have no such form: there, a slot that was reset can be the oldest."""

@@ -50,8 +50,8 @@ class Totals:
         self._runs = tuple(Runs(pause) for _ in range(sides))
         self._sides = sides
 
-    def add(self, keys: Integers, rates: Doubles, throttled: Sequence[Flags]) -> None:
-        """Keys, open-loop rates, and for each side which requests are throttled."""
+    def add(self, keys: Integers, rates: Doubles, throttled: Sequence[Flags]) -> tuple[Flags, ...]:
+        """Keys, open-loop rates, and for each side which requests are throttled; returns which are in a second that is over."""
         groups, times = group_of(keys), time_of(keys)
         cell = np.flatnonzero((np.diff(groups, prepend=-1) != 0) | (np.diff(times // 1000, prepend=-1) != 0))
         cell_groups, seconds = groups[cell], times[cell] // 1000
@@ -75,6 +75,8 @@ class Totals:
             if throttled
             else np.empty((0, len(request)), dtype=np.int64)
         )
+        lengths = np.diff(cell, append=len(keys))
+        return tuple(np.repeat(flags, lengths) for flags in over)
 
     def verdicts(self) -> Iterator[ExactVerdict]:
         """One a group, by number."""

@@ -15,14 +15,15 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name all of Spark's own documentation uses
 
 from reconciler.errors import UsageError
+from reconciler.traffic.kinds import Kind
 from reconciler.traffic.sources.charged_size import fetch_overhead, fetch_records, produce_overhead, produce_records
 from reconciler.traffic.sources.log_files import BrokerFiles
 
 MARKER: Final = "Completed request:"
 
-PRODUCE: Final = 0
-FETCH: Final = 1
-"""Kinds are the numbers of the API keys."""
+_PRODUCE: Final = 0
+_FETCH: Final = 1
+"""The API keys."""
 
 CHARGED: Final = "charged"
 EMPTY_THROTTLED: Final = "empty-throttled"
@@ -103,8 +104,8 @@ def _rows(lines: DataFrame, zone: str, *, identity: bool) -> DataFrame:
     # An unescaped quote cannot be part of a name, so these tests see only the document's own fields.
     api_known = F.col("json").contains('"requestApiKey":')
     ours = F.lit(False)  # noqa: FBT003 - a literal column
-    for kind, following in itertools.product((PRODUCE, FETCH), ",}"):
-        ours |= F.col("json").contains(f'"requestApiKey":{kind}{following}')
+    for api, following in itertools.product((_PRODUCE, _FETCH), ",}"):
+        ours |= F.col("json").contains(f'"requestApiKey":{api}{following}')
     # An acks=0 answer is an empty string where all others are objects.
     document = F.replace(F.col("json"), F.lit('"response":""'), F.lit('"response":null'))
     parsed = marked.select(
@@ -129,20 +130,20 @@ def _line_micros(head: Column, zone: str) -> Column:
 
 def _charged(parsed: DataFrame, *, identity: bool) -> DataFrame:
     header, request, response = F.col("d.requestHeader"), F.col("d.request"), F.col("d.response")
-    version, kind = header["requestApiVersion"], header["requestApiKey"]
+    version, api = header["requestApiVersion"], header["requestApiKey"]
     client_id = F.coalesce(header["clientId"], F.lit(""))
     connection, principal = F.col("d.connection"), F.col("d.principal")
-    produce = kind == PRODUCE
+    produce = api == _PRODUCE
     # The line's time is cut to whole milliseconds: half of one is the best guess for the rest.
     waited = F.round((F.col("d.responseQueueTimeMs") + F.col("d.sendTimeMs")) * 1000).cast("long")
     charged_at = F.col("line_us") + F.lit(500) - waited
     overhead = F.when(produce, produce_overhead(version, client_id, request)).otherwise(fetch_overhead(version, response))
     records = F.when(produce, produce_records(request)).otherwise(fetch_records(response))
-    status = _status(kind, version, request, response, charged_at)
+    status = _status(api, version, request, response, charged_at)
     columns = {
         "status": status,
         "broker": F.col("broker"),
-        "kind": kind,
+        "kind": F.when(produce, F.lit(Kind.PRODUCE.value)).otherwise(F.lit(Kind.FETCH.value)),
         "user": principal.substr(F.instr(principal, ":") + 1, F.length(principal)),
         "client_id": client_id,
         "ts_us": charged_at,
@@ -159,13 +160,13 @@ def _charged(parsed: DataFrame, *, identity: bool) -> DataFrame:
     return parsed.select(*(column.alias(name) for name, column in columns.items()))
 
 
-def _status(kind: Column, version: Column, request: Column, response: Column, charged_at: Column) -> Column:
+def _status(api: Column, version: Column, request: Column, response: Column, charged_at: Column) -> Column:
     complete = (
         charged_at.isNotNull()
         & version.isNotNull()
         & (F.instr("d.principal", ":") > 0)
         & F.col("d.connection").isNotNull()
-        & F.when(kind == PRODUCE, request["topicData"].isNotNull()).otherwise(response["responses"].isNotNull())
+        & F.when(api == _PRODUCE, request["topicData"].isNotNull()).otherwise(response["responses"].isNotNull())
     )
     replica = F.coalesce(request["replicaId"], request["replicaState"]["replicaId"], F.lit(-1))
     empty = F.array_size(response["responses"]) == 0
@@ -178,8 +179,8 @@ def _status(kind: Column, version: Column, request: Column, response: Column, ch
     return (
         F.when(F.col("other"), F.lit(OTHER_API))
         .when(~F.coalesce(complete, F.lit(False)), F.lit(UNREADABLE))  # noqa: FBT003 - a literal column
-        .when((kind == PRODUCE) & F.coalesce(refused, F.lit(False)), F.lit(REFUSED))  # noqa: FBT003 - a literal column
-        .when((kind == FETCH) & (replica >= 0), F.lit(FOLLOWER))
-        .when((kind == FETCH) & empty & (F.col("d.throttleTimeMs") > 0), F.lit(EMPTY_THROTTLED))
+        .when((api == _PRODUCE) & F.coalesce(refused, F.lit(False)), F.lit(REFUSED))  # noqa: FBT003 - a literal column
+        .when((api == _FETCH) & (replica >= 0), F.lit(FOLLOWER))
+        .when((api == _FETCH) & empty & (F.col("d.throttleTimeMs") > 0), F.lit(EMPTY_THROTTLED))
         .otherwise(F.lit(CHARGED))
     )

@@ -1,0 +1,172 @@
+"""The exact judgement on Spark: every request of every bucket, one row a bucket and a series to the driver.
+
+Results do not depend on how rows are partitioned: sums are integers, and requests are put in one order that only their content
+decides (charge time, then a hash of connection and correlation id).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row
+
+from reconciler.traffic.judging.grouping import Group, Grouping, Series
+from reconciler.traffic.judging.placing import placed
+from reconciler.traffic.kernels.exact_batch import Batch
+from reconciler.traffic.kernels.exact_sides import Side
+from reconciler.traffic.kernels.exact_stream import ExactStream, JudgedBatch
+from reconciler.traffic.kernels.exact_totals import ExactSide, ExactVerdict
+from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kinds import Kind
+
+_SCHEMA: Final = "of_series boolean, number int, counts array<bigint>, peak double, bins array<bigint>"
+_ARROW: Final = pa.schema(
+    [
+        ("of_series", pa.bool_()), ("number", pa.int32()), ("counts", pa.list_(pa.int64())), ("peak", pa.float64()),
+        ("bins", pa.list_(pa.int64())),
+    ]
+)  # fmt: skip
+_NONE: Final = -1
+BEFORE: Final = 0
+AFTER: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesCounts:
+    """One client's part: its throttled requests on both sides, and its amount in the seconds that are over after the change."""
+
+    throttled_before: int = 0
+    throttled_after: int = 0
+    amount_over: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactResult:
+    """Verdicts by group, counts by series; the sides of a verdict are before and after."""
+
+    groups: Mapping[int, ExactVerdict]
+    series: Mapping[int, SeriesCounts]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What every worker needs; small, since it travels with the code."""
+
+    before: Side
+    after: Side
+    window: Window
+
+    @classmethod
+    def of(cls, groups: Sequence[Group], window: Window) -> Work:
+        """The limits on both sides; a group that is not of a side is unlimited there."""
+        unrecords = np.asarray([group.kind in (Kind.FETCH, Kind.CONNECTION) for group in groups], dtype=np.bool_)
+        before = [group.before.limit if group.before else None for group in groups]
+        after = [group.after.limit if group.after else None for group in groups]
+        return cls(Side(_limits(before), unrecords), Side(_limits(after), unrecords), window)
+
+
+def judged_exactly(rows: DataFrame, series: Sequence[Series], grouping: Grouping, window: Window) -> ExactResult:
+    """Judge every charged row of ``rows`` (columns of ``request_log``)."""
+    work = Work.of(grouping.groups, window)
+
+    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from _judged(batches, work)
+
+    found = placed(rows, series, grouping, range(len(grouping.groups)))
+    groups: dict[int, ExactVerdict] = {}
+    counts: dict[int, SeriesCounts] = {}
+    for row in found.mapInArrow(judge, _SCHEMA).collect():
+        if row.of_series:
+            counts[row.number] = _added(counts.get(row.number), row.counts)
+        else:
+            groups[row.number] = _verdict(row)
+    return ExactResult(groups=groups, series=counts)
+
+
+def batch_of(table: pa.Table | pa.RecordBatch, rows: Integers) -> Batch:
+    """The columns of ``placed``."""
+    key, order, records, overhead = (numbers_of(table, name) for name in ("key", "order_", "records", "overhead"))
+    return Batch(key, order, records, overhead, rows)
+
+
+def numbers_of(table: pa.Table | pa.RecordBatch, name: str) -> Integers:
+    """A column of whole numbers."""
+    return np.asarray(table.column(name).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _limits(values: Sequence[float | None]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return np.asarray([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _judged(batches: Iterator[pa.RecordBatch], work: Work) -> Iterator[pa.RecordBatch]:
+    stream = ExactStream((work.before, work.after), work.window)
+    counts: dict[int, Integers] = {}
+    for batch in batches:
+        _count(counts, stream.feed(batch_of(batch, numbers_of(batch, "series"))))
+    _count(counts, stream.finish())
+    rows: list[dict[str, object]] = [_group_row(verdict) for verdict in stream.totals()]
+    rows += [{"of_series": True, "number": n, "counts": c.tolist(), "peak": 0.0, "bins": []} for n, c in counts.items()]
+    yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)
+
+
+def _count(counts: dict[int, Integers], judged: JudgedBatch | None) -> None:
+    """Add what is throttled, and charged in seconds over, to its series; those of which nothing is are left out."""
+    if judged is None:
+        return
+    of_series = judged.requests.rows
+    before, after = (side.throttle > 0 for side in judged.sides)
+    over = judged.over[AFTER]
+    told = np.flatnonzero(before | over)
+    numbers, places = np.unique(of_series[told], return_inverse=True)
+    # Sums of doubles are exact here: an amount is below 2^31, and a batch holds far fewer than 2^22 requests.
+    weights = (before[told], after[told], np.where(over[told], judged.sides[AFTER].amount[told], 0))
+    found = np.stack([np.bincount(places, weights=weight, minlength=len(numbers)) for weight in weights], axis=1)
+    for series, row in zip(numbers.tolist(), found.astype(np.int64), strict=True):
+        counts[series] = counts[series] + row if series in counts else row
+
+
+def _group_row(verdict: ExactVerdict) -> dict[str, object]:
+    counts = [verdict.requests, verdict.active]
+    for side in verdict.sides:
+        first = _NONE if side.first_ms is None else side.first_ms
+        since = _NONE if side.longest_from is None else side.longest_from
+        counts += [side.throttled, side.seconds_over, first, side.longest_s, since]
+    bins = [number for both in verdict.histogram for number in both]
+    return {"of_series": False, "number": verdict.group, "counts": counts, "peak": verdict.peak, "bins": bins}
+
+
+def _verdict(row: Row) -> ExactVerdict:
+    requests, active, *sides = row.counts
+    return ExactVerdict(
+        group=row.number,
+        requests=requests,
+        active=active,
+        peak=row.peak,
+        histogram=tuple(zip(row.bins[::2], row.bins[1::2], strict=True)),
+        sides=tuple(_side(sides[start : start + 5]) for start in range(0, len(sides), 5)),
+    )
+
+
+def _side(counts: Sequence[int]) -> ExactSide:
+    throttled, over, first, longest, since = counts
+    return ExactSide(
+        throttled=throttled,
+        seconds_over=over,
+        first_ms=None if first == _NONE else first,
+        longest_s=longest,
+        longest_from=None if since == _NONE else since,
+    )
+
+
+def _added(known: SeriesCounts | None, counts: Sequence[int]) -> SeriesCounts:
+    known = known or SeriesCounts()
+    return SeriesCounts(
+        throttled_before=known.throttled_before + counts[0],
+        throttled_after=known.throttled_after + counts[1],
+        amount_over=known.amount_over + counts[2],
+    )
