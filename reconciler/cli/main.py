@@ -35,11 +35,27 @@ COMMANDS: Final = {
 """Command names and their one-line help, so that ``--help`` imports no command."""
 
 
-_SHORT: Final = frozenset({"validate", "plan", "drift", "describe"})
+_SHORT: Final = frozenset({"validate", "plan", "apply", "revert", "drift", "describe"})
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose usage errors exit with 64: 2 means differences here."""
+    """A parser whose usage errors exit with 64 (2 means differences here), and that takes options between arguments, too."""
+
+    _mixing = False
+
+    def parse_known_args(  # type: ignore[override]  # argparse has overloads here, for other classes of namespaces
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse ``REPORT --cluster X PATH`` as ``--cluster X REPORT PATH``, wherever a command has no commands of its own."""
+        given = sys.argv[1:] if args is None else list(args)
+        has_commands = self._subparsers is not None
+        if self._mixing or has_commands or {"-h", "--help", "--"} & set(given):
+            return super().parse_known_args(given, namespace)
+        self._mixing = True
+        try:
+            return self.parse_known_intermixed_args(given, namespace)
+        finally:
+            self._mixing = False
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and the message to stderr; exit 64."""
@@ -111,7 +127,7 @@ def entry_point() -> None:
     """The console script."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if _SHORT.intersection(sys.argv[1:2]):
-        # These read, compare and end. Nothing of theirs has cycles, and looking for some takes a fifth of the time.
+        # These read, compare, write and end. Nothing of theirs has cycles, and looking for some takes a fifth of the time.
         gc.disable()
     code = main()
     _detach_broken_stdout()
