@@ -20,7 +20,8 @@ else
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 endif
 
-test-all: test ## what needs more than Python, Java, make and git; for now the same as test
+test-all: test ## test, and what needs more than Python, Java, make and git: a client in Go (1.24 or newer)
+	@$(BIN)/python -m pytest -m interop tests/interop
 
 lint: ## ruff, mypy, import-linter, and the checks of the workflows
 	@tools/setup.sh --without-java
