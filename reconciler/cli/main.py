@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "drift": "tell what is live from what was merged, applied, changed or removed",
     "export": "write manifests, or a snapshot, from a live cluster",
     "describe": "show the quotas of some entities or of all, as the cluster has them",
+    "resolve": "tell which limits hold for a client, where they come from, and whom they are shared with",
     "backtest": "replay recorded traffic against current and proposed quotas (Spark)",
     "sandbox": "run a real local Kafka for trying things out",
     "explain": "say what the id of a finding, guard or class of drift means, with an example",
@@ -35,7 +36,7 @@ COMMANDS: Final = {
 """Command names and their one-line help, so that ``--help`` imports no command."""
 
 
-_SHORT: Final = frozenset({"validate", "plan", "apply", "revert", "drift", "describe"})
+_SHORT: Final = frozenset({"validate", "plan", "apply", "revert", "drift", "describe", "resolve"})
 
 
 class Parser(argparse.ArgumentParser):

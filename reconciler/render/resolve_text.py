@@ -99,11 +99,3 @@ def _whose(client: Known, answer: KeyAnswer) -> str:
     if answer.level in _LEVELS_OF_CLIENT_IDS:
         return "all users of the client id together"
     return "one a user and client id"
-
-
-def block_lines(resolutions: Iterable[Resolution], *, every_key: bool) -> Iterator[Line]:
-    """Clients one after the other, with an empty line between."""
-    for number, resolution in enumerate(resolutions):
-        if number:
-            yield line()
-        yield from resolution_lines(resolution, every_key=every_key)

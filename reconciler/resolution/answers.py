@@ -13,8 +13,8 @@ from reconciler.model.ip_literals import address_of
 from reconciler.model.quota import CLIENT_KEYS, QuotaKey
 from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable
 from reconciler.resolution.asked import asked_client
-from reconciler.resolution.ladder import Rung, RungStatus, address_ladder, client_ladder
-from reconciler.resolution.levels import Candidate, QuotaTable, Resolver
+from reconciler.resolution.ladder import Rung, address_ladder, client_ladder
+from reconciler.resolution.levels import USER_LEVELS, Candidate, QuotaTable, Resolver
 from reconciler.resolution.sharing import SharedWith, Sharing, Tags, known_clients, tags_of, tags_of_address
 
 KEYS: Final = tuple(key.value for key in CLIENT_KEYS)
@@ -78,6 +78,7 @@ class Resolution:
         return (ADDRESS_KEY,) if isinstance(self.client, KnownAddress) else KEYS
 
 
+_EVERY_LEVEL: Final = range(1, 9)
 _PLAIN: Final = Wanted()
 _NONE: Final = Doubts()
 
@@ -134,14 +135,14 @@ class Answers:
         """Entities of host names that may be about this address, which only the brokers know."""
         return () if address.ip is not OTHER and address_of(address.ip) is None else self.addresses.host_names
 
-    def everybody(self) -> Iterator[Entity]:
+    def everybody(self) -> Iterator[tuple[Entity, Known]]:
         """Every entity of the state as a question, in canonical order; also a user's other client ids, where those differ."""
         for entity, client in self._known:
-            yield entity
+            yield entity, client
             if entity.types == (EntityType.USER.value,) and isinstance(client, KnownClient):
                 others = Entity.of({**dict(entity.parts), EntityType.CLIENT_ID.value: DEFAULT})
                 if others not in self.quotas and self.otherwise(client):
-                    yield others
+                    yield others, asked_client(others)
 
     def otherwise(self, client: KnownClient) -> tuple[str, ...]:
         """Keys whose limit changes when a client without a client id sends one that no quota names."""
@@ -156,7 +157,10 @@ class Answers:
     def _key_answer(self, key: str, client: KnownClient, winner: Candidate, wanted: Wanted) -> KeyAnswer:
         overridden = shared = None
         if wanted.include_overrides:
-            overridden = _hidden(client_ladder(self.resolvers[key], client, winner))
+            # An empty client id meets only quotas of users, so the others are not hidden by the winner.
+            levels = USER_LEVELS if client.client_id == "" else _EVERY_LEVEL
+            held = self.resolvers[key].candidates(client.user, client.client_id)
+            overridden = tuple(c for c in held if c is not None and c is not winner and c.level in levels)
         if wanted.members:
             shared = self._sharing_of(key).others(client, winner.level, most=wanted.members)
         return KeyAnswer(
@@ -171,7 +175,6 @@ class Answers:
     def _about_address(self, entity: Entity, address: KnownAddress, wanted: Wanted) -> Resolution:
         reason = self.reason_of_address(address)
         winner = self.addresses.winner(address.ip)
-        rungs = address_ladder(self.addresses, address) if wanted.explain or wanted.include_overrides else ()
         quotas = {}
         if winner is not None:
             quotas[ADDRESS_KEY] = KeyAnswer(
@@ -179,7 +182,7 @@ class Answers:
                 source=winner.entity,
                 level=winner.level,
                 bucket=tags_of_address(address),
-                overridden=_hidden(rungs) if wanted.include_overrides else None,
+                overridden=self.addresses.resolve(address.ip).found[1:] if wanted.include_overrides else None,
                 shared_with=SharedWith() if wanted.members else None,
             )
         return Resolution(
@@ -187,7 +190,7 @@ class Answers:
             client=address,
             quotas=quotas,
             unknown={} if reason is None else {ADDRESS_KEY: reason},
-            ladder={ADDRESS_KEY: rungs} if wanted.explain else None,
+            ladder={ADDRESS_KEY: address_ladder(self.addresses, address)} if wanted.explain else None,
         )
 
     def _sharing_of(self, key: str) -> Sharing:
@@ -198,11 +201,3 @@ class Answers:
     @cached_property
     def _known(self) -> list[tuple[Entity, Known]]:
         return list(known_clients(self.quotas))
-
-
-def _hidden(rungs: tuple[Rung, ...]) -> tuple[Candidate, ...]:
-    return tuple(
-        Candidate(entity=rung.entity, value=rung.value, level=rung.level)
-        for rung in rungs
-        if rung.status is RungStatus.HIDDEN and rung.entity is not None and rung.value is not None
-    )

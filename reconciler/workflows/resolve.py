@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.model.effect import Known, KnownAddress
+from reconciler.model.effect import OTHER, Known, KnownAddress
 from reconciler.model.entity import Entity
+from reconciler.model.ip_literals import address_of
 from reconciler.resolution.answers import Answers, Resolution, Wanted
 from reconciler.resolution.asked import asked_client
 from reconciler.resolution.compared import compare, compare_known
@@ -42,7 +43,7 @@ def resolve(view: QuotaView, entities: Iterable[Entity], wanted: Wanted = _PLAIN
 def resolve_known(view: QuotaView, wanted: Wanted = _PLAIN) -> Iterator[Resolution]:
     """The same for every entity that the state names, and a user's other client ids where those differ."""
     answers = view.answers()
-    return (answers.answer(entity, wanted) for entity in answers.everybody())
+    return (answers.answer(entity, wanted) for entity, _ in answers.everybody())
 
 
 def difference_between(before: QuotaView, after: QuotaView, entities: Iterable[Entity] | None = None) -> ViewComparison:
@@ -64,6 +65,8 @@ def notes_about(resolution: Resolution, answers: Answers) -> tuple[str, ...]:
     client = resolution.client
     notes = []
     if isinstance(client, KnownAddress):
+        if client.ip is not OTHER and address_of(client.ip) is None:
+            notes.append("this is a host name; brokers limit the address that each of them found for it when the quota was set")
         hosts = answers.host_names_in_the_way(client)
         if hosts:
             listed = ", ".join(map(str, hosts[:3])) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")

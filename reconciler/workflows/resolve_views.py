@@ -20,6 +20,10 @@ from reconciler.workflows.plan_effects import after
 _FIRST_WITHOUT_STATIC_DEFAULTS: Final = (3, 0)
 _FIRST_TO_ENFORCE_MUTATIONS: Final = (3, 5)
 _ASSUMED: Final = "answers assume that brokers resolve quotas as Kafka does"
+_NO_VERSION: Final = (
+    "the version of the brokers is not known; before Kafka 3.0 their settings quota.producer.default and quota.consumer.default "
+    "hold where no quota is set"
+)
 _ALONE: Final = (
     "these are the manifests alone: quotas that the cluster has beside them (unmanaged, or outside the scope) are not known "
     "here; 'planned' counts them"
@@ -28,7 +32,7 @@ _ALONE: Final = (
 
 def current_view(state: CurrentState, *, source: object, name: str | None = None) -> QuotaView:
     """A state as it was read from ``source``, which may tell whether the brokers resolve quotas as Kafka does."""
-    callback, notes = _callback(source)
+    callback, notes = _callback(source, state.observed.origin)
     version = _version(state.cluster.kafka_version)
     static = None
     if version is not None and version < _FIRST_WITHOUT_STATIC_DEFAULTS:
@@ -37,6 +41,8 @@ def current_view(state: CurrentState, *, source: object, name: str | None = None
             "quota.producer.default and quota.consumer.default hold, which are not among the quotas"
         )
         notes = (*notes, static)
+    elif version is None:
+        notes = (*notes, _NO_VERSION)
     return QuotaView(
         kind=ViewKind.SNAPSHOT if state.observed.origin is ObservedFrom.SNAPSHOT else ViewKind.CLUSTER,
         entities=state.entities,
@@ -75,9 +81,10 @@ def planned_view(intent: Intent, current: QuotaView) -> QuotaView:
     )
 
 
-def _callback(source: object) -> tuple[str | None, tuple[str, ...]]:
+def _callback(source: object, origin: ObservedFrom) -> tuple[str | None, tuple[str, ...]]:
     if not isinstance(source, CallbackInspector):
-        return None, (f"{_ASSUMED}; a snapshot does not tell whether they have a client.quota.callback.class",)
+        who = {ObservedFrom.SNAPSHOT: "a snapshot", ObservedFrom.ZOOKEEPER: "ZooKeeper"}.get(origin, "what was read")
+        return None, (f"{_ASSUMED}; {who} does not tell whether they have a client.quota.callback.class",)
     try:
         callback = source.quota_callback()
     except BackendError as error:

@@ -1,0 +1,147 @@
+"""``kafka-quotas resolve``: which limits hold for a client, where they come from, and whom they are shared with."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reconciler.cli import entity_options, exit_codes, options, output, resolve_output
+from reconciler.errors import FileAccessError, ManifestError, UsageError
+
+if TYPE_CHECKING:
+    from reconciler.model.entity import Entity
+    from reconciler.resolution.answers import Wanted
+    from reconciler.workflows.entity_lines import Asked
+    from reconciler.workflows.resolve_sources import Sources
+
+_STATES: Final = "current (the cluster, or the snapshot of --current), cluster, manifests, planned, or the file of a snapshot"
+_MEMBERS: Final = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``resolve``."""
+    parser.add_argument(
+        "paths", nargs="*", default=[], metavar="PATH", help="manifests: how to reach the cluster, and what is planned for it"
+    )
+    entity_options.add_entity_options(parser)
+    whom = parser.add_argument_group("whom, in place of one entity")
+    whom.add_argument("--from", dest="from_file", metavar="FILE", help="entities as JSON lines, one after the other; - is stdin")
+    whom.add_argument("--all", action="store_true", help="every entity that the state names")
+    options.add_cluster_options(parser)
+    parser.add_argument("--current", metavar="FILE", help="read this snapshot, not a live cluster")
+    parser.add_argument("--state", default="current", metavar="STATE", help=f"what to ask: {_STATES} (default: %(default)s)")
+    parser.add_argument("--diff", metavar="STATE", help="show only what differs when that state holds in place of --state")
+    parser.add_argument("--include-overrides", action="store_true", help="also what each limit hides, the strongest first")
+    parser.add_argument("--explain", action="store_true", help="draw the levels as a ladder, with the hit marked")
+    parser.add_argument(
+        "--members",
+        type=_count,
+        metavar="N",
+        help=f"list at most N other known clients of each bucket (default: {_MEMBERS}, for lists 0)",
+    )
+    parser.add_argument("--detailed-exitcode", action="store_true", help="with --diff: exit 2 when something differs")
+    options.add_trusted_ref_option(parser)
+    options.add_fail_on_option(parser)
+    options.add_output_options(parser, formats=("text", "json", "jsonl"))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read the states, answer, print; 1 when nothing of the answer is known, 2 for differences with ``--detailed-exitcode``."""
+    from reconciler.model.finding import Severity
+    from reconciler.workflows.resolve_sources import Sources, Where, check_names
+
+    single = entity_options.entity_of(args, may_be_empty=("client-id",))
+    _check(args, single)
+    for warning in entity_options.literal_default_warnings(args):
+        print(f"kafka-quotas: warning: {warning}", file=sys.stderr)
+    check_names([args.state, *([] if args.diff is None else [args.diff])])
+    asked = _asked(args, single)
+    where = Where(
+        paths=tuple(args.paths),
+        cluster=args.cluster,
+        access=options.access(args),
+        trusted_ref=args.trusted_ref,
+        fail_on=Severity(args.fail_on),
+    )
+    try:
+        return _answer(args, Sources(where), asked)
+    except ManifestError as error:
+        if error.findings:
+            output.print_findings(args, error.findings, to_stdout=args.format != "jsonl")
+        raise
+
+
+def _answer(args: argparse.Namespace, sources: Sources, asked: list[Asked] | None) -> int:
+    from reconciler.workflows.resolve import difference_between
+
+    view = sources.view(args.state)
+    other = sources.view(args.diff) if args.diff is not None else None
+    output.print_findings(args, sources.findings, to_stdout=False)
+    if other is not None:
+        compared = difference_between(view, other, None if asked is None else [entity for entity, _ in asked])
+        resolve_output.print_comparison(args, compared)
+        if compared.comparison.unknown is not None:
+            return exit_codes.NOT_DONE
+        return exit_codes.DIFFERENCES if args.detailed_exitcode and compared.comparison.clients else exit_codes.DONE
+    wanted = _wanted(args)
+    if asked is not None and args.from_file is None:
+        known = resolve_output.print_one(args, view, asked[0][0], wanted)
+    else:
+        known = resolve_output.print_many(args, view, asked, wanted)
+    return exit_codes.DONE if known else exit_codes.NOT_DONE
+
+
+def _check(args: argparse.Namespace, single: Entity | None) -> None:
+    given = [name for name, is_there in (
+        ("an entity", single is not None), ("--from", args.from_file is not None), ("--all", args.all)
+    ) if is_there]  # fmt: skip
+    if len(given) > 1:
+        raise UsageError(f"{given[0]} and {given[1]} exclude each other")
+    if not given:
+        raise UsageError(
+            "say whom: --name user=NAME --name client-id=NAME (or ip=ADDRESS), --from FILE with JSON lines of entities, or --all"
+        )
+    if "cluster" not in (args.state, args.diff):
+        options.check_one_state(args)
+    if args.diff is None:
+        if args.detailed_exitcode:
+            raise UsageError("--detailed-exitcode tells of differences: it needs --diff")
+        return
+    for option in ("include_overrides", "explain", "members"):
+        if getattr(args, option):
+            raise UsageError(f"--diff and --{option.replace('_', '-')} exclude each other")
+    if args.format == "jsonl":
+        raise UsageError("--diff prints text or json")
+
+
+def _asked(args: argparse.Namespace, single: Entity | None) -> list[Asked] | None:
+    from reconciler.workflows.entity_lines import parse_asked, read_asked
+    from reconciler.workflows.resolve import asked
+
+    if single is not None:
+        return [asked(single)]
+    if args.from_file is None:
+        return None
+    if args.from_file != "-":
+        return read_asked(Path(args.from_file))
+    if sys.stdin is None:
+        raise FileAccessError("--from - reads standard input, and that is closed")
+    return parse_asked(sys.stdin.buffer, "stdin")
+
+
+def _wanted(args: argparse.Namespace) -> Wanted:
+    from reconciler.resolution.answers import Wanted
+
+    members = args.members
+    if members is None:
+        members = 0 if args.all or args.from_file is not None else _MEMBERS
+    return Wanted(include_overrides=args.include_overrides, explain=args.explain, members=members)
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError(text)
+    return number
