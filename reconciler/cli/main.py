@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "export": "write manifests, or a snapshot, from a live cluster",
     "describe": "show the quotas of some entities or of all, as the cluster has them",
     "resolve": "tell which limits hold for a client, where they come from, and whom they are shared with",
+    "alter": "change the quotas of one entity by hand, and verify",
     "backtest": "replay recorded traffic against current and proposed quotas (Spark)",
     "sandbox": "run a real local Kafka for trying things out",
     "explain": "say what the id of a finding, guard or class of drift means, with an example",
@@ -36,7 +37,7 @@ COMMANDS: Final = {
 """Command names and their one-line help, so that ``--help`` imports no command."""
 
 
-_SHORT: Final = frozenset({"validate", "plan", "apply", "revert", "drift", "describe", "resolve"})
+_SHORT: Final = frozenset({"validate", "plan", "apply", "revert", "drift", "describe", "alter", "resolve"})
 
 
 class Parser(argparse.ArgumentParser):

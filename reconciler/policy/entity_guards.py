@@ -62,11 +62,7 @@ def scope_overlap(situation: Situation) -> Measurement:
 
 
 def unmanaged_change(situation: Situation) -> Measurement:
-    """A change by hand (``alter``) to what manifests own.
-
-    They do not know of it: the next apply undoes it, or nobody ever finds it there. Change the manifest instead, or accept this
-    and write it into the manifest afterwards.
-    """
+    """A change by hand (with alter) to what manifests own: the next apply undoes it, or it lives on where nobody reads of it."""
     by_hand = tuple(c.entity for c in situation.changes if c.entity in situation.managed)
     place, why = None, ""
     for entity in by_hand[:1]:

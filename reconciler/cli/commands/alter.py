@@ -1,0 +1,146 @@
+"""``kafka-quotas alter``: change the quotas of one entity by hand, guarded and verified as ``apply`` is."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from reconciler.cli import entity_options, options, output, writing
+from reconciler.errors import ManifestError, UsageError
+from reconciler.formats.wording import shown
+
+if TYPE_CHECKING:
+    from reconciler.model.plan import Plan
+    from reconciler.model.report import ApplyReport
+    from reconciler.workflows.alter_request import AlterRequest
+    from reconciler.workflows.alter_target import AlterTarget
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``alter``."""
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        default=[],
+        metavar="PATH",
+        help="manifests that say how to reach the cluster, what they manage there, and what limits a write",
+    )
+    options.add_cluster_options(parser)
+    options.add_trusted_ref_option(parser)
+    entity_options.add_entity_options(parser)
+    group = parser.add_argument_group("what to change")
+    group.add_argument(
+        "--add",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE,...",
+        help="set these quotas; values as in manifests, such as 10MiB",
+    )
+    group.add_argument("--delete", action="append", default=[], metavar="KEY,...", help="remove these quotas")
+    writing.add_writing_options(parser)
+    options.add_output_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan the one change, write it, print its report; the exit code says whether anything was written."""
+    from reconciler.policy.guards import check_guard_ids
+    from reconciler.workflows.alter_target import load_target
+
+    check_guard_ids(args.accept)
+    with writing.audited(args, "alter") as audit:
+        request = _request(args)
+        for warning in _warnings(args, request):
+            print(f"kafka-quotas: warning: {warning}", file=sys.stderr)
+        try:
+            target = load_target(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
+        except ManifestError as error:
+            output.print_findings(args, error.findings, to_stdout=True)
+            raise
+        audit.about(target.spec, source=lambda: target.source, trusted=target.trusted)
+        report = _alter(args, request, target)
+    return writing.finish(args, report, audit)
+
+
+def _request(args: argparse.Namespace) -> AlterRequest:
+    from reconciler.workflows.alter_request import alter_request
+
+    entity = entity_options.entity_of(args)
+    if entity is None:
+        raise UsageError("say which entity: --name TYPE=NAME, --names TYPE=NAME,..., --defaults TYPE,...")
+    return alter_request(entity, add=_added(args), delete=_deleted(args))
+
+
+def _added(args: argparse.Namespace) -> dict[str, str]:
+    """``--add``, not yet looked into. Raises ``UsageError``."""
+    found: dict[str, str] = {}
+    for one in _listed(args.add, "--add"):
+        key, equals, value = one.partition("=")
+        if not equals:
+            raise UsageError(f"--add takes KEY=VALUE, not {shown(one)}; values have no comma in them")
+        if key in found:
+            raise UsageError(f"--add sets {shown(key)} twice")
+        found[key] = value
+    return found
+
+
+def _deleted(args: argparse.Namespace) -> list[str]:
+    found: list[str] = []
+    for key in _listed(args.delete, "--delete"):
+        if "=" in key:
+            raise UsageError(f"--delete takes keys without values, not {shown(key)}")
+        if key in found:
+            raise UsageError(f"--delete names {shown(key)} twice")
+        found.append(key)
+    return found
+
+
+def _listed(texts: list[str], option: str) -> Iterator[str]:
+    for text in texts:
+        for one in text.split(","):
+            if not one:
+                raise UsageError(f"{option}: there is nothing before or after a comma in {shown(text)}")
+            yield one
+
+
+def _warnings(args: argparse.Namespace, request: AlterRequest) -> Iterator[str]:
+    from reconciler.workflows.alter_request import name_warnings
+
+    yield from entity_options.literal_default_warnings(args)
+    yield from (f"{text} [{rule}]" for rule, text in name_warnings(request.entity) if rule != "literal-default-name")
+
+
+def _alter(args: argparse.Namespace, request: AlterRequest, target: AlterTarget) -> ApplyReport:
+    from reconciler.apply.executor import ApplySettings
+    from reconciler.workflows.alter import alter
+    from reconciler.workflows.apply import Approval
+    from reconciler.workflows.connect import connect
+    from reconciler.workflows.system_clock import SystemClock
+
+    cluster = connect(target.spec, options.access(args), trusted=target.trusted)
+    with contextlib.closing(cluster):
+        return alter(
+            cluster,
+            request,
+            Approval(
+                accepted=tuple(args.accept),
+                expected_digest=args.expect_digest,
+                settings=ApplySettings(validate_only=args.validate_only),
+            ),
+            target=target,
+            confirm=lambda plan: writing.confirm(args, plan),
+            preview=lambda plan: _preview(args, plan),
+            clock=SystemClock(),
+            progress=output.StderrProgress(args),
+        )
+
+
+def _preview(args: argparse.Namespace, plan: Plan) -> None:
+    """The plan where nobody will be asked about it; of a plan that is not going to be written, what there is to know."""
+    if args.validate_only and plan.changes:
+        writing.show_plan(args, plan)
+    elif not plan.changes or plan.tripped:
+        for note in plan.notes:
+            print(f"kafka-quotas: note: {note}", file=sys.stderr)
