@@ -173,12 +173,13 @@ _ENTITIES: Final = (
     ),
     _lint(
         "literal-default-name",
-        "The name <default> is an ordinary name in the API. The default entity is written {default: true}.",
+        "The name <default> is an ordinary name in the API. The default entity is written {default: true}. "
+        "Clusters migrated from ZooKeeper before Kafka 3.6.2 or 3.7.1 have this name where the default was meant.",
     ),
     _lint(
         "percent-encoded-name",
         "Percent encoding exists only in ZooKeeper's node names and in metric tags. A name with %40 matches a client that is "
-        "literally called so.",
+        "literally called so. Clusters migrated from ZooKeeper before Kafka 3.6.2 or 3.7.1 have such names by mistake.",
     ),
     _lint("unusual-name", "Blanks, control characters or invisible characters in a name are legal, and most often an accident."),
     _lint(

@@ -21,6 +21,7 @@ from reconciler.model.cluster import Connection
 from reconciler.model.entity import DEFAULT, Entity, EntityName, escaped
 from reconciler.model.entity_order import in_canonical_order
 from reconciler.model.finding import Finding, Severity
+from reconciler.model.lint_rules import LINT_RULES
 from reconciler.model.quota import KNOWN_KEYS, QuotaKey, legal_keys
 from reconciler.model.state import CurrentState, Quotas
 
@@ -77,6 +78,10 @@ def emit(state: CurrentState, *, connection: Connection | None = None) -> Export
         declared += 1
         groups.setdefault(_GROUPS[entity.types], []).append(_entry(entity, quotas))
         lowered.update(rule_id for rule_id, _ in _problems_of_names(entity) if RULES[rule_id].severity is Severity.ERROR)
+    for node in state.unreadable:
+        rule = LINT_RULES["unreadable-node"]
+        findings.append(Finding(id=rule.id, severity=rule.severity, message=node.message, entity=node.entity))
+        left_out.append(f"#   {node.message}")
     files = [file for group, entries in groups.items() for file in _quota_files(group, entries, name)]
     if lowered:
         files.append(_repository_file(sorted(lowered)))

@@ -132,6 +132,24 @@ LINT_RULES: Final[Mapping[str, Rule]] = dict(
             "newer refuse to set it again, so it can only be replaced or removed. NaN never throttles. Decide what is meant, and "
             "write it down.",
         ),
+        _rule(
+            "migrated-name",
+            _WARNING,
+            "The cluster has a quota for a name that is <default> literally, or percent-encoded as the nodes of ZooKeeper are. "
+            "Kafka before 3.6.2 and 3.7.1 migrated clusters from ZooKeeper to KRaft with the nodes' names as they were, so that "
+            "quotas of defaults, and of names such as alice@EXAMPLE.COM, became quotas of nobody: those clients have been "
+            "without a limit since. Declare the entity that is meant, and remove this one (prune does). If a client is really "
+            "called so, declare it as it is.",
+        ),
+        _rule(
+            "unreadable-node",
+            _WARNING,
+            "ZooKeeper holds something where quotas are that brokers cannot read: no JSON, a value that is not written as a "
+            "string, a byte rate that is not a whole number, or a node whose name is not how Kafka writes one. A running broker "
+            "logs it and keeps the quota that it had; a starting one may fail, and DescribeClientQuotas may fail for everybody. "
+            "This tool shows it, leaves it as it is, and sets only what makes it readable again. Look at the node with "
+            "zookeeper-shell, correct or delete it, and then create a notification in /config/changes, or restart the brokers.",
+        ),
     )
 )
 """The rules by id, in the order in which ``explain`` lists them."""

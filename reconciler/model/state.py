@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from reconciler.model.entity import Entity
+from reconciler.model.entity import Entity, escaped
 from reconciler.model.quota import QuotaKey
 from reconciler.model.source import Span
 
@@ -84,6 +84,12 @@ class UnreadableNode:
     """Quotes nothing of the node: it may hold credentials."""
     entity: Entity | None = None
     """Whose it is; ``None`` when its name is nobody's."""
+
+    @property
+    def message(self) -> str:
+        """One sentence for a person."""
+        whose = f" ({self.entity})" if self.entity is not None else ""
+        return f"ZooKeeper's node {escaped(self.path)}{whose}: {escaped(self.reason)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,6 +94,7 @@ def find_drift(
 
 
 def _notes(intent: Intent, current: CurrentState, baseline: Baseline | None) -> Iterator[str]:
+    yield from (node.message for node in current.unreadable)
     if baseline is None:
         yield _NO_BASELINE
         return

@@ -35,7 +35,15 @@ def lint_change(
     """What can be said of a plan. ``rates``: measured bytes/s per broker by entity and key, where they are known."""
     after = _after(current, changes)
     changed = [change.entity for change in changes]
-    subject = Subject(desired=desired, spec=spec, after=after, before=current.entities, rates=rates or {}, changed=changed)
+    subject = Subject(
+        desired=desired,
+        spec=spec,
+        after=after,
+        before=current.entities,
+        rates=rates or {},
+        changed=changed,
+        unreadable=current.unreadable,
+    )
     return in_order(adjusted(tuple(lint_state(subject)), severities))
 
 

@@ -27,8 +27,15 @@ from tests.support.command import run
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(reconciler.__file__).parent
 ALL = explanations()
-WITHOUT_EXAMPLE = {"would-throttle", "over-current-limit", "refused-by-broker", "counts-after-merge", "unmanaged-change"}
-"""What needs recorded traffic, a broker, a git repository, or a change by hand; they have tests of their own."""
+WITHOUT_EXAMPLE = {
+    "would-throttle",
+    "over-current-limit",
+    "refused-by-broker",
+    "counts-after-merge",
+    "unmanaged-change",
+    "unreadable-node",
+}
+"""What needs recorded traffic, a broker, a git repository, a change by hand, or a ZooKeeper; they have tests of their own."""
 
 ON_EXPORT = {
     "value-not-declarable": ("user=batch producer_byte_rate=0", "user=batch producer_byte_rate=1024"),

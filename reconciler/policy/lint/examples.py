@@ -67,5 +67,10 @@ EXAMPLES: Final[Mapping[str, Example]] = {
         good=entries(("{user: orders}", _ONE), ("{user: batch}", _ONE)),
         live=("user=batch producer_byte_rate=0",),
     ),
+    "migrated-name": Example(
+        bad=entry(_ONE, "{user: orders@example}"),
+        good=stream(cluster(prune="confirm"), entry(_ONE, "{user: orders@example}")),
+        live=("user=orders%40example producer_byte_rate=1048576",),
+    ),
 }
 """By rule id."""

@@ -9,6 +9,7 @@ from reconciler.model.finding import Finding
 from reconciler.policy.lint.addresses import ip_two_spellings
 from reconciler.policy.lint.defaults import captures_protected, empty_client_id_escapes, first_default
 from reconciler.policy.lint.fallback import same_as_fallback
+from reconciler.policy.lint.leftovers import migrated_name, unreadable_node
 from reconciler.policy.lint.precedence import client_id_never_wins, default_hides_client_ids, multiplies
 from reconciler.policy.lint.reduction import reduction_throttles
 from reconciler.policy.lint.subject import Subject
@@ -27,6 +28,8 @@ CHECKS: Final[tuple[Callable[[Subject], Iterator[Finding]], ...]] = (
     streams_thread_client_id,
     reduction_throttles,
     live_value_changes_meaning,
+    migrated_name,
+    unreadable_node,
 )
 """Each walks the state once at most; what needs the current state says nothing without one."""
 

@@ -12,7 +12,7 @@ from reconciler.model.finding import Finding, Related
 from reconciler.model.lint_rules import LINT_RULES
 from reconciler.model.quota import QuotaKey
 from reconciler.model.source import Span
-from reconciler.model.state import DesiredState, Quotas
+from reconciler.model.state import DesiredState, Quotas, UnreadableNode
 
 USER: Final = EntityType.USER.value
 CLIENT: Final = EntityType.CLIENT_ID.value
@@ -42,6 +42,8 @@ class Subject:
     before: Mapping[Entity, Quotas] | None = None
     rates: Mapping[tuple[Entity, str], float] = field(default_factory=dict)
     changed: Collection[Entity] = ()
+    unreadable: Sequence[UnreadableNode] = ()
+    """What the cluster has in ZooKeeper beside entities."""
 
     def place(self, entity: Entity, key: str | None = None) -> Span | None:
         """Where the manifests declare the entity, or the value of one key; ``None`` for what is only on the cluster."""
@@ -61,7 +63,7 @@ def lint(
     rule_id: str,
     message: str,
     *,
-    entity: Entity,
+    entity: Entity | None,
     span: Span | None,
     key: str | None = None,
     related: Sequence[Related] = (),
