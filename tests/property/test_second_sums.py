@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from reconciler.traffic.kernels import histogram
 from reconciler.traffic.kernels.deferred_work import DeferredWork
 from reconciler.traffic.kernels.exact_stream import judge_one
-from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.second_sums import SECOND_BITS, bounds, keys_of
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SecondsJudge
 from tests.support.arrivals import PATTERNS, arrivals
 
 WINDOW = Window()
+ERAS = st.sampled_from(list(Era))
 GROUPS = st.lists(st.tuples(st.sampled_from(PATTERNS), st.integers(0, 10**6), st.integers(1, 250)), min_size=1, max_size=4)
 
 
@@ -38,13 +39,13 @@ def judged(groups: list[tuple[np.ndarray, np.ndarray]], limits: list[float], bat
 
 
 @settings(max_examples=150)
-@given(st.sampled_from(PATTERNS), st.integers(0, 10**6), st.integers(1, 400))
-def test_the_largest_rate_of_a_second_lies_within_its_bounds(pattern: str, seed: int, count: int) -> None:
+@given(st.sampled_from(PATTERNS), st.integers(0, 10**6), st.integers(1, 400), ERAS)
+def test_the_largest_rate_of_a_second_lies_within_its_bounds(pattern: str, seed: int, count: int, era: Era) -> None:
     times, overhead, records = arrivals(pattern, seed, count)
     amounts = overhead + records
     seconds, sums = cells(times, amounts)
-    found = bounds(keys_of(np.zeros(len(seconds), dtype=np.int64), seconds), sums)
-    rates = open_loop_rates(times, amounts, WINDOW)
+    found = bounds(keys_of(np.zeros(len(seconds), dtype=np.int64), seconds), sums, era)
+    rates = open_loop_rates(times, amounts, Window(era=era))
     for place, second in enumerate(seconds):
         largest = rates[times // 1000 == second].max()
         assert found.lower[place] * (1 - 1e-12) <= largest <= found.upper[place] * (1 + 1e-12)
@@ -112,8 +113,24 @@ def test_cells_out_of_order_are_refused() -> None:
         bounds(np.asarray([5, 5]), np.asarray([1, 1]))
     judge = SecondsJudge([np.asarray([10.0])])
     judge.feed(np.asarray([100, 101]), np.asarray([1, 1]))
+    judge.feed(np.asarray([101, 102, 103]), np.asarray([5, 1, 1]))
     with pytest.raises(ValueError, match="rising"):
-        judge.feed(np.asarray([101]), np.asarray([1]))
+        judge.feed(np.asarray([102, 104]), np.asarray([1, 1]))
+
+
+@settings(max_examples=60)
+@given(GROUPS, st.integers(1, 40), st.integers(0, 10**6))
+def test_parts_of_a_second_add_up(drawn: list[tuple[str, int, int]], batch: int, seed: int) -> None:
+    traffic = [cells(times, overhead + records) for times, overhead, records in (arrivals(*d) for d in drawn)]
+    parts = np.random.default_rng(seed).integers(1, 4, 10_000)
+    split = []
+    for seconds, sums in traffic:
+        times = parts[: len(seconds)]
+        amounts = np.repeat(sums // times, times)
+        amounts[np.cumsum(times) - 1] += sums - sums // times * times
+        split.append((np.repeat(seconds, times), amounts))
+    limits = [float(x.mean()) for _, x in traffic]
+    assert judged(split, limits, batch) == judged(traffic, limits, 1000)
 
 
 def test_no_cells_give_no_verdict() -> None:

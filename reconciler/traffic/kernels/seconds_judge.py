@@ -1,6 +1,6 @@
 """Cells in, one row a group out: a stream of any length in constant memory, whatever share of it one group has.
 
-A group is one bucket on one broker. Cells come in strictly rising order of (group, second); a batch may end anywhere. What a
+A group is one bucket on one broker. Cells come in rising order of (group, second); a batch may end anywhere. What a
 batch needs of the one before it is its last seconds, and the run of seconds over the limit that was still open.
 """
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from reconciler.traffic.kernels.histogram import Histograms
 from reconciler.traffic.kernels.runs import Runs
+from reconciler.traffic.kernels.sampled_rate import Era
 from reconciler.traffic.kernels.second_sums import REACH, SECOND_BITS, Bounds, Flags, bounds
 from reconciler.traffic.kernels.timeline import Doubles, Integers
 
@@ -64,8 +65,9 @@ class _Parts:
 class SecondsJudge:
     """Feed cells in order, then take the verdicts."""
 
-    def __init__(self, limits: Sequence[Doubles]) -> None:
+    def __init__(self, limits: Sequence[Doubles], era: Era = Era.OVERLAPPING) -> None:
         """``limits``: for each side an array by group number; NaN is unlimited."""
+        self._era = era
         self._limits = tuple(limits)
         self._parts = _Parts()
         self._histograms = Histograms()
@@ -73,19 +75,34 @@ class SecondsJudge:
         self._runs = tuple(Runs(LONGEST_PAUSE_S) for _ in self._limits)
         self._tail_keys = np.empty(0, dtype=np.int64)
         self._tail_amounts = np.empty(0, dtype=np.int64)
+        self._held = np.empty((2, 0), dtype=np.int64)
 
     def feed(self, keys: Integers, amounts: Integers) -> None:
-        """The next cells. Raises ``ValueError`` when they are out of order, within or after the earlier ones."""
+        """The next cells; those of one group and second follow each other, and count as one.
+
+        Raises ``ValueError`` when they are out of order, within or after the earlier ones.
+        """
+        keys, amounts = np.concatenate((self._held[0], keys)), np.concatenate((self._held[1], amounts))
+        if not len(keys):
+            return
+        first = _first_places(keys)
+        keys, amounts = keys[first], np.add.reduceat(amounts, first)
+        # More of the last second may follow.
+        self._held = np.stack((keys[-1:], amounts[-1:]))
+        self._feed(keys[:-1], amounts[:-1])
+
+    def _feed(self, keys: Integers, amounts: Integers) -> None:
         if not len(keys):
             return
         all_keys, all_amounts = np.concatenate((self._tail_keys, keys)), np.concatenate((self._tail_amounts, amounts))
-        found = bounds(all_keys, all_amounts)
+        found = bounds(all_keys, all_amounts, self._era)
         new = slice(len(self._tail_keys), None)
         self._tail_keys, self._tail_amounts = all_keys[-REACH:].copy(), all_amounts[-REACH:].copy()
         self._judge(keys >> SECOND_BITS, keys & _SECOND, amounts, Bounds(found.lower[new], found.expected[new], found.upper[new]))
 
     def verdicts(self) -> Iterator[GroupVerdict]:
         """One a group that had cells, by number. Ends the stream."""
+        self._feed(*self._held)
         if not self._parts.totals:
             return
         totals = _by_group(np.concatenate(self._parts.totals, axis=1), np.add)
