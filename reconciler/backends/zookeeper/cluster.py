@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Self
 
 from kazoo.exceptions import NoNodeError
 
 from reconciler.backends.zookeeper.acls import Acls
+from reconciler.backends.zookeeper.checks import require_kafka
 from reconciler.backends.zookeeper.failures import CLIENT_ERRORS, failure, told
+from reconciler.backends.zookeeper.fence import Fence
 from reconciler.backends.zookeeper.flight import Flight
+from reconciler.backends.zookeeper.lock import held_lock
 from reconciler.backends.zookeeper.names import UnwritableNameError, node_name
 from reconciler.backends.zookeeper.reading import ALL_KINDS, NodeReader, ReadNodes
 from reconciler.backends.zookeeper.session import close_client, is_read_only, open_client
@@ -38,13 +42,21 @@ class ZooKeeperCluster:
         self._name = name
         self._flight = flight or Flight()
         self._acls = Acls(client)
+        self._fence = Fence(client)
         self._suspects: frozenset[Entity] | None = None
         """Whose nodes the last full read found unreadable; ``None`` before it."""
 
     @classmethod
     def open(cls, settings: ZooKeeperSettings, *, name: str | None = None) -> Self:
-        """Connect. Raises as ``open_client``."""
-        return cls(open_client(settings), name=name, flight=Flight(patience=settings.request_seconds))
+        """Connect. Raises as ``open_client``, and ``UnsupportedClusterError`` when no Kafka lives there."""
+        client = open_client(settings)
+        try:
+            with told():
+                require_kafka(client)
+        except BaseException:
+            close_client(client)
+            raise
+        return cls(client, name=name, flight=Flight(patience=settings.request_seconds))
 
     def identity(self) -> ClusterIdentity:
         """Name as configured and the cluster's own id; brokers do not leave their version in ZooKeeper."""
@@ -83,11 +95,14 @@ class ZooKeeperCluster:
         """One transaction for each entity; one result for each alteration, in their order.
 
         Validating writes nothing: the tool's own copy of the brokers' rules decides, and whether the node can be read. Raises
-        ``ValueError`` for an entity twice or without ops, ``OutcomeUnknownError`` when the connection broke after something was
-        sent: look, and send again what is still as before.
+        ``ValueError`` for an entity twice or without ops; before the first write, ``UnsupportedClusterError`` or
+        ``AuthorizationError`` where it would be wrong to write, or not allowed; ``OutcomeUnknownError`` when the connection broke
+        after something was sent: look, and send again what is still as before.
         """
         _require_one_each(alterations)
-        writer = NodeWriter(self._client, self._flight, self._acls)
+        with told():
+            self._fence.require_writable()
+        writer = NodeWriter(self._client, self._flight, self._acls, self._fence)
         if validate_only:
             with told():
                 return tuple(writer.check(alterations, nodes_of=self._suspects))
@@ -98,6 +113,16 @@ class ZooKeeperCluster:
                 raise failure(error) from error
             msg = f"the answer to a write was lost: {failure(error)}; it may or may not have been done"
             raise OutcomeUnknownError(msg) from error
+
+    @contextlib.contextmanager
+    def exclusive(self, holder: str) -> Iterator[None]:
+        """Hold the lock that keeps other runs of this tool away; nothing is written any more once it is lost."""
+        with held_lock(self._client, holder) as path:
+            self._fence.lock = path
+            try:
+                yield
+            finally:
+                self._fence.lock = None
 
     def close(self) -> None:
         """Give back the connection; safe to call twice."""

@@ -6,11 +6,13 @@ kazoo would log in with a library that is no longer kept, and that takes only pa
 from __future__ import annotations
 
 import secrets
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 from kazoo.exceptions import AuthFailedError, ConnectionDropped
 from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import SASL
+from kazoo.protocol.states import KeeperState
 
 from reconciler.backends.zookeeper.digest_md5 import DigestError, digest_answer
 
@@ -26,12 +28,20 @@ _URI: Final = "zookeeper/zk-sasl-md5"
 
 
 class LoginConnection(ConnectionHandler):  # type: ignore[misc]  # the library has no types
-    """Put in place of a client's own; ``patience``: seconds for each step of a login."""
+    """Put in place of a client's own.
 
-    def __init__(self, client: KazooClient, *, login: DigestLogin | None, patience: float, logger: logging.Logger) -> None:
+    ``patience``: seconds for each step of a login; ``waiting``: how many a request waits for a broken connection to come back.
+    """
+
+    def __init__(
+        self, client: KazooClient, *, login: DigestLogin | None, patience: float, waiting: float, logger: logging.Logger
+    ) -> None:
         super().__init__(client, client._conn_retry.copy(), logger=logger, sasl_options=None if login is None else {})  # noqa: SLF001 - what the client itself does
         self._login = login
         self._patience = patience
+        self._waiting = waiting
+        self._is_connected = False
+        self._lost_at = time.monotonic()
         self.refusal: str | None = None
         """Why the last login failed, in words."""
 
@@ -41,6 +51,22 @@ class LoginConnection(ConnectionHandler):  # type: ignore[misc]  # the library h
             super().zk_loop()
         except Exception as error:  # noqa: BLE001 - whatever ended the thread, nobody is there to catch it; requests get an error anyway
             self.refusal = self.refusal or f"it answers what no ZooKeeper should ({type(error).__name__})"
+
+    def _connect(self, host: str, hostip: str, port: int) -> Any:
+        found = super()._connect(host, hostip, port)
+        self._is_connected = True
+        return found
+
+    def _connect_loop(self, retry: Any) -> Any:
+        """One round over all servers; it lasts as long as the connection to one of them."""
+        try:
+            return super()._connect_loop(retry)
+        finally:
+            if self._is_connected:
+                self._is_connected, self._lost_at = False, time.monotonic()
+            elif time.monotonic() - self._lost_at > self._waiting:
+                # Kazoo lets what was asked without a connection wait for ever.
+                self.client._notify_pending(KeeperState.CONNECTING)  # noqa: SLF001 - it has no other way to end that
 
     def _authenticate_with_sasl(self, _host: str, _timeout: float) -> None:
         """Log in. Raises ``AuthFailedError``, after which no further connection is tried."""

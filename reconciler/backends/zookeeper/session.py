@@ -54,7 +54,9 @@ def open_client(settings: ZooKeeperSettings) -> KazooClient:
         connection_retry=KazooRetry(max_tries=-1, delay=0.05, max_delay=1.0, sleep_func=handler.sleep_func),
         logger=_SILENT,
     )
-    connection = LoginConnection(client, login=settings.security.login, patience=_LOGIN_S, logger=_SILENT)
+    connection = LoginConnection(
+        client, login=settings.security.login, patience=_LOGIN_S, waiting=settings.request_seconds, logger=_SILENT
+    )
     client._connection = connection  # noqa: SLF001 - kazoo has no other way to choose how to log in
     try:
         _resolve(settings)

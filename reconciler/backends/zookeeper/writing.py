@@ -22,11 +22,13 @@ from kazoo.exceptions import (
 )
 
 from reconciler.backends.zookeeper.acls import Acls
+from reconciler.backends.zookeeper.fence import ControllerChangedError, Fence, LockLostError
 from reconciler.backends.zookeeper.flight import Flight, Task
 from reconciler.backends.zookeeper.intention import INVALID_UPDATE_VERSION, NodeRead, intention
 from reconciler.backends.zookeeper.node_text import NodeText, UnreadableNodeError, parse_node
 from reconciler.backends.zookeeper.nodes import NOTIFICATION, USERS, clients_of, node_path, notification, parents
 from reconciler.backends.zookeeper.rules import zookeeper_refusal
+from reconciler.errors import BackendError
 from reconciler.model.broker_rules import INVALID_REQUEST
 from reconciler.model.change import Alteration, AlterationResult
 from reconciler.model.entity import Entity
@@ -36,8 +38,10 @@ if TYPE_CHECKING:
 
 UNKNOWN_SERVER_ERROR: Final = -1
 AUTHORIZATION_FAILED: Final = 31
+NOT_CONTROLLER: Final = 41
 """Kafka's error codes that come nearest."""
 
+_LOCK_LOST: Final = "the session with ZooKeeper ended meanwhile and the lock with it, so nothing more is written; run again"
 _ATTEMPTS: Final = 100
 _LOST_RACES: Final = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
 _NOT_THE_CAUSE: Final = (RolledBackError, RuntimeInconsistency)
@@ -46,10 +50,11 @@ _NOT_THE_CAUSE: Final = (RolledBackError, RuntimeInconsistency)
 class NodeWriter:
     """Writes the alterations of one call, each entity for itself. ``committed``: something may have been sent."""
 
-    def __init__(self, client: KazooClient, flight: Flight, acls: Acls) -> None:
+    def __init__(self, client: KazooClient, flight: Flight, acls: Acls, fence: Fence) -> None:
         self._client = client
         self._flight = flight
         self._acls = acls
+        self._fence = fence
         self._claimed: set[str] = set()
         self._emptied: dict[str, None] = {}
         self.committed = False
@@ -100,6 +105,14 @@ class NodeWriter:
                 return intended
             try:
                 return (yield from self._commit(alteration, path, node, intended))
+            except LockLostError:
+                return AlterationResult(entity=alteration.entity, error_code=NOT_CONTROLLER, error=_LOCK_LOST)
+            except ControllerChangedError:
+                try:
+                    self._fence.renew()
+                except BackendError as error:
+                    return AlterationResult(entity=alteration.entity, error_code=NOT_CONTROLLER, error=str(error))
+                self._claimed.difference_update(parents(path))
             except _LOST_RACES:
                 self._claimed.difference_update(parents(path))
         msg = f"others write {path} all the time: {_ATTEMPTS} attempts to write it in between failed"
@@ -114,6 +127,7 @@ class NodeWriter:
 
     def _commit(self, alteration: Alteration, path: str, node: NodeRead | None, text: NodeText) -> Task[AlterationResult]:
         transaction = self._client.transaction()
+        self._fence.add_to(transaction)
         if node is None:
             acl = self._acls.acl_for(path)
             for parent in (yield from self._missing_parents(path)):
@@ -125,7 +139,7 @@ class NodeWriter:
             transaction.set_data(path, text.encoded(), node.version)
         transaction.create(NOTIFICATION, notification(path), self._acls.acl_for(NOTIFICATION), sequence=True)
         self.committed = True
-        answers = yield transaction.commit_async()
+        answers = self._fence.passed((yield transaction.commit_async()))
         _raise_cause(answers)
         if text.is_empty and (user := _user_of(path)) is not None:
             self._emptied[user] = None
@@ -159,6 +173,7 @@ class NodeWriter:
                 return
             data, stat = yield self._client.get_async(user)
             transaction = self._client.transaction()
+            self._fence.add_to(transaction)
             transaction.delete(clients, below.version)
             if stat.numChildren == 1 and parse_node(data).is_empty:
                 transaction.delete(user, stat.version)

@@ -1,0 +1,149 @@
+"""What must be so before the first write to ZooKeeper: the tree is a Kafka's, Kafka takes its quotas from it, and we may write.
+
+Sources: Kafka's ``ZkData`` and ``KafkaZkClient`` up to 3.9 (how a KRaft controller registers itself while a cluster is migrated).
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kazoo.exceptions import NoAuthError, NoNodeError
+
+from reconciler.backends.zookeeper.nodes import CLIENTS, CONFIG, IPS, NOTIFICATION, USERS
+from reconciler.backends.zookeeper.session import is_read_only
+from reconciler.errors import AuthorizationError, UnsupportedClusterError
+from reconciler.model.entity import escaped
+
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient
+
+CONTROLLER_EPOCH: Final = "/controller_epoch"
+BROKER_IDS: Final = "/brokers/ids"
+_CONTROLLER: Final = "/controller"
+_MIGRATION: Final = "/migration"
+_CHANGES: Final = NOTIFICATION.rpartition("/")[0]
+_ANYBODY: Final = "kafka-quotas-probe-"
+_BROKERS_INSTEAD: Final = (
+    "nothing was written; change quotas through its brokers: --bootstrap-server, or bootstrapServers in the Cluster document"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredBroker:
+    """A broker as it has registered itself; ``format_version`` is that of its entry, 5 and above from Kafka 2.7 on."""
+
+    id: int
+    endpoint: str | None
+    format_version: int
+
+
+def require_writable(client: KazooClient) -> int | None:
+    """The version of the controller's epoch for which all of it is so: it changes with every controller, a KRaft one too.
+
+    ``None`` when no controller was ever elected. Raises ``UnsupportedClusterError`` or ``AuthorizationError`` that say what to do
+    instead, and kazoo's errors.
+    """
+    if is_read_only(client):
+        raise UnsupportedClusterError(
+            "this ZooKeeper server is read-only: it has lost the majority of its ensemble; nothing was written; bring the other "
+            "servers back, or name them all, so that one in the majority is found"
+        )
+    require_kafka(client)
+    stat = client.exists(CONTROLLER_EPOCH)
+    _require_not_kraft(client)
+    if not client.get_children(BROKER_IDS):
+        raise UnsupportedClusterError(
+            "no broker is registered in this ZooKeeper: either all are down, and nobody would obey, or the cluster was migrated "
+            f"to KRaft and what is here is left over from before; {_BROKERS_INSTEAD}"
+        )
+    _require_allowed(client)
+    return None if stat is None else int(stat.version)
+
+
+def registered_brokers(client: KazooClient) -> tuple[RegisteredBroker, ...]:
+    """The brokers that are up, by id. Raises kazoo's errors."""
+    try:
+        names = client.get_children(BROKER_IDS)
+    except NoNodeError:
+        return ()
+    found = [broker for name in names if (broker := _broker(client, name)) is not None]
+    return tuple(sorted(found, key=lambda broker: broker.id))
+
+
+def _broker(client: KazooClient, name: str) -> RegisteredBroker | None:
+    try:
+        said = json.loads(client.get(f"{BROKER_IDS}/{name}")[0])
+        endpoints = [str(endpoint) for endpoint in said.get("endpoints") or ()]
+        return RegisteredBroker(id=int(name), endpoint=next(iter(endpoints), None), format_version=int(said.get("version", 0)))
+    except (NoNodeError, ValueError, TypeError, AttributeError):
+        return None
+
+
+def require_kafka(client: KazooClient) -> None:
+    """Raise ``UnsupportedClusterError`` when it is not below our chroot that a Kafka lives."""
+    missing = [path for path in (BROKER_IDS, _CHANGES, USERS, CLIENTS) if client.exists(path) is None]
+    if not missing:
+        return
+    here = f"below {client.chroot}" if client.chroot else "at the root"
+    homes = [f"{client.chroot}/{child}" for child in client.get_children("/") if client.exists(f"/{child}{BROKER_IDS}")]
+    hint = f"; a Kafka lives below {', '.join(map(escaped, homes))}" if homes else ""
+    raise UnsupportedClusterError(
+        f"what ZooKeeper has {here} is not the tree of a Kafka cluster: there is no {missing[0]}; nothing was written; the "
+        f"chroot is what stands after the servers in the brokers' zookeeper.connect{hint}"
+    )
+
+
+def _require_not_kraft(client: KazooClient) -> None:
+    if client.exists(_MIGRATION) is not None:
+        raise UnsupportedClusterError(
+            "this cluster is being migrated to KRaft, or was (ZooKeeper has /migration): its KRaft controller has the quotas, "
+            f"and writes them to ZooKeeper at most as a copy; {_BROKERS_INSTEAD}"
+        )
+    try:
+        said = json.loads(client.get(_CONTROLLER)[0])
+    except (NoNodeError, ValueError):
+        return
+    epoch = said.get("kraftControllerEpoch") if isinstance(said, dict) else None
+    if isinstance(epoch, int) and epoch >= 0:
+        raise UnsupportedClusterError(
+            "a KRaft controller controls this cluster (ZooKeeper's /controller says so): it has the quotas, and writes them to "
+            f"ZooKeeper at most as a copy; {_BROKERS_INSTEAD}"
+        )
+
+
+def _require_allowed(client: KazooClient) -> None:
+    """Ask ZooKeeper itself, with transactions whose last part is refused in any case, so that nothing of them is done."""
+    _probe(client, _CHANGES)
+    for folder in (USERS, CLIENTS, IPS):
+        if client.exists(folder) is not None:
+            _probe(client, folder)
+
+
+def _probe(client: KazooClient, folder: str) -> None:
+    transaction = client.transaction()
+    transaction.create(f"{folder}/{_ANYBODY}{secrets.token_hex(8)}", b"")
+    transaction.check(f"{CONFIG}/{_ANYBODY}{secrets.token_hex(8)}", 0)
+    if any(isinstance(answer, NoAuthError) for answer in transaction.commit()):
+        raise AuthorizationError(not_allowed(client, folder), operation="create")
+
+
+def not_allowed(client: KazooClient, path: str) -> str:
+    """What to say when ZooKeeper does not let us write at a path. Raises kazoo's errors, but for the ACLs' own sake."""
+    try:
+        said = f" they allow {', '.join(_words(acl) for acl in client.get_acls(path)[0])};"
+    except NoAuthError:
+        said = ""
+    return (
+        f"ZooKeeper's ACLs do not let this client write {path}:{said} nothing was written; log in as who may, most often as the "
+        "brokers do (zookeeper.sasl.jaas.config, or a certificate in zookeeper.ssl.keystore.location, in the file of "
+        "--command-config)"
+    )
+
+
+def _words(acl: Any) -> str:
+    letters = "".join(letter for bit, letter in ((4, "c"), (8, "d"), (1, "r"), (2, "w"), (16, "a")) if acl.perms & bit)
+    who = acl.id.scheme if acl.id.scheme == "digest" else f"{acl.id.scheme}:{escaped(acl.id.id)}"
+    return f"{who} ({letters})"

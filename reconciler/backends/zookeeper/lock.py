@@ -1,0 +1,86 @@
+"""One run at a time: a lock in ZooKeeper that says who holds it, and that goes away with the holder's session.
+
+It is at ``/kafka-quotas/lock``, inside the chroot and outside of what Kafka reads. Its nodes have the ACL of the folder of change
+notifications: whoever may write quotas may take the lock, whoever may read there sees who has it. The last one to leave takes the
+two folders away; where a run died, the next one does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from kazoo.exceptions import KazooException, LockTimeout, NoAuthError, NodeExistsError, NoNodeError
+
+from reconciler.backends.zookeeper.acls import Acls
+from reconciler.backends.zookeeper.checks import not_allowed
+from reconciler.backends.zookeeper.failures import CLIENT_ERRORS, told
+from reconciler.backends.zookeeper.nodes import NOTIFICATION
+from reconciler.errors import AuthorizationError, LockedError, UnreachableError
+from reconciler.model.entity import escaped
+
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient
+    from kazoo.recipe.lock import Lock
+
+HOME: Final = "/kafka-quotas"
+FOLDER: Final = f"{HOME}/lock"
+_WAIT_S: Final = 1.0
+"""Long enough for somebody who is just leaving."""
+_ATTEMPTS: Final = 5
+_LONGEST: Final = 300
+
+
+@contextlib.contextmanager
+def held_lock(client: KazooClient, holder: str) -> Iterator[str]:
+    """Hold the lock; the path of its node. Raises ``LockedError`` naming who has it, or another ``BackendError``."""
+    with told():
+        lock = _acquired(client, holder)
+    try:
+        yield f"{FOLDER}/{lock.node}"
+    finally:
+        # Whatever fails here, the lock ends with the session.
+        with contextlib.suppress(*CLIENT_ERRORS):
+            lock.release()
+        with contextlib.suppress(*CLIENT_ERRORS):
+            client.delete(FOLDER)
+            client.delete(HOME)
+
+
+def _acquired(client: KazooClient, holder: str) -> Lock:
+    # The recipe gives its nodes the client's own ACL.
+    client.default_acl = Acls(client).acl_for(NOTIFICATION)
+    for _ in range(_ATTEMPTS):
+        lock = client.Lock(FOLDER, holder)
+        try:
+            _make_folders(client)
+            if lock.acquire(timeout=_WAIT_S):
+                return lock
+        except NoNodeError:
+            continue  # somebody who left took the folders away
+        except NoAuthError:
+            raise AuthorizationError(f"the lock cannot be taken: {not_allowed(client, HOME)}", operation="create") from None
+        except LockTimeout:
+            pass
+        _refuse(lock)
+    raise UnreachableError(f"the lock at {FOLDER} could not be taken: others take and leave it all the time; try again")
+
+
+def _make_folders(client: KazooClient) -> None:
+    for path in (HOME, FOLDER):
+        with contextlib.suppress(NodeExistsError):
+            client.create(path, b"")
+
+
+def _refuse(lock: Lock) -> None:
+    try:
+        contenders = lock.contenders()
+    except KazooException:
+        contenders = []
+    holder = escaped(str(contenders[0])[:_LONGEST]) if contenders else "somebody who has left since"
+    msg = (
+        f"another run holds the lock of this cluster ({FOLDER} in ZooKeeper): {holder}; nothing was written; wait until it has "
+        "ended; if it died, its lock goes away by itself, half a minute later at most"
+    )
+    raise LockedError(msg, holder=holder)
