@@ -54,8 +54,24 @@ def compare_known(before: Answers, after: Answers, *, most: int) -> Comparison:
     clients = [
         Compared(entity=asking_entity(client), client=client, effects=tuple(effects)) for client, effects in grouped.items()
     ]
+    if unknown is None:
+        clients += _without_client_id(before, after)
     addresses = compare(before, after, _addresses(before, after)).clients
     return Comparison(clients=(*clients, *addresses), unknown=unknown, left_out=found.left_out if found is not None else 0)
+
+
+def _without_client_id(before: Answers, after: Answers) -> Iterator[Compared]:
+    """Named users whose clients without a client id move otherwise than those with one that no quota names."""
+    of_clients = (e.name(EntityType.USER) for e in before.quotas.keys() | after.quotas.keys() if e.is_known)
+    for user in sorted(name for name in set(of_clients) if isinstance(name, str)):
+        silent, other = KnownClient(user=user, client_id=""), KnownClient(user=user, client_id=OTHER)
+        moved = _compared(before, after, asking_entity(silent), silent, told=True)
+        if moved.effects and not {_move(e) for e in moved.effects} <= {_move(e) for e in _effects(before, after, other)}:
+            yield moved
+
+
+def _move(effect: Effect) -> tuple[object, ...]:
+    return effect.key, effect.before, effect.after
 
 
 def _addresses(before: Answers, after: Answers) -> Iterator[tuple[Entity, Known]]:
@@ -74,13 +90,15 @@ def _compared(before: Answers, after: Answers, entity: Entity, client: Known, *,
             return Compared(entity=entity, client=client, effects=(), unknown={ADDRESS_KEY: reason})
         moved = _effect(client, ADDRESS_KEY, before.addresses.winner(client.ip), after.addresses.winner(client.ip))
         return Compared(entity=entity, client=client, effects=tuple(moved))
-    effects: list[Effect] = []
-    for key in KEYS if told else ():
+    return Compared(entity=entity, client=client, effects=tuple(_effects(before, after, client)) if told else ())
+
+
+def _effects(before: Answers, after: Answers, client: KnownClient) -> Iterator[Effect]:
+    for key in KEYS:
         was = before.resolvers[key].winner(client.user, client.client_id)
         now = after.resolvers[key].winner(client.user, client.client_id)
         if was is not now:
-            effects += _effect(client, key, was, now)
-    return Compared(entity=entity, client=client, effects=tuple(effects))
+            yield from _effect(client, key, was, now)
 
 
 def _effect(client: Known, key: str, was: Candidate | None, now: Candidate | None) -> Iterator[Effect]:

@@ -59,7 +59,7 @@ def manifests_view(intent: Intent) -> QuotaView:
         kind=ViewKind.MANIFESTS,
         entities=intent.desired.values(),
         cluster=ClusterIdentity(name=intent.spec.name, id=intent.spec.cluster_id),
-        notes=(_ALONE, _ASSUMED),
+        notes=(_ALONE, *_incomplete(intent), _ASSUMED),
     )
 
 
@@ -77,7 +77,7 @@ def planned_view(intent: Intent, current: QuotaView) -> QuotaView:
         current,
         kind=ViewKind.PLANNED,
         entities=after(current.entities, found.changes),
-        notes=(*current.notes, *_pruned(intent.spec, pruned)),
+        notes=(*current.notes, *_incomplete(intent), *_pruned(intent.spec, pruned)),
     )
 
 
@@ -108,6 +108,11 @@ def _oddities(state: CurrentState, version: tuple[int, int] | None) -> Iterator[
             f"{len(foreign)} entities are of a shape that Kafka does not have ({', '.join(map(display_name, types))}); "
             "whom they limit is not known, and they are left out"
         )
+
+
+def _incomplete(intent: Intent) -> Iterator[str]:
+    if not intent.desired.complete:
+        yield "only some of the manifests count here, those that the paths name; nothing is pruned"
 
 
 def _pruned(spec: ClusterSpec, deleted: int) -> Iterator[str]:
