@@ -62,7 +62,8 @@ def connect(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, truste
     """
     place, properties = _chosen(spec, access, trusted)
     if place.zookeeper is not None:
-        return _open_zookeeper(place.zookeeper, properties, name=spec.name, trusted=trusted)
+        recommend = access.zookeeper is None
+        return _open_zookeeper(place.zookeeper, properties, name=spec.name, trusted=trusted, recommend_brokers=recommend)
     return _open_broker(place.bootstrap_servers, properties, name=spec.name, trusted=trusted)
 
 
@@ -82,13 +83,16 @@ def _open_broker(
     return BrokerCluster.open(settings, name=name)
 
 
-def _open_zookeeper(place: str, properties: Path | None, *, name: str | None, trusted: TrustedTree | None) -> QuotaCluster:
+def _open_zookeeper(
+    place: str, properties: Path | None, *, name: str | None, trusted: TrustedTree | None, recommend_brokers: bool
+) -> QuotaCluster:
     from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
     from reconciler.backends.zookeeper.settings import ZooKeeperSecurity, ZooKeeperSettings, parse_connection
 
     servers, chroot = parse_connection(place)
     security = _zookeeper_security(properties, trusted) if properties is not None else ZooKeeperSecurity()
-    return ZooKeeperCluster.open(ZooKeeperSettings(servers=servers, chroot=chroot, security=security), name=name)
+    settings = ZooKeeperSettings(servers=servers, chroot=chroot, security=security)
+    return ZooKeeperCluster.open(settings, name=name, recommend_brokers=recommend_brokers)
 
 
 def principal(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trusted: TrustedTree | None = None) -> str | None:

@@ -25,5 +25,5 @@ def only_run(cluster: QuotaCluster, *, writes: bool, clock: Clock) -> Iterator[N
 
 
 def holder(clock: Clock) -> str:
-    """This run, for whoever finds the lock held: ``user@host, process 123, since 2026-11-21T16:00:00Z``."""
+    """Who this run is, for whoever finds the lock held: ``user@host, process 123, since 2026-11-21T16:00:00Z``."""
     return f"{os_user()}@{socket.gethostname()}, process {os.getpid()}, since {clock.now().strftime(_FORMAT)}"

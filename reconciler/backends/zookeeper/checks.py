@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kazoo.exceptions import NoAuthError, NoNodeError
 
+from reconciler.backends.zookeeper.brokers import BROKER_IDS
 from reconciler.backends.zookeeper.nodes import CLIENTS, CONFIG, IPS, NOTIFICATION, USERS
 from reconciler.backends.zookeeper.session import is_read_only
 from reconciler.errors import AuthorizationError, UnsupportedClusterError
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
 CONTROLLER_EPOCH: Final = "/controller_epoch"
-BROKER_IDS: Final = "/brokers/ids"
 _CONTROLLER: Final = "/controller"
 _MIGRATION: Final = "/migration"
 _CHANGES: Final = NOTIFICATION.rpartition("/")[0]
@@ -29,15 +28,6 @@ _ANYBODY: Final = "kafka-quotas-probe-"
 _BROKERS_INSTEAD: Final = (
     "nothing was written; change quotas through its brokers: --bootstrap-server, or bootstrapServers in the Cluster document"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisteredBroker:
-    """A broker as it has registered itself; ``format_version`` is that of its entry, 5 and above from Kafka 2.7 on."""
-
-    id: int
-    endpoint: str | None
-    format_version: int
 
 
 def require_writable(client: KazooClient) -> int | None:
@@ -61,25 +51,6 @@ def require_writable(client: KazooClient) -> int | None:
         )
     _require_allowed(client)
     return None if stat is None else int(stat.version)
-
-
-def registered_brokers(client: KazooClient) -> tuple[RegisteredBroker, ...]:
-    """The brokers that are up, by id. Raises kazoo's errors."""
-    try:
-        names = client.get_children(BROKER_IDS)
-    except NoNodeError:
-        return ()
-    found = [broker for name in names if (broker := _broker(client, name)) is not None]
-    return tuple(sorted(found, key=lambda broker: broker.id))
-
-
-def _broker(client: KazooClient, name: str) -> RegisteredBroker | None:
-    try:
-        said = json.loads(client.get(f"{BROKER_IDS}/{name}")[0])
-        endpoints = [str(endpoint) for endpoint in said.get("endpoints") or ()]
-        return RegisteredBroker(id=int(name), endpoint=next(iter(endpoints), None), format_version=int(said.get("version", 0)))
-    except (NoNodeError, ValueError, TypeError, AttributeError):
-        return None
 
 
 def require_kafka(client: KazooClient) -> None:

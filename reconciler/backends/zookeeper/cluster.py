@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 from kazoo.exceptions import NoNodeError
 
 from reconciler.backends.zookeeper.acls import Acls
+from reconciler.backends.zookeeper.brokers import recommendation, registered_brokers
 from reconciler.backends.zookeeper.checks import require_kafka
 from reconciler.backends.zookeeper.failures import CLIENT_ERRORS, failure, told
 from reconciler.backends.zookeeper.fence import Fence
@@ -37,26 +38,36 @@ _CLUSTER_ID: Final = "/cluster/id"
 class ZooKeeperCluster:
     """A ``QuotaCluster``. Use ``open`` to connect; the object is for one thread at a time."""
 
-    def __init__(self, client: KazooClient, *, name: str | None = None, flight: Flight | None = None) -> None:
+    def __init__(
+        self, client: KazooClient, *, name: str | None = None, principal: str | None = None, flight: Flight | None = None
+    ) -> None:
         self._client = client
         self._name = name
+        self._principal = principal
         self._flight = flight or Flight()
         self._acls = Acls(client)
         self._fence = Fence(client)
+        self._notes: tuple[str, ...] = ()
         self._suspects: frozenset[Entity] | None = None
         """Whose nodes the last full read found unreadable; ``None`` before it."""
 
     @classmethod
-    def open(cls, settings: ZooKeeperSettings, *, name: str | None = None) -> Self:
-        """Connect. Raises as ``open_client``, and ``UnsupportedClusterError`` when no Kafka lives there."""
+    def open(cls, settings: ZooKeeperSettings, *, name: str | None = None, recommend_brokers: bool = False) -> Self:
+        """Connect. Raises as ``open_client``, and ``UnsupportedClusterError`` when no Kafka lives there.
+
+        With ``recommend_brokers`` its state has a note that its brokers could be asked, where they can.
+        """
         client = open_client(settings)
+        cluster = cls(client, name=name, principal=settings.security.principal, flight=Flight(patience=settings.request_seconds))
         try:
             with told():
                 require_kafka(client)
+                note = recommendation(registered_brokers(client)) if recommend_brokers else None
         except BaseException:
-            close_client(client)
+            cluster.close()
             raise
-        return cls(client, name=name, flight=Flight(patience=settings.request_seconds))
+        cluster._notes = (note,) if note else ()
+        return cluster
 
     def identity(self) -> ClusterIdentity:
         """Name as configured and the cluster's own id; brokers do not leave their version in ZooKeeper."""
@@ -77,7 +88,9 @@ class ZooKeeperCluster:
         found = self._read(entity_filter)
         entities = answer(entity_filter, found.entities)
         unreadable = tuple(sorted(found.unreadable, key=lambda node: node.path))
-        return CurrentState(cluster=self.identity(), observed=observed, entities=entities, unreadable=unreadable)
+        return CurrentState(
+            cluster=self.identity(), observed=observed, entities=entities, notes=self._notes, unreadable=unreadable
+        )
 
     def describe(self, entity_filter: EntityFilter, *, broker: int | None = None) -> Mapping[Entity, Quotas]:
         """What ZooKeeper has for the entities that match.
@@ -117,7 +130,8 @@ class ZooKeeperCluster:
     @contextlib.contextmanager
     def exclusive(self, holder: str) -> Iterator[None]:
         """Hold the lock that keeps other runs of this tool away; nothing is written any more once it is lost."""
-        with held_lock(self._client, holder) as path:
+        who = holder if self._principal is None else f"{holder}, logged in as {self._principal}"
+        with held_lock(self._client, who) as path:
             self._fence.lock = path
             try:
                 yield
