@@ -45,6 +45,7 @@ def alter(
     managed scope of ``target`` trips the guard ``unmanaged-change``. What is refused comes back as a report. Raises
     ``WrongClusterError`` when another cluster answers, and ``BackendError``, only when nothing was written.
     """
+    progress.step("reading the cluster's quotas")
     current = cluster.current_state()
     check_cluster_id(target.spec, current.cluster)
     plan = alter_plan(request, current, approval, target=target, clock=clock)

@@ -13,10 +13,12 @@ from reconciler.errors import ManifestError, UsageError
 from reconciler.formats.wording import shown
 
 if TYPE_CHECKING:
+    from reconciler.cli.progress import PatientProgress
     from reconciler.model.plan import Plan
     from reconciler.model.report import ApplyReport
     from reconciler.workflows.alter_request import AlterRequest
     from reconciler.workflows.alter_target import AlterTarget
+    from reconciler.workflows.apply import Approval
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,12 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Plan the one change, write it, print its report; the exit code says whether anything was written."""
+    from reconciler.cli.progress import PatientProgress
     from reconciler.policy.guards import check_guard_ids
     from reconciler.workflows.alter_target import load_target
 
     check_guard_ids(args.accept)
-    with writing.audited(args, "alter") as audit:
-        request = _request(args)
+    with writing.audited(args, "alter") as audit, PatientProgress(args) as progress:
+        request, approval = _request(args), _approval(args)
         for warning in _warnings(args, request):
             print(f"kafka-quotas: warning: {warning}", file=sys.stderr)
         try:
@@ -60,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
             output.print_findings(args, error.findings, to_stdout=True)
             raise
         audit.about(target.spec, source=lambda: target.source, trusted=target.trusted)
-        report = _alter(args, request, target)
+        report = _alter(args, request, approval, target, progress)
     return writing.finish(args, report, audit)
 
 
@@ -112,35 +115,44 @@ def _warnings(args: argparse.Namespace, request: AlterRequest) -> Iterator[str]:
     yield from (f"{text} [{rule}]" for rule, text in name_warnings(request.entity) if rule != "literal-default-name")
 
 
-def _alter(args: argparse.Namespace, request: AlterRequest, target: AlterTarget) -> ApplyReport:
+def _approval(args: argparse.Namespace) -> Approval:
     from reconciler.apply.executor import ApplySettings
-    from reconciler.workflows.alter import alter
     from reconciler.workflows.apply import Approval
+
+    return Approval(
+        accepted=tuple(args.accept),
+        expected_digest=args.expect_digest,
+        settings=ApplySettings(validate_only=args.validate_only),
+    )
+
+
+def _alter(
+    args: argparse.Namespace, request: AlterRequest, approval: Approval, target: AlterTarget, progress: PatientProgress
+) -> ApplyReport:
+    from reconciler.workflows.alter import alter
     from reconciler.workflows.connect import connect
     from reconciler.workflows.system_clock import SystemClock
 
+    progress.step("connecting to the cluster")
     cluster = connect(target.spec, options.access(args), trusted=target.trusted)
     with contextlib.closing(cluster):
         return alter(
             cluster,
             request,
-            Approval(
-                accepted=tuple(args.accept),
-                expected_digest=args.expect_digest,
-                settings=ApplySettings(validate_only=args.validate_only),
-            ),
+            approval,
             target=target,
-            confirm=lambda plan: writing.confirm(args, plan),
-            preview=lambda plan: _preview(args, plan),
+            confirm=lambda plan: writing.confirm(args, plan, progress),
+            preview=lambda plan: _preview(args, plan, progress),
             clock=SystemClock(),
-            progress=output.StderrProgress(args),
+            progress=progress,
         )
 
 
-def _preview(args: argparse.Namespace, plan: Plan) -> None:
+def _preview(args: argparse.Namespace, plan: Plan, progress: PatientProgress) -> None:
     """The plan where nobody will be asked about it; of a plan that is not going to be written, what there is to know."""
     if args.validate_only and plan.changes:
-        writing.show_plan(args, plan)
+        writing.preview(args, plan, progress)
     elif not plan.changes or plan.tripped:
-        for note in plan.notes:
-            print(f"kafka-quotas: note: {note}", file=sys.stderr)
+        with progress.silent():
+            for note in plan.notes:
+                print(f"kafka-quotas: note: {note}", file=sys.stderr)
