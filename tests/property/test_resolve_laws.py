@@ -1,0 +1,240 @@
+"""Answers of ``resolve`` against a plain telling of Kafka's rules, and laws that hold for any quotas."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.model.effect import OTHER, Direction
+from reconciler.model.entity import DEFAULT, Entity, EntityName
+from reconciler.render.resolve_document import resolution_to_json
+from reconciler.render.resolve_lines import answer_lines
+from reconciler.resolution.answers import KEYS, Answers, Wanted
+from reconciler.resolution.compared import Comparison, compare, compare_known
+from reconciler.resolution.ladder import RungStatus
+from tests.support.quota_walk import Names, limit_of, tags_of
+
+Table = Mapping[Names, Mapping[str, float]]
+
+NAMES = ["a", "b", "<default>"]
+PARTS: list[EntityName | None] = [None, DEFAULT, *NAMES]
+SHAPES = [(u, c) for u in PARTS for c in PARTS if (u, c) != (None, None)]
+ALL = Wanted(include_overrides=True, explain=True, members=99)
+MIRRORED = {
+    Direction.TIGHTENS: Direction.LOOSENS,
+    Direction.LOOSENS: Direction.TIGHTENS,
+    Direction.FIRST_LIMIT: Direction.REMOVED,
+    Direction.REMOVED: Direction.FIRST_LIMIT,
+    Direction.OTHER_SOURCE: Direction.OTHER_SOURCE,
+}
+
+tables = st.dictionaries(
+    st.sampled_from(SHAPES),
+    st.dictionaries(st.sampled_from(KEYS), st.integers(1, 9).map(float), min_size=1, max_size=4),
+    max_size=8,
+)
+asked_users = st.sampled_from([None, DEFAULT, *NAMES, "stranger"])
+asked_client_ids = st.sampled_from([None, "", DEFAULT, *NAMES, "stranger"])
+
+
+def entity_of(user: EntityName | None, client_id: EntityName | None) -> Entity:
+    return Entity.of({t: n for t, n in (("user", user), ("client-id", client_id)) if n is not None})
+
+
+def quotas_of(table: Table) -> dict[Entity, dict[str, float]]:
+    return {entity_of(*shape): dict(values) for shape, values in table.items()}
+
+
+def of_key(table: Table, key: str) -> dict[Names, float]:
+    return {shape: values[key] for shape, values in table.items() if key in values}
+
+
+def stands_for(user: EntityName | None, client_id: EntityName | None) -> tuple[str, str]:
+    """The names of one client of those that a question is about; a stranger's stand for any that no quota names."""
+    return ("some user" if user is None or user is DEFAULT else user), {None: "", DEFAULT: "some id"}.get(
+        client_id, str(client_id)
+    )
+
+
+def question(user: EntityName | None, client_id: EntityName | None) -> Entity:
+    return entity_of(DEFAULT if (user, client_id) == (None, None) else user, client_id)
+
+
+def shown_tags(tags: tuple[str, str]) -> dict[str, str | None]:
+    names = {"some user": None, "some id": None}
+    return {t: names.get(n, n) for t, n in zip(("user", "client-id"), tags, strict=True) if n}
+
+
+@settings(max_examples=300)
+@given(table=tables, user=asked_users, client_id=asked_client_ids)
+def test_values_buckets_and_what_is_unlimited_are_those_of_the_walk(
+    table: Table,
+    user: EntityName | None,
+    client_id: EntityName | None,
+) -> None:
+    answer = Answers(quotas_of(table)).answer(question(user, client_id))
+    names = stands_for(user, client_id)
+    for key in KEYS:
+        expected = limit_of(of_key(table, key), *names)
+        if expected is None:
+            assert key not in answer.quotas
+            continue
+        found = answer.quotas[key]
+        assert (found.value, entity_of(*expected.entity)) == (expected.value, found.source)
+        assert found.bucket == shown_tags(tags_of(of_key(table, key), *names))
+
+
+@settings(max_examples=300)
+@given(
+    table=tables,
+    gone=st.sets(st.sampled_from([1, 2, 4])),
+    user=st.sampled_from([*NAMES, "x"]),
+    client_id=st.sampled_from(["", *NAMES, "x"]),
+)
+def test_kinds_that_an_old_broker_remembers_move_no_limited_client_to_another_bucket(
+    table: Table, gone: set[int], user: str, client_id: str
+) -> None:
+    for key in KEYS:
+        rules = of_key(table, key)
+        if limit_of(rules, user, client_id) is not None:
+            assert tags_of(rules, user, client_id, remembered=gone) == tags_of(rules, user, client_id, remembered=())
+
+
+@settings(max_examples=200)
+@given(table=tables, user=asked_users, client_id=asked_client_ids)
+def test_what_is_hidden_holds_in_turn_as_the_winners_are_taken_away(
+    table: Table,
+    user: EntityName | None,
+    client_id: EntityName | None,
+) -> None:
+    asked = question(user, client_id)
+    for key, found in Answers(quotas_of(table)).answer(asked, ALL).quotas.items():
+        left, in_turn = quotas_of(table), []
+        while (winner := Answers(left).answer(asked).quotas.get(key)) is not None:
+            in_turn.append((winner.source, winner.value, winner.level))
+            del left[winner.source][key]
+        assert found.overridden is not None
+        assert in_turn == [(found.source, found.value, found.level), *((o.entity, o.value, o.level) for o in found.overridden)]
+
+
+@settings(max_examples=200)
+@given(table=tables, user=asked_users, client_id=asked_client_ids)
+def test_the_ladder_has_eight_rungs_and_tells_what_the_answer_tells(
+    table: Table,
+    user: EntityName | None,
+    client_id: EntityName | None,
+) -> None:
+    quotas = quotas_of(table)
+    answer = Answers(quotas).answer(question(user, client_id), ALL)
+    assert answer.ladder is not None
+    assert tuple(answer.ladder) == KEYS
+    for key, rungs in answer.ladder.items():
+        found = answer.quotas.get(key)
+        assert [rung.level for rung in rungs] == list(range(1, 9))
+        hits = [(rung.entity, rung.value, rung.level) for rung in rungs if rung.status is RungStatus.WINS]
+        hidden = [(rung.entity, rung.value, rung.level) for rung in rungs if rung.status is RungStatus.HIDDEN]
+        assert hits == ([] if found is None else [(found.source, found.value, found.level)])
+        assert hidden == ([] if found is None else [(o.entity, o.value, o.level) for o in found.overridden or ()])
+        for rung in rungs:
+            held = None if rung.entity is None else quotas.get(rung.entity, {}).get(key)
+            assert rung.value == held
+            if rung.status is RungStatus.UNSET:
+                # Setting it makes it win, unless something stronger is set: every rung that is drawn as free can be used.
+                assert rung.entity is not None
+                more = {**quotas, rung.entity: {**quotas.get(rung.entity, {}), key: 77.0}}
+                level = Answers(more).answer(answer.entity).quotas[key].level
+                assert level == min(rung.level, found.level if found else 9)
+            if rung.status is RungStatus.NOT_APPLICABLE and rung.entity is not None:
+                more = {**quotas, rung.entity: {**quotas.get(rung.entity, {}), key: 77.0}}
+                assert Answers(more).answer(answer.entity).quotas.get(key) == Answers(quotas).answer(answer.entity).quotas.get(
+                    key
+                )
+
+
+@settings(max_examples=200)
+@given(table=tables, user=st.sampled_from(NAMES), client_id=st.sampled_from(["", *NAMES]))
+def test_a_bucket_is_shared_with_the_known_clients_whose_tags_are_equal(table: Table, user: str, client_id: str) -> None:
+    answer = Answers(quotas_of(table)).answer(entity_of(user, client_id), ALL)
+    for key, found in answer.quotas.items():
+        rules = of_key(table, key)
+        mine = tags_of(rules, user, client_id)
+        expected = {
+            entity_of(*shape)
+            for shape in table
+            if (names := stands_for(*shape)) != (user, client_id)
+            and limit_of(rules, *names) is not None
+            and tags_of(rules, *names) == mine
+        }
+        assert found.shared_with is not None
+        assert set(found.shared_with.clients) == expected
+        assert list(found.shared_with.clients) == sorted(expected, key=lambda entity: entity.sort_key)
+        few = Answers(quotas_of(table)).answer(entity_of(user, client_id), Wanted(members=1)).quotas[key].shared_with
+        assert few is not None
+        assert len(few.clients) + few.more == len(expected)
+
+
+@settings(max_examples=200)
+@given(table=tables)
+def test_lines_put_together_are_the_answers_and_can_be_asked_again(
+    table: Table,
+) -> None:
+    answers = Answers(quotas_of(table))
+    asked = list(answers.everybody())
+    lines = list(answer_lines(answers, asked, Wanted(), seen=lambda _: None))
+    assert all(line.endswith("}\n") and line.count("\n") == 1 for line in lines)
+    assert [json.loads(line) for line in lines] == [
+        {"format_version": "1.0", **resolution_to_json(answers.answer(entity))} for entity, _ in asked
+    ]
+    assert {entity for entity, _ in asked} >= set(answers.quotas)
+    # What holds for a listed user's other client ids is in the list too, or the same as without one.
+    for entity, _ in asked:
+        if entity.types == ("user",):
+            others = Entity.of({**dict(entity.parts), "client-id": DEFAULT})
+            same = [(k, a.source) for k, a in answers.answer(entity).quotas.items()] == [
+                (k, a.source) for k, a in answers.answer(others).quotas.items()
+            ]
+            assert same or others in {e for e, _ in asked}
+
+
+def moves_of(found: Comparison) -> set[tuple[object, ...]]:
+    return {
+        (effect.client, effect.key, effect.before, effect.after, effect.direction)
+        for one in found.clients
+        for effect in one.effects
+    }
+
+
+@settings(max_examples=200)
+@given(one=tables, other=tables)
+def test_comparing_is_empty_with_itself_and_mirrored_the_other_way_round(
+    one: Table,
+    other: Table,
+) -> None:
+    before, after = Answers(quotas_of(one)), Answers(quotas_of(other))
+    asked = [(e, c) for side in (before, after) for e, c in side.everybody()]
+    for compared in (lambda a, b: compare(a, b, asked), lambda a, b: compare_known(a, b, most=100_000)):
+        assert compared(before, Answers(quotas_of(one))) == Comparison()
+        mirrored = {(c, k, a, b, MIRRORED[d]) for c, k, b, a, d in moves_of(compared(after, before))}
+        assert moves_of(compared(before, after)) == mirrored
+
+
+@settings(max_examples=200)
+@given(one=tables, other=tables)
+def test_comparing_all_known_misses_no_named_client_that_moves(
+    one: Table,
+    other: Table,
+) -> None:
+    before, after = Answers(quotas_of(one)), Answers(quotas_of(other))
+    told = {(c.user, c.client_id, *rest) for c, *rest in moves_of(compare_known(before, after, most=100_000))}
+    clients = [(u, c) for u in [*NAMES, DEFAULT] for c in ["", *NAMES, DEFAULT]]
+    for compared in compare(
+        before, after, [(entity_of(u, c), Answers({}).answer(entity_of(u, c)).client) for u, c in clients]
+    ).clients:
+        for effect in compared.effects:
+            user, client_id = effect.client.user, effect.client.client_id
+            rest = (effect.key, effect.before, effect.after, effect.direction)
+            rows = {(user, client_id), (user, OTHER), (OTHER, client_id), (OTHER, OTHER)}
+            assert any((u, c, *rest) in told for u, c in rows), effect
