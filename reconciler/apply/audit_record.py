@@ -9,7 +9,8 @@ import datetime
 import json
 from dataclasses import dataclass, field
 
-from reconciler.errors import ReconcilerError, RefusedError
+from reconciler.apply.document import reason_of
+from reconciler.errors import RefusedError
 from reconciler.formats.canonical import FORMAT_VERSION, Json, cluster_to_json, moment_to_json
 from reconciler.model.plan import GuardStatus, Source
 from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
@@ -48,11 +49,6 @@ def audit_of_report(run: Run, report: ApplyReport, *, at: datetime.datetime) -> 
 
 def audit_of_error(run: Run, error: BaseException, *, at: datetime.datetime) -> dict[str, Json]:
     """The line for a run that an error ended before anything was written."""
-    reason = "internal"
-    if isinstance(error, ReconcilerError):
-        reason = error.failure_reason
-    elif isinstance(error, KeyboardInterrupt):
-        reason = "interrupted"
     return {
         **_head(run, at),
         "cluster": cluster_to_json(run.cluster),
@@ -61,7 +57,7 @@ def audit_of_error(run: Run, error: BaseException, *, at: datetime.datetime) -> 
         "summary": dict.fromkeys((status.value for status in ChangeStatus), 0),
         "verified": False,
         "result": (ApplyResult.REFUSED if isinstance(error, RefusedError) else ApplyResult.FAILED).value,
-        "failure_reason": reason,
+        "failure_reason": reason_of(error),
     }
 
 

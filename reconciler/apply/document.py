@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from reconciler.errors import ReconcilerError, RefusedError
 from reconciler.formats.canonical import FORMAT_VERSION, Json, cluster_to_json, entity_to_json, value_to_json
-from reconciler.model.report import ApplyReport, ChangeOutcome, ChangeStatus
+from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
+from reconciler.model.state import ClusterIdentity
 
 
 def report_to_json(report: ApplyReport) -> dict[str, Json]:
@@ -20,6 +22,29 @@ def report_to_json(report: ApplyReport) -> dict[str, Json]:
         "summary": {status.value: report.count(status) for status in ChangeStatus},
         "changes": [_outcome_to_json(outcome) for outcome in report.outcomes],
     }
+
+
+def failure_to_json(error: BaseException, *, cluster: ClusterIdentity, validate_only: bool) -> dict[str, Json]:
+    """The report of a run that an error ended before there was a plan to write, or anything written."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "cluster": cluster_to_json(cluster),
+        "digest": None,
+        "result": (ApplyResult.REFUSED if isinstance(error, RefusedError) else ApplyResult.FAILED).value,
+        "failure_reason": reason_of(error),
+        "message": str(error) or reason_of(error),
+        "validate_only": validate_only,
+        "verified": False,
+        "summary": dict.fromkeys((status.value for status in ChangeStatus), 0),
+        "changes": [],
+    }
+
+
+def reason_of(error: BaseException) -> str:
+    """The ``failure_reason`` of a run that an error ended."""
+    if isinstance(error, ReconcilerError):
+        return error.failure_reason
+    return "interrupted" if isinstance(error, KeyboardInterrupt) else "internal"
 
 
 def _outcome_to_json(outcome: ChangeOutcome) -> dict[str, Json]:

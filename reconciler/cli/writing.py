@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, options, output
-from reconciler.errors import FileAccessError, NotConfirmedError, OutputError, ReconcilerError, UsageError
+from reconciler.errors import FileAccessError, ManifestError, NotConfirmedError, OutputError, ReconcilerError, UsageError
 
 if TYPE_CHECKING:
+    from reconciler.apply.executor import ApplySettings
+    from reconciler.apply.steps import StepDown
+    from reconciler.cli.progress import PatientProgress
     from reconciler.model.cluster import ClusterSpec
     from reconciler.model.plan import Plan, Source
     from reconciler.model.report import ApplyReport
     from reconciler.workflows.audit import AuditFile
     from reconciler.workflows.trusted import TrustedTree
+
+_LONGEST_WAIT: Final = 86_400.0
 
 
 def add_writing_options(parser: argparse.ArgumentParser) -> None:
@@ -33,15 +39,57 @@ def add_writing_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_long_run_options(parser: argparse.ArgumentParser) -> None:
+    """How a write of many changes goes on: in steps, and until when."""
+    parser.add_argument(
+        "--step-down", metavar="FACTOR", type=float, help="lower limits in steps of at most this factor (2 halves), each verified"
+    )
+    parser.add_argument("--step-wait", metavar="SECONDS", type=float, help="wait so long between two steps (default: 11)")
+    parser.add_argument(
+        "--deadline",
+        metavar="SECONDS",
+        type=float,
+        default=900.0,
+        help="begin no further request after so long; waits between steps do not count (default: %(default)g)",
+    )
+
+
+def settings(args: argparse.Namespace) -> ApplySettings:
+    """How the run writes. Raises ``UsageError`` for a deadline that is none."""
+    from reconciler.apply.executor import ApplySettings
+
+    if not 1 <= args.deadline <= _LONGEST_WAIT:
+        raise UsageError(f"--deadline takes seconds from 1 to {_LONGEST_WAIT:g}, not {args.deadline:g}")
+    return ApplySettings(validate_only=args.validate_only, run_seconds=args.deadline)
+
+
+def step_down(args: argparse.Namespace) -> StepDown | None:
+    """How limits go down, when not at once. Raises ``UsageError``."""
+    from reconciler.apply.steps import WINDOW_SECONDS, StepDown
+
+    if args.step_down is None:
+        if args.step_wait is not None:
+            raise UsageError("--step-wait says how long to wait between the steps of --step-down FACTOR, which is not given")
+        return None
+    if not 1.01 <= args.step_down < math.inf:
+        raise UsageError(f"--step-down takes a factor from 1.01 on (2 halves a limit with each step), not {args.step_down:g}")
+    wait = WINDOW_SECONDS if args.step_wait is None else args.step_wait
+    if not 0 <= wait <= _LONGEST_WAIT:
+        raise UsageError(f"--step-wait takes seconds from 0 to {_LONGEST_WAIT:g}, not {wait:g}")
+    return StepDown(factor=args.step_down, wait_seconds=wait)
+
+
 class Audit:
-    """The audit file, if one is wanted; else nothing."""
+    """The audit file, if one is wanted; and which cluster the run is about, as far as that is known."""
 
     def __init__(self, args: argparse.Namespace, file: AuditFile | None) -> None:
         self._args = args
         self._file = file
+        self.spec: ClusterSpec | None = None
 
     def about(self, spec: ClusterSpec, *, source: Callable[[], Source], trusted: TrustedTree | None) -> None:
         """What is known before the cluster is asked."""
+        self.spec = spec
         if self._file is None:
             return
         from reconciler.workflows.connect import principal
@@ -58,30 +106,59 @@ class Audit:
         if self._file is not None:
             self._file.ended(report)
 
+    def broke_off(self, error: BaseException) -> None:
+        """Add the line of a run that an error ended before anything was written."""
+        if self._file is None:
+            return
+        try:
+            self._file.broke_off(error)
+        except FileAccessError as broken:
+            print(f"kafka-quotas: {broken}", file=sys.stderr)
+
 
 @contextlib.contextmanager
 def audited(args: argparse.Namespace, command: str) -> Iterator[Audit]:
-    """Audit what happens inside, also when an error ends it; a way of calling that cannot work is no run.
+    """Audit what happens inside, also when an error ends it, and with JSON print the document of that, too.
 
-    Raises ``FileAccessError`` at once, before anything else is done, when no line could be added.
+    A way of calling that cannot work is no run. Raises ``FileAccessError`` at once, before anything else is done, when no line
+    could be added to the audit file.
     """
-    if args.audit is None:
-        yield Audit(args, None)
-        return
-    from reconciler.workflows.audit import AuditFile
-    from reconciler.workflows.system_clock import SystemClock
-
-    file = AuditFile(Path(args.audit), command=command, validate_only=args.validate_only, clock=SystemClock())
+    audit = Audit(args, None)
     try:
-        yield Audit(args, file)
+        audit = _opened(args, command)
+        yield audit
     except UsageError:
         raise
     except BaseException as error:
-        try:
-            file.broke_off(error)
-        except FileAccessError as broken:
-            print(f"kafka-quotas: {broken}", file=sys.stderr)
+        audit.broke_off(error)
+        _print_failure(args, error, audit.spec)
         raise
+
+
+def _opened(args: argparse.Namespace, command: str) -> Audit:
+    if args.audit is None:
+        return Audit(args, None)
+    from reconciler.workflows.audit import AuditFile
+    from reconciler.workflows.system_clock import SystemClock
+
+    return Audit(args, AuditFile(Path(args.audit), command=command, validate_only=args.validate_only, clock=SystemClock()))
+
+
+def _print_failure(args: argparse.Namespace, error: BaseException, spec: ClusterSpec | None) -> None:
+    """With JSON, stdout holds one document however a run ends; that of bad manifests are their findings, printed already."""
+    if args.format != "json" or isinstance(error, ManifestError | OutputError):
+        return
+    from reconciler.apply.document import failure_to_json
+    from reconciler.model.state import ClusterIdentity
+
+    cluster = ClusterIdentity(name=spec.name, id=spec.cluster_id) if spec else ClusterIdentity()
+    # The error itself is what matters, and is told on stderr whether or not this can be printed.
+    with contextlib.suppress(OutputError):
+        output.print_result(
+            args,
+            document=lambda: failure_to_json(error, cluster=cluster, validate_only=args.validate_only),
+            lines=lambda: (),
+        )
 
 
 def show_plan(args: argparse.Namespace, plan: Plan) -> None:
@@ -91,17 +168,24 @@ def show_plan(args: argparse.Namespace, plan: Plan) -> None:
     output.print_lines(args, plan_lines(plan), sys.stderr if args.format == "json" else sys.stdout)
 
 
-def confirm(args: argparse.Namespace, plan: Plan) -> bool:
-    """Show the plan and ask. Raises ``NotConfirmedError`` when there is nobody to ask."""
-    if not (args.quiet and args.auto_approve):
+def preview(args: argparse.Namespace, plan: Plan, progress: PatientProgress) -> None:
+    """Show a plan that is not going to be written."""
+    with progress.silent():
         show_plan(args, plan)
-    if args.auto_approve:
-        return True
-    if os.environ.get("CI") or not sys.stdin.isatty():
-        msg = "there is no terminal to ask at; review the plan and pass --auto-approve"
-        raise NotConfirmedError(msg)
-    print("Apply these changes? Only 'yes' is accepted: ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip() == "yes"
+
+
+def confirm(args: argparse.Namespace, plan: Plan, progress: PatientProgress | None = None) -> bool:
+    """Show the plan and ask. Raises ``NotConfirmedError`` when there is nobody to ask."""
+    with progress.silent() if progress else contextlib.nullcontext():
+        if not (args.quiet and args.auto_approve):
+            show_plan(args, plan)
+        if args.auto_approve:
+            return True
+        if os.environ.get("CI") or not sys.stdin.isatty():
+            msg = "there is no terminal to ask at; review the plan and pass --auto-approve"
+            raise NotConfirmedError(msg)
+        print("Apply these changes? Only 'yes' is accepted: ", end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline().strip() == "yes"
 
 
 def finish(args: argparse.Namespace, report: ApplyReport, audit: Audit, *, also: Callable[[], None] | None = None) -> int:

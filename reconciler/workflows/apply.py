@@ -15,6 +15,7 @@ from reconciler.planning.saved_plan import SavedPlan, require_current
 from reconciler.policy.freeze_guard import FREEZE_WINDOW
 from reconciler.policy.lint.reduction import LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
 from reconciler.ports import Clock, Progress, QuotaCluster
+from reconciler.workflows.exclusive import only_run
 from reconciler.workflows.load import stop_on
 from reconciler.workflows.plan import Intent, make_plan
 
@@ -46,7 +47,8 @@ def apply(
     comes back as a report too. Raises ``BackendError``, ``WrongClusterError`` or (for findings that the live state brings)
     ``ManifestError`` only when nothing was written.
     """
-    plan = _in_steps(make_plan(intent, cluster, accepted=approval.accepted, clock=clock), approval.step_down)
+    progress.step("reading the cluster's quotas")
+    plan = in_steps(make_plan(intent, cluster, accepted=approval.accepted, clock=clock), approval.step_down)
     stop_on(plan.findings, intent.fail_on)
     return write(plan, cluster, approval, confirm=confirm, clock=clock, progress=progress)
 
@@ -67,17 +69,18 @@ def write(
         if plan.changes and not approval.settings.validate_only and not confirm(plan):
             msg = "not confirmed"
             raise NotConfirmedError(msg)
-        if approval.step_down is not None:
-            stepped = SteppedExecutor(
-                cluster, clock=clock, progress=progress, settings=approval.settings, step_down=approval.step_down
-            )
-            return stepped.run(plan)
-        return Executor(cluster, clock=clock, progress=progress, settings=approval.settings).run(plan)
+        with only_run(cluster, writes=bool(plan.changes) and not approval.settings.validate_only, clock=clock):
+            if approval.step_down is not None:
+                stepped = SteppedExecutor(
+                    cluster, clock=clock, progress=progress, settings=approval.settings, step_down=approval.step_down
+                )
+                return stepped.run(plan)
+            return Executor(cluster, clock=clock, progress=progress, settings=approval.settings).run(plan)
     except RefusedError as error:
         return refused(plan, error)
 
 
-def _in_steps(plan: Plan, step_down: StepDown | None) -> Plan:
+def in_steps(plan: Plan, step_down: StepDown | None) -> Plan:
     """The plan with what there is to say about steps, and without the advice to take them where they are taken."""
     note = stepping_note(plan.changes, step_down) if step_down is not None else None
     if step_down is None or note is None:

@@ -22,7 +22,7 @@ from reconciler.planning.report_reading import read_report
 from reconciler.planning.way_back import way_back
 from reconciler.policy.guards import Situation, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
-from reconciler.workflows.apply import Approval, refused, write
+from reconciler.workflows.apply import Approval, in_steps, refused, write
 from reconciler.workflows.connect import check_cluster_id
 from reconciler.workflows.git_source import source_of
 from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
@@ -85,6 +85,7 @@ def revert(
     refused comes back as a report. Raises ``WrongClusterError`` for a report of another cluster, and ``BackendError``, only when
     nothing was written.
     """
+    progress.step("reading the cluster's quotas")
     current = cluster.current_state()
     check_cluster_id(undoing.spec, current.cluster)
     _require_same_cluster(undoing, current.cluster)
@@ -95,7 +96,7 @@ def revert(
         return refused(empty, error)
     notes = (f"{back.already_back} of the report's entities are as they were before it already",) if back.already_back else ()
     changes = in_writing_order(back.changes, current.entities)
-    plan = _plan(undoing, current, changes, notes=notes, accepted=approval.accepted, clock=clock)
+    plan = in_steps(_plan(undoing, current, changes, notes=notes, accepted=approval.accepted, clock=clock), approval.step_down)
     if approval.settings.validate_only:
         preview(plan)
     return write(plan, cluster, approval, confirm=confirm, clock=clock, progress=progress)

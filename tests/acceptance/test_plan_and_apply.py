@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import pty
-import select
 import signal
 import subprocess
 from pathlib import Path
@@ -17,6 +13,7 @@ import pytest
 from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import COMMAND, Done, environment, run
+from tests.support.terminal import Terminal
 
 pytestmark = pytest.mark.kafka
 
@@ -181,6 +178,10 @@ def test_the_wrong_cluster_is_refused(repository: Repository) -> None:
         done = repository.run(*command)
         assert done.code == 3
         assert "4L6g3nShT-eMCtK--X86sw" in done.err
+    document = repository.run("apply", "--auto-approve", "--format", "json").json()
+    valid(document, "apply-report")
+    assert (document["result"], document["failure_reason"]) == ("refused", "wrong-cluster")
+    assert "4L6g3nShT-eMCtK--X86sw" in document["message"]
     assert repository.live() == {}
 
 
@@ -231,44 +232,9 @@ def test_a_reader_that_goes_away_is_one_message(repository: Repository) -> None:
     assert "No space left" in done.stderr
 
 
-class Terminal:
-    """The command at a pseudo-terminal."""
-
-    def __init__(self, repository: Repository, *arguments: str) -> None:
-        self._master, slave = pty.openpty()
-        streams = {"stdin": slave, "stdout": slave, "stderr": slave}
-        command = [*COMMAND, *arguments]
-        self.process = subprocess.Popen(command, cwd=repository.folder, env=environment(), start_new_session=True, **streams)
-        os.close(slave)
-        self.seen = ""
-
-    def wait_for(self, text: str) -> None:
-        while text not in self.seen:
-            self._read()
-
-    def _read(self) -> None:
-        ready, _, _ = select.select([self._master], [], [], 60)
-        assert ready, f"nothing more was printed after {self.seen!r}"
-        chunk = os.read(self._master, 4096)
-        if not chunk:
-            raise EOFError
-        self.seen += chunk.decode(errors="replace")
-
-    def type(self, text: str) -> None:
-        os.write(self._master, text.encode())
-
-    def end(self) -> int:
-        # Linux reports the end of a pseudo-terminal as an input/output error.
-        with contextlib.suppress(OSError, EOFError):
-            while True:
-                self._read()
-        os.close(self._master)
-        return self.process.wait(60)
-
-
 @pytest.mark.parametrize(("answer", "code", "written"), [("yes\n", 0, True), ("y\n", 3, False), ("\n", 3, False)])
 def test_at_a_terminal_only_yes_applies(repository: Repository, answer: str, code: int, written: bool) -> None:
-    terminal = Terminal(repository, "apply")
+    terminal = Terminal(repository.folder, "apply")
     terminal.wait_for("Only 'yes' is accepted")
     assert "user=alice" in terminal.seen
     terminal.type(answer)
@@ -277,7 +243,7 @@ def test_at_a_terminal_only_yes_applies(repository: Repository, answer: str, cod
 
 
 def test_an_interrupt_at_the_question_writes_nothing(repository: Repository) -> None:
-    terminal = Terminal(repository, "apply")
+    terminal = Terminal(repository.folder, "apply")
     terminal.wait_for("Only 'yes' is accepted")
     terminal.process.send_signal(signal.SIGINT)
     assert terminal.end() == 130

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from reconciler.cli import options, output, writing
-from reconciler.errors import ManifestError, UsageError
+from reconciler.errors import ManifestError
 
 if TYPE_CHECKING:
-    from reconciler.apply.steps import StepDown
     from reconciler.model.report import ApplyReport
     from reconciler.workflows.apply import Approval
     from reconciler.workflows.plan import Intent
-
-_LONGEST_WAIT: Final = 86_400.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,10 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_base_option(parser)
     parser.add_argument("--plan", metavar="FILE", help="a saved plan (plan --out json=FILE); refused when it would differ now")
     writing.add_writing_options(parser)
-    parser.add_argument(
-        "--step-down", metavar="FACTOR", type=float, help="lower limits in steps of at most this factor (2 halves), each verified"
-    )
-    parser.add_argument("--step-wait", metavar="SECONDS", type=float, help="wait so long between two steps (default: 11)")
+    writing.add_long_run_options(parser)
     parser.add_argument(
         "--record-baseline", metavar="FILE", help="when all is applied, write what a later drift --baseline needs"
     )
@@ -42,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Apply and print the report; the exit code says whether anything was written."""
+    from reconciler.cli.progress import PatientProgress
     from reconciler.model.finding import Severity
     from reconciler.policy.guards import check_guard_ids
     from reconciler.workflows.apply import apply
@@ -53,24 +47,26 @@ def run(args: argparse.Namespace) -> int:
     from reconciler.workflows.system_clock import SystemClock
 
     check_guard_ids(args.accept)
-    with writing.audited(args, "apply") as audit:
+    with writing.audited(args, "apply") as audit, PatientProgress(args) as progress:
         approval = _approval(args)
         try:
+            progress.step("reading the manifests")
             references = References(trusted=args.trusted_ref, base=args.base)
             intent = load_intent(args.paths, cluster=args.cluster, fail_on=Severity(args.fail_on), references=references)
             if args.record_baseline:
                 check_recordable(intent, Path(args.record_baseline), validate_only=args.validate_only)
             output.print_findings(args, intent.findings, to_stdout=False)
             audit.about(intent.spec, source=lambda: source_of(Path(intent.paths[0])), trusted=intent.trusted)
+            progress.step("connecting to the cluster")
             cluster = connect(intent.spec, options.access(args), trusted=intent.trusted)
             with contextlib.closing(cluster):
                 report = apply(
                     intent,
                     cluster,
                     approval,
-                    confirm=lambda plan: writing.confirm(args, plan),
+                    confirm=lambda plan: writing.confirm(args, plan, progress),
                     clock=SystemClock(),
-                    progress=output.StderrProgress(args),
+                    progress=progress,
                 )
         except ManifestError as error:
             output.print_findings(args, error.findings, to_stdout=True)
@@ -79,7 +75,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _approval(args: argparse.Namespace) -> Approval:
-    from reconciler.apply.executor import ApplySettings
     from reconciler.planning.saved_plan import read_saved_plan
     from reconciler.workflows.apply import Approval
 
@@ -88,24 +83,9 @@ def _approval(args: argparse.Namespace) -> Approval:
         accepted=tuple(args.accept),
         expected_digest=args.expect_digest,
         saved=saved,
-        settings=ApplySettings(validate_only=args.validate_only),
-        step_down=_step_down(args),
+        settings=writing.settings(args),
+        step_down=writing.step_down(args),
     )
-
-
-def _step_down(args: argparse.Namespace) -> StepDown | None:
-    from reconciler.apply.steps import WINDOW_SECONDS, StepDown
-
-    if args.step_down is None:
-        if args.step_wait is not None:
-            raise UsageError("--step-wait says how long to wait between the steps of --step-down FACTOR, which is not given")
-        return None
-    if not 1.01 <= args.step_down < math.inf:
-        raise UsageError(f"--step-down takes a factor from 1.01 on (2 halves a limit with each step), not {args.step_down:g}")
-    wait = WINDOW_SECONDS if args.step_wait is None else args.step_wait
-    if not 0 <= wait <= _LONGEST_WAIT:
-        raise UsageError(f"--step-wait takes seconds from 0 to {_LONGEST_WAIT:g}, not {wait:g}")
-    return StepDown(factor=args.step_down, wait_seconds=wait)
 
 
 def _record(args: argparse.Namespace, report: ApplyReport, intent: Intent) -> None:

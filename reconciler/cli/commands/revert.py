@@ -11,6 +11,7 @@ from reconciler.cli import options, output, writing
 from reconciler.errors import ManifestError
 
 if TYPE_CHECKING:
+    from reconciler.cli.progress import PatientProgress
     from reconciler.model.report import ApplyReport
     from reconciler.workflows.apply import Approval
     from reconciler.workflows.revert import Undoing
@@ -29,16 +30,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_cluster_options(parser)
     options.add_trusted_ref_option(parser)
     writing.add_writing_options(parser)
+    writing.add_long_run_options(parser)
     options.add_output_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Plan the way back, write it, print its report; the exit code says whether anything was written."""
+    from reconciler.cli.progress import PatientProgress
     from reconciler.policy.guards import check_guard_ids
     from reconciler.workflows.revert import load_undoing
 
     check_guard_ids(args.accept)
-    with writing.audited(args, "revert") as audit:
+    with writing.audited(args, "revert") as audit, PatientProgress(args) as progress:
+        approval = _approval(args)
         try:
             undoing = load_undoing(
                 output.read_file(Path(args.reported)),
@@ -51,34 +55,35 @@ def run(args: argparse.Namespace) -> int:
             output.print_findings(args, error.findings, to_stdout=True)
             raise
         audit.about(undoing.spec, source=lambda: undoing.source, trusted=undoing.trusted)
-        report = _revert(args, undoing)
+        report = _revert(args, undoing, approval, progress)
     return writing.finish(args, report, audit)
 
 
-def _revert(args: argparse.Namespace, undoing: Undoing) -> ApplyReport:
+def _revert(args: argparse.Namespace, undoing: Undoing, approval: Approval, progress: PatientProgress) -> ApplyReport:
     from reconciler.workflows.connect import connect
     from reconciler.workflows.revert import revert
     from reconciler.workflows.system_clock import SystemClock
 
+    progress.step("connecting to the cluster")
     cluster = connect(undoing.spec, options.access(args), trusted=undoing.trusted)
     with contextlib.closing(cluster):
         return revert(
             undoing,
             cluster,
-            _approval(args),
-            confirm=lambda plan: writing.confirm(args, plan),
-            preview=lambda plan: writing.show_plan(args, plan),
+            approval,
+            confirm=lambda plan: writing.confirm(args, plan, progress),
+            preview=lambda plan: writing.preview(args, plan, progress),
             clock=SystemClock(),
-            progress=output.StderrProgress(args),
+            progress=progress,
         )
 
 
 def _approval(args: argparse.Namespace) -> Approval:
-    from reconciler.apply.executor import ApplySettings
     from reconciler.workflows.apply import Approval
 
     return Approval(
         accepted=tuple(args.accept),
         expected_digest=args.expect_digest,
-        settings=ApplySettings(validate_only=args.validate_only),
+        settings=writing.settings(args),
+        step_down=writing.step_down(args),
     )

@@ -1,0 +1,153 @@
+"""``apply`` and ``revert`` that end before anything can be written: one document, one line, and progress only for the patient."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.support.bad_servers import free_port, serving, silent
+from tests.support.command import Done, run
+from tests.support.terminal import Terminal
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "apply-report.v1.schema.json").read_text())
+MANIFEST = """\
+apiVersion: kafka-quotas/v1
+kind: Cluster
+metadata: {name: test}
+spec:
+  prune: never
+  connection: {bootstrapServers: ["127.0.0.1:%d"]}
+---
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: team}
+spec:
+  quotas:
+    - match: {user: alice}
+      quotas: {producer_byte_rate: 1MiB}
+"""
+REPORT = {
+    "format_version": "1.0",
+    "cluster": {"name": "test", "id": "c1", "kafka_version": "4.3"},
+    "digest": "sha256:" + "0" * 64,
+    "result": "done",
+    "failure_reason": None,
+    "message": None,
+    "validate_only": False,
+    "verified": True,
+    "summary": {"applied": 0, "failed": 0, "unknown": 0, "not_attempted": 0},
+    "changes": [],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "all.yaml").write_text(MANIFEST % free_port())
+    (tmp_path / "report.json").write_text(json.dumps(REPORT))
+    return tmp_path
+
+
+def failed(done: Done, *, code: int, result: str, reason: str) -> None:
+    """One document that holds against its schema, one line on stderr, and the code."""
+    assert done.code == code
+    document = done.json()
+    jsonschema.validate(document, SCHEMA)
+    assert (document["result"], document["failure_reason"]) == (result, reason)
+    assert document["message"] in done.err
+    assert done.err.count("\n") == 1
+    assert document["changes"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "result", "reason"),
+    [
+        (("apply",), 1, "failed", "unreachable"),
+        (("apply", "--plan", "absent.json"), 1, "failed", "file"),
+        (("apply", "--audit", "absent/audit.jsonl"), 1, "failed", "file"),
+        (("apply", "--trusted-ref", "main"), 1, "failed", "git"),
+        (("apply", "--command-config", "absent.properties"), 1, "failed", "file"),
+        (("revert", "absent.json"), 1, "failed", "file"),
+        (("revert", "report.json", "--cluster", "test", "."), 1, "failed", "file"),
+    ],
+)
+def test_with_json_there_is_one_document_however_it_ends(
+    folder: Path, arguments: tuple[str, ...], code: int, result: str, reason: str
+) -> None:
+    failed(run(*arguments, "--format", "json", cwd=folder), code=code, result=result, reason=reason)
+
+
+def test_bad_manifests_are_their_findings(folder: Path) -> None:
+    (folder / "all.yaml").write_text("apiVersion: kafka-quotas/v1\nkind: Nothing\n")
+    done = run("apply", "--format", "json", cwd=folder)
+    assert (done.code, "findings" in done.json()) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--deadline", "0"),
+        ("--deadline", "nan"),
+        ("--deadline", "1e9"),
+        ("--step-down", "1"),
+        ("--step-wait", "5"),
+        ("--cluster", "x"),
+    ],
+)
+@pytest.mark.parametrize("command", [("apply",), ("revert", "report.json")])
+def test_wrong_usage_is_no_run_and_has_no_document(folder: Path, command: tuple[str, ...], arguments: tuple[str, ...]) -> None:
+    done = run(*command, *arguments, "--format", "json", "--audit", "audit.jsonl", cwd=folder)
+    if command[0] == "revert" and arguments[0] == "--cluster":
+        # The report is looked at first, and this one is none.
+        assert done.code == 1
+        return
+    assert (done.code, done.out) == (64, "")
+    assert not (folder / "audit.jsonl").exists() or (folder / "audit.jsonl").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("revert", "absent.json", "--cluster", "test", "."),
+        ("revert", "--cluster", "test", "absent.json", "."),
+        ("revert", "absent.json", ".", "--cluster", "test"),
+        ("revert", "--quiet", "absent.json", "--cluster", "test", ".", "--auto-approve"),
+    ],
+)
+def test_options_may_stand_anywhere(folder: Path, arguments: tuple[str, ...]) -> None:
+    done = run(*arguments, cwd=folder)
+    assert (done.code, "cannot read absent.json" in done.err) == (1, True)
+
+
+@pytest.mark.parametrize("command", ["apply", "plan"])
+def test_paths_may_stand_on_both_sides_of_an_option(folder: Path, command: str) -> None:
+    done = run(command, "all.yaml", "--cluster", "test", "absent.yaml", cwd=folder)
+    assert done.code != 64
+    assert "absent.yaml" in done.out + done.err
+
+
+def test_help_still_names_the_arguments(folder: Path) -> None:
+    done = run("revert", "--help", cwd=folder)
+    assert done.code == 0
+    assert "REPORT [PATH ...]" in done.out
+    assert "SUPPRESS" not in done.out
+
+
+def test_at_a_terminal_a_step_that_lasts_is_told(folder: Path) -> None:
+    with serving(silent) as port:
+        (folder / "all.yaml").write_text(MANIFEST % port)
+        terminal = Terminal(folder, "apply")
+        terminal.wait_for("kafka-quotas: connecting to the cluster")
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.end() == 130
+    assert "Traceback" not in terminal.seen
+
+
+def test_at_a_terminal_a_quick_end_has_one_line_and_no_progress(folder: Path) -> None:
+    terminal = Terminal(folder, "apply")
+    assert terminal.end() == 1
+    assert terminal.seen.count("\n") == 1
+    assert "connection refused" in terminal.seen

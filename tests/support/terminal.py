@@ -1,0 +1,50 @@
+"""The command at a pseudo-terminal, as a person sees it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import select
+import subprocess
+from pathlib import Path
+
+from tests.support.command import COMMAND, environment
+
+
+class Terminal:
+    """A running ``kafka-quotas`` whose three streams are one terminal; ``seen`` is what it has printed."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self._master, slave = pty.openpty()
+        streams = {"stdin": slave, "stdout": slave, "stderr": slave}
+        command = [*COMMAND, *arguments]
+        self.process = subprocess.Popen(command, cwd=folder, env=environment(), start_new_session=True, **streams)
+        os.close(slave)
+        self.seen = ""
+
+    def wait_for(self, text: str) -> None:
+        """Returns once this was printed; fails when nothing is printed for a minute."""
+        while text not in self.seen:
+            self._read()
+
+    def type(self, text: str) -> None:
+        """What a person types."""
+        os.write(self._master, text.encode())
+
+    def end(self) -> int:
+        """Reads the rest and returns the exit code."""
+        # Linux reports the end of a pseudo-terminal as an input/output error.
+        with contextlib.suppress(OSError, EOFError):
+            while True:
+                self._read()
+        os.close(self._master)
+        return self.process.wait(60)
+
+    def _read(self) -> None:
+        ready, _, _ = select.select([self._master], [], [], 60)
+        assert ready, f"nothing more was printed after {self.seen!r}"
+        chunk = os.read(self._master, 4096)
+        if not chunk:
+            raise EOFError
+        self.seen += chunk.decode(errors="replace")
