@@ -1,0 +1,291 @@
+"""Connections to real ZooKeeper servers: plain, with a login, with TLS; and what is said when there is none."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionLoss
+from kazoo.security import make_acl
+
+from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
+from reconciler.backends.zookeeper.properties import zookeeper_security
+from reconciler.backends.zookeeper.session import close_client, open_client
+from reconciler.backends.zookeeper.settings import DigestLogin, ZooKeeperSecurity, ZooKeeperSettings, parse_connection
+from reconciler.errors import AuthenticationError, BackendError, UnreachableError, UnsupportedClusterError
+from reconciler.sandbox.ports import LOOPBACK, free_ports
+from tests.support.certificates import Authority
+from tests.support.zookeeper_server import ZooKeeperServer, zookeeper_server
+
+pytestmark = pytest.mark.kafka
+
+SECRET = 's3cr3t "hörse\\'
+JAAS = """Server { org.apache.zookeeper.server.auth.DigestLoginModule required
+    user_kafka="s3cr3t \\"h\u00f6rse\\\\" user_x="日本";
+};"""
+
+
+def settings(place: str, security: ZooKeeperSecurity | None = None, **others: float) -> ZooKeeperSettings:
+    servers, chroot = parse_connection(place)
+    return ZooKeeperSettings(servers=servers, chroot=chroot, security=security or ZooKeeperSecurity(), **others)
+
+
+@contextlib.contextmanager
+def opened(wanted: ZooKeeperSettings) -> Iterator[KazooClient]:
+    client = open_client(wanted)
+    try:
+        yield client
+    finally:
+        close_client(client)
+
+
+@pytest.fixture(scope="module")
+def plain() -> Iterator[ZooKeeperServer]:
+    with zookeeper_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=["anybody may connect", "only with a login"])
+def with_login(request, tmp_path_factory) -> Iterator[ZooKeeperServer]:
+    jaas = tmp_path_factory.mktemp("jaas") / "jaas.conf"
+    jaas.write_text(JAAS, "utf-8")
+    properties = {"authProvider.1": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"}
+    if request.param == "only with a login":
+        properties |= {"enforce.auth.enabled": "true", "enforce.auth.schemes": "sasl"}
+    with zookeeper_server(properties=properties, java_options=(f"-Djava.security.auth.login.config={jaas}",)) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority()
+
+
+@pytest.fixture(scope="module")
+def stores(authority: Authority, tmp_path_factory) -> Path:
+    """A folder with every store that the tests name."""
+    folder = tmp_path_factory.mktemp("stores")
+    (folder / "ca.pem").write_text(authority.pem)
+    (folder / "ca.p12").write_bytes(authority.trust_store("ca-secret"))
+    (folder / "other.pem").write_text(Authority("Somebody Else").pem)
+    (folder / "server.pem").write_text(authority.sign("localhost").pem())
+    (folder / "elsewhere.pem").write_text(authority.sign("x", hosts=("elsewhere.example",)).pem())
+    client = authority.sign("client")
+    (folder / "client.pem").write_text(client.pem("key-secret"))
+    (folder / "client.p12").write_bytes(client.pkcs12("key-secret"))
+    return folder
+
+
+def tls_options(stores: Path, name: str) -> dict[str, str]:
+    [port] = free_ports(1)
+    return {
+        "secureClientPort": str(port),
+        "secureClientPortAddress": LOOPBACK,
+        "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+        "ssl.keyStore.location": str(stores / f"{name}.pem"),
+        "ssl.trustStore.location": str(stores / "ca.pem"),
+        "ssl.clientAuth": "need",
+    }
+
+
+@pytest.fixture(scope="module")
+def with_tls(stores: Path) -> Iterator[str]:
+    options = tls_options(stores, "server")
+    with zookeeper_server(properties=options):
+        yield f"{LOOPBACK}:{options['secureClientPort']}"
+
+
+def tls(stores: Path, **said: str) -> ZooKeeperSecurity:
+    """``trust``, ``keys`` and the ``check`` of the name; each store has the password that its kind has."""
+    properties = {
+        "zookeeper.ssl.client.enable": "true",
+        "zookeeper.clientCnxnSocket": "org.apache.zookeeper.ClientCnxnSocketNetty",
+        "zookeeper.ssl.truststore.location": str(stores / said.get("trust", "ca.pem")),
+        "zookeeper.ssl.truststore.password": "ca-secret",
+        "zookeeper.ssl.endpoint.identification.algorithm": said.get("check", "HTTPS"),
+    }
+    if keys := said.get("keys", "client.pem"):
+        properties |= {"zookeeper.ssl.keystore.location": str(stores / keys), "zookeeper.ssl.keystore.password": "key-secret"}
+    return zookeeper_security(properties, source="zookeeper.properties")
+
+
+def test_a_server_that_wants_nothing_is_connected_to_and_left(plain: ZooKeeperServer) -> None:
+    before = threading.active_count()
+    with opened(settings(plain.address)) as client:
+        assert client.get_children("/") == ["zookeeper"]
+        close_client(client)
+    assert threading.active_count() == before
+
+
+def test_one_server_of_several_is_enough(plain: ZooKeeperServer) -> None:
+    [closed] = free_ports(1)
+    with opened(settings(f"{LOOPBACK}:{closed},no-such-host.invalid,{plain.address}")) as client:
+        assert client.connected
+
+
+def test_a_chroot_that_is_not_there_is_an_error_and_is_not_made(plain: ZooKeeperServer) -> None:
+    with pytest.raises(UnsupportedClusterError, match=rf"{plain.address} has no node /kafka/one: .* none is made here"):
+        open_client(settings(f"{plain.address}/kafka/one"))
+    with opened(settings(plain.address)) as client:
+        assert client.get_children("/") == ["zookeeper"]
+
+
+def test_a_tree_without_a_kafka_is_no_cluster_and_one_below_is_named(plain: ZooKeeperServer) -> None:
+    with opened(settings(plain.address)) as client:
+        client.create("/here/brokers/ids", makepath=True)
+        try:
+            with pytest.raises(UnsupportedClusterError, match=r"at the root is not the tree of a Kafka.*lives below /here"):
+                ZooKeeperCluster.open(settings(plain.address))
+        finally:
+            client.delete("/here", recursive=True)
+
+
+def test_nobody_there_is_said_at_once_with_each_server_s_reason() -> None:
+    closed = free_ports(2)
+    place = ",".join(f"{LOOPBACK}:{port}" for port in closed) + ",no-such-host.invalid:2181"
+    with pytest.raises(UnreachableError) as raised:
+        open_client(settings(place, connect_seconds=60.0))
+    for port in closed:
+        assert f"{LOOPBACK}:{port}: Connection refused" in str(raised.value)
+    with pytest.raises(UnreachableError, match=r"no-such-host\.invalid:2181: "):
+        open_client(settings("no-such-host.invalid:2181", connect_seconds=60.0))
+
+
+@pytest.mark.parametrize(
+    "says", [None, b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x15\x03\x03\x00\x02\x02\x28", b"\x00\x00\x00\x02ab"]
+)
+def test_what_is_no_zookeeper_is_unreachable(says: bytes | None) -> None:
+    """``None``: it takes connections and stays silent."""
+    with answering(says) as place, pytest.raises((UnreachableError, UnsupportedClusterError), match=rf"ZooKeeper at {place} can"):
+        open_client(settings(place, connect_seconds=1.5))
+
+
+@contextlib.contextmanager
+def answering(says: bytes | None) -> Iterator[str]:
+    kept: list[socket.socket] = []
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = server.accept()
+                kept.append(connection)
+                if says is not None:
+                    connection.recv(1024)
+                    connection.sendall(says)
+                    connection.close()
+
+    with socket.create_server((LOOPBACK, 0)) as server:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"{LOOPBACK}:{server.getsockname()[1]}"
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for connection in kept:
+                connection.close()
+
+
+def login(username: str, password: str) -> ZooKeeperSecurity:
+    return ZooKeeperSecurity(login=DigestLogin(username=username, password=password))
+
+
+@pytest.mark.parametrize(("username", "password"), [("kafka", SECRET), ("x", "日本")])
+def test_a_login_gives_the_identity_that_acls_name(with_login: ZooKeeperServer, username: str, password: str) -> None:
+    with opened(settings(with_login.address, login(username, password))) as client:
+        client.create(f"/of-{username}", b"mine", acl=[make_acl("sasl", username, all=True)])
+        try:
+            assert client.get(f"/of-{username}")[0] == b"mine"
+        finally:
+            client.delete(f"/of-{username}")
+
+
+@pytest.mark.parametrize(("username", "password"), [("kafka", f"{SECRET}!"), ("nobody", "s3cr3t")])
+def test_a_wrong_login_is_refused_by_name_and_its_password_is_said_nowhere(
+    with_login: ZooKeeperServer, caplog, capfd, username: str, password: str
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(
+        AuthenticationError, match=rf"refused the login of {username} .*the user or the password is wrong"
+    ) as raised:
+        open_client(settings(with_login.address, login(username, password), connect_seconds=60.0))
+    out, err = capfd.readouterr()
+    assert "s3cr3t" not in f"{raised.value!r} {raised.value.__cause__!r} {out} {err} {caplog.text}"
+
+
+def test_what_is_written_with_a_login_is_in_no_log(with_login: ZooKeeperServer, caplog) -> None:
+    caplog.set_level(0)
+    with opened(settings(with_login.address, login("kafka", SECRET))) as client:
+        client.create("/scram", b"stored_key=s3cr3t")
+        client.get("/scram")
+        client.delete("/scram")
+    assert "s3cr3t" not in caplog.text
+
+
+def test_a_server_without_logins_says_so(plain: ZooKeeperServer) -> None:
+    with pytest.raises(AuthenticationError, match=r"login of kafka .*: it offers none"):
+        open_client(settings(plain.address, login("kafka", SECRET)))
+
+
+def test_a_server_that_wants_a_login_is_told_apart_from_one_that_is_away(with_login: ZooKeeperServer) -> None:
+    if "enforce.auth.enabled" not in with_login.spec.properties:
+        with opened(settings(with_login.address)) as client:
+            assert client.connected
+        return
+    with pytest.raises(AuthenticationError, match=r"perhaps it wants a login \(zookeeper\.sasl\.jaas\.config"):
+        open_client(settings(with_login.address))
+
+
+@pytest.mark.parametrize("kinds", [("ca.pem", "client.pem"), ("ca.p12", "client.p12")])
+def test_tls_with_stores_of_either_kind(with_tls: str, stores: Path, kinds: tuple[str, str]) -> None:
+    with opened(settings(with_tls, tls(stores, trust=kinds[0], keys=kinds[1]))) as client:
+        assert client.get_children("/") == ["zookeeper"]
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"trust": "other.pem"}, "its certificate is refused: .*zookeeper.ssl.truststore.location"),
+        ({"keys": ""}, "TLS failed .*client certificate|closes the connection"),
+    ],
+)
+def test_tls_that_fails_says_why(with_tls: str, stores: Path, said: dict[str, str], words: str) -> None:
+    with pytest.raises(BackendError, match=words) as raised:
+        open_client(settings(with_tls, tls(stores, **said)))
+    assert "secret" not in str(raised.value)
+
+
+def test_a_certificate_for_another_host_is_refused_unless_nobody_shall_look(stores: Path) -> None:
+    options = tls_options(stores, "elsewhere")
+    place = f"{LOOPBACK}:{options['secureClientPort']}"
+    with zookeeper_server(properties=options):
+        with pytest.raises(AuthenticationError, match="its certificate is refused"):
+            open_client(settings(place, tls(stores)))
+        with opened(settings(place, tls(stores, check=""))) as client:
+            assert client.connected
+
+
+def test_the_port_for_tls_without_tls_and_the_other_way_round(with_tls: str, plain: ZooKeeperServer, stores: Path) -> None:
+    with pytest.raises(UnreachableError, match=r"speaks another protocol \(TLS, perhaps\)"):
+        open_client(settings(with_tls, connect_seconds=3.0))
+    with pytest.raises(UnreachableError, match=r"perhaps it is not the port for TLS|no answer in time|Connection reset|closes"):
+        open_client(settings(plain.address, tls(stores), connect_seconds=3.0))
+
+
+def test_a_request_waits_for_a_server_that_comes_back_but_not_for_ever() -> None:
+    with zookeeper_server() as server:
+        wanted = dataclasses.replace(settings(server.address), request_seconds=1.0)
+        with opened(wanted) as client:
+            server.kill()
+            for _ in range(2):  # the first one may notice that the connection breaks, the second one never had one
+                with pytest.raises(ConnectionLoss):
+                    client.get_children("/")
+            server.start()
+            assert client.retry(client.get_children, "/") == ["zookeeper"]
