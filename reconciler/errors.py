@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reconciler.model.finding import Finding
+    from reconciler.model.report import ApplyReport
 
 
 class ReconcilerError(Exception):
@@ -135,6 +136,16 @@ class StalePlanError(RefusedError):
     """What would be written now is not what was reviewed: the digest differs, or the cluster changed after planning."""
 
     failure_reason = "stale-plan"
+
+
+class NotAppliedError(ReconcilerError):
+    """A write asked for in Python failed, or was not completed or not verified; ``report`` says what became of every change."""
+
+    failure_reason = "not-applied"
+
+    def __init__(self, message: str, *, report: ApplyReport) -> None:
+        super().__init__(message)
+        self.report = report
 
 
 class LockedError(RefusedError):

@@ -1,1 +1,108 @@
-"""The public Python interface: what the commands do, for scripts and notebooks."""
+"""Kafka client quotas from Python: describe, resolve and alter, as the commands of the same names do.
+
+Everything is synchronous, takes and returns frozen dataclasses, prints nothing (progress of a write goes to the logger
+``reconciler.client``), and raises the errors of ``reconciler.errors``, all of them children of ``ReconcilerError``. Values are
+per broker, as in Kafka.
+
+Look at a cluster:
+
+>>> with connect("b1:9092") as quotas:
+...     found = quotas.describe(matching(user=NAMED, strict=True))
+>>> for one, values in sorted(found.entities.items(), key=lambda row: str(row[0])):
+...     print(one, values)
+user=payments {'consumer_byte_rate': 40000000.0, 'producer_byte_rate': 20000000.0}
+
+Ask who is limited by what; ``read`` once for many questions:
+
+>>> with connect("b1:9092") as quotas:
+...     state = quotas.read()
+>>> state.resolve(entity(user="payments", client_id="app")).quotas["producer_byte_rate"].value
+20000000.0
+>>> state.resolve(entity(user="somebody", client_id="app")).quotas["producer_byte_rate"].level
+6
+
+Change one entity: first as a plan, with its guards, then for good. ``apply`` returns only when every broker shows the change, and
+raises otherwise; what lies within the scope of manifests belongs there, and is refused unless ``unmanaged-change`` is accepted:
+
+>>> with connect("b1:9092") as quotas:
+...     change = quotas.plan_alter(entity(user="reports"), add={"producer_byte_rate": "2MiB"})
+...     report = change.apply()
+>>> report.verified
+True
+
+No cluster at hand? ``open_snapshot`` and ``open_manifests`` answer the same questions, ``after_plan`` tells what would hold once
+manifests are applied, and ``compare`` whose limits differ between any two of them.
+"""
+
+from reconciler.client.alteration import PlannedAlteration
+from reconciler.client.description import Description, Differences
+from reconciler.client.live import ClusterQuotas, connect
+from reconciler.client.naming import ANY, NAMED, entity, matching, prefix
+from reconciler.client.recorded import RecordedQuotas, after_plan, compare, open_manifests, open_snapshot
+from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.effect import OTHER, Direction, Effect, KnownAddress, KnownClient, Limit
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.plan import GuardResult, GuardStatus, Plan
+from reconciler.model.quota import QuotaKey
+from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
+from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom
+from reconciler.resolution.answers import KeyAnswer, Resolution
+from reconciler.resolution.compared import Compared
+from reconciler.resolution.ladder import Rung, RungStatus
+from reconciler.resolution.levels import Candidate
+from reconciler.resolution.sharing import SharedWith
+from reconciler.resolution.views import QuotaView, ViewKind
+
+__all__ = [
+    "ANY",
+    "DEFAULT",
+    "NAMED",
+    "OTHER",
+    "Action",
+    "ApplyReport",
+    "ApplyResult",
+    "Candidate",
+    "Change",
+    "ChangeOutcome",
+    "ChangeStatus",
+    "ClusterIdentity",
+    "ClusterQuotas",
+    "Compared",
+    "Description",
+    "Differences",
+    "Direction",
+    "Effect",
+    "Entity",
+    "GuardResult",
+    "GuardStatus",
+    "KeyAnswer",
+    "KeyChange",
+    "KnownAddress",
+    "KnownClient",
+    "Limit",
+    "MatchKind",
+    "Observed",
+    "ObservedFrom",
+    "Plan",
+    "PlannedAlteration",
+    "QuotaKey",
+    "QuotaView",
+    "Reason",
+    "RecordedQuotas",
+    "Resolution",
+    "Rung",
+    "RungStatus",
+    "Selector",
+    "SharedWith",
+    "TypeMatch",
+    "ViewKind",
+    "after_plan",
+    "compare",
+    "connect",
+    "entity",
+    "matching",
+    "open_manifests",
+    "open_snapshot",
+    "prefix",
+]

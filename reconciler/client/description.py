@@ -1,0 +1,80 @@
+"""What was described, and what differs between two states: values that print as one line, however much they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from reconciler.model.entity import Entity, EntityName, EntityType, display_name
+from reconciler.model.state import ClusterIdentity, Observed, Quotas
+from reconciler.resolution.compared import Compared
+from reconciler.resolution.views import QuotaView, ViewKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Description:
+    """Entities with all their quotas: key to value, per broker, in the unit of the key.
+
+    Types and keys that this version does not know are among them.
+    """
+
+    kind: ViewKind
+    """What was asked: a cluster, a snapshot, manifests, or a cluster after its plan."""
+    cluster: ClusterIdentity
+    observed: Observed | None
+    """When (UTC) and from where it was read; ``None`` for manifests alone."""
+    entities: Mapping[Entity, Quotas]
+
+    def rows(self) -> list[dict[str, EntityName | float | None]]:
+        """One row a quota, as tables want it: ``user``, ``client-id`` and ``ip`` (``None``: absent), ``key``, ``value``.
+
+        A default entity stays ``DEFAULT``, so that nothing confuses it with a name. Types that Kafka does not have get columns
+        of their own.
+
+        >>> with connect("b1:9092") as quotas:
+        ...     rows = quotas.describe(matching(user="payments")).rows()
+        >>> rows[0]["user"], rows[0]["client-id"], rows[0]["key"], rows[0]["value"]
+        ('payments', None, 'consumer_byte_rate', 40000000.0)
+        """
+        absent: dict[str, EntityName | float | None] = dict.fromkeys(kind.value for kind in EntityType)
+        return [
+            {**absent, **dict(entity.parts), "key": key, "value": value}
+            for entity, quotas in sorted(self.entities.items(), key=lambda one: one[0].sort_key)
+            for key, value in sorted(quotas.items())
+        ]
+
+    def __repr__(self) -> str:
+        return f"<Description of {shown_source(self.kind, self.cluster, self.observed)}: {counted(len(self.entities))}>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Differences:
+    """Whose limits differ between two states, in value or in the entity that sets them."""
+
+    clients: tuple[Compared, ...]
+    unknown: str | None
+    """Why nothing can be told about users and client ids; ``None``: it can."""
+    left_out: int
+    """So many more were found and are not listed."""
+    notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        more = f" and {self.left_out} left out" if self.left_out else ""
+        return f"<Differences: {len(self.clients)} clients{more}>" if self.unknown is None else f"<Differences: {self.unknown}>"
+
+
+def shown_view(view: QuotaView) -> str:
+    """A state in a few words, without anything that strangers could make it print."""
+    return shown_source(view.kind, view.cluster, view.observed)
+
+
+def shown_source(kind: ViewKind, cluster: ClusterIdentity, observed: Observed | None) -> str:
+    """The same of its parts."""
+    name = cluster.name or cluster.id
+    told = f"{kind.value} {display_name(name)}" if name else kind.value
+    return told if observed is None else f"{told} at {observed.at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def counted(entities: int) -> str:
+    """A number of entities in words."""
+    return "1 entity" if entities == 1 else f"{entities} entities"

@@ -1,0 +1,67 @@
+"""Entities and selectors as Python calls, so that a script writes neither types as strings nor marks for the default."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reconciler.errors import UsageError
+from reconciler.model.entity import DEFAULT, Entity, EntityName, EntityType
+from reconciler.model.selector import MatchKind, Selector, TypeMatch
+
+ANY: Final = TypeMatch(kind=MatchKind.ANY)
+"""In ``matching``: whatever the name, the default included (Kafka's match type 2)."""
+
+NAMED: Final = TypeMatch(kind=MatchKind.NAMED)
+"""In ``matching``: whatever the name, but not the default."""
+
+
+def entity(*, user: EntityName | None = None, client_id: EntityName | None = None, ip: EntityName | None = None) -> Entity:
+    """An entity: a name is a string, the built-in default is ``DEFAULT``, and a type that is left out is absent.
+
+    All three are different things, and the string ``"<default>"`` is an ordinary name. Raises ``UsageError`` when every type is
+    left out.
+
+    >>> str(entity(user="alice", client_id=DEFAULT))
+    'user=alice client-id=<default>'
+    """
+    names: dict[str, EntityName | None] = {EntityType.USER: user, EntityType.CLIENT_ID: client_id, EntityType.IP: ip}
+    given = {kind: name for kind, name in names.items() if name is not None}
+    if not given:
+        msg = "an entity needs a type: user, client_id or ip"
+        raise UsageError(msg)
+    return Entity.of(given)
+
+
+def prefix(text: str) -> TypeMatch:
+    """In ``matching``: names that begin so; never the default."""
+    return TypeMatch(kind=MatchKind.PREFIX, text=text)
+
+
+def matching(
+    *,
+    user: EntityName | TypeMatch | None = None,
+    client_id: EntityName | TypeMatch | None = None,
+    ip: EntityName | TypeMatch | None = None,
+    strict: bool = False,
+) -> Selector:
+    """Which entities to describe: those that have every type that is given, and match it.
+
+    A string is exactly that name, ``DEFAULT`` the default; ``ANY``, ``NAMED`` and ``prefix`` are wider. Types that are left out
+    may be present unless ``strict``, as in Kafka's own filters.
+
+    >>> with connect("b1:9092") as quotas:
+    ...     for found in quotas.describe(matching(user=prefix("pay"), strict=True)).entities:
+    ...         print(found)
+    user=payments
+    """
+    wanted = {EntityType.USER: user, EntityType.CLIENT_ID: client_id, EntityType.IP: ip}
+    types = tuple((kind.value, _type_match(one)) for kind, one in wanted.items() if one is not None)
+    return Selector(types=types, strict=strict)
+
+
+def _type_match(wanted: EntityName | TypeMatch) -> TypeMatch:
+    if isinstance(wanted, TypeMatch):
+        return wanted
+    if wanted is DEFAULT:
+        return TypeMatch(kind=MatchKind.DEFAULT)
+    return TypeMatch(kind=MatchKind.NAME, text=wanted)

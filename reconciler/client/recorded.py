@@ -1,0 +1,182 @@
+"""One state, held in memory: described and resolved as often as one likes, without asking anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from reconciler.client.description import Description, Differences, counted, shown_view
+from reconciler.errors import UsageError
+from reconciler.model.entity import Entity
+from reconciler.model.selector import Selector
+from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom
+from reconciler.resolution.answers import Resolution, Wanted
+from reconciler.resolution.views import QuotaView
+from reconciler.workflows import resolve as resolving
+from reconciler.workflows.connect import Access, snapshot_reader
+from reconciler.workflows.describe import EVERYTHING, describe
+from reconciler.workflows.resolve_sources import MANIFESTS, PLANNED, Sources, Where
+from reconciler.workflows.resolve_views import current_view
+from reconciler.workflows.system_clock import SystemClock
+
+
+class RecordedQuotas:
+    """All quotas of a cluster at one moment, of a snapshot, or of manifests. Nothing in it changes; threads may share it.
+
+    It comes from ``open_snapshot``, ``open_manifests``, ``after_plan``, or ``ClusterQuotas.read``.
+    """
+
+    def __init__(self, view: QuotaView) -> None:
+        self._view = view
+
+    @property
+    def view(self) -> QuotaView:
+        """The state itself."""
+        return self._view
+
+    @property
+    def cluster(self) -> ClusterIdentity:
+        """Which cluster, as far as that is known."""
+        return self._view.cluster
+
+    @property
+    def observed(self) -> Observed | None:
+        """When (UTC) and from where it was read; ``None`` for manifests alone."""
+        return self._view.observed
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know about every answer: assumptions, and what this state cannot tell."""
+        return self._view.notes
+
+    def describe(self, selector: Selector = EVERYTHING) -> Description:
+        """The entities that match, with all their quotas. Raises as ``ClusterQuotas.describe``."""
+        found = describe(_Held(self._view), selector)
+        view = self._view
+        return Description(kind=view.kind, cluster=view.cluster, observed=view.observed, entities=found.entities)
+
+    def resolve(self, client: Entity, *, include_overrides: bool = False, explain: bool = False, members: int = 0) -> Resolution:
+        """The effective quotas of one client. Parameters, meaning and errors as in ``ClusterQuotas.resolve``."""
+        return next(self.resolve_each([client], include_overrides=include_overrides, explain=explain, members=members))
+
+    def resolve_each(
+        self, clients: Iterable[Entity], *, include_overrides: bool = False, explain: bool = False, members: int = 0
+    ) -> Iterator[Resolution]:
+        """The same for many, in their order, one by one; a hundred thousand take about a second.
+
+        Raises ``UsageError`` when the iterator reaches an entity that no client can be.
+
+        >>> state = open_snapshot("now.json")
+        >>> for answer in state.resolve_each([entity(user="payments"), entity(user="somebody")]):
+        ...     limit = answer.quotas.get("producer_byte_rate")
+        ...     print(answer.entity, limit.value if limit else "unlimited")
+        user=payments 20000000.0
+        user=somebody 5000000.0
+        """
+        return resolving.resolve(
+            self._view, clients, _wanted(include_overrides=include_overrides, explain=explain, members=members)
+        )
+
+    def resolve_known(self, *, include_overrides: bool = False, explain: bool = False, members: int = 0) -> Iterator[Resolution]:
+        """The same for every client that the state names."""
+        return resolving.resolve_known(self._view, _wanted(include_overrides=include_overrides, explain=explain, members=members))
+
+    def __repr__(self) -> str:
+        return f"<RecordedQuotas of {shown_view(self._view)}: {counted(len(self._view.entities))}>"
+
+
+def open_snapshot(path: str | Path) -> RecordedQuotas:
+    """A state that ``kafka-quotas export --snapshot`` wrote.
+
+    Raises ``FileAccessError`` when it cannot be read, and ``ManifestError`` when it is no snapshot.
+
+    >>> open_snapshot("now.json").describe(matching(ip=ANY)).entities
+    {}
+    """
+    reader = snapshot_reader(str(path))
+    return RecordedQuotas(current_view(reader.current_state(), source=reader))
+
+
+def open_manifests(paths: Sequence[str | Path] = (".",), *, cluster: str | None = None) -> RecordedQuotas:
+    """What manifests declare for one cluster, as if that were all. ``cluster`` names it where there are several.
+
+    Raises ``ManifestError`` with its findings, and ``UsageError`` when it is not clear which cluster is meant.
+
+    >>> answer = open_manifests(["quotas"]).resolve(entity(user="payments", client_id="settlement"))
+    >>> answer.quotas["producer_byte_rate"].value
+    20971520.0
+    """
+    return RecordedQuotas(Sources(_where(paths, cluster)).view(MANIFESTS))
+
+
+def after_plan(
+    paths: Sequence[str | Path] = (".",),
+    *,
+    cluster: str | None = None,
+    snapshot: str | Path | None = None,
+    bootstrap_server: str | None = None,
+    zookeeper: str | None = None,
+    command_config: str | Path | None = None,
+) -> RecordedQuotas:
+    """What a cluster will hold once the manifests are applied: what they do not own stays. Nothing is written.
+
+    The cluster is read once, from ``snapshot``, or as ``connect`` reaches it. Raises as ``open_manifests``, ``open_snapshot`` and
+    ``connect``.
+
+    >>> before, after = open_snapshot("now.json"), after_plan(["quotas"], snapshot="now.json")
+    >>> for moved in compare(before, after).clients:
+    ...     for effect in moved.effects:
+    ...         print(effect.client, effect.key, effect.direction)
+    user=payments client-id=(any other) producer_byte_rate loosens
+    """
+    access = access_of(bootstrap_server, zookeeper, command_config, snapshot=snapshot)
+    return RecordedQuotas(Sources(_where(paths, cluster, access)).view(PLANNED))
+
+
+def compare(before: RecordedQuotas, after: RecordedQuotas, clients: Iterable[Entity] | None = None) -> Differences:
+    """Whose limits differ: among ``clients``, in their order, or (``None``) among all that either state names.
+
+    Raises ``UsageError`` for an entity that no client can be.
+    """
+    found = resolving.difference_between(before.view, after.view, clients)
+    result = found.comparison
+    return Differences(clients=result.clients, unknown=result.unknown, left_out=result.left_out, notes=found.notes)
+
+
+def access_of(
+    bootstrap_server: str | None, zookeeper: str | None, command_config: str | Path | None, *, snapshot: str | Path | None = None
+) -> Access:
+    """How to reach a cluster. Raises ``UsageError`` for settings that exclude each other."""
+    places = [one for one in (bootstrap_server, zookeeper, snapshot) if one is not None]
+    if len(places) > 1 or (snapshot is not None and command_config is not None):
+        msg = "give one of bootstrap_server, zookeeper and snapshot; command_config is for the first two"
+        raise UsageError(msg)
+    return Access(
+        bootstrap_server=bootstrap_server,
+        zookeeper=zookeeper,
+        command_config=None if command_config is None else str(command_config),
+        current=None if snapshot is None else str(snapshot),
+    )
+
+
+def _where(paths: Sequence[str | Path], cluster: str | None, access: Access | None = None) -> Where:
+    if isinstance(paths, str):
+        # A string is a sequence of strings, too, and would be read letter by letter.
+        msg = f"paths is a list of paths: [{paths!r}]"
+        raise UsageError(msg)
+    return Where(paths=tuple(str(path) for path in paths), cluster=cluster, access=access or Access())
+
+
+def _wanted(*, include_overrides: bool, explain: bool, members: int) -> Wanted:
+    return Wanted(include_overrides=include_overrides, explain=explain, members=members)
+
+
+class _Held:
+    """A view as something to read; manifests alone were observed by nobody, and nobody looks."""
+
+    def __init__(self, view: QuotaView) -> None:
+        self._view = view
+
+    def current_state(self) -> CurrentState:
+        observed = self._view.observed or Observed(at=SystemClock().now(), origin=ObservedFrom.SNAPSHOT)
+        return CurrentState(cluster=self._view.cluster, observed=observed, entities=self._view.entities)

@@ -1,0 +1,112 @@
+"""Every example in the reference of the Python interface, run as it is printed there, on a real broker."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler import client
+from reconciler.sandbox.spec import Sandbox
+from tests.support import raw_quotas
+from tests.support.polling import wait_until
+
+pytestmark = pytest.mark.kafka
+
+ADDRESS = "b1:9092"
+"""The broker of the examples; the real one takes its place."""
+
+CLUSTER = """
+apiVersion: kafka-quotas/v1
+kind: Cluster
+metadata: {{name: prod}}
+spec:
+  clusterId: {id}
+  connection: {{bootstrapServers: ["{server}"]}}
+  prune: never
+"""
+MANIFEST = """
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: payments}
+spec:
+  quotas:
+    - match: {user: payments}
+      quotas: {producer_byte_rate: 20MiB, consumer_byte_rate: 40MB}
+"""
+LIVE: dict[raw_quotas.RawEntity, dict[str, float]] = {
+    frozenset({("user", "payments")}): {"producer_byte_rate": 20_000_000.0, "consumer_byte_rate": 40_000_000.0},
+    frozenset({("user", None)}): {"producer_byte_rate": 5_000_000.0},
+}
+"""What every example starts with."""
+
+
+def all_examples() -> Iterator[doctest.DocTest]:
+    """Of the package, its classes and functions, and their methods, each with where it stands."""
+    finder = doctest.DocTestFinder(recurse=False)
+    for name, thing in [("reconciler.client", client), *((name, getattr(client, name)) for name in client.__all__)]:
+        documented = [(name, thing)]
+        if inspect.isclass(thing):
+            members = inspect.getmembers(thing, lambda one: inspect.isfunction(one) or isinstance(one, property))
+            documented += [(f"{name}.{member}", value) for member, value in members if not member.startswith("_")]
+        for qualified, one in documented:
+            if inspect.ismodule(one) or inspect.isroutine(one) or inspect.isclass(one):
+                yield from (test for test in finder.find(one, qualified) if test.examples)
+
+
+EXAMPLES = {test.name: test for test in all_examples()}
+
+
+@pytest.fixture
+def prod(clean_kafka: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
+    """The cluster of the examples, with its manifests and a snapshot in the current folder."""
+    servers = clean_kafka.bootstrap_servers
+    raw_quotas.alter(servers, LIVE)
+    wait_until(lambda: raw_quotas.describe(servers) == LIVE)
+    (tmp_path / "quotas").mkdir()
+    (tmp_path / "quotas" / "cluster.yaml").write_text(CLUSTER.format(id=clean_kafka.cluster_id, server=servers), encoding="utf-8")
+    (tmp_path / "quotas" / "payments.yaml").write_text(MANIFEST, encoding="utf-8")
+    entities = [{"entity": dict(entity), "quotas": quotas} for entity, quotas in LIVE.items()]
+    snapshot = {
+        "format_version": "1.0",
+        "cluster": {"name": None, "id": clean_kafka.cluster_id, "kafka_version": "4.3"},
+        "observed": {"at": "2026-01-02T12:00:00Z", "from": "broker"},
+        "entities": entities,
+    }
+    (tmp_path / "now.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return clean_kafka
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_example_does_what_it_says(prod: Sandbox, name: str) -> None:
+    test = EXAMPLES[name]
+    # Each runs with what the package exports, and nothing else.
+    test.globs = {exported: getattr(client, exported) for exported in client.__all__}
+    for example in test.examples:
+        assert example.source.count(":9092") == example.source.count(ADDRESS)
+        example.source = example.source.replace(ADDRESS, prod.bootstrap_servers)
+    said: list[str] = []
+    failures = doctest.DocTestRunner().run(test, out=said.append, clear_globs=True)
+    assert failures.failed == 0, "".join(said)
+
+
+def test_what_writes_or_reads_a_cluster_has_an_example() -> None:
+    shown = {
+        "reconciler.client",
+        "entity",
+        "matching",
+        "connect",
+        "ClusterQuotas.resolve",
+        "ClusterQuotas.plan_alter",
+        "PlannedAlteration.apply",
+        "open_snapshot",
+        "open_manifests",
+        "after_plan",
+        "Description.rows",
+    }
+    assert shown <= EXAMPLES.keys()

@@ -1,0 +1,313 @@
+"""The Python interface over a cluster in memory: what it writes, what it refuses, and what it never shows."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from reconciler import client, errors
+from reconciler.client import (
+    ANY,
+    DEFAULT,
+    NAMED,
+    ClusterQuotas,
+    Entity,
+    RecordedQuotas,
+    compare,
+    connect,
+    entity,
+    matching,
+    open_manifests,
+    open_snapshot,
+    prefix,
+)
+from reconciler.errors import (
+    GuardRefusedError,
+    NotAppliedError,
+    StalePlanError,
+    UsageError,
+    WrongClusterError,
+)
+from reconciler.model.cluster import ClusterSpec, Scope
+from reconciler.model.report import ApplyResult, ChangeStatus
+from reconciler.model.selector import Selector
+from reconciler.model.state import ClusterIdentity
+from reconciler.workflows.alter_target import AlterTarget
+from reconciler.workflows.resolve_views import current_view
+from tests.builders import current
+from tests.fakes import FakeCluster, Fault, Faults
+
+ALICE = entity(user="alice")
+KEY = "producer_byte_rate"
+
+
+def opened(cluster: FakeCluster, target: AlterTarget | None = None) -> ClusterQuotas:
+    return ClusterQuotas(cluster, target or AlterTarget())
+
+
+def recorded(entities: Mapping[Entity, Mapping[str, float]]) -> RecordedQuotas:
+    state = current(entities)
+    return RecordedQuotas(current_view(state, source=None))
+
+
+def test_a_plan_writes_nothing_and_its_apply_writes_what_it_shows() -> None:
+    cluster = FakeCluster({ALICE: {KEY: 1000.0, "consumer_byte_rate": 7.0}})
+    change = opened(cluster).plan_alter(ALICE, add={KEY: "1MiB"}, delete=["consumer_byte_rate"])
+    assert (cluster.writes, cluster.validations) == (0, 0)
+    report = change.apply(accept="too-many-removals")
+    assert (report.result, report.verified) == (ApplyResult.DONE, True)
+    assert cluster.entities == {ALICE: {KEY: 1048576.0}}
+    assert [(key.key, key.before, key.after) for key in change.plan.changes[0].keys] == [
+        ("consumer_byte_rate", 7.0, None),
+        (KEY, 1000.0, 1048576.0),
+    ]
+
+
+def test_validating_lets_the_cluster_check_and_writes_nothing() -> None:
+    cluster = FakeCluster()
+    report = opened(cluster).plan_alter(entity(user=DEFAULT), add={KEY: 5}).validate()
+    assert report.validate_only
+    assert (cluster.validations, cluster.writes, cluster.entities) == (1, 0, {})
+
+
+def test_a_guard_stops_a_change_until_it_is_accepted_by_its_name() -> None:
+    cluster = FakeCluster()
+    change = opened(cluster).plan_alter(entity(user=DEFAULT), add={KEY: 5})
+    with pytest.raises(GuardRefusedError, match="--accept default-entity") as refused:
+        change.apply()
+    assert refused.value.guard_ids == ("default-entity",)
+    with pytest.raises(GuardRefusedError):
+        change.apply(accept=["large-reduction"])
+    with pytest.raises(UsageError, match="no guard 'deflaut-entity'"):
+        change.apply(accept=["deflaut-entity"])
+    assert cluster.writes == 0
+    assert change.apply(accept=["default-entity"]).verified
+
+
+def test_an_entity_of_the_manifests_is_refused_unless_that_is_accepted() -> None:
+    scope = Scope(include=(Selector(types=(("user", ANY),)),))
+    owned = AlterTarget(spec=ClusterSpec(name="prod", scope=scope), managed=True)
+    quotas = opened(FakeCluster(), owned)
+    with pytest.raises(GuardRefusedError, match="unmanaged-change"):
+        quotas.plan_alter(ALICE, add={KEY: 5}).apply()
+    assert quotas.plan_alter(entity(client_id="app"), add={KEY: 5}).apply().verified
+    assert quotas.plan_alter(ALICE, add={KEY: 5}).apply(accept=["unmanaged-change"]).verified
+
+
+def test_what_somebody_changed_after_the_plan_is_not_overwritten() -> None:
+    cluster = FakeCluster({ALICE: {KEY: 1000.0}})
+    change = opened(cluster).plan_alter(ALICE, add={KEY: 900})
+    cluster.write_from_outside(ALICE, {KEY: 5.0})
+    with pytest.raises(StalePlanError):
+        change.apply()
+    assert cluster.entities == {ALICE: {KEY: 5.0}}
+
+
+def test_what_the_cluster_refuses_is_an_error_with_the_report() -> None:
+    cluster = FakeCluster(faults=Faults(refuse={ALICE: (42, "no such thing")}))
+    with pytest.raises(NotAppliedError) as failed:
+        opened(cluster).plan_alter(ALICE, add={KEY: 5}).apply()
+    (outcome,) = failed.value.report.outcomes
+    assert (failed.value.report.result, outcome.error) == (ApplyResult.FAILED, "no such thing")
+
+
+def test_a_lost_answer_is_settled_before_apply_returns() -> None:
+    cluster = FakeCluster(faults=Faults(writes={1: Fault.AFTER_APPLYING}))
+    report = opened(cluster).plan_alter(ALICE, add={KEY: 5}).apply()
+    assert [outcome.status for outcome in report.outcomes] == [ChangeStatus.APPLIED]
+
+
+def test_a_change_that_changes_nothing_says_so() -> None:
+    cluster = FakeCluster({ALICE: {KEY: 5.0}})
+    change = opened(cluster).plan_alter(ALICE, add={KEY: 5}, delete="consumer_byte_rate")
+    assert (change.plan.changes, repr(change)) == ((), "<PlannedAlteration of user=alice: nothing to do>")
+    assert change.apply().result is ApplyResult.NOTHING_TO_DO
+    assert cluster.writes == 0
+
+
+@pytest.mark.parametrize(
+    ("add", "delete", "says"),
+    [
+        ({"producer_bite_rate": 5}, (), "did you mean 'producer_byte_rate'"),
+        ({KEY: 0}, (), "must be greater than 0"),
+        ({KEY: "5 apples"}, (), "apples"),
+        ({KEY: 5}, [KEY], "both added and deleted"),
+        ({}, (), "nothing is asked for"),
+        ({"connection_creation_rate": 5}, (), "cannot be set for user=alice"),
+    ],
+)
+def test_what_kafka_would_refuse_is_refused_before_it_is_asked(
+    add: Mapping[str, str | float], delete: list[str], says: str
+) -> None:
+    cluster = FakeCluster()
+    with pytest.raises(UsageError, match=says):
+        opened(cluster).plan_alter(ALICE, add=add, delete=delete)
+    assert cluster.describes == 0
+
+
+def test_another_cluster_than_the_manifests_name_is_refused() -> None:
+    named = AlterTarget(spec=ClusterSpec(name="prod", cluster_id="another"))
+    with pytest.raises(WrongClusterError):
+        opened(FakeCluster({ALICE: {KEY: 5.0}}), named).plan_alter(ALICE, add={KEY: 6})
+
+
+def test_a_selector_keeps_names_defaults_and_absent_types_apart() -> None:
+    literal, default, pair = entity(user="<default>"), entity(user=DEFAULT), entity(user="alice", client_id=DEFAULT)
+    live = {one: {KEY: 1.0} for one in (ALICE, literal, default, pair, entity(client_id="alice"), entity(ip="10.0.0.1"))}
+    for quotas in (opened(FakeCluster(live)), recorded(live)):
+        assert set(quotas.describe().entities) == set(live)
+        assert set(quotas.describe(matching(user=ANY, strict=True)).entities) == {ALICE, literal, default}
+        assert set(quotas.describe(matching(user=NAMED)).entities) == {ALICE, literal, pair}
+        assert set(quotas.describe(matching(user=DEFAULT)).entities) == {default}
+        assert set(quotas.describe(matching(user="<default>")).entities) == {literal}
+        assert set(quotas.describe(matching(user=prefix("al"), client_id=ANY)).entities) == {pair}
+        assert set(quotas.describe(matching(strict=True)).entities) == set()
+
+
+def test_rows_of_a_description_are_a_table() -> None:
+    found = recorded({entity(user=DEFAULT, client_id="app"): {KEY: 2.0}, ALICE: {"consumer_byte_rate": 1.0, KEY: 3.0}})
+    assert found.describe().rows() == [
+        {"user": "alice", "client-id": None, "ip": None, "key": "consumer_byte_rate", "value": 1.0},
+        {"user": "alice", "client-id": None, "ip": None, "key": KEY, "value": 3.0},
+        {"user": DEFAULT, "client-id": "app", "ip": None, "key": KEY, "value": 2.0},
+    ]
+
+
+def test_a_cluster_and_what_was_read_from_it_resolve_alike() -> None:
+    live = {entity(user=DEFAULT): {KEY: 5.0}, entity(client_id="app"): {KEY: 7.0}, ALICE: {"consumer_byte_rate": 1.0}}
+    quotas = opened(FakeCluster(live))
+    asked = entity(user="alice", client_id="app")
+    answer = quotas.resolve(asked, include_overrides=True, explain=True, members=3)
+    assert answer == quotas.read().resolve(asked, include_overrides=True, explain=True, members=3)
+    limit = answer.quotas[KEY]
+    assert (limit.value, limit.source, limit.level, limit.bucket) == (5.0, entity(user=DEFAULT), 6, {"user": "alice"})
+    assert limit.overridden is not None
+    assert [one.entity for one in limit.overridden] == [entity(client_id="app")]
+    assert answer.ladder is not None
+    assert [rung.level for rung in answer.ladder[KEY]] == list(range(1, 9))
+
+
+def test_many_are_answered_in_their_order_from_one_read() -> None:
+    cluster = FakeCluster({ALICE: {KEY: 5.0}})
+    asked = [entity(user=name) for name in ("bob", "alice", "carol", "alice")]
+    answers = list(opened(cluster).read().resolve_each(asked))
+    assert [answer.entity for answer in answers] == asked
+    assert [KEY in answer.quotas for answer in answers] == [False, True, False, True]
+    assert cluster.describes == 1
+
+
+def test_what_no_client_can_be_is_a_usage_error() -> None:
+    for nobody in (entity(user="", client_id="app"), Entity.of({"ip": "10.0.0.1", "user": "alice"})):
+        with pytest.raises(UsageError, match="nobody can be"):
+            recorded({}).resolve(nobody)
+    with pytest.raises(UsageError, match="an entity needs a type"):
+        entity()
+
+
+def test_two_states_are_compared_client_by_client() -> None:
+    before, after = recorded({ALICE: {KEY: 5.0}}), recorded({ALICE: {KEY: 6.0}, entity(user="bob"): {KEY: 1.0}})
+    assert {moved.entity.name("user") for moved in compare(before, after).clients} >= {"alice", "bob"}
+    (moved,) = compare(before, after, [ALICE, entity(user="carol")]).clients
+    assert [(effect.key, effect.direction) for effect in moved.effects] == [(KEY, client.Direction.LOOSENS)]
+    assert repr(compare(before, before)) == "<Differences: 0 clients>"
+
+
+def test_a_closed_connection_says_so_and_closes_once() -> None:
+    cluster = FakeCluster()
+    with opened(cluster) as quotas:
+        change = quotas.plan_alter(ALICE, add={KEY: 5})
+    quotas.close()
+    assert cluster.closes == 1
+    assert repr(quotas) == "<ClusterQuotas of cluster prod, closed>"
+    for use in (quotas.describe, quotas.read, lambda: quotas.resolve(ALICE), change.apply):
+        with pytest.raises(UsageError, match="connect again"):
+            use()
+
+
+def test_the_connection_is_closed_when_the_block_fails() -> None:
+    cluster = FakeCluster()
+    with pytest.raises(ZeroDivisionError), opened(cluster):
+        _ = 1 / 0
+    assert cluster.closes == 1
+
+
+class OneAtATime(FakeCluster):
+    """Fails when two threads are in it at once."""
+
+    def __init__(self) -> None:
+        super().__init__({ALICE: {KEY: 5.0}})
+        self._busy = threading.Lock()
+
+    def describe(self, *args, **kwargs):
+        assert self._busy.acquire(blocking=False), "two calls at once"
+        try:
+            return super().describe(*args, **kwargs)
+        finally:
+            self._busy.release()
+
+
+def test_threads_that_share_a_connection_take_turns() -> None:
+    quotas = opened(OneAtATime())
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: quotas.resolve(ALICE).quotas[KEY].value, range(200)))
+    assert answers == [5.0] * 200
+
+
+def test_nothing_shows_a_secret_or_what_a_name_would_do_to_a_terminal() -> None:
+    evil = ClusterIdentity(name="\x1b[31mred", id="c1", kafka_version="4.3")
+    state = current({entity(user="\x1b[2J"): {KEY: 1.0}})
+    quotas = opened(FakeCluster(identity=evil))
+    read = RecordedQuotas(current_view(state, source=None, name="\u202eevil"))
+    shown = [repr(quotas), repr(read), repr(read.describe()), repr(quotas.plan_alter(entity(user="\x1b"), add={KEY: 5}))]
+    assert all(text.isprintable() for text in shown), shown
+    assert shown[1].endswith("at 2026-01-02 12:00:00 UTC: 1 entity>")
+
+
+def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    quotas = opened(FakeCluster())
+    quotas.plan_alter(ALICE, add={KEY: 5}).apply()
+    quotas.describe()
+    list(quotas.read().resolve_known())
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_string_is_no_list_of_paths() -> None:
+    for call in (lambda: connect(paths="quotas"), lambda: open_manifests("quotas")):
+        with pytest.raises(UsageError, match="a list of paths"):
+            call()
+
+
+def test_places_that_exclude_each_other_are_refused() -> None:
+    with pytest.raises(UsageError, match="give one of"):
+        connect("b1:9092", zookeeper="zk1:2181")
+    with pytest.raises(UsageError, match="give one of"):
+        client.after_plan(["quotas"], snapshot="now.json", bootstrap_server="b1:9092")
+
+
+def test_a_snapshot_that_is_none_is_told(tmp_path) -> None:
+    with pytest.raises(errors.FileAccessError):
+        open_snapshot(tmp_path / "no.json")
+    (tmp_path / "bad.json").write_text("{}")
+    with pytest.raises(errors.ReconcilerError):
+        open_snapshot(tmp_path / "bad.json")
+
+
+def test_manifests_alone_were_observed_by_nobody(tmp_path) -> None:
+    (tmp_path / "a.yaml").write_text(
+        "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nmetadata: {name: a}\n"
+        "spec: {quotas: [{match: {user: alice}, quotas: {producer_byte_rate: 5}}]}\n"
+    )
+    state = open_manifests([tmp_path])
+    assert (state.observed, state.describe().observed) == (None, None)
+    assert dict(state.describe().entities) == {ALICE: {KEY: 5.0}}
+    assert any("manifests alone" in note for note in state.notes)
+
+
+def test_a_description_tells_when_it_was_read() -> None:
+    found = opened(FakeCluster()).describe()
+    assert found.observed is not None
+    assert found.observed.at.tzinfo is datetime.UTC
