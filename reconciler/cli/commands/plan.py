@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from reconciler.cli.progress import PatientProgress
     from reconciler.model.plan import Plan
-    from reconciler.ports import QuotaReader
+    from reconciler.ports import Progress, QuotaReader
     from reconciler.workflows.plan import Intent
     from reconciler.workflows.plan_extras import Extras
     from reconciler.workflows.references import References
@@ -38,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Plan and print; 0, or 2 for changes with ``--detailed-exitcode``, or 1 for findings that stop it."""
+    from reconciler.cli.progress import PatientProgress
     from reconciler.model.finding import Severity
     from reconciler.policy.guards import check_guard_ids
     from reconciler.workflows.load import stop_on
@@ -50,21 +52,24 @@ def run(args: argparse.Namespace) -> int:
     options.check_all_clusters(args, "bootstrap_server", "zookeeper", "current")
     extras = plan_extras.extras_of(args)
     references = References(trusted=args.trusted_ref, base=args.base)
-    try:
-        if args.all_clusters:
-            return _every(args, extras, references, files)
-        intent = load_intent(args.paths, cluster=args.cluster, fail_on=Severity(args.fail_on), references=references)
-    except ManifestError as error:
-        output.print_findings(args, error.findings, to_stdout=True)
-        raise
-    plan = _plan(args, intent, extras)
+    with PatientProgress(args) as progress:
+        progress.step("reading the manifests")
+        try:
+            if args.all_clusters:
+                return _every(args, extras, references, files, progress)
+            intent = load_intent(args.paths, cluster=args.cluster, fail_on=Severity(args.fail_on), references=references)
+        except ManifestError as error:
+            output.print_findings(args, error.findings, to_stdout=True)
+            raise
+        plan = _plan(args, intent, extras, progress)
     output.print_findings(args, plan.findings, to_stdout=False)
     output.print_plan(args, plan, files)
     stop_on(plan.findings, Severity(args.fail_on))
     return exit_codes.DIFFERENCES if args.detailed_exitcode and plan.changes else exit_codes.DONE
 
 
-def _plan(args: argparse.Namespace, intent: Intent, extras: Extras) -> Plan:
+def _plan(args: argparse.Namespace, intent: Intent, extras: Extras, progress: Progress) -> Plan:
+    from reconciler.model.entity import display_name
     from reconciler.workflows.connect import quota_reader
     from reconciler.workflows.plan import make_plan
     from reconciler.workflows.plan_extras import plan_with
@@ -74,11 +79,19 @@ def _plan(args: argparse.Namespace, intent: Intent, extras: Extras) -> Plan:
         return make_plan(intent, reader, accepted=args.accept, clock=SystemClock(), show_unmanaged=args.show_unmanaged)
 
     access = options.access(args)
+    name = f"cluster {display_name(intent.spec.name)}" if intent.spec.name else "the cluster"
+    progress.step(f"reading the quotas of {name}")
     with quota_reader(intent.spec, access, trusted=intent.trusted) as source:
-        return plan_with(extras, make, source, progress=output.StderrProgress(args))
+        return plan_with(extras, make, source, progress=progress)
 
 
-def _every(args: argparse.Namespace, extras: Extras, references: References, files: Sequence[tuple[str, Path]]) -> int:
+def _every(
+    args: argparse.Namespace,
+    extras: Extras,
+    references: References,
+    files: Sequence[tuple[str, Path]],
+    progress: PatientProgress,
+) -> int:
     from reconciler.model.cluster_failure import ClusterFailure
     from reconciler.model.finding import Severity
     from reconciler.planning.document import plan_to_json
@@ -88,8 +101,9 @@ def _every(args: argparse.Namespace, extras: Extras, references: References, fil
     every_cluster.check_formats(args, files)
     fail_on = Severity(args.fail_on)
     intents = load_every_intent(args.paths, fail_on=fail_on, references=references)
-    plans = for_every(intents, lambda intent: _plan(args, intent, extras))
-    every_cluster.print_every(args, plans, document=plan_to_json, lines=plan_lines, files=files)
+    plans = for_every(intents, lambda intent: _plan(args, intent, extras, progress))
+    with progress.silent():
+        every_cluster.print_every(args, plans, document=plan_to_json, lines=plan_lines, files=files)
     made = [plan for plan in plans if not isinstance(plan, ClusterFailure)]
     stopped = any(finding.severity.at_least(fail_on) for plan in made for finding in plan.findings)
     return every_cluster.exit_code(args, plans, differs=lambda plan: bool(plan.changes), stopped=stopped)
