@@ -1,0 +1,193 @@
+"""What the ZooKeeper backend writes is, byte for byte, what Kafka 3.9.2 writes; and each reads what the other wrote."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from reconciler.backends.zookeeper.java_double import java_text, parse_java
+from reconciler.backends.zookeeper.values import stored_text
+from reconciler.model.change import Alteration
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.sandbox.spec import Sandbox
+from tests.builders import client, ip, pair, user
+from tests.support import config_command, raw_quotas, zookeeper_tree
+from tests.support.zookeeper_states import CLIENT_KEYS, alterations_to, nodes_of, random_state, random_value, raw
+
+pytestmark = pytest.mark.kafka
+
+PLACES = (
+    user("a"), user(), client("c"), client(), pair("a", "c"), pair("a", DEFAULT), pair(DEFAULT, "c"), pair(DEFAULT, DEFAULT),
+    ip("10.0.0.1"), ip(), user("a b/ü"), pair("z*", "~"), pair("z*", "+"),
+)  # fmt: skip
+
+NO_CONFIG = b'{"version":1,"config":{}}'
+
+
+def some_alterations(chance: random.Random, count: int) -> list[Alteration]:
+    """Each of one entity: sets, and removals of what is there or not."""
+    made = []
+    for _ in range(count):
+        entity = chance.choice(PLACES)
+        keys = ("connection_creation_rate",) if "ip" in entity.types else CLIENT_KEYS
+        chosen = chance.sample(keys, chance.randint(1, len(keys)))
+        made.append(
+            Alteration(entity=entity, ops={k: random_value(chance, k) if chance.random() < 0.5 else None for k in chosen})
+        )
+    return made
+
+
+def tree(client_of_tree: zookeeper_tree.KazooClient) -> dict[str, bytes]:
+    """Every entity's node; one without data says the same as one without a config."""
+    return {
+        path: data or NO_CONFIG
+        for root in zookeeper_tree.ENTITIES
+        for path, data in zookeeper_tree.nodes_below(client_of_tree, root).items()
+    }
+
+
+def raw_changes(alteration: Alteration) -> Mapping[raw_quotas.RawEntity, Mapping[str, float | None]]:
+    (entity,) = raw({alteration.entity: {}})
+    return {entity: alteration.ops}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_any_alterations_leave_the_nodes_that_kafka_leaves(zookeeper_kafka: Sandbox, seed: int) -> None:
+    steps = some_alterations(random.Random(seed), 40)
+    with zookeeper_tree.zookeeper_client(zookeeper_kafka.zookeeper or "") as nodes, nodes_of(zookeeper_kafka) as cluster:
+        after_kafka = []
+        for step in steps:
+            raw_quotas.alter(zookeeper_kafka.bootstrap_servers, raw_changes(step))
+            after_kafka.append(tree(nodes))
+        zookeeper_tree.remove_all(nodes)
+        for step, expected in zip(steps, after_kafka, strict=True):
+            assert [result.error_code for result in cluster.alter([step], validate_only=False)] == [0]
+            assert without_leftovers(tree(nodes)) == without_leftovers(expected), step
+
+
+def without_leftovers(found: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Without nodes that hold nothing and have nothing below: Kafka makes one when it removes what is not there."""
+    return {
+        path: data
+        for path, data in found.items()
+        if data != NO_CONFIG or any(other.startswith(f"{path}/") and rest != NO_CONFIG for other, rest in found.items())
+    }
+
+
+def test_a_change_leaves_the_notification_that_kafka_leaves(zookeeper_kafka: Sandbox) -> None:
+    entities = [user("a b"), pair("a b", DEFAULT), client(), ip("10.0.0.1")]
+    changes = {
+        e: {"connection_creation_rate" if "ip" in e.types else "producer_byte_rate": 5e6} for e in entities
+    }  # fmt: skip
+
+    def told(nodes: zookeeper_tree.KazooClient, already: Sequence[str]) -> set[bytes]:
+        names = set(nodes.get_children("/config/changes")) - set(already)
+        assert {name[:-10] for name in names} == {"config_change_"}
+        return {nodes.get(f"/config/changes/{name}")[0] for name in names}
+
+    with zookeeper_tree.zookeeper_client(zookeeper_kafka.zookeeper or "") as nodes, nodes_of(zookeeper_kafka) as cluster:
+        before = nodes.get_children("/config/changes")
+        raw_quotas.alter(zookeeper_kafka.bootstrap_servers, raw(changes))
+        by_kafka = told(nodes, before)
+        zookeeper_tree.remove_all(nodes)
+        before = nodes.get_children("/config/changes")
+        cluster.alter(alterations_to(changes), validate_only=False)
+
+        assert told(nodes, before) == by_kafka
+
+
+def many_doubles(count: int) -> list[float]:
+    chance = random.Random(7)
+    plain = [1e-5, 0.001, 9.99e-4, 1e7, 9999999.0, 12.5, 100.0, 1e22, 1e23, 2.0**-44, 5e-324, 1.7976931348623157e308]
+    made = [chance.choice([
+        lambda: chance.uniform(0, 1000), lambda: chance.randint(1, 10**6) / 1000, lambda: 10.0 ** chance.randint(-20, 20),
+        lambda: chance.uniform(1, 10) * 10.0 ** chance.randint(-300, 300), lambda: float(chance.randint(1, 10**9)),
+    ])() for _ in range(count)]  # fmt: skip
+    return plain + made
+
+
+def test_doubles_have_the_text_that_the_brokers_java_gives_them(zookeeper_kafka: Sandbox) -> None:
+    """Java 17 prints a few with a digit too many, and JDK 19 no longer does: those are at least the same double."""
+    values = dict(enumerate(many_doubles(250)))
+    raw_quotas.alter(
+        zookeeper_kafka.bootstrap_servers,
+        {frozenset({("user", f"u{number}")}): {"request_percentage": value} for number, value in values.items()},
+    )
+    with zookeeper_tree.zookeeper_client(zookeeper_kafka.zookeeper or "") as nodes:
+        texts = {n: nodes.get(f"/config/users/u{n}")[0].decode().split('"')[-2] for n in values}
+
+    assert {n: parse_java(text) for n, text in texts.items()} == values
+    differing = [(text, java_text(values[n])) for n, text in texts.items() if java_text(values[n]) != text]
+    assert all(len(ours) < len(theirs) for theirs, ours in differing)
+    assert len(differing) < len(values) / 20
+
+
+def test_whole_numbers_have_the_text_that_the_broker_gives_them(zookeeper_kafka: Sandbox) -> None:
+    values = dict(enumerate([1.0, 1024.0, 2.0**31, 2.0**53, 2.0**53 + 2, 2.0**62 + 2.0**20, 2.0**63, 10.0**18, 123456789.0]))
+    raw_quotas.alter(
+        zookeeper_kafka.bootstrap_servers,
+        {frozenset({("client-id", f"u{number}")}): {"producer_byte_rate": value} for number, value in values.items()},
+    )
+    with zookeeper_tree.zookeeper_client(zookeeper_kafka.zookeeper or "") as nodes:
+        texts = {n: nodes.get(f"/config/clients/u{n}")[0].decode().split('"')[-2] for n in values}
+
+    assert texts == {number: stored_text("producer_byte_rate", value) for number, value in values.items()}
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_the_broker_reads_what_was_written_to_its_nodes(zookeeper_kafka: Sandbox, seed: int) -> None:
+    state = random_state(random.Random(seed), 60)
+    with nodes_of(zookeeper_kafka) as cluster:
+        assert {result.error_code for result in cluster.alter(alterations_to(state), validate_only=False)} == {0}
+
+        assert raw_quotas.describe(zookeeper_kafka.bootstrap_servers) == raw(state)
+        assert cluster.current_state().entities == state
+
+
+@pytest.mark.parametrize("seed", [5, 6])
+def test_what_the_broker_wrote_is_read_from_its_nodes(zookeeper_kafka: Sandbox, seed: int) -> None:
+    state = random_state(random.Random(seed), 60)
+    raw_quotas.alter(zookeeper_kafka.bootstrap_servers, raw(state))
+
+    with nodes_of(zookeeper_kafka) as cluster:
+        seen = cluster.current_state()
+    assert seen.entities == state
+    assert seen.unreadable == ()
+
+
+def test_what_kafkas_own_tool_wrote_is_read_and_the_other_way_round(zookeeper_kafka: Sandbox) -> None:
+    entity = pair("CN=a b;O=x", DEFAULT)
+    (there,) = raw({entity: {}})
+    config_command.alter(zookeeper_kafka, {there: {"producer_byte_rate": 1048576.0, "request_percentage": 250.5}})
+    with nodes_of(zookeeper_kafka) as cluster:
+        assert cluster.current_state().entities == {entity: {"producer_byte_rate": 1048576.0, "request_percentage": 250.5}}
+        cluster.alter([Alteration(entity=entity, ops={"request_percentage": 1e-5})], validate_only=False)
+
+    assert config_command.described(zookeeper_kafka) == {there: {"producer_byte_rate": 1048576.0, "request_percentage": 1e-5}}
+
+
+BROKEN = {
+    "/config/users/text": b'{"version":1,"config":{"producer_byte_rate":"abc"}}',
+    "/config/users/number": b'{"version":1,"config":{"producer_byte_rate":1024}}',
+    "/config/users/fraction": b'{"version":1,"config":{"producer_byte_rate":"5.5"}}',
+    "/config/users/nonsense": b"hello",
+    "/config/users/raw name": b'{"version":1,"config":{"producer_byte_rate":"5"}}',
+    "/config/ips/%3A%3A1": b'{"version":1,"config":{"connection_creation_rate":"5"}}',
+}
+
+
+def test_nodes_that_brokers_cannot_read_are_told_of_and_left_as_they_are(zookeeper_kafka: Sandbox) -> None:
+    with zookeeper_tree.zookeeper_client(zookeeper_kafka.zookeeper or "") as nodes, nodes_of(zookeeper_kafka) as cluster:
+        for path, data in BROKEN.items():
+            nodes.create(path, data)
+        good: Entity = user("good")
+        cluster.alter([Alteration(entity=good, ops={"producer_byte_rate": 1e6})], validate_only=False)
+        state = cluster.current_state()
+
+        assert [node.path for node in state.unreadable] == sorted(BROKEN)
+        assert state.entities == {good: {"producer_byte_rate": 1e6}, user("fraction"): {"producer_byte_rate": 5.5}}
+        refused = cluster.alter([Alteration(entity=user("nonsense"), ops={"producer_byte_rate": 1e6})], validate_only=True)
+        assert [result.error_code for result in refused] == [42]
+        assert {path: nodes.get(path)[0] for path in BROKEN} == BROKEN
