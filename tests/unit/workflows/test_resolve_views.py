@@ -1,0 +1,166 @@
+"""What is said about a state before anything is asked of it, and what a plan makes of one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.errors import AuthorizationError, UsageError
+from reconciler.model.cluster import Prune, Scope
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.model.state import CurrentState, ObservedFrom
+from reconciler.resolution.answers import ADDRESS_KEY, KEYS
+from reconciler.resolution.views import ViewKind
+from reconciler.workflows.plan import Intent
+from reconciler.workflows.resolve import difference_between, is_unknown, notes_about, resolve, resolve_known
+from reconciler.workflows.resolve_views import current_view, manifests_view, planned_view
+from tests.builders import cluster_spec, current, declared, desired, ip, pair, user
+from tests.fakes import FakeCluster
+
+PRODUCE = "producer_byte_rate"
+
+
+class Broker(FakeCluster):
+    """Answers, or refuses, the question about the callback."""
+
+    def __init__(self, callback: str | AuthorizationError | None = None) -> None:
+        super().__init__()
+        self._callback = callback
+
+    def quota_callback(self) -> str | None:
+        if isinstance(self._callback, AuthorizationError):
+            raise self._callback
+        return self._callback
+
+
+def of_version(version: str | None, **entities: float) -> CurrentState:
+    state = current({user(name): {PRODUCE: value} for name, value in entities.items()})
+    return replace(state, cluster=replace(state.cluster, kafka_version=version))
+
+
+def test_a_broker_with_kafkas_own_resolution_leaves_nothing_to_say() -> None:
+    view = current_view(of_version("4.3", a=1.0), source=Broker(), name="prod")
+    assert (view.kind, view.notes, view.cluster.name) == (ViewKind.CLUSTER, (), "prod")
+    assert next(resolve(view, [user("a")])).quotas[PRODUCE].value == 1.0
+
+
+def test_a_callback_is_named_escaped_and_makes_every_answer_about_clients_unknown() -> None:
+    view = current_view(of_version("4.3", a=1.0), source=Broker("io.example.Own\x1b"))
+    answer, address = resolve(view, [user("a"), ip("10.0.0.7")])
+    assert answer.quotas == {}
+    assert set(answer.unknown) == set(KEYS)
+    assert all('"io.example.Own\\u001b"' in reason for reason in answer.unknown.values())
+    assert is_unknown(answer)
+    assert not is_unknown(address)
+    assert [note for note in view.notes if "client.quota.callback.class" in note]
+
+
+def test_without_the_right_to_ask_it_is_said_that_nobody_could_check() -> None:
+    view = current_view(of_version("4.3", a=1.0), source=Broker(AuthorizationError("no DescribeConfigs", operation="x")))
+    assert view.doubts.callback is None
+    assert [note for note in view.notes if "could not be checked" in note and "no DescribeConfigs" in note]
+
+
+@pytest.mark.parametrize(
+    ("origin", "who"), [(ObservedFrom.SNAPSHOT, "a snapshot does not tell"), (ObservedFrom.ZOOKEEPER, "ZooKeeper does not tell")]
+)
+def test_who_cannot_tell_is_named(origin: ObservedFrom, who: str) -> None:
+    state = of_version("3.9")
+    view = current_view(replace(state, observed=replace(state.observed, origin=origin)), source=FakeCluster())
+    assert [note for note in view.notes if who in note]
+
+
+@pytest.mark.parametrize(
+    ("version", "static", "words"),
+    [
+        ("2.6", True, "quota.producer.default"),
+        ("2.8", True, "quota.producer.default"),
+        (None, False, "version of the brokers is not known"),
+        ("odd", False, "version of the brokers is not known"),
+        ("3.0", False, "does not enforce"),
+        ("3.4", False, "does not enforce"),
+        ("3.5", False, None),
+        ("4.3", False, None),
+    ],
+)
+def test_what_a_version_does_otherwise_is_said(version: str | None, static: bool, words: str | None) -> None:
+    view = current_view(of_version(version, a=1.0), source=Broker())
+    assert (view.doubts.static_defaults is not None) is static
+    assert len(view.notes) == (words is not None)
+    assert words is None or words in view.notes[0]
+    unlimited = next(resolve(view, [pair("b", "c")]))
+    assert bool(unlimited.unknown) is static
+
+
+def test_entities_of_other_servers_are_counted_and_left_out() -> None:
+    state = current({Entity.of({"client-id-prefix": "x"}): {PRODUCE: 1.0}, user("a"): {PRODUCE: 2.0}})
+    view = current_view(state, source=Broker())
+    assert [note for note in view.notes if "client-id-prefix" in note and note.startswith("1 entities")]
+    assert [answer.entity for answer in resolve_known(view)] == [user("a")]
+
+
+def intent_of(*entities: object, **spec: object) -> Intent:
+    return Intent(spec=cluster_spec(**spec), desired=desired(*entities), findings=(), paths=())  # type: ignore[arg-type]  # a test's
+
+
+def test_manifests_alone_say_that_they_are_not_all() -> None:
+    view = manifests_view(intent_of(declared(user("a"), producer_byte_rate=5.0)))
+    assert (view.kind, view.observed, view.cluster.name) == (ViewKind.MANIFESTS, None, "prod")
+    assert view.entities == {user("a"): {PRODUCE: 5.0}}
+    assert "unmanaged" in view.notes[0]
+    with pytest.raises(ValueError, match="read from somewhere"):
+        planned_view(intent_of(), view)
+
+
+def test_after_the_plan_unmanaged_entities_and_those_outside_the_scope_still_hold() -> None:
+    live = {user("a"): {PRODUCE: 1.0, "odd_key": 1.0}, user("gone"): {PRODUCE: 2.0}, user("other"): {PRODUCE: 3.0}}
+    scope = Scope(exclude=(Selector(types=(("user", TypeMatch(kind=MatchKind.NAME, text="other")),)),))
+    before = current_view(current(live), source=Broker())
+    wanted = declared(user("a"), consumer_byte_rate=5.0)
+    kept = planned_view(intent_of(wanted, prune=Prune.NEVER, scope=scope), before)
+    assert kept.kind is ViewKind.PLANNED
+    assert kept.entities == {**live, user("a"): {"consumer_byte_rate": 5.0, "odd_key": 1.0}}
+    pruned = planned_view(intent_of(wanted, prune=Prune.CONFIRM, scope=scope), before)
+    assert set(pruned.entities) == {user("a"), user("other")}
+    assert [note for note in pruned.notes if "guard 'prune'" in note and note.startswith("1 entities")]
+    assert not any("guard" in note for note in planned_view(intent_of(wanted, prune=Prune.ALWAYS), before).notes)
+
+
+def test_a_partial_plan_says_so() -> None:
+    intent = Intent(spec=cluster_spec(), desired=desired(complete=False), findings=(), paths=())
+    for view in (manifests_view(intent), planned_view(intent, current_view(current(), source=Broker()))):
+        assert [note for note in view.notes if "only some of the manifests" in note]
+
+
+def test_two_clusters_are_told_apart_in_a_comparison_and_notes_are_said_once() -> None:
+    one, other = current({user("a"): {PRODUCE: 1.0}}, "c1"), current({user("a"): {PRODUCE: 2.0}}, "c2")
+    found = difference_between(current_view(one, source=FakeCluster()), current_view(other, source=FakeCluster()))
+    assert "these are two clusters: c1 before, c2 after" in found.notes
+    assert len(set(found.notes)) == len(found.notes)
+    assert found.asked is None
+    assert [str(effect.client) for moved in found.comparison.clients for effect in moved.effects] == [
+        "user=a client-id=(any other)"
+    ]
+    about_b = difference_between(current_view(one, source=Broker()), current_view(other, source=Broker()), [user("b"), user("a")])
+    assert (about_b.asked, len(about_b.comparison.clients)) == (2, 1)
+
+
+def test_notes_about_an_answer_name_what_stands_beside_it() -> None:
+    view = current_view(current({pair(DEFAULT, DEFAULT): {PRODUCE: 1.0}, ip("db.internal"): {ADDRESS_KEY: 2.0}}), source=Broker())
+    answers = view.answers()
+    for asked, words in [
+        (user("a"), f"another {PRODUCE}"),
+        (ip("10.0.0.7"), "ip=db.internal"),
+        (ip("db.internal"), "this is a host name"),
+    ]:
+        assert [note for note in notes_about(answers.answer(asked), answers) if words in note]
+    assert notes_about(answers.answer(pair("a", "c")), answers) == ()
+
+
+def test_whom_nobody_can_be_is_a_way_of_asking_that_cannot_work() -> None:
+    view = current_view(current(), source=Broker())
+    for entity in (Entity.of({"ip": "1::2::3"}), Entity.of({"user": "a", "ip": "10.0.0.7"}), Entity.of({"role": "x"})):
+        with pytest.raises(UsageError, match="nobody can be"):
+            next(resolve(view, [entity]))
