@@ -41,6 +41,11 @@ def alter(sandbox: Sandbox, changes: Mapping[RawEntity, Mapping[str, float]]) ->
         list(pool.map(lambda change: _run(sandbox, ["--alter", *_options(*change)]), changes.items()))
 
 
+def run(sandbox: Sandbox, *options: str) -> str:
+    """What it prints with these options, as typed."""
+    return _run(sandbox, options)
+
+
 def _options(entity: RawEntity, values: Mapping[str, float]) -> list[str]:
     options = ["--add-config", ",".join(f"{key}={value:.17g}" for key, value in values.items())]
     for entity_type, name in sorted(entity):
