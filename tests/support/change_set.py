@@ -74,6 +74,7 @@ class ChangeSet:
         self.folder = folder
         self.servers = servers
         self.brokers: tuple[int, ...] = ()
+        """Whose word counts, where there is more than one."""
         self.before = before or {}
         self.wanted = wanted
         (folder / "cluster.yaml").write_text(manifests.cluster(prune="never"))

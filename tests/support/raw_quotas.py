@@ -37,11 +37,11 @@ def settled(bootstrap_servers: str, *, brokers: Sequence[int] = ()) -> dict[RawE
     last = frozenset({("client-id", f"written last {uuid.uuid4()}")})
     found: dict[int | None, dict[RawEntity, dict[str, float]]] = {}
     try:
-        _alter(client, {last: {"producer_byte_rate": 1e9}})
+        _alter(client, {last: {"producer_byte_rate": 1e9}}, brokers[0] if brokers else None)
         for broker in brokers or (None,):
             found[broker] = wait_until(lambda at=broker: last in (all_of := _describe(client, at)) and all_of)
             del found[broker][last]
-        _alter(client, {last: {"producer_byte_rate": None}})
+        _alter(client, {last: {"producer_byte_rate": None}}, brokers[0] if brokers else None)
         for broker in brokers or (None,):
             wait_until(lambda at=broker: last not in _describe(client, at))
     finally:
@@ -80,7 +80,7 @@ def _describe(client: KafkaAdminClient, broker: int | None = None) -> dict[RawEn
     }
 
 
-def _alter(client: KafkaAdminClient, changes: Mapping[RawEntity, Mapping[str, float | None]]) -> None:
+def _alter(client: KafkaAdminClient, changes: Mapping[RawEntity, Mapping[str, float | None]], broker: int | None = None) -> None:
     row = AlterClientQuotasRequest.EntryData
     rows: list[Any] = [
         row(
@@ -94,6 +94,6 @@ def _alter(client: KafkaAdminClient, changes: Mapping[RawEntity, Mapping[str, fl
     step = 1000 if longest < 500 else 50
     for start in range(0, len(rows), step):
         request = AlterClientQuotasRequest(entries=rows[start : start + step], validate_only=False)
-        response = client._manager.run(client._manager.send, request)
+        response = client._manager.run(client._manager.send, request, broker)
         refused = [entry for entry in response.entries if entry.error_code != 0]
         assert not refused, refused[0]

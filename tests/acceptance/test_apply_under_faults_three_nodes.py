@@ -1,0 +1,137 @@
+"""Three nodes, and one of them dies, is gone from the start, or stands still during an apply."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.sandbox.spec import SandboxSpec
+from tests.support.bad_servers import serving
+from tests.support.change_set import ChangeSet, mixed
+from tests.support.command import Done
+from tests.support.polling import wait_until
+from tests.support.three_nodes import ThreeNodes, three_nodes
+from tests.support.write_proxy import WriteProxy
+
+pytestmark = pytest.mark.kafka
+
+PART_OF_A_REQUEST = 20_000
+"""Bytes; nothing else that nodes send one another is so large here, and a socket that nobody reads takes more."""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[ThreeNodes]:
+    # The controller gives up on a broker after 9 s; a third of that makes the same things happen sooner.
+    sooner = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+    with three_nodes(SandboxSpec(nodes=3, heap_mb=320, properties=sooner)) as nodes:
+        yield nodes
+
+
+@pytest.fixture
+def nodes(cluster: ThreeNodes) -> ThreeNodes:
+    cluster.mend()
+    return cluster
+
+
+@pytest.fixture
+def work(tmp_path: Path, nodes: ThreeNodes) -> ChangeSet:
+    before, wanted = mixed()
+    return ChangeSet(tmp_path, nodes.servers(), before=before, wanted=wanted)
+
+
+def apply_through(
+    work: ChangeSet, nodes: ThreeNodes, home: int, *, before: Callable[[], None], after: Callable[[], None] = lambda: None
+) -> Done:
+    """Apply by way of one node, which tells of the others; things happen before and after it is passed the second write."""
+    later = threading.Thread(target=after)
+
+    def request(number: int, frame: bytes) -> bytes:
+        if number == 2:
+            before()
+            later.start()
+        return frame
+
+    with serving(WriteProxy(nodes.ports[home], request=request)) as port:
+        done = work.run(port)
+    assert later.ident is not None, f"it ended before its second write: {done.err}"
+    later.join()
+    return done
+
+
+def require_done(work: ChangeSet, nodes: ThreeNodes, done: Done) -> None:
+    """All is applied, the report is true, all three nodes agree in the end, and nothing is left to do."""
+    assert done.code == 0, done.err
+    work.servers, work.brokers = nodes.servers(), nodes.up
+    report = done.json()
+    assert report["summary"]["applied"] == len(work.wanted)
+    work.require_true(report)
+    nodes.mend()
+    work.servers, work.brokers = nodes.servers(), nodes.up
+    work.require_true(report)
+    work.finish()
+
+
+def test_the_active_controller_is_killed_between_two_requests(work: ChangeSet, nodes: ThreeNodes) -> None:
+    controller = nodes.active_controller()
+    done = apply_through(work, nodes, controller, before=lambda: nodes.kill(controller))
+    require_done(work, nodes, done)
+
+
+def test_the_active_controller_is_killed_with_a_request_in_its_hands(work: ChangeSet, nodes: ThreeNodes) -> None:
+    controller = nodes.active_controller()
+    home = min(nodes.ports.keys() - {controller})
+
+    def kill() -> None:
+        wait_until(lambda: nodes.bytes_waiting(controller) > PART_OF_A_REQUEST)
+        nodes.kill(controller)
+
+    done = apply_through(work, nodes, home, before=lambda: nodes.stop(controller), after=kill)
+    require_done(work, nodes, done)
+
+
+def test_the_active_controller_stands_still_until_there_is_another(work: ChangeSet, nodes: ThreeNodes) -> None:
+    controller = nodes.active_controller()
+    home = min(nodes.ports.keys() - {controller})
+
+    def go_on() -> None:
+        wait_until(lambda: nodes.bytes_waiting(controller) > PART_OF_A_REQUEST)
+        assert nodes.active_controller() != controller
+        nodes.go_on(controller)
+
+    done = apply_through(work, nodes, home, before=lambda: nodes.stop(controller), after=go_on)
+    require_done(work, nodes, done)
+
+
+def test_the_broker_that_is_asked_stands_still_until_the_others_have_given_it_up(work: ChangeSet, nodes: ThreeNodes) -> None:
+    home = min(nodes.ports.keys() - {nodes.active_controller()})
+
+    def go_on() -> None:
+        wait_until(lambda: nodes.bytes_waiting(home) > PART_OF_A_REQUEST)
+        wait_until(lambda: home not in nodes.listed())
+        nodes.go_on(home)
+
+    done = apply_through(work, nodes, home, before=lambda: nodes.stop(home), after=go_on)
+    require_done(work, nodes, done)
+
+
+def test_a_broker_that_is_asked_only_at_the_end_stands_still_until_then(work: ChangeSet, nodes: ThreeNodes) -> None:
+    controller = nodes.active_controller()
+    home, other = sorted(nodes.ports.keys() - {controller})
+
+    def go_on() -> None:
+        # On a slow machine it may have been given up before anybody asks it whether it has caught up.
+        wait_until(lambda: nodes.bytes_waiting(other) > 0 or other not in nodes.listed())
+        nodes.go_on(other)
+
+    done = apply_through(work, nodes, home, before=lambda: nodes.stop(other), after=go_on)
+    require_done(work, nodes, done)
+
+
+def test_a_broker_is_down_from_the_start(work: ChangeSet, nodes: ThreeNodes) -> None:
+    down = min(nodes.ports.keys() - {nodes.active_controller()})
+    nodes.kill(down)
+    done = work.run(nodes.servers(*nodes.ports))
+    require_done(work, nodes, done)
