@@ -25,7 +25,8 @@ from reconciler.traffic.judging.verdicts import bucket_verdicts, moment, unused_
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
 from reconciler.traffic.sources.log_files import BrokerFiles
-from reconciler.traffic.sources.request_log import CHARGED, EMPTY_THROTTLED, UNREADABLE, read_request_logs
+from reconciler.traffic.sources.request_log import CHARGED, EMPTY_THROTTLED, IDENTITY_COLUMNS, UNREADABLE, read_request_logs
+from reconciler.traffic.sources.series_key import series_key
 
 SOURCE: Final = "request-log"
 _SAMPLES: Final = 5
@@ -53,7 +54,8 @@ class Backtest:
 
     def __init__(self, spark: SparkSession, question: Question) -> None:
         self._question = question
-        rows = read_request_logs(spark, question.logs, log_timezone=question.log_timezone, identity=question.requests)
+        also = IDENTITY_COLUMNS if question.requests else ()
+        rows = read_request_logs(spark, question.logs, log_timezone=question.log_timezone, also=also)
         # Parsing is the dear part, and the rows are needed twice: for the series, then for the replay.
         self._rows: DataFrame = rows.persist(StorageLevel.MEMORY_AND_DISK)
         self._series: tuple[Series, ...] = ()
@@ -101,6 +103,8 @@ def _resolvers(quotas: QuotaTable) -> dict[str, Resolver]:
 def _counted(rows: DataFrame) -> list[Row]:
     amount = F.col("records") + F.col("overhead")
     series = rows.groupBy("status", "broker", "kind", "user", "client_id").agg(
+        F.min(series_key()).alias("key"),
+        F.max("records").alias("largest"),
         F.count(F.lit(1)).alias("lines"),
         F.sum(amount).alias("amount"),
         F.min("ts_us").alias("start_us"),
@@ -112,7 +116,16 @@ def _counted(rows: DataFrame) -> list[Row]:
 
 def _series(counted: Sequence[Row], logs: Sequence[BrokerFiles]) -> tuple[Series, ...]:
     series = [
-        Series(broker=r.broker, kind=Kind(r.kind), user=r.user, client_id=r.client_id, requests=r.lines, amount=r.amount)
+        Series(
+            broker=r.broker,
+            kind=Kind(r.kind),
+            user=r.user,
+            client_id=r.client_id,
+            requests=r.lines,
+            amount=r.amount,
+            key=r.key,
+            largest=r.largest,
+        )
         for r in counted
         if r.status == CHARGED
     ]

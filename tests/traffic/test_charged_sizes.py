@@ -103,7 +103,7 @@ def fetch_case(version: int, random_: random.Random) -> tuple[str, int]:
 
 
 def test_sizes_equal_the_encoded_messages_in_every_version(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.sources.request_log import read_request_logs
+    from reconciler.traffic.sources.request_log import IDENTITY_COLUMNS, read_request_logs
 
     random_ = random.Random(20261121)
     cases = [produce_case(version, random_) for version in range(14) for _ in range(8)]
@@ -112,7 +112,7 @@ def test_sizes_equal_the_encoded_messages_in_every_version(spark: SparkSession, 
     numbered = (text.replace('"correlationId":7', f'"correlationId":{i}') for i, (text, _) in enumerate(cases))
     path.write_text("\n".join(numbered) + "\n", encoding="utf-8")
 
-    rows = read_request_logs(spark, [BrokerFiles(broker=1, files=(str(path),))], identity=True).collect()
+    rows = read_request_logs(spark, [BrokerFiles(broker=1, files=(str(path),))], also=IDENTITY_COLUMNS).collect()
 
     charged = {row.correlation_id: row.records + row.overhead for row in rows if row.status == "charged"}
     assert [charged.get(i) for i in range(len(cases))] == [size for _, size in cases]

@@ -23,12 +23,12 @@ NOON = datetime.datetime(2026, 11, 21, 13, 0, 0, 123500, tzinfo=datetime.UTC)
 
 def read(spark: SparkSession, tmp_path: Path, lines: list[str], **options: Any) -> list[Row]:
     """The rows of these lines, in their order."""
-    from reconciler.traffic.sources.request_log import read_request_logs
+    from reconciler.traffic.sources.request_log import IDENTITY_COLUMNS, read_request_logs
 
     path = tmp_path / "kafka-request.log"
     numbered = [text.replace('"correlationId":7', f'"correlationId":{i}') for i, text in enumerate(lines)]
     path.write_bytes(("\n".join(numbered) + "\n").encode("utf-8", "surrogatepass"))
-    rows = read_request_logs(spark, [BrokerFiles(broker=1, files=(str(path),))], identity=True, **options).collect()
+    rows = read_request_logs(spark, [BrokerFiles(broker=1, files=(str(path),))], also=IDENTITY_COLUMNS, **options).collect()
     return sorted(rows, key=lambda row: -1 if row.correlation_id is None else row.correlation_id)
 
 
@@ -130,7 +130,7 @@ def test_brokers_of_2_8_name_fetched_partitions_differently(spark: SparkSession,
 
 def test_rotated_and_compressed_files_are_read_whatever_their_names_hold(spark: SparkSession, tmp_path: Path) -> None:
     from reconciler.traffic.sources.log_files import find_logs
-    from reconciler.traffic.sources.request_log import read_request_logs
+    from reconciler.traffic.sources.request_log import IDENTITY_COLUMNS, read_request_logs
 
     folder = tmp_path / "logs [a] {b} *" / "broker-7"
     folder.mkdir(parents=True)
@@ -139,6 +139,6 @@ def test_rotated_and_compressed_files_are_read_whatever_their_names_hold(spark: 
     with gzip.open(folder / "kafka-request.log.2026-11-21-13.gz", "wt", encoding="utf-8") as stream:
         stream.write(line(correlation_id=3))
 
-    rows = read_request_logs(spark, find_logs([str(folder)]), identity=True).collect()
+    rows = read_request_logs(spark, find_logs([str(folder)]), also=IDENTITY_COLUMNS).collect()
 
     assert {(row.broker, row.correlation_id, row.status) for row in rows} == {(7, n, "charged") for n in (1, 2, 3)}

@@ -15,7 +15,7 @@ from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One client's requests of one kind on one broker."""
+    """One client's requests of one kind on one broker. ``key``: its number, as ``series_key`` makes it."""
 
     broker: int
     kind: Kind
@@ -23,6 +23,9 @@ class Series:
     client_id: str
     requests: int
     amount: int
+    key: int = 0
+    largest: int = 0
+    """The most record bytes of one request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

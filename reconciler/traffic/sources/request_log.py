@@ -38,7 +38,7 @@ COLUMNS: Final = ("status", "broker", "kind", "user", "client_id", "ts_us", "rec
 """``ts_us``: charge time, microseconds since 1970, UTC. ``records`` + ``overhead``: charged bytes. ``throttled``: as recorded.
 ``tie``: orders requests of one microsecond by content, so that no partitioning or file layout changes a result."""
 IDENTITY_COLUMNS: Final = ("connection", "correlation_id", "recorded_throttle_ms")
-"""Only when asked for: they are what makes rows large."""
+"""What tells requests apart; it makes rows large."""
 
 _TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Final = 53
 
@@ -62,9 +62,11 @@ _DATE: Final = r"(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2}:\d{2})(?:[.,](\d{1,6})\d*)?
 
 
 def read_request_logs(
-    spark: SparkSession, logs: Sequence[BrokerFiles], *, log_timezone: str = "UTC", identity: bool = False
+    spark: SparkSession, logs: Sequence[BrokerFiles], *, log_timezone: str = "UTC", also: Sequence[str] = ()
 ) -> DataFrame:
     """Rows of all brokers' logs, in no order. ``log_timezone`` is that of lines whose time has no offset.
+
+    ``also``: further columns, of ``IDENTITY_COLUMNS`` and ``file`` (its address, as Spark writes it).
 
     Raises ``UsageError`` for an unknown time zone.
     """
@@ -78,7 +80,7 @@ def read_request_logs(
     lines = frames[0]
     for frame in frames[1:]:
         lines = lines.unionAll(frame)
-    return _rows(lines, zone, identity=identity)
+    return _rows(lines, zone, also)
 
 
 def _checked_zone(name: str) -> str:
@@ -94,7 +96,7 @@ def _literal_path(path: str) -> str:
     return "".join(f"\\{c}" if c in "\\[]{}*?" else c for c in path)
 
 
-def _rows(lines: DataFrame, zone: str, *, identity: bool) -> DataFrame:
+def _rows(lines: DataFrame, zone: str, also: Sequence[str]) -> DataFrame:
     head = F.substring_index("value", MARKER, 1)
     # Cut by bytes: counting the characters of every line would cost half as much as reading its JSON.
     text = F.col("value").cast("binary").substr(F.octet_length(head) + len(MARKER) + 1, F.lit(_TO_THE_END)).cast("string")
@@ -116,7 +118,7 @@ def _rows(lines: DataFrame, zone: str, *, identity: bool) -> DataFrame:
         _line_micros(F.col("head"), zone).alias("line_us"),
         F.when(ours, F.from_json(document, _SCHEMA)).alias("d"),
     )
-    return _charged(parsed, identity=identity)
+    return _charged(parsed, also)
 
 
 def _line_micros(head: Column, zone: str) -> Column:
@@ -128,7 +130,7 @@ def _line_micros(head: Column, zone: str) -> Column:
     return F.unix_micros(text.try_cast("timestamp"))
 
 
-def _charged(parsed: DataFrame, *, identity: bool) -> DataFrame:
+def _charged(parsed: DataFrame, also: Sequence[str]) -> DataFrame:
     header, request, response = F.col("d.requestHeader"), F.col("d.request"), F.col("d.response")
     version, api = header["requestApiVersion"], header["requestApiKey"]
     client_id = F.coalesce(header["clientId"], F.lit(""))
@@ -153,10 +155,13 @@ def _charged(parsed: DataFrame, *, identity: bool) -> DataFrame:
         "tie": F.xxhash64(connection, header["correlationId"]),
         "detail": F.when(status == UNREADABLE, F.concat_ws(": ", "file", F.substring("value", 1, 200))),
     }
-    if identity:
-        columns["connection"] = connection
-        columns["correlation_id"] = header["correlationId"]
-        columns["recorded_throttle_ms"] = F.coalesce(F.col("d.throttleTimeMs"), F.lit(0.0)).cast("long")
+    further = {
+        "connection": connection,
+        "correlation_id": header["correlationId"],
+        "recorded_throttle_ms": F.coalesce(F.col("d.throttleTimeMs"), F.lit(0.0)).cast("long"),
+        "file": F.col("file"),
+    }
+    columns |= {name: further[name] for name in also}
     return parsed.select(*(column.alias(name) for name, column in columns.items()))
 
 

@@ -1,0 +1,1 @@
+"""History in one-second cells: small, quick to judge, added to piece by piece."""

@@ -1,0 +1,115 @@
+"""Recorded requests to cells on Spark: what each client did in each second, and who the clients are."""
+
+from __future__ import annotations
+
+import urllib.parse
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812 - the name all of Spark's own documentation uses
+
+from reconciler.errors import TrafficError
+from reconciler.traffic.cells.segments import Segment, SegmentFolder
+from reconciler.traffic.sources.request_log import CHARGED
+from reconciler.traffic.sources.series_key import IDENTITY, series_key
+
+CELLS: Final = "cells"
+SERIES: Final = "series"
+_SPREAD: Final = 4
+"""A file's cells are sorted and written in two to the power of so many parts at most."""
+_ROWS_A_GROUP: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile:
+    """A file to compact: ``id`` is what it is known by."""
+
+    path: Path
+    id: str
+    size: int
+    broker: int
+
+
+def compact(rows: DataFrame, files: Mapping[Path, SourceFile], folder: SegmentFolder) -> tuple[Segment, ...]:
+    """Write a segment for each file. ``rows``: as ``request_log`` reads them, with their ``file``.
+
+    Raises ``TrafficError`` when two clients have one number, ``FileAccessError`` when the folder cannot be written. What was
+    whole before stays whole, whatever happens.
+    """
+    run = uuid.uuid4().hex[:12]
+    made = folder.fresh(run)
+    keyed = rows.where(F.col("status") == CHARGED).withColumn("series", series_key()).withColumn("file_key", F.xxhash64("file"))
+    _write_cells(keyed, made / CELLS)
+    _write_series(keyed, made / SERIES)
+    segments = [_publish(folder, made, run, files[_path_of(lines[0].file)], lines) for lines in _lines_by_file(rows)]
+    folder.sweep()
+    return tuple(segments)
+
+
+def _write_cells(keyed: DataFrame, target: Path) -> None:
+    second = F.floor(F.col("ts_us") / 1_000_000).alias("second")
+    cells = keyed.groupBy("file_key", "series", second).agg(F.sum(F.col("records") + F.col("overhead")).alias("amount"))
+    ordered = cells.repartition("file_key", F.shiftrightunsigned("series", 64 - _SPREAD))
+    ordered = ordered.sortWithinPartitions("file_key", "series", "second")
+    writer = ordered.write.partitionBy("file_key").option("compression", "zstd")
+    writer.option("parquet.block.row.count.limit", _ROWS_A_GROUP).parquet(str(target))
+
+
+def _write_series(keyed: DataFrame, target: Path) -> None:
+    series = keyed.groupBy("file_key", "series").agg(
+        *(F.min(name).alias(name) for name in IDENTITY),
+        *(F.max(name).alias(f"last_{name}") for name in IDENTITY),
+        F.count(F.lit(1)).alias("requests"),
+        F.sum(F.col("records") + F.col("overhead")).alias("amount"),
+        F.max("records").alias("largest"),
+        F.sum(F.col("throttled").cast("long")).alias("throttled"),
+        F.min("ts_us").alias("start_us"),
+        F.max("ts_us").alias("end_us"),
+    )
+    series.coalesce(1).write.partitionBy("file_key").parquet(str(target))
+    different = " or ".join(f"{name} != last_{name}" for name in IDENTITY)
+    # Read back, so that a long history is not gone through once more.
+    if keyed.sparkSession.read.parquet(str(target)).where(different).count():
+        raise TrafficError("two clients of this history have the same number; judge it without compacting it")
+
+
+def _lines_by_file(rows: DataFrame) -> list[list[Row]]:
+    counted = rows.groupBy("file", F.xxhash64("file").alias("file_key"), "status").agg(
+        F.count(F.lit(1)).alias("lines"), F.min("ts_us").alias("start_us"), F.max("ts_us").alias("end_us")
+    )
+    by_file: dict[str, list[Row]] = {}
+    for row in counted.orderBy("file", "status").collect():
+        by_file.setdefault(row.file, []).append(row)
+    return list(by_file.values())
+
+
+def _publish(folder: SegmentFolder, made: Path, run: str, source: SourceFile, lines: list[Row]) -> Segment:
+    target = made / f"done-{source.id}"
+    target.mkdir()
+    for part in (CELLS, SERIES):
+        found = made / part / f"file_key={lines[0].file_key}"
+        if found.exists():
+            found.rename(target / part)
+    charged = [row for row in lines if row.status == CHARGED]
+    segment = Segment(
+        id=source.id,
+        source=source.path.name,
+        size=source.size,
+        broker=source.broker,
+        folder=f"{source.id}-{run}",
+        start_us=min((row.start_us for row in charged), default=0),
+        end_us=max((row.end_us for row in charged), default=0),
+        requests=sum(row.lines for row in charged),
+        statuses={row.status: row.lines for row in lines},
+    )
+    folder.publish(segment, target)
+    return segment
+
+
+def _path_of(uri: str) -> Path:
+    """Spark names files by their address."""
+    return Path(urllib.parse.unquote(urllib.parse.urlparse(uri).path))

@@ -1,0 +1,92 @@
+"""What a folder of cells holds: its clients, and the cells of some or all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name all of Spark's own documentation uses
+
+from reconciler.errors import TrafficError
+from reconciler.traffic.cells.compact import CELLS, SERIES
+from reconciler.traffic.cells.segments import Segment, SegmentFolder
+from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kinds import Kind
+
+_COLUMNS: Final = ("series", "broker", "kind", "user", "client_id", "requests", "amount", "largest", "throttled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """A folder of cells, opened: ``series`` sorted by broker, kind, user and client id; ``throttled`` requests when recorded."""
+
+    folder: SegmentFolder
+    segments: tuple[Segment, ...]
+    series: tuple[Series, ...]
+    throttled: int
+
+    def paths(self, part: str) -> list[str]:
+        """The Parquet files of a part of all segments."""
+        return _paths(self.folder, self.segments, part)
+
+
+def open_history(folder: SegmentFolder) -> History:
+    """Raises ``TrafficError`` when there are no cells, or two clients have one number."""
+    segments = folder.segments()
+    files = _paths(folder, segments, SERIES)
+    if not files:
+        raise TrafficError(f"recorded traffic {folder.root}: no cells are there yet; run compact, or look at what it said")
+    table = ds.dataset(files, format="parquet").to_table(columns=list(_COLUMNS))
+    found: dict[int, Series] = {}
+    for row in table.to_pylist():
+        one = Series(
+            broker=row["broker"], kind=Kind(row["kind"]), user=row["user"], client_id=row["client_id"],
+            requests=row["requests"], amount=row["amount"], key=row["series"], largest=row["largest"],
+        )  # fmt: skip
+        known = found.get(one.key)
+        found[one.key] = one if known is None else _joined(known, one)
+    series = sorted(found.values(), key=lambda s: (s.broker, s.kind, s.user, s.client_id))
+    return History(
+        folder=folder, segments=segments, series=tuple(series), throttled=int(pc.sum(table.column("throttled")).as_py() or 0)
+    )
+
+
+def placed_cells(spark: SparkSession, history: History, grouping: Grouping, groups: Collection[int]) -> DataFrame:
+    """Columns ``group``, ``second``, ``amount`` of the series in these groups."""
+    table = [
+        (one.key, group)
+        for index, one in enumerate(history.series)
+        for group in grouping.groups_of_series[index]
+        if group in groups
+    ]
+    places = F.broadcast(spark.createDataFrame(table, "series bigint, `group` int"))
+    return spark.read.parquet(*history.paths(CELLS)).join(places, "series").select("group", "second", "amount")
+
+
+def some_cells(history: History, keys: Sequence[int]) -> Iterator[tuple[Integers, Integers, Integers]]:
+    """Series, seconds and amounts of a few series, read without Spark: only the row groups that hold them."""
+    wanted = pa.array(sorted(keys), type=pa.int64())
+    cells = ds.dataset(history.paths(CELLS), format="parquet")
+    for batch in cells.to_batches(columns=["series", "second", "amount"], filter=pc.field("series").isin(wanted)):
+        series, second, amount = (np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64) for column in batch.columns)
+        yield series, second, amount
+
+
+def _paths(folder: SegmentFolder, segments: Sequence[Segment], part: str) -> list[str]:
+    return [str(path) for segment in segments for path in sorted(Path(folder.data(segment, part)).glob("*.parquet"))]
+
+
+def _joined(one: Series, other: Series) -> Series:
+    if (one.broker, one.kind, one.user, one.client_id) != (other.broker, other.kind, other.user, other.client_id):
+        raise TrafficError("two clients of this history have the same number; judge it without compacting it")
+    return replace(
+        one, requests=one.requests + other.requests, amount=one.amount + other.amount, largest=max(one.largest, other.largest)
+    )

@@ -1,0 +1,107 @@
+"""The folder that ``compact`` fills: one segment for each file of recorded traffic, whole or not there at all.
+
+    DIR/segments/ID.json     written last, and atomically: what the segment is of, and which folder holds it
+    DIR/data/ID-RUN/         its Parquet files; a folder that no document names is left over from a run that was cut short
+
+A file is known by how it begins, not by its name: the same log under another name, or compressed, or longer than before, takes
+the place of its earlier segment. So runs can be repeated, and come in any order.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from reconciler.errors import FileAccessError, TrafficError
+from reconciler.formats.canonical import document_text
+from reconciler.formats.whole_file import write_whole
+
+FORMAT_VERSION: Final = "1.0"
+_SEGMENTS: Final = "segments"
+_DATA: Final = "data"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """One file's cells. Times are microseconds since 1970; ``statuses`` counts its lines by what they are."""
+
+    id: str
+    source: str
+    """The file's name, for people."""
+    size: int
+    """Its bytes when it was read: one that has grown is read again."""
+    broker: int
+    folder: str
+    """Below ``data``."""
+    start_us: int
+    end_us: int
+    requests: int
+    statuses: dict[str, int]
+
+
+class SegmentFolder:
+    """``DIR``."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def exists(self) -> bool:
+        """Whether this is such a folder at all."""
+        return (self.root / _SEGMENTS).is_dir()
+
+    def data(self, segment: Segment, part: str) -> Path:
+        """Where a part of a segment lies."""
+        return self.root / _DATA / segment.folder / part
+
+    def fresh(self, run: str) -> Path:
+        """An empty folder that only this run knows, on the same disk."""
+        folder = self.root / _DATA / f".{run}"
+        try:
+            folder.mkdir(parents=True)
+            (self.root / _SEGMENTS).mkdir(exist_ok=True)
+        except OSError as error:
+            raise FileAccessError(f"cannot write cells to {self.root}: {error.strerror}") from error
+        return folder
+
+    def segments(self) -> tuple[Segment, ...]:
+        """All that are whole, by id. Raises ``TrafficError`` for a document that is none."""
+        return tuple(self._read(path) for path in sorted((self.root / _SEGMENTS).glob("*.json")))
+
+    def publish(self, segment: Segment, made: Path) -> None:
+        """Move what was made into its place, then name it; an earlier segment of the same file is replaced."""
+        target = self.root / _DATA / segment.folder
+        try:
+            if target.exists():
+                shutil.rmtree(target)
+            made.rename(target)
+        except OSError as error:
+            raise FileAccessError(f"cannot write cells to {target}: {error.strerror}") from error
+        document = {"format_version": FORMAT_VERSION, **asdict(segment)}
+        write_whole(self.root / _SEGMENTS / f"{segment.id}.json", [document_text(document)])
+
+    def sweep(self) -> None:
+        """Remove what no document names: the remains of runs that were cut short, and of segments that were replaced."""
+        named = {segment.folder for segment in self.segments()}
+        for folder in self._folders():
+            if folder.name not in named:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _folders(self) -> Iterator[Path]:
+        data = self.root / _DATA
+        return iter(sorted(data.iterdir())) if data.is_dir() else iter(())
+
+    def _read(self, path: Path) -> Segment:
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            if document.pop("format_version").split(".")[0] != FORMAT_VERSION.split(".", maxsplit=1)[0]:
+                raise TrafficError(f"{path} is of another version of this tool; run compact again, into an empty folder")
+            segment = Segment(**document)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise TrafficError(f"{path} does not describe cells: {error}; remove it and run compact again") from error
+        if not self.data(segment, "").is_dir():
+            raise TrafficError(f"{path} names cells that are not there; remove it and run compact again")
+        return segment

@@ -1,0 +1,104 @@
+"""The normal form: one row an observation, whatever it was read from, as Parquet.
+
+``kind``, ``amount`` and the identity say what was charged to whom; ``semantics`` says whether a row is a single request
+(``event``), a difference of counters (``delta``) or a sampled rate (``gauge``). Only events can be judged request by request. A
+null ``user`` or ``client_id`` is not known; an empty one is really empty.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name all of Spark's own documentation uses
+from pyspark.sql.types import StructType
+
+from reconciler.errors import TrafficError
+from reconciler.traffic.kinds import Kind
+from reconciler.traffic.sources.request_log import CHARGED
+
+COLUMNS: Final = (
+    ("ts", "timestamp"), ("interval_ms", "int"), ("broker", "int"), ("user", "string"), ("client_id", "string"),
+    ("kind", "string"), ("amount", "bigint"), ("semantics", "string"), ("throttled", "boolean"), ("overhead", "bigint"),
+    ("tie", "bigint"),
+)  # fmt: skip
+"""``ts``: the charge time, or the end of the interval; UTC, microseconds. ``overhead``: the part of ``amount`` that is no
+records, which a fetch quota does not cut. ``tie``: orders requests of one microsecond. The last three may be missing or null."""
+_REQUIRED: Final = tuple(name for name, _ in COLUMNS[:8])
+_EVENT: Final = "event"
+
+UNKNOWN_IDENTITY: Final = "unknown-identity"
+NOT_AN_EVENT: Final = "not-an-event"
+UNREADABLE: Final = "unreadable"
+
+
+def to_normal_form(rows: DataFrame) -> DataFrame:
+    """Charged rows of ``request_log`` as the normal form."""
+    charged = rows.where(F.col("status") == CHARGED)
+    columns = {
+        "ts": F.timestamp_micros("ts_us"),
+        "interval_ms": F.lit(0),
+        "broker": F.col("broker"),
+        "user": F.col("user"),
+        "client_id": F.col("client_id"),
+        "kind": F.col("kind"),
+        "amount": F.col("records") + F.col("overhead"),
+        "semantics": F.lit(_EVENT),
+        "throttled": F.col("throttled"),
+        "overhead": F.col("overhead"),
+        "tie": F.col("tie"),
+    }
+    return charged.select(*(columns[name].cast(kind).alias(name) for name, kind in COLUMNS))
+
+
+def read_normal_form(spark: SparkSession, paths: list[str]) -> DataFrame:
+    """Rows as ``request_log`` has them. Raises ``TrafficError`` when a column is missing or of another type."""
+    found = spark.read.option("mergeSchema", "true").parquet(*paths)
+    return from_normal_form(found)
+
+
+def from_normal_form(found: DataFrame) -> DataFrame:
+    """The inverse of ``to_normal_form``; rows that are no request, or of nobody known, keep that as their status."""
+    _require_columns(found.schema)
+    known = {field.name for field in found.schema}
+    amount, overhead = F.col("amount"), F.coalesce(_optional("overhead", "bigint", known), F.lit(0).cast("bigint"))
+    identity = F.col("user").isNotNull() & F.col("client_id").isNotNull()
+    usable = F.col("ts").isNotNull() & F.col("broker").isNotNull() & F.col("kind").isin([k.value for k in Kind]) & (amount >= 0)
+    status = (
+        F.when(~F.coalesce(usable, F.expr("false")), F.lit(UNREADABLE))
+        .when(F.coalesce(F.col("semantics") != _EVENT, F.expr("true")), F.lit(NOT_AN_EVENT))
+        .when(~identity, F.lit(UNKNOWN_IDENTITY))
+        .otherwise(F.lit(CHARGED))
+    )
+    tie = F.coalesce(_optional("tie", "bigint", known), F.xxhash64("user", "client_id", "kind", "amount"))
+    return found.select(
+        status.alias("status"),
+        F.col("broker").cast("int").alias("broker"),
+        "kind",
+        "user",
+        "client_id",
+        F.unix_micros("ts").alias("ts_us"),
+        (amount - overhead).alias("records"),
+        overhead.alias("overhead"),
+        F.coalesce(_optional("throttled", "boolean", known), F.expr("false")).alias("throttled"),
+        tie.alias("tie"),
+        F.lit(None).cast("string").alias("detail"),
+    )
+
+
+def _optional(name: str, kind: str, known: set[str]) -> Column:
+    return F.col(name).cast(kind) if name in known else F.lit(None).cast(kind)
+
+
+def _require_columns(schema: StructType) -> None:
+    types = {field.name: field.dataType.simpleString() for field in schema}
+    missing = [name for name in _REQUIRED if name not in types]
+    if missing:
+        raise TrafficError(
+            f"recorded traffic in the normal form lacks the column {missing[0]!r}; it has {', '.join(sorted(types))}"
+        )
+    integers = ("tinyint", "smallint", "int", "bigint")
+    for name, kind in COLUMNS:
+        allowed = integers if kind in ("int", "bigint") else (kind, "timestamp_ntz") if kind == "timestamp" else (kind,)
+        if name in types and types[name] not in allowed:
+            raise TrafficError(f"recorded traffic in the normal form: column {name!r} is {types[name]}, not {kind}")

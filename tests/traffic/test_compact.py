@@ -1,0 +1,111 @@
+"""Logs to cells: the same sums as the requests, whatever the files, and nothing half-written taken for whole."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconciler.errors import TrafficError
+from reconciler.traffic.cells.segments import SegmentFolder
+from reconciler.traffic.sources.log_files import find_logs
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from reconciler.traffic.cells.segments import Segment
+
+pytestmark = pytest.mark.spark
+LOG = Path(__file__).parent / "recordings" / "kafka-4.3.1" / "kafka-request.log.gz"
+
+
+@pytest.fixture(scope="module")
+def rows(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, DataFrame]:
+    from reconciler.traffic.sources.request_log import read_request_logs
+
+    folder = tmp_path_factory.mktemp("logs of a broker")
+    lines = gzip.decompress(LOG.read_bytes()).splitlines(keepends=True)
+    half = len(lines) // 2
+    (folder / "kafka-request.log.1").write_bytes(b"".join(lines[:half]))
+    (folder / "kafka-request.log").write_bytes(b"".join(lines[half:]))
+    found = read_request_logs(spark, find_logs([f"7={folder}"]), also=("file",)).cache()
+    return folder, found
+
+
+def compacted(rows: tuple[Path, DataFrame], target: Path) -> tuple[Segment, ...]:
+    from reconciler.traffic.cells.compact import SourceFile, compact
+
+    folder, frame = rows
+    files = {
+        path.resolve(): SourceFile(path=path, id=f"id-{number}", size=path.stat().st_size, broker=7)
+        for number, path in enumerate(sorted(folder.iterdir()))
+    }
+    return compact(frame, files, SegmentFolder(target))
+
+
+def test_cells_hold_what_the_requests_hold(spark: SparkSession, rows: tuple[Path, DataFrame], tmp_path: Path) -> None:
+    import duckdb
+
+    segments = compacted(rows, tmp_path)
+    assert [segment.id for segment in segments] == ["id-0", "id-1"]
+    folder = SegmentFolder(tmp_path)
+    assert folder.segments() == segments
+    charged = rows[1].where("status = 'charged'").collect()
+    assert sum(segment.requests for segment in segments) == len(charged)
+    wanted: dict[tuple[str, str, str, int], int] = {}
+    for row in charged:
+        place = (row.kind, row.user, row.client_id, row.ts_us // 1_000_000)
+        wanted[place] = wanted.get(place, 0) + row.records + row.overhead
+    sql = """
+    select s.kind, s."user", s.client_id, c.second, sum(c.amount)::bigint
+    from read_parquet(?) c join (select distinct series, kind, "user", client_id from read_parquet(?)) s using (series)
+    group by all
+    """
+    paths = [[str(folder.data(one, part) / "*.parquet") for one in segments] for part in ("cells", "series")]
+    found = {row[:4]: row[4] for row in duckdb.execute(sql, paths).fetchall()}
+    assert found == wanted
+
+
+def test_a_second_run_changes_nothing_and_leaves_nothing(rows: tuple[Path, DataFrame], tmp_path: Path) -> None:
+    one = compacted(rows, tmp_path)
+    other = compacted(rows, tmp_path)
+    told = [[(s.id, s.requests, s.start_us, s.statuses) for s in run] for run in (one, other)]
+    assert told[0] == told[1]
+    assert sorted(p.name for p in (tmp_path / "data").iterdir()) == sorted(s.folder for s in other)
+
+
+def test_what_a_run_cut_short_left_is_not_read_and_goes(rows: tuple[Path, DataFrame], tmp_path: Path) -> None:
+    folder = SegmentFolder(tmp_path)
+    folder.fresh("abandoned").joinpath("cells").mkdir()
+    (tmp_path / "data" / "id-0-old").mkdir()
+    assert folder.segments() == ()
+    compacted(rows, tmp_path)
+    assert not (tmp_path / "data" / ".abandoned").exists()
+    assert not (tmp_path / "data" / "id-0-old").exists()
+
+
+def test_a_document_that_is_none_is_told(tmp_path: Path) -> None:
+    folder = SegmentFolder(tmp_path)
+    folder.fresh("run")
+    (tmp_path / "segments" / "x.json").write_text("{}")
+    with pytest.raises(TrafficError, match=r"x\.json does not describe cells"):
+        folder.segments()
+    (tmp_path / "segments" / "x.json").write_text(json.dumps({"format_version": "9.0"}))
+    with pytest.raises(TrafficError, match="another version"):
+        folder.segments()
+
+
+def test_rows_of_one_second_become_one_cell_sorted_by_client(
+    spark: SparkSession, rows: tuple[Path, DataFrame], tmp_path: Path
+) -> None:
+    import pyarrow.parquet as pq
+
+    segments = compacted(rows, tmp_path)
+    for segment in segments:
+        for file in (SegmentFolder(tmp_path).data(segment, "cells")).glob("*.parquet"):
+            table = pq.read_table(file)
+            keys = list(zip(table.column("series").to_pylist(), table.column("second").to_pylist(), strict=True))
+            assert keys == sorted(set(keys))
