@@ -59,7 +59,7 @@ class ZooKeeperFiles:
 
     def write(self, spec: ZooKeeperSpec, *, port: int) -> None:
         """Makes the folder and its configuration files."""
-        self.temporary.mkdir(parents=True)
+        self.temporary.mkdir(parents=True, exist_ok=True)
         settings = {
             "dataDir": str(self.data),
             "clientPort": str(port),

@@ -42,6 +42,23 @@ class ZooKeeperServer:
         self.guard.watch(self.process)
         await_zookeeper(self.files, self.process, port=self.port)
 
+    def alone_of_three(self, *, local_sessions: bool) -> None:
+        """Start it again as one of an ensemble whose two other servers are away: it serves reads only.
+
+        Since 3.7 that is of use only with local sessions; without them nobody can connect.
+        """
+        self.kill()
+        own, *others = (free_ports(6)[2 * n : 2 * n + 2] for n in range(3))
+        members = {f"server.{n}": f"{LOOPBACK}:{ports[0]}:{ports[1]}" for n, ports in enumerate((own, *others), start=1)}
+        timing = {"initLimit": "5", "syncLimit": "2", "localSessionsEnabled": "true" if local_sessions else "false"}
+        self.spec = ZooKeeperSpec(
+            properties={**self.spec.properties, **members, **timing},
+            java_options=("-Dreadonlymode.enabled=true",),
+        )
+        self.files.write(self.spec, port=self.port)
+        (self.files.data / "myid").write_text("1")
+        self.start()
+
     def kill(self) -> None:
         """End it at once, as a power cut would."""
         assert self.process is not None

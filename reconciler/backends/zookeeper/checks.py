@@ -55,11 +55,11 @@ def require_writable(client: KazooClient) -> int | None:
 
 def require_kafka(client: KazooClient) -> None:
     """Raise ``UnsupportedClusterError`` when it is not below our chroot that a Kafka lives."""
-    missing = [path for path in (BROKER_IDS, _CHANGES, USERS, CLIENTS) if client.exists(path) is None]
+    missing = [path for path in (BROKER_IDS, _CHANGES, USERS, CLIENTS) if not _is_there(client, path)]
     if not missing:
         return
     here = f"below {client.chroot}" if client.chroot else "at the root"
-    homes = [f"{client.chroot}/{child}" for child in client.get_children("/") if client.exists(f"/{child}{BROKER_IDS}")]
+    homes = [f"{client.chroot}/{child}" for child in client.get_children("/") if _is_there(client, f"/{child}{BROKER_IDS}")]
     hint = f"; a Kafka lives below {', '.join(map(escaped, homes))}" if homes else ""
     raise UnsupportedClusterError(
         f"what ZooKeeper has {here} is not the tree of a Kafka cluster: there is no {missing[0]}; nothing was written; the "
@@ -67,8 +67,16 @@ def require_kafka(client: KazooClient) -> None:
     )
 
 
+def _is_there(client: KazooClient, path: str) -> bool:
+    """Servers of 3.8 and newer tell only those who may read a node that it is there; the others, that they may not."""
+    try:
+        return client.exists(path) is not None
+    except NoAuthError:
+        return True
+
+
 def _require_not_kraft(client: KazooClient) -> None:
-    if client.exists(_MIGRATION) is not None:
+    if _is_there(client, _MIGRATION):
         raise UnsupportedClusterError(
             "this cluster is being migrated to KRaft, or was (ZooKeeper has /migration): its KRaft controller has the quotas, "
             f"and writes them to ZooKeeper at most as a copy; {_BROKERS_INSTEAD}"
@@ -89,7 +97,7 @@ def _require_allowed(client: KazooClient) -> None:
     """Ask ZooKeeper itself, with transactions whose last part is refused in any case, so that nothing of them is done."""
     _probe(client, _CHANGES)
     for folder in (USERS, CLIENTS, IPS):
-        if client.exists(folder) is not None:
+        if _is_there(client, folder):
             _probe(client, folder)
 
 

@@ -100,6 +100,7 @@ def _await_session(client: KazooClient, connection: LoginConnection, handler: _H
             raise AuthenticationError(handler.refused_tls)
         _require_not_refused(connection, settings)
         if handler.rounds >= _ROUNDS or time.monotonic() > deadline:
+            handler.ask_those_that_closed()
             raise UnreachableError(_nobody(handler.failures, settings))
 
 
@@ -156,6 +157,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library
         self._last: socket.socket | None = None
         self._is_given_up = False
         self.attempts: dict[str, int] = {}
+        self._closed: dict[str, tuple[tuple[str, int], str | None]] = {}
         self.failures: dict[str, str] = {}
         """By server, what was wrong with the last attempt."""
         self.refused_tls: str | None = None
@@ -183,8 +185,23 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library
                 raise
         self._last = made
         # Until a session is there, what follows is the server's refusal to have one.
+        self._closed[server] = (address, hostname)
         self.failures[server] = f"it closes the connection, or speaks another protocol{'' if self._tls else ' (TLS, perhaps)'}"
         return made
+
+    def ask_those_that_closed(self) -> None:
+        """Ask the servers that let nobody in how they are, and put that in place of what they did."""
+        for server, (address, hostname) in tuple(self._closed.items()):
+            said = b""
+            with contextlib.suppress(OSError), self.create_connection(address, hostname, 1.0) as connection:
+                connection.settimeout(1.0)
+                connection.sendall(b"srvr")
+                while part := connection.recv(4096):
+                    said += part
+            if b"read-only" in said:
+                self.failures[server] = "it is read-only, because it has lost the majority of its ensemble"
+            elif b"not currently serving" in said:
+                self.failures[server] = "it serves nobody now: it is starting, or has lost the majority of its ensemble"
 
     def give_up(self) -> None:
         """Let a connection attempt end now."""
