@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from reconciler.apply.budget import Budget
-from reconciler.apply.comparison import is_as_before, named, shows, unlike_after, unlike_before
+from reconciler.apply.comparison import named, unlike_after, unlike_before
 from reconciler.apply.outcomes import Outcomes, Stop
-from reconciler.apply.readback import exactly, tries
+from reconciler.apply.readback import shown_or_changed
 from reconciler.errors import StalePlanError
 from reconciler.model.change import Change
 from reconciler.model.entity import Entity
@@ -70,8 +70,4 @@ class Freshness:
     def _shown(self, last: Change) -> bool:
         """Whether a read has what was written last, waiting for it; also when somebody else has been there since."""
         deadline = self._clock.monotonic() + min(self._lag_seconds, self._budget.left)
-        for _ in tries(self._clock, deadline):
-            live = self._cluster.describe(exactly(last.entity))
-            if shows(last, live) or not is_as_before(last, live):
-                return True
-        return False
+        return shown_or_changed(self._cluster, last, clock=self._clock, deadline=deadline)

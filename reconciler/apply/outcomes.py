@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from reconciler.errors import ReconcilerError
 from reconciler.model.change import AlterationResult, Change
-from reconciler.model.entity import Entity
 from reconciler.model.report import ChangeOutcome, ChangeStatus
 
 
@@ -29,7 +28,6 @@ class Outcomes:
     """One outcome for each change, always; they start as not attempted."""
 
     def __init__(self, changes: Sequence[Change]) -> None:
-        self._changes = tuple(changes)
         self._of = {c.entity: ChangeOutcome(change=c, status=ChangeStatus.NOT_ATTEMPTED) for c in changes}
 
     def __getitem__(self, change: Change) -> ChangeOutcome:
@@ -38,25 +36,25 @@ class Outcomes:
     def note(self, results: Iterable[AlterationResult], *, good: ChangeStatus) -> None:
         """Take over the cluster's answers; ``good`` is what code 0 means. Entities of nobody's are passed over."""
         for result in results:
-            if result.entity not in self._of:
+            if (known := self._of.get(result.entity)) is None:
                 continue
             status = good if result.error_code == 0 else ChangeStatus.FAILED
             if result.stale:
                 status = ChangeStatus.NOT_ATTEMPTED
-            self._set(result.entity, status, error=result.error, code=result.error_code or None)
+            self._set(known.change, status, error=result.error, code=result.error_code or None)
 
     def mark(self, changes: Iterable[Change], status: ChangeStatus, *, error: str | None = None) -> None:
         """Set them all to one status."""
         for change in changes:
-            self._set(change.entity, status, error=error)
+            self._set(change, status, error=error)
 
     def explain(self, change: Change, text: str) -> None:
         """Keep its status and say more about it."""
-        self._set(change.entity, self[change].status, error=text)
+        self._set(change, self[change].status, error=text)
 
     def having(self, *statuses: ChangeStatus) -> tuple[Change, ...]:
         """The changes with one of these, in the plan's order."""
-        return tuple(c for c in self._changes if self._of[c.entity].status in statuses)
+        return tuple(outcome.change for outcome in self._of.values() if outcome.status in statuses)
 
     @property
     def may_have_written(self) -> bool:
@@ -65,8 +63,7 @@ class Outcomes:
 
     def in_order(self) -> tuple[ChangeOutcome, ...]:
         """All of them, in the plan's order."""
-        return tuple(self._of[c.entity] for c in self._changes)
+        return tuple(self._of.values())
 
-    def _set(self, entity: Entity, status: ChangeStatus, *, error: str | None = None, code: int | None = None) -> None:
-        change = self._of[entity].change
-        self._of[entity] = ChangeOutcome(change=change, status=status, error_code=code, error=error)
+    def _set(self, change: Change, status: ChangeStatus, *, error: str | None = None, code: int | None = None) -> None:
+        self._of[change.entity] = ChangeOutcome(change=change, status=status, error_code=code, error=error)

@@ -213,6 +213,8 @@ def _require_known_outcome(alterations: Sequence[Alteration], found: Mapping[Ent
         raise OutcomeUnknownError(
             f"the cluster's answer to a write does not mention {silent[0]}; it may or may not have been done"
         )
+    if not any(code in UNKNOWN_OUTCOME for code, _ in found.values()):
+        return
     unclear = [a.entity for a in alterations if found[a.entity][0] in UNKNOWN_OUTCOME]
     if unclear:
         code, message = found[unclear[0]]
@@ -230,9 +232,7 @@ def _require_not_refused_whole(found: Mapping[Entity, tuple[int, str | None]], s
 
 
 def _result(entity: Entity, found: Mapping[Entity, tuple[int, str | None]]) -> AlterationResult:
-    if entity not in found:
-        return AlterationResult(entity=entity, error_code=UNKNOWN_SERVER_ERROR, error="the cluster's answer does not mention it")
-    code, message = found[entity]
+    code, message = found.get(entity, (UNKNOWN_SERVER_ERROR, "the cluster's answer does not mention it"))
     return AlterationResult(entity=entity, error_code=code, error=message)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -19,7 +20,6 @@ from reconciler.backends.broker.raw_exchange import RawRequest
 from reconciler.errors import RequestRefusedError
 from reconciler.model.broker_rules import INVALID_REQUEST, unsendable
 from reconciler.model.change import Alteration
-from reconciler.model.entity import Entity
 from reconciler.ports import EntityFilter
 
 _BROKER_RESOURCE: Final = 4
@@ -50,13 +50,11 @@ def alter_request(alterations: Sequence[Alteration], *, validate_only: bool) -> 
     Raises ``ValueError`` for an entity twice or without ops, where Kafka would do half of it, and ``RequestRefusedError`` for
     text that no request can hold.
     """
-    seen: set[Entity] = set()
-    for alteration in alterations:
-        if not alteration.ops:
-            raise ValueError(f"the alteration of {alteration.entity} has no ops")
-        if alteration.entity in seen:
-            raise ValueError(f"{alteration.entity} is altered twice in one request")
-        seen.add(alteration.entity)
+    if len({alteration.entity for alteration in alterations}) < len(alterations):
+        twice = next(entity for entity, times in Counter(a.entity for a in alterations).items() if times > 1)
+        raise ValueError(f"{twice} is altered twice in one request")
+    if without := next((alteration for alteration in alterations if not alteration.ops), None):
+        raise ValueError(f"the alteration of {without.entity} has no ops")
 
     @functools.cache
     def body(version: int) -> bytes:

@@ -75,7 +75,36 @@ def look(cluster: Thirty, seconds: float = 30.0) -> Verification:
 def test_thirty_brokers_cost_one_full_read_and_one_exact_one_each() -> None:
     cluster = Thirty(FakeClock())
     assert look(cluster).verified
-    assert cluster.asked == [None, *range(1, 31)]
+    # First the one that is connected to is asked for the entity written last, then for everything.
+    assert cluster.asked == [None, None, *range(1, 31)]
+
+
+class Late(Thirty):
+    """What any broker shows first is of before the writing; notes when it was asked for everything."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(clock)
+        self.full_reads: list[float] = []
+
+    def describe(self, entity_filter: EntityFilter, *, broker: int | None = None) -> Mapping[Entity, Quotas]:
+        if not entity_filter.components:
+            self.full_reads.append(self.clock.seconds)
+        shown = super().describe(entity_filter, broker=broker)
+        return shown if self.clock.seconds >= 5.0 else {}
+
+
+def test_everything_is_read_once_and_only_when_what_was_written_last_shows() -> None:
+    cluster = Late(FakeClock())
+    assert look(cluster).verified
+    assert len(cluster.full_reads) == 1
+    assert 5.0 <= cluster.full_reads[0] < 7.0
+
+
+def test_everything_is_read_once_at_the_deadline_too() -> None:
+    cluster = Late(FakeClock())
+    seen = look(cluster, seconds=3.0)
+    assert cluster.full_reads == [3.0]
+    assert (seen.message or "").startswith("100 of 100 entities do not read back as written")
 
 
 def test_brokers_are_asked_at_once_where_that_can_be_done() -> None:
@@ -131,4 +160,4 @@ def test_a_refusal_is_not_waited_for() -> None:
 def test_without_any_time_left_everybody_is_asked_once() -> None:
     cluster = Thirty(FakeClock(), b7=None)
     assert not look(cluster, seconds=0.0).verified
-    assert cluster.asked == [None, *range(1, 31)]
+    assert cluster.asked == [None, None, *range(1, 31)]
