@@ -1,0 +1,317 @@
+"""``kafka-quotas resolve`` as a user runs it, on snapshots and manifests."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+from reconciler.formats.schema_files import load_schema
+from reconciler.model.entity import DEFAULT
+from tests.builders import client, ip, pair, user
+from tests.support import manifests
+from tests.support.command import COMMAND, Done, environment, run
+
+PRODUCE, CONSUME, CONNECT = "producer_byte_rate", "consumer_byte_rate", "connection_creation_rate"
+ODD = "tab\there\u202e\u00e4"
+NAMES = ("resolve", "resolve-list", "resolve-diff")
+REGISTRY: Registry[Any] = Registry().with_resources([(s["$id"], Resource.from_contents(s)) for s in map(load_schema, NAMES)])
+LIVE = {
+    user("alice"): {PRODUCE: 20971520.0},
+    user(): {PRODUCE: 3_000_000.0, CONSUME: float("nan")},
+    pair("alice", "etl"): {CONSUME: 7_000_000.0},
+    client("app"): {PRODUCE: 1.0},
+    pair(DEFAULT, DEFAULT): {"request_percentage": 12.5},
+    user(ODD): {"controller_mutation_rate": 5.0},
+    user("<default>"): {PRODUCE: 9.0},
+    ip(): {CONNECT: 9.0},
+    ip("::1"): {CONNECT: 2.0},
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "snap.json").write_text(manifests.snapshot(LIVE))
+    (tmp_path / "team").mkdir()
+    (tmp_path / "team" / "cluster.yaml").write_text(manifests.cluster(scope={"include": [{"user": "alice"}, {"user": "new"}]}))
+    entries = (({"user": "alice"}, {PRODUCE: "10MiB"}), ({"user": "new"}, {PRODUCE: "1MiB"}))
+    (tmp_path / "team" / "quotas.yaml").write_text(manifests.quotas(*entries))
+    return tmp_path
+
+
+def resolve(folder: Path, *arguments: str, **environment_variables: str) -> Done:
+    return run("resolve", *arguments, cwd=folder, env=environment_variables)
+
+
+def with_stdin(folder: Path, text: str | bytes, *arguments: str) -> Done:
+    command = [*COMMAND, "resolve", "--current", "snap.json", "--from", "-", *arguments]
+    given = text if isinstance(text, bytes) else text.encode()
+    done = subprocess.run(command, cwd=folder, env=environment(), input=given, capture_output=True, check=False, timeout=120)
+    assert b"Traceback" not in done.stderr
+    return Done(code=done.returncode, out=done.stdout.decode(), err=done.stderr.decode())
+
+
+def valid(document: Any, name: str = "resolve") -> Any:
+    Draft202012Validator(load_schema(name), registry=REGISTRY).validate(document)
+    return document
+
+
+def test_one_client_as_json_has_values_sources_levels_buckets_and_members(folder: Path) -> None:
+    done = resolve(
+        folder, "--current", "snap.json", "--names", "user=alice,client-id=etl", "--include-overrides", "--format", "json"
+    )
+    assert (done.code, done.err) == (0, "")
+    document = valid(done.json())
+    assert document["entity"] == {"user": "alice", "client-id": "etl"}
+    assert (document["state"], document["cluster"]["id"], document["unknown"]) == ("snapshot", "c1", {})
+    assert document["quotas"] == {
+        PRODUCE: {
+            "value": 20971520,
+            "source": {"user": "alice"},
+            "level": 3,
+            "bucket": {"user": "alice"},
+            "overridden": [{"entity": {"user": None}, "value": 3000000, "level": 6}],
+            "shared_with": {"clients": [{"user": "alice"}], "more": 0},
+        },
+        CONSUME: {
+            "value": 7000000,
+            "source": {"user": "alice", "client-id": "etl"},
+            "level": 1,
+            "bucket": {"user": "alice", "client-id": "etl"},
+            "overridden": [{"entity": {"user": None}, "value": "NaN", "level": 6}],
+            "shared_with": {"clients": [], "more": 0},
+        },
+        "request_percentage": {
+            "value": 12.5,
+            "source": {"user": None, "client-id": None},
+            "level": 5,
+            "bucket": {"user": "alice", "client-id": "etl"},
+            "overridden": [],
+            "shared_with": {"clients": [], "more": 0},
+        },
+    }
+    assert "ladder" not in document
+
+
+def test_text_is_a_table_of_all_keys(folder: Path) -> None:
+    done = resolve(folder, "--current", "snap.json", "--name", "user=alice", "--name", "client-id=etl", "--include-overrides")
+    lines = done.out.splitlines()
+    assert done.code == 0
+    assert lines[0] == "In the cluster (c1, Kafka 4.3), read from a snapshot at 2026-01-02 12:00:00 UTC:"
+    assert lines[2] == "user=alice client-id=etl"
+    rows = {line.split()[0]: line for line in lines[3:] if line.startswith("  ") and line[2] != " "}
+    assert list(rows) == [PRODUCE, CONSUME, "request_percentage", "controller_mutation_rate"]
+    assert "20 MiB/s (20971520)" in rows[PRODUCE]
+    assert "level 3  user=alice" in rows[PRODUCE]
+    assert "bucket user=alice: all client ids of the user together" in rows[PRODUCE]
+    assert rows["controller_mutation_rate"].endswith("unlimited")
+    hides = next(line for line in lines if line.strip().startswith("hides"))
+    assert hides.index("level 6") == rows[PRODUCE].index("level 3")
+    assert any(line.strip() == "shared with             user=alice".strip() for line in lines)
+    assert any("client.quota.callback.class" in line for line in lines)
+
+
+def test_the_ladder_marks_the_hit_in_plain_ascii_whatever_the_terminal(folder: Path) -> None:
+    asked = ("--current", "snap.json", "--name", f"user={ODD}", "--name", "client-id=app", "--explain")
+    plain = resolve(folder, *asked, NO_COLOR="1")
+    narrow = resolve(folder, *asked, PYTHONIOENCODING="ascii")
+    coloured = resolve(folder, *asked, "--color", "always")
+    ladder = [line for line in plain.out.splitlines() if "|" in line][:8]
+    assert [line.split("|")[0].split()[-1] for line in ladder] == list("12345678")
+    assert ["==>" in line for line in ladder] == [False] * 5 + [True] + [False] * 2
+    assert "applies" in ladder[5]
+    assert "hidden by level 6" in ladder[6]
+    assert plain.out.replace("\u00e4", "\\xe4") == narrow.out
+    assert "\t" not in plain.out
+    assert "\u202e" not in plain.out
+    assert "\x1b[" not in plain.out
+    assert "\x1b[" in coloured.out
+    document = valid(resolve(folder, *asked, "--format", "json").json())
+    rungs = document["ladder"][PRODUCE]
+    assert [rung["status"] for rung in rungs] == ["unset"] * 5 + ["wins", "hidden", "unset"]
+    assert [rung["level"] for rung in rungs] == list(range(1, 9))
+    assert rungs[0]["entity"] == {"user": ODD, "client-id": "app"}
+
+
+def test_an_empty_client_id_is_a_client_that_sends_none_and_differs_from_the_default(folder: Path) -> None:
+    none = resolve(folder, "--current", "snap.json", "--name", "user=bob", "--name", "client-id=", "--format", "json").json()
+    default = resolve(
+        folder, "--current", "snap.json", "--name", "user=bob", "--defaults", "client-id", "--format", "json"
+    ).json()
+    absent = resolve(folder, "--current", "snap.json", "--name", "user=bob", "--format", "json").json()
+    assert "request_percentage" not in none["quotas"]
+    assert default["quotas"]["request_percentage"]["bucket"] == {"user": "bob", "client-id": None}
+    assert absent["quotas"] == none["quotas"]
+    assert (none["entity"], absent["entity"]) == ({"user": "bob", "client-id": ""}, {"user": "bob"})
+    assert any("--defaults client-id" in note for note in none["notes"])
+
+
+def test_the_literal_default_is_an_ordinary_name_and_a_warning(folder: Path) -> None:
+    done = resolve(folder, "--current", "snap.json", "--names", "user=<default>", "--format", "json")
+    assert done.json()["quotas"][PRODUCE]["value"] == 9
+    assert "--defaults user" in done.err
+    default = resolve(folder, "--current", "snap.json", "--defaults", "user", "--format", "json")
+    assert default.json()["quotas"][PRODUCE]["value"] == 3000000
+
+
+def test_an_address_in_another_spelling_is_found(folder: Path) -> None:
+    document = valid(resolve(folder, "--current", "snap.json", "--name", "ip=0:0:0:0:0:0:0:1", "--format", "json").json())
+    found = document["quotas"][CONNECT]
+    assert (found["value"], found["source"], found["bucket"]) == (2, {"ip": "::1"}, {"ip": "0:0:0:0:0:0:0:1"})
+
+
+def test_a_list_on_stdin_gives_one_line_each_in_order(folder: Path) -> None:
+    asked = [
+        {"user": "alice", "client-id": "x"},
+        {"ip": "::1"},
+        {"user": ODD},
+        {"user": "alice", "client-id": "x"},
+        {"client-id": "app"},
+    ]
+    done = with_stdin(folder, "".join(json.dumps(one) + "\n" for one in asked), "--format", "jsonl")
+    lines = [valid(json.loads(line)) for line in done.out.splitlines()]
+    assert done.code == 0
+    assert [line["entity"] for line in lines] == asked
+    assert lines[0] == lines[3]
+    assert set(lines[0]) == {"format_version", "entity", "quotas"}
+    assert lines[2]["quotas"][CONSUME]["value"] == "NaN"
+    assert "client.quota.callback.class" in done.err
+    quiet = with_stdin(folder, '{"user": "a"}', "--format", "jsonl", "-q")
+    assert quiet.err == ""
+    whole = valid(
+        json.loads(with_stdin(folder, "".join(json.dumps(one) + "\n" for one in asked), "--format", "json").out), "resolve-list"
+    )
+    assert [{"format_version": "1.0", **one} for one in whole["resolutions"]] == lines
+
+
+@pytest.mark.parametrize(
+    "text", ['{"user": "a"}\n{"user": 1}\n', '{"user": "a"}\nnope\n', b'{"user": "a"}\n\xff\n', '{"user": "a"}\n{"usr": "b"}\n']
+)
+def test_a_bad_line_is_named_and_nothing_is_printed(folder: Path, text: str | bytes) -> None:
+    done = with_stdin(folder, text, "--format", "jsonl")
+    assert (done.code, done.out) == (1, "")
+    assert "stdin:2: " in done.err or "stdin is not UTF-8" in done.err
+
+
+def test_all_names_every_entity_and_can_be_asked_again(folder: Path) -> None:
+    lines = resolve(folder, "--current", "snap.json", "--all", "--format", "jsonl").out
+    (folder / "again.jsonl").write_text("".join(json.dumps(json.loads(line)["entity"]) + "\n" for line in lines.splitlines()))
+    again = resolve(folder, "--current", "snap.json", "--from", "again.jsonl", "--format", "jsonl")
+    assert again.out == lines
+    whole = valid(
+        resolve(
+            folder, "--current", "snap.json", "--all", "--include-overrides", "--members", "3", "--explain", "--format", "json"
+        ).json(),
+        "resolve-list",
+    )
+    assert len(whole["resolutions"]) == len(lines.splitlines()) > len(LIVE)
+    text = resolve(folder, "--current", "snap.json", "--all").out
+    assert text.count("\n\n") >= len(LIVE)
+    assert "user=(any other) client-id=app" in text
+
+
+def test_manifests_alone_the_plan_and_what_differs(folder: Path) -> None:
+    alone = valid(resolve(folder, "team", "--state", "manifests", "--name", "user=alice", "--format", "json").json())
+    assert (alone["state"], alone["observed"]) == ("manifests", None)
+    assert alone["quotas"][PRODUCE]["value"] == 10 * 1024**2
+    assert any("unmanaged" in note for note in alone["notes"])
+    planned = resolve(
+        folder, "team", "--current", "snap.json", "--state", "planned", "--name", "user=bob", "--format", "json"
+    ).json()
+    assert planned["state"] == "planned"
+    assert planned["quotas"][PRODUCE] == {**planned["quotas"][PRODUCE], "value": 3000000, "source": {"user": None}}
+
+    done = resolve(
+        folder, "team", "--current", "snap.json", "--all", "--diff", "planned", "--format", "json", "--detailed-exitcode"
+    )
+    document = valid(done.json(), "resolve-diff")
+    assert done.code == 2
+    assert document["summary"] == {"asked": None, "differing": len(document["differences"]), "left_out": 0}
+    moved = {json.dumps(one["entity"]): one["keys"] for one in document["differences"]}
+    assert moved['{"user": "alice", "client-id": null}'][PRODUCE]["direction"] == "tightens"
+    assert moved['{"user": "new", "client-id": null}'][PRODUCE]["before"]["source"] == {"user": None}
+    assert moved['{"user": "new", "client-id": null}'][PRODUCE]["after"] == {
+        "value": 1048576, "source": {"user": "new"}, "level": 3, "bucket": {"user": "new"},
+    }  # fmt: skip
+    assert not any("app" in entity for entity in moved)
+
+    text = resolve(folder, "team", "--current", "snap.json", "--name", "user=alice", "--diff", "planned")
+    assert text.code == 0
+    assert (
+        f"{PRODUCE}  20 MiB/s (20971520) from user=alice, level 3 -> 10 MiB/s (10485760) from user=alice, level 3   tightens"
+        in text.out
+    )
+    assert text.out.splitlines()[-1] == "1 of 1 asked about differs."
+    same = resolve(folder, "team", "--current", "snap.json", "--all", "--diff", "snap.json", "--detailed-exitcode")
+    assert (same.code, same.out.splitlines()[-1]) == (0, "Of all known clients, none differs.")
+
+
+def test_the_whole_root_decides_what_the_manifests_alone_hold(folder: Path) -> None:
+    (folder / "team" / "kafka-quotas.yaml").write_text(manifests.repository())
+    (folder / "team" / "more.yaml").write_text(
+        manifests.quotas(({"user": "new", "client-id": "x"}, {PRODUCE: "2MiB"}), clusters=["prod"])
+    )
+    (folder / "team" / "cluster.yaml").write_text(manifests.cluster())
+    asked = ("--state", "manifests", "--name", "user=new", "--name", "client-id=x", "--format", "json")
+    document = resolve(folder, "team/quotas.yaml", *asked).json()
+    assert document["quotas"][PRODUCE]["level"] == 1
+    partial = resolve(
+        folder, "team/quotas.yaml", "--current", "snap.json", "--diff", "planned", "--all", "--format", "json"
+    ).json()
+    assert any("only some of the manifests" in note for note in partial["notes"])
+    assert not any(one["entity"].get("client-id") == "x" for one in partial["differences"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "say whom"),
+        (("--all", "--name", "user=a"), "an entity and --all exclude each other"),
+        (("--all", "--from", "x"), "--from and --all exclude each other"),
+        (("--name", "user="), "the name of the user is empty"),
+        (("--name", "usr=a"), "no entity type 'usr'; the types are user, client-id, ip; did you mean 'user'?"),
+        (("--name", "user=a", "--defaults", "user"), "both speak of the user"),
+        (("--name", "user=a", "--name", "ip=10.0.0.7"), "cannot be combined"),
+        (("--name", "ip=::1::"), "neither an address nor a host name"),
+        (("--name", "user=a", "--state", "mainfests"), "did you mean 'manifests'"),
+        (("--name", "user=a", "--diff", "other.json"), "there is no state 'other.json'"),
+        (("--name", "user=a", "--detailed-exitcode"), "needs --diff"),
+        (("--name", "user=a", "--diff", "cluster", "--explain"), "--diff and --explain exclude each other"),
+        (("--name", "user=a", "--diff", "cluster", "--format", "jsonl"), "--diff prints text or json"),
+        (("--name", "user=a", "--bootstrap-server", "127.0.0.1:1"), "--current and --bootstrap-server exclude each other"),
+        (("--name", "user=a", "--members", "-1"), "--members"),
+    ],
+)
+def test_a_way_of_asking_that_cannot_work_is_64_and_says_why(folder: Path, arguments: tuple[str, ...], words: str) -> None:
+    done = resolve(folder, "--current", "snap.json", *arguments)
+    assert (done.code, done.out) == (64, "")
+    assert words in done.err
+
+
+def test_what_cannot_be_read_is_1_and_nothing_is_printed(folder: Path) -> None:
+    (folder / "broken.json").write_text("{")
+    for arguments in (
+        ("--current", "broken.json", "--name", "user=a"),
+        ("--current", "none.json", "--name", "user=a"),
+        ("--current", "snap.json", "--from", "none.jsonl"),
+        ("--bootstrap-server", "127.0.0.1:1", "--name", "user=a"),
+    ):
+        done = resolve(folder, *arguments, "--format", "json")
+        assert (done.code, done.out) == (1, "")
+        assert done.err.startswith("kafka-quotas: ")
+    (folder / "team" / "quotas.yaml").write_text(manifests.quotas(({"user": "alice"}, {"producer_bytes": "10MiB"})))
+    done = resolve(folder, "team", "--state", "manifests", "--name", "user=a", "--format", "json")
+    assert done.code == 1
+    assert done.json()["findings"]
+
+
+def test_manifests_of_another_cluster_are_refused(folder: Path) -> None:
+    (folder / "team" / "cluster.yaml").write_text(manifests.cluster(clusterId="c9"))
+    done = resolve(folder, "team", "--current", "snap.json", "--name", "user=a")
+    assert (done.code, done.out) == (3, "")
+    assert "c9" in done.err
