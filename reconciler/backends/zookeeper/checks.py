@@ -110,10 +110,10 @@ def _probe(client: KazooClient, folder: str) -> None:
 
 
 def not_allowed(client: KazooClient, path: str) -> str:
-    """What to say when ZooKeeper does not let us write at a path. Raises kazoo's errors, but for the ACLs' own sake."""
+    """What to say when ZooKeeper does not let us write at a path, whose ACLs may be hidden from us too. Raises kazoo's errors."""
     try:
         said = f" they allow {', '.join(_words(acl) for acl in client.get_acls(path)[0])};"
-    except NoAuthError:
+    except (NoAuthError, NoNodeError):
         said = ""
     return (
         f"ZooKeeper's ACLs do not let this client write {path}:{said} nothing was written; log in as who may, most often as the "

@@ -1,0 +1,174 @@
+"""Two runs of this tool on one cluster in ZooKeeper: never both at once, whatever becomes of them."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.security import READ_ACL_UNSAFE, make_acl
+
+from reconciler.errors import AuthorizationError, BackendError, LockedError
+from reconciler.model.change import Alteration
+from tests.builders import user
+from tests.support.command import environment, run
+from tests.support.kafka_tree import make_kafka
+from tests.support.polling import wait_until
+from tests.support.zookeeper_server import ZooKeeperServer, zookeeper_server
+from tests.support.zookeeper_session import expire_session, zookeeper_cluster
+from tests.support.zookeeper_tree import nodes_below, zookeeper_client
+
+pytestmark = pytest.mark.kafka
+
+ALICE = Alteration(entity=user("alice"), ops={"producer_byte_rate": 1024.0}, before={"producer_byte_rate": None})
+MANIFEST = """\
+apiVersion: kafka-quotas/v1
+kind: Cluster
+metadata: {name: old}
+spec: {prune: never, connection: {zookeeper: "%s"}}
+---
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: a}
+spec:
+  quotas:
+    - match: {user: alice}
+      quotas: {producer_byte_rate: 1024}
+"""
+HOLD = """
+import sys
+from tests.support.zookeeper_session import zookeeper_cluster
+with zookeeper_cluster(sys.argv[1], session_seconds=1.0) as cluster, cluster.exclusive("somebody@elsewhere, process 7"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ZooKeeperServer]:
+    with zookeeper_server() as started:
+        yield started
+
+
+@pytest.fixture
+def place(server: ZooKeeperServer) -> Iterator[str]:
+    with zookeeper_client(server.address) as root:
+        root.create("/one")
+        make_kafka(root, "/one")
+        yield f"{server.address}/one"
+        root.delete("/one", recursive=True)
+
+
+@pytest.fixture
+def witness(place: str) -> Iterator[KazooClient]:
+    with zookeeper_client(place) as client:
+        yield client
+
+
+def test_while_one_holds_the_lock_another_is_refused_and_told_who_it_is(place: str, witness: KazooClient) -> None:
+    with zookeeper_cluster(place) as one, zookeeper_cluster(place) as other:
+        with one.exclusive("alice@desk, process 1, since noon"):
+            [(path, data)] = [(p, d) for p, d in nodes_below(witness, "/kafka-quotas").items() if p.count("/") == 3]
+            assert data == b"alice@desk, process 1, since noon"
+            assert witness.exists(path).ephemeralOwner == one._client.client_id[0]
+            with (
+                pytest.raises(LockedError, match=r"alice@desk, process 1, since noon; nothing was written") as raised,
+                other.exclusive("bob"),
+            ):
+                pytest.fail("two hold the lock")
+            assert raised.value.holder == "alice@desk, process 1, since noon"
+            with pytest.raises(LockedError), other.exclusive("bob"):
+                pytest.fail("two hold the lock")
+        with other.exclusive("bob"):
+            assert [data for data in nodes_below(witness, "/kafka-quotas").values() if data] == [b"bob"]
+    assert "kafka-quotas" not in witness.get_children("/")
+
+
+def test_a_run_that_fails_gives_the_lock_back(place: str, witness: KazooClient) -> None:
+    with zookeeper_cluster(place) as one:
+        with pytest.raises(ZeroDivisionError), one.exclusive("alice"):
+            raise ZeroDivisionError
+        with one.exclusive("alice"):
+            pass
+    assert "kafka-quotas" not in witness.get_children("/")
+
+
+def test_the_lock_of_a_killed_run_goes_away_by_itself_and_its_folders_with_the_next(place: str, witness: KazooClient) -> None:
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-c", HOLD, place]
+    with subprocess.Popen(command, cwd=root, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    with zookeeper_cluster(place) as other:
+
+        def taken() -> bool:
+            with contextlib.suppress(LockedError), other.exclusive("next"):
+                return True
+            return False
+
+        wait_until(taken)
+    assert "kafka-quotas" not in witness.get_children("/")
+
+
+def test_a_run_whose_session_ended_has_lost_the_lock_and_writes_nothing_more(place: str, witness: KazooClient) -> None:
+    with zookeeper_cluster(place) as one, zookeeper_cluster(place) as other, one.exclusive("alice"):
+        expire_session(one, place)
+        with other.exclusive("bob"):
+            results = wait_until(lambda: answered(one))
+            assert "the lock with it" in str(results[0].error)
+            assert witness.exists("/config/users/alice") is None
+            assert witness.get_children("/config/changes") == []
+            assert [data for data in nodes_below(witness, "/kafka-quotas").values() if data] == [b"bob"]
+    assert "kafka-quotas" not in witness.get_children("/")
+
+
+def answered(cluster):
+    """The answer once the connection is back."""
+    with contextlib.suppress(BackendError):
+        return cluster.alter([ALICE], validate_only=False)
+    return None
+
+
+def test_somebody_else_s_words_about_himself_are_shown_harmless_and_short(place: str, witness: KazooClient) -> None:
+    hostile = "\x1b[2Jroot\nnothing wrong, go on" + "x" * 10_000
+    with (
+        zookeeper_cluster(place) as one,
+        zookeeper_cluster(place) as other,
+        one.exclusive(hostile),
+        pytest.raises(LockedError) as raised,
+        other.exclusive("bob"),
+    ):
+        pytest.fail("two hold the lock")
+    assert str(raised.value).isprintable()
+    assert len(str(raised.value)) < 1000
+
+
+def test_where_no_lock_can_be_made_nothing_is_written(place: str, witness: KazooClient) -> None:
+    witness.set_acls("/", [*READ_ACL_UNSAFE, make_acl("world", "anyone", delete=True, admin=True)])
+    with (
+        zookeeper_cluster(place) as one,
+        pytest.raises(AuthorizationError, match=r"the lock cannot be taken: .*/kafka-quotas.*log in"),
+        one.exclusive("alice"),
+    ):
+        pytest.fail("no lock")
+
+
+def test_apply_says_who_holds_the_lock_and_exits_as_refused(place: str, witness: KazooClient, tmp_path: Path) -> None:
+    (tmp_path / "quotas.yaml").write_text(MANIFEST % place)
+    with zookeeper_cluster(place) as one, one.exclusive("alice@desk, process 1"):
+        refused = run("apply", "--auto-approve", "--format", "json", cwd=tmp_path)
+        assert (refused.code, refused.json()["failure_reason"]) == (3, "locked")
+        assert "alice@desk, process 1" in refused.json()["message"]
+        assert witness.get_children("/config/users") == []
+        assert run("apply", "--validate-only", "--auto-approve", cwd=tmp_path).code == 0
+    done = run("apply", "--auto-approve", "--format", "json", cwd=tmp_path)
+    assert (done.code, done.json()["result"]) == (0, "done"), done.err
+    assert witness.get_children("/config/users") == ["alice"]
+    assert "kafka-quotas" not in witness.get_children("/")
