@@ -1,0 +1,117 @@
+"""``kafka-quotas resolve`` against a real broker: what the broker holds is what is answered, in one request."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from reconciler.sandbox.spec import Sandbox
+from tests.support import manifests, raw_quotas
+from tests.support.command import run
+from tests.support.polling import wait_until
+
+pytestmark = pytest.mark.kafka
+
+PRODUCE, CONSUME, REQUEST = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
+LEVELS = [
+    {"user": "alice", "client-id": "app"},
+    {"user": "alice", "client-id": None},
+    {"user": "alice"},
+    {"user": None, "client-id": "app"},
+    {"user": None, "client-id": None},
+    {"user": None},
+    {"client-id": "app"},
+    {"client-id": None},
+]
+
+
+def set_quotas(server: str, *changes: tuple[dict[str, str | None], dict[str, float | None]]) -> None:
+    """Sets, and waits until a read shows it."""
+    wanted = {frozenset(entity.items()): ops for entity, ops in changes}
+    raw_quotas.alter(server, wanted)
+
+    def is_there() -> bool:
+        there = raw_quotas.describe(server)
+        return all(there.get(entity, {}).get(key) == value for entity, ops in wanted.items() for key, value in ops.items())
+
+    wait_until(is_there)
+
+
+def test_each_of_the_eight_levels_holds_until_a_stronger_one_is_set(clean_kafka: Sandbox, tmp_path: Path) -> None:
+    server = clean_kafka.bootstrap_servers
+    set_quotas(server, *(({**entity}, {PRODUCE: 1_000_000.0 + level}) for level, entity in enumerate(LEVELS, start=1)))
+    asked = ("resolve", "--bootstrap-server", server, "--name", "user=alice", "--name", "client-id=app", "--include-overrides")
+    for level, entity in enumerate(LEVELS, start=1):
+        done = run(*asked, "--explain", "--format", "json", cwd=tmp_path)
+        assert done.code == 0
+        document = done.json()
+        assert document["state"] == "cluster"
+        # A broker of Kafka's own says that it has no callback, so nothing is assumed.
+        assert document["notes"] == []
+        found = document["quotas"][PRODUCE]
+        assert (found["level"], found["source"], found["value"]) == (level, entity, 1_000_000 + level)
+        assert [one["level"] for one in found["overridden"]] == list(range(level + 1, 9))
+        assert found["bucket"] == {
+            **({"user": "alice"} if level < 7 else {}), **({"client-id": "app"} if level not in (3, 6) else {}),
+        }  # fmt: skip
+        assert [rung["level"] for rung in document["ladder"][PRODUCE] if rung["status"] == "wins"] == [level]
+        set_quotas(server, ({**entity}, {PRODUCE: None}))
+    assert run(*asked, "--format", "json", cwd=tmp_path).json()["quotas"] == {}
+
+
+def test_the_cluster_its_snapshot_and_its_plan_are_asked_and_compared(clean_kafka: Sandbox, tmp_path: Path) -> None:
+    server = clean_kafka.bootstrap_servers
+    set_quotas(
+        server,
+        ({"user": "alice"}, {PRODUCE: 9e6, CONSUME: 8e6}),
+        ({"user": "<default>"}, {PRODUCE: 1e6}),
+        ({"client-id": "a,b=c}\u20ac"}, {REQUEST: 300.0}),
+        ({"ip": "10.0.0.7"}, {"connection_creation_rate": 50.0}),
+    )
+    run("export", "--bootstrap-server", server, "--snapshot", "before.json", cwd=tmp_path)
+    lines = [
+        {"user": "alice", "client-id": "x"},
+        {"user": "<default>"},
+        {"client-id": "a,b=c}\u20ac"},
+        {"ip": "::ffff:10.0.0.7"},
+        {"user": "z"},
+    ]
+    (tmp_path / "asked.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    live = run("resolve", "--bootstrap-server", server, "--from", "asked.jsonl", "--format", "jsonl", cwd=tmp_path)
+    recorded = run("resolve", "--current", "before.json", "--from", "asked.jsonl", "--format", "jsonl", cwd=tmp_path)
+    assert live.code == recorded.code == 0
+    assert live.out == recorded.out
+    answers = [json.loads(line) for line in live.out.splitlines()]
+    assert [answer["entity"] for answer in answers] == lines
+    assert [sorted(answer["quotas"]) for answer in answers] == [
+        [CONSUME, PRODUCE],
+        [PRODUCE],
+        [REQUEST],
+        ["connection_creation_rate"],
+        [],
+    ]
+
+    (tmp_path / "team").mkdir()
+    (tmp_path / "team" / "cluster.yaml").write_text(
+        manifests.cluster(connection={"bootstrapServers": [server]}, scope={"include": [{"user": "alice"}]})
+    )
+    (tmp_path / "team" / "quotas.yaml").write_text(manifests.quotas(({"user": "alice"}, {PRODUCE: "9MB"})))
+    compare = ("resolve", "team", "--all", "--detailed-exitcode", "--format", "json")
+    planned = run(*compare, "--diff", "planned", cwd=tmp_path)
+    assert planned.code == 2
+    document = planned.json()
+    assert (document["before"]["state"], document["after"]["state"]) == ("cluster", "planned")
+    assert [(one["entity"], list(one["keys"])) for one in document["differences"]] == [
+        ({"user": "alice", "client-id": None}, [CONSUME])
+    ]
+    alone = run(*compare, "--state", "manifests", "--diff", "cluster", cwd=tmp_path).json()
+    assert {"ip": "10.0.0.7"} in [one["entity"] for one in alone["differences"]]
+
+    # What is predicted is what holds once the plan is applied.
+    assert run("apply", "team", "--auto-approve", "--accept", "too-many-removals", cwd=tmp_path).code == 0
+    assert run(*compare, "--diff", "planned", cwd=tmp_path).code == 0
+    since = run(*compare, "--current", "before.json", "--diff", "cluster", cwd=tmp_path)
+    assert since.code == 2
+    assert since.json()["differences"] == document["differences"]
