@@ -1,0 +1,352 @@
+"""``describe`` and ``alter`` as a user runs them, against a real broker, with Kafka's own tool as the witness."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.sandbox.spec import Sandbox
+from tests.support import config_command, raw_quotas
+from tests.support.command import Done, run
+from tests.support.kip_text import read_description
+
+pytestmark = pytest.mark.kafka
+
+ROOT = Path(__file__).parents[2]
+MIB = 1024.0**2
+
+SHAPES: list[dict[str, str | None]] = [
+    {"user": "alice"},
+    {"user": None},
+    {"client-id": "app"},
+    {"client-id": None},
+    {"user": "alice", "client-id": "app"},
+    {"user": "alice", "client-id": None},
+    {"user": None, "client-id": "app"},
+    {"user": None, "client-id": None},
+    {"ip": "10.0.0.7"},
+    {"ip": None},
+]
+"""All that Kafka has."""
+
+
+class Shell:
+    def __init__(self, folder: Path, sandbox: Sandbox) -> None:
+        self.folder = folder
+        self.server = sandbox.bootstrap_servers
+
+    def describe(self, *arguments: str) -> Done:
+        return run("describe", "--bootstrap-server", self.server, *arguments, cwd=self.folder)
+
+    def alter(self, *arguments: str) -> Done:
+        return run("alter", "--bootstrap-server", self.server, "--auto-approve", *arguments, cwd=self.folder)
+
+    def live(self) -> dict[raw_quotas.RawEntity, dict[str, float]]:
+        return raw_quotas.describe(self.server)
+
+
+@pytest.fixture
+def shell(tmp_path: Path, clean_kafka: Sandbox) -> Shell:
+    return Shell(tmp_path, clean_kafka)
+
+
+def schema(name: str) -> dict[str, object]:
+    return json.loads((ROOT / "schemas" / f"{name}.v1.schema.json").read_text(encoding="utf-8"))
+
+
+def raw(names: dict[str, str | None]) -> raw_quotas.RawEntity:
+    return frozenset(names.items())
+
+
+def entity_of(names: dict[str, str | None]) -> Entity:
+    return Entity.of({t: DEFAULT if name is None else name for t, name in names.items()})
+
+
+def values(names: dict[str, str | None], scale: float) -> dict[str, float]:
+    """All keys of a shape, none of them a limit that this test would feel."""
+    if "ip" in names:
+        return {"connection_creation_rate": 1e6 * scale}
+    rates = {"producer_byte_rate": 1e9 * scale, "consumer_byte_rate": 2e9 * scale}
+    return {**rates, "request_percentage": 1e6 * scale + 0.5, "controller_mutation_rate": 1e4 * scale + 0.25}
+
+
+def flags(names: dict[str, str | None]) -> list[str]:
+    named = [part for t, name in names.items() if name is not None for part in ("--name", f"{t}={name}")]
+    defaults = ",".join(t for t, name in names.items() if name is None)
+    return [*named, *(["--defaults", defaults] if defaults else [])]
+
+
+def test_what_kafkas_own_tool_writes_we_describe_and_what_we_alter_it_prints(shell: Shell, clean_kafka: Sandbox) -> None:
+    config_command.alter(clean_kafka, {raw(names): values(names, 1) for names in SHAPES})
+
+    assert read_description(shell.describe().out) == {entity_of(names): values(names, 1) for names in SHAPES}
+    accepted = [part for guard in ("default-entity", "large-reduction") for part in ("--accept", guard)]
+    for names in SHAPES:
+        add = ",".join(f"{key}={value:.17g}" for key, value in values(names, 2).items())
+        done = shell.alter(*flags(names), "--add", add, *accepted, "--quiet")
+        assert done.code == 0, done.out + done.err
+    assert config_command.described(clean_kafka) == {raw(names): values(names, 2) for names in SHAPES}
+
+
+def test_the_example_of_the_kip_works_as_it_stands_there(shell: Shell) -> None:
+    there = raw({"user": None, "client-id": "my-client"})
+    raw_quotas.alter(shell.server, {there: {"producer_byte_rate": 1e9}})
+    done = shell.alter(
+        "--names=client-id=my-client",
+        "--defaults=user",
+        "--add=consumer_byte_rate=2000000000",
+        "--delete=producer_byte_rate",
+        *("--accept", "default-entity", "--accept", "too-many-removals"),
+    )
+    shown = shell.describe("--names=client-id=my-client", "--defaults=user")
+
+    assert done.code == 0, done.out + done.err
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out == "{user=<default>, client-id=my-client}\n  consumer_byte_rate=2000000000\n\n"
+
+
+@pytest.fixture
+def populated(shell: Shell) -> Shell:
+    quotas = {"producer_byte_rate": 10 * MIB, "consumer_byte_rate": 1e12}
+    for_users: list[dict[str, str | None]] = [
+        {"user": "payments-api"},
+        {"user": "payments-batch"},
+        {"user": "CN=pay, OU={x}"},
+        {"user": "<default>"},
+        {"user": None, "client-id": "app"},
+        {"client-id": "=1+1"},
+    ]
+    raw_quotas.alter(shell.server, {raw(names): quotas for names in for_users})
+    raw_quotas.alter(shell.server, {raw({"ip": "10.0.0.7"}): {"connection_creation_rate": 1e6}})
+    return shell
+
+
+FILTERS: list[tuple[list[str], int]] = [
+    ([], 7),
+    (["--strict"], 0),
+    (["--any", "user", "--strict"], 4),
+    (["--named", "user"], 4),
+    (["--names", "client-id=app", "--defaults", "user"], 1),
+    (["--prefix", "user=CN=pay, "], 1),
+    (["--names", "user=<default>"], 1),
+]
+
+
+def test_filters_say_what_they_select_live_and_on_a_snapshot(populated: Shell) -> None:
+    (populated.folder / "all.json").write_text(populated.describe("--format", "json").out, encoding="utf-8")
+    for arguments, expected in FILTERS:
+        live = populated.describe(*arguments, "--format", "json").json()
+        recorded = run("describe", "--current", "all.json", *arguments, "--format", "json", cwd=populated.folder).json()
+
+        jsonschema.validate(live, schema("snapshot"))
+        jsonschema.validate(recorded, schema("snapshot"))
+        assert len(live["entities"]) == expected, arguments
+        assert recorded["entities"] == live["entities"], arguments
+        assert (live["observed"]["from"], recorded["observed"]["from"]) == ("broker", "snapshot")
+        assert ("filter" in live) == bool(arguments)
+
+
+def test_what_was_filtered_is_no_snapshot_to_plan_with(populated: Shell) -> None:
+    (populated.folder / "some.json").write_text(populated.describe("--any", "user", "--format", "json").out, encoding="utf-8")
+
+    done = run("describe", "--current", "some.json", cwd=populated.folder)
+
+    assert (done.code, done.out) == (1, "")
+    assert "it has a filter" in done.err
+
+
+def test_yaml_is_a_manifest_that_validates_and_plans_to_no_change(populated: Shell) -> None:
+    (populated.folder / "described.yaml").write_text(populated.describe("--format", "yaml").out, encoding="utf-8")
+
+    validated = run("validate", "described.yaml", cwd=populated.folder)
+    planned = run(
+        *("plan", "described.yaml", "--bootstrap-server", populated.server, "--detailed-exitcode", "--format", "json"),
+        cwd=populated.folder,
+    )
+
+    assert validated.code == 0, validated.out
+    assert planned.code == 0, planned.err
+    assert (planned.json()["changes"], planned.json()["summary"]["unchanged"]) == ([], 7)
+
+
+def test_csv_has_a_row_for_each_value(populated: Shell) -> None:
+    # As bytes are: text mode would turn the line ends of CSV into others.
+    rows = list(csv.DictReader(io.StringIO(populated.describe("--format", "csv").out)))
+
+    assert len(rows) == 13
+    assert {(row["user"], row["client-id"], row["ip"]) for row in rows} == {
+        ("payments-api", "", ""),
+        ("payments-batch", "", ""),
+        ('"CN=pay, OU={x}"', "", ""),
+        ('"<default>"', "", ""),
+        ("<default>", "app", ""),
+        ("", '"=1+1"', ""),
+        ("", "", "10.0.0.7"),
+    }
+    assert {row["value"] for row in rows if row["key"] == "producer_byte_rate"} == {"10485760"}
+
+
+def test_nothing_to_show_is_said_beside_the_result(shell: Shell) -> None:
+    shown = shell.describe("--name", "user=nobody")
+
+    assert (shown.code, shown.out, "no entity matches" in shown.err) == (0, "", True)
+    assert shell.describe("--quiet", "--name", "user=nobody").err == ""
+
+
+def test_a_literal_default_is_a_name_and_warned_of(shell: Shell) -> None:
+    done = shell.alter("--names", "user=<default>", "--add", "producer_byte_rate=1GiB", "--format", "json")
+
+    assert done.code == 0, done.err
+    assert "--defaults user" in done.err
+    assert shell.live() == {raw({"user": "<default>"}): {"producer_byte_rate": 1024 * MIB}}
+    jsonschema.validate(done.json(), schema("apply-report"))
+    assert done.json()["changes"][0]["entity"] == {"user": "<default>"}
+
+
+def test_altering_is_reported_audited_and_can_be_reverted(shell: Shell) -> None:
+    alice = raw({"user": "alice"})
+    raw_quotas.alter(shell.server, {alice: {"producer_byte_rate": 100 * MIB}})
+    done = shell.alter(
+        *("--name", "user=alice", "--add", "producer_byte_rate=200 MiB,request_percentage=1000%"),
+        *("--report", "report.json", "--audit", "audit.jsonl"),
+    )
+
+    assert done.code == 0, done.err
+    assert "~ user=alice   (update)" in done.out
+    assert "every broker shows what was written" in done.out
+    assert shell.live() == {alice: {"producer_byte_rate": 200 * MIB, "request_percentage": 1000.0}}
+    (line,) = (shell.folder / "audit.jsonl").read_text().splitlines()
+    jsonschema.validate(json.loads(line), schema("audit"))
+    assert (json.loads(line)["command"], json.loads(line)["result"]) == ("alter", "done")
+    back = run(
+        *("revert", "report.json", "--bootstrap-server", shell.server, "--auto-approve", "--accept", "too-many-removals"),
+        cwd=shell.folder,
+    )
+    assert back.code == 0, back.out + back.err
+    assert shell.live() == {alice: {"producer_byte_rate": 100 * MIB}}
+
+
+def test_what_is_so_already_is_a_note_and_no_write(shell: Shell) -> None:
+    raw_quotas.alter(shell.server, {raw({"user": "alice"}): {"producer_byte_rate": 100 * MIB}})
+    done = shell.alter("--name", "user=alice", "--add", "producer_byte_rate=100MiB", "--delete", "consumer_byte_rate")
+
+    assert done.code == 0
+    assert "consumer_byte_rate is not set on user=alice" in done.err
+    assert "producer_byte_rate of user=alice is 104857600 already" in done.err
+    assert done.out.startswith("Nothing to do")
+
+
+def test_guards_hold_as_in_apply_and_are_accepted_by_name(shell: Shell) -> None:
+    raw_quotas.alter(shell.server, {raw({"user": "alice"}): {"producer_byte_rate": 100 * MIB, "consumer_byte_rate": 1e9}})
+    lower = ("--name", "user=alice", "--add", "producer_byte_rate=1MiB")
+
+    refused = shell.alter(*lower, "--format", "json")
+    assert (refused.code, refused.json()["failure_reason"]) == (3, "guard")
+    assert "large-reduction" in refused.err
+    assert shell.alter("--defaults", "user", "--add", "consumer_byte_rate=1TB").code == 3
+    assert shell.alter("--name", "user=alice", "--delete", "consumer_byte_rate").code == 3
+    checked = shell.alter(*lower, "--accept", "large-reduction", "--validate-only")
+    assert checked.code == 0
+    assert "100 MiB/s (104857600) -> 1 MiB/s (1048576)" in checked.out
+    assert shell.live()[raw({"user": "alice"})]["producer_byte_rate"] == 100 * MIB
+    assert shell.alter(*lower, "--accept", "large-reduction").code == 0
+    assert shell.live()[raw({"user": "alice"})]["producer_byte_rate"] == MIB
+
+
+def test_without_a_terminal_nothing_is_written_unless_approved(shell: Shell) -> None:
+    done = run(
+        *("alter", "--bootstrap-server", shell.server, "--name", "user=alice", "--add", "producer_byte_rate=1GB"),
+        cwd=shell.folder,
+    )
+
+    assert (done.code, "--auto-approve" in done.out) == (3, True)
+    assert shell.live() == {}
+
+
+def test_what_a_broker_refuses_is_told_in_its_words_and_ours(shell: Shell) -> None:
+    done = shell.alter("--name", "ip=no.such.host.invalid", "--add", "connection_creation_rate=1000000")
+
+    assert done.code == 1
+    assert "no.such.host.invalid is not a valid IP or resolvable host." in done.out
+    assert "looked up by the controller" in done.out
+    assert "ip-host-name" in done.err
+
+
+CLUSTER = """
+apiVersion: kafka-quotas/v1
+kind: Cluster
+metadata: {{name: test}}
+spec:
+  prune: never
+  clusterId: {cluster_id}
+  connection: {{bootstrapServers: ["{server}"]}}
+  scope: {{include: [{{user: {{any: true}}}}]}}
+"""
+QUOTAS = """
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+spec:
+  quotas:
+    - match: {user: alice}
+      quotas: {producer_byte_rate: 1GB}
+"""
+
+
+@pytest.fixture
+def managed(shell: Shell) -> Shell:
+    cluster_id = shell.describe("--format", "json").json()["cluster"]["id"]
+    (shell.folder / "cluster.yaml").write_text(CLUSTER.format(cluster_id=cluster_id, server=shell.server))
+    (shell.folder / "quotas.yaml").write_text(QUOTAS)
+    return shell
+
+
+@pytest.mark.parametrize("where", [["."], ["--cluster", "test"], ["cluster.yaml"]])
+def test_inside_the_managed_scope_the_manifest_is_pointed_at(managed: Shell, where: list[str]) -> None:
+    refused = run(
+        *("alter", *where, "--auto-approve", "--name", "user=alice", "--add", "producer_byte_rate=2GB", "--format", "json"),
+        cwd=managed.folder,
+    )
+
+    assert (refused.code, refused.json()["failure_reason"]) == (3, "guard")
+    # Without a Repository document, a file that is named stands alone.
+    place = "cluster.yaml:9:10" if where == ["cluster.yaml"] else "quotas.yaml:6:14"
+    assert place in refused.json()["message"]
+    assert "--accept unmanaged-change" in refused.json()["message"]
+    assert managed.live() == {}
+
+
+def test_what_is_managed_and_not_declared_points_to_the_scope_and_can_be_accepted(managed: Shell) -> None:
+    bob = ("--name", "user=bob", "--add", "producer_byte_rate=2GB", "--auto-approve")
+    refused = run("alter", ".", *bob, cwd=managed.folder)
+    accepted = run("alter", ".", *bob, "--accept", "unmanaged-change", cwd=managed.folder)
+
+    assert refused.code == 3
+    assert "user=bob is in the scope of test (cluster.yaml:9:10)" in refused.out
+    assert accepted.code == 0, accepted.err
+    assert managed.live() == {raw({"user": "bob"}): {"producer_byte_rate": 2e9}}
+
+
+def test_outside_the_scope_and_without_manifests_nothing_is_in_the_way(managed: Shell) -> None:
+    outside = ("--name", "client-id=app", "--add", "producer_byte_rate=2GB", "--auto-approve")
+
+    assert run("alter", ".", *outside, cwd=managed.folder).code == 0
+    assert managed.alter("--name", "user=alice", "--add", "producer_byte_rate=2GB").code == 0
+    shown = run("describe", "--cluster", "test", "--any", "client-id", "--format", "json", cwd=managed.folder).json()
+    assert (shown["cluster"]["name"], len(shown["entities"])) == ("test", 1)
+
+
+def test_another_cluster_than_the_manifests_name_is_neither_shown_nor_altered(managed: Shell) -> None:
+    path = managed.folder / "cluster.yaml"
+    path.write_text(CLUSTER.format(cluster_id="4L6g3nShT-eMCtK--X86sw", server=managed.server))
+    altered = run("alter", ".", "--name", "client-id=a", "--add", "producer_byte_rate=2GB", "--auto-approve", cwd=managed.folder)
+    shown = run("describe", ".", cwd=managed.folder)
+
+    assert (altered.code, shown.code, shown.out) == (3, 3, "")
+    assert "4L6g3nShT-eMCtK--X86sw" in altered.err
+    assert managed.live() == {}
