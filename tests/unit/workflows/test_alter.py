@@ -1,0 +1,240 @@
+"""One entity by hand: what may be asked for, what is planned of it, and what stands in the way."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.apply.executor import ApplySettings
+from reconciler.errors import UsageError, WrongClusterError
+from reconciler.model.change import Action, Reason
+from reconciler.model.cluster import Acceptance, Scope
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.plan import GuardStatus, Plan
+from reconciler.model.quota import CLIENT_KEYS
+from reconciler.model.report import ApplyReport, ApplyResult
+from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.planning.one_entity import change_of_one
+from reconciler.workflows.alter import alter
+from reconciler.workflows.alter_request import AlterRequest, alter_request
+from reconciler.workflows.alter_target import AlterTarget
+from reconciler.workflows.apply import Approval
+from tests.builders import TODAY, cluster_spec, ip, pair, span, user
+from tests.fakes import FakeClock, FakeCluster, Faults, Silent
+
+NOTHING_KNOWN = AlterTarget()
+
+
+class Run:
+    """One ``alter`` and what was shown and asked on the way."""
+
+    def __init__(self, cluster: FakeCluster, *, target: AlterTarget = NOTHING_KNOWN, answer: bool = True) -> None:
+        self.cluster = cluster
+        self.target = target
+        self.answer = answer
+        self.seen: list[Plan] = []
+        self.asked: list[Plan] = []
+
+    def alter(self, request: AlterRequest, *accepted: str, validate_only: bool = False) -> ApplyReport:
+        return alter(
+            self.cluster,
+            request,
+            Approval(accepted=accepted, settings=ApplySettings(validate_only=validate_only)),
+            target=self.target,
+            confirm=lambda plan: self.asked.append(plan) or self.answer,
+            preview=self.seen.append,
+            clock=FakeClock(),
+            progress=Silent(),
+        )
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "number"),
+    [
+        ("producer_byte_rate", "10MiB", 10 * 1024.0**2),
+        ("producer_byte_rate", "20 KB/s", 20_000.0),
+        ("request_percentage", "12.5%", 12.5),
+        ("controller_mutation_rate", "1e1", 10.0),
+        ("consumer_byte_rate", 5.0, 5.0),
+    ],
+)
+def test_values_are_numbers_or_text_as_in_manifests(key: str, text: str | float, number: float) -> None:
+    assert alter_request(user("alice"), add={key: text}).add == {key: number}
+
+
+@pytest.mark.parametrize(
+    ("entity", "add", "delete", "words"),
+    [
+        (user("a"), {}, (), ["--add KEY=VALUE", "--delete KEY"]),
+        (
+            user("a"),
+            {"producer_byterate": "1"},
+            (),
+            ["'producer_byterate'", "consumer_byte_rate", "did you mean 'producer_byte_rate'"],
+        ),
+        (user("a"), {}, ("rate",), ["'rate'", "producer_byte_rate, consumer_byte_rate"]),
+        (user("a"), {}, ("SCRAM-SHA-256",), ["'SCRAM-SHA-256'"]),
+        (user("a"), {"connection_creation_rate": "5"}, (), ["cannot be set for user=a", "Invalid configuration key"]),
+        (ip("10.0.0.7"), {"producer_byte_rate": "5"}, (), ["it takes connection_creation_rate"]),
+        (user("a"), {"producer_byte_rate": "5"}, ("producer_byte_rate",), ["both added and deleted"]),
+        (user("a"), {"producer_byte_rate": "0"}, (), ["[value-not-positive]", "must be greater than 0"]),
+        (user("a"), {"producer_byte_rate": "-5"}, (), ["must be greater than 0"]),
+        (user("a"), {"producer_byte_rate": "1.5"}, (), ["the nearest is 2", "cannot be a fractional value"]),
+        (user("a"), {"producer_byte_rate": "1e30"}, (), ["too large for a LONG"]),
+        (ip("10.0.0.7"), {"connection_creation_rate": "3000000000"}, (), ["too large for an INT"]),
+        (user("a"), {"producer_byte_rate": "10mb"}, (), ["did you mean 10MB"]),
+        (user("a"), {"producer_byte_rate": "lots"}, (), ["[value-syntax]"]),
+        (user("a"), {"request_percentage": math.nan}, (), ["NaN"]),
+        (user("a"), {"request_percentage": -1.0}, (), ["must be greater than 0"]),
+        (user(""), {"producer_byte_rate": "5"}, (), ["Empty user not supported"]),
+        (Entity.of({"ip": "::1", "user": "a"}), {"producer_byte_rate": "5"}, (), ["Invalid quota entity combination"]),
+        (Entity.of({"client-id-prefix": "a"}), {"producer_byte_rate": "5"}, (), ["Unhandled client quota entity type"]),
+        (ip("1.2.3.4.5.6:7"), {"connection_creation_rate": "5"}, (), ["is not an IPv4 or IPv6 address", "resolvable host"]),
+        (user("x" * 40_000), {"producer_byte_rate": "5"}, (), ["32767 bytes"]),
+        (user("\ud800"), {"producer_byte_rate": "5"}, (), ["surrogate"]),
+    ],
+)
+def test_what_cannot_be_asked_for_is_a_usage_error_with_our_words_and_a_brokers(
+    entity: Entity, add: dict[str, str | float], delete: tuple[str, ...], words: list[str]
+) -> None:
+    with pytest.raises(UsageError) as raised:
+        alter_request(entity, add=add, delete=delete)
+    assert [word for word in words if word not in str(raised.value)] == []
+    assert str(raised.value).isprintable()
+
+
+def test_only_what_differs_is_written_and_keys_that_nobody_named_stay() -> None:
+    cluster = FakeCluster({user("a"): {"producer_byte_rate": 5.0, "consumer_byte_rate": 6.0, "future_key": 7.0}})
+    request = alter_request(user("a"), add={"producer_byte_rate": 5.0, "request_percentage": 9.0}, delete=["consumer_byte_rate"])
+    run = Run(cluster)
+
+    report = run.alter(request, "too-many-removals")
+
+    assert (report.result, report.verified) == (ApplyResult.DONE, True)
+    assert cluster.entities == {user("a"): {"producer_byte_rate": 5.0, "request_percentage": 9.0, "future_key": 7.0}}
+    (change,) = run.asked[0].changes
+    assert [(k.key, k.before, k.after, k.reason) for k in change.keys] == [
+        ("consumer_byte_rate", 6.0, None, Reason.ON_REQUEST),
+        ("request_percentage", None, 9.0, Reason.NOT_IN_CURRENT),
+    ]
+    assert any("producer_byte_rate of user=a is 5 already" in note for note in run.asked[0].notes)
+
+
+def test_nothing_to_do_asks_nobody_and_says_why() -> None:
+    cluster = FakeCluster({user("a"): {"producer_byte_rate": 5.0}})
+    run = Run(cluster)
+
+    report = run.alter(alter_request(user("b"), delete=["producer_byte_rate"]))
+
+    assert (report.result, cluster.writes, cluster.validations, run.asked) == (ApplyResult.NOTHING_TO_DO, 0, 0, [])
+    assert run.seen[0].notes == ("producer_byte_rate is not set on user=b, so there is nothing to delete",)
+
+
+def test_an_entity_that_loses_its_last_key_is_deleted() -> None:
+    cluster = FakeCluster({user("a"): {"producer_byte_rate": 5.0}})
+    run = Run(cluster)
+
+    assert run.alter(alter_request(user("a"), delete=["producer_byte_rate"]), "too-many-removals").result is ApplyResult.DONE
+    assert (cluster.entities, run.asked[0].changes[0].action) == ({}, Action.DELETE)
+    assert run.asked[0].summary.delete == 1
+
+
+def test_who_says_no_is_a_refusal() -> None:
+    run = Run(FakeCluster(), answer=False)
+
+    report = run.alter(alter_request(user("a"), add={"producer_byte_rate": 5.0}))
+
+    assert (report.result, report.failure_reason, run.cluster.writes) == (ApplyResult.REFUSED, "not-confirmed", 0)
+
+
+def test_validate_only_asks_the_cluster_and_writes_nothing() -> None:
+    run = Run(FakeCluster(faults=Faults(read_only=True)))
+
+    report = run.alter(alter_request(user("a"), add={"producer_byte_rate": 5.0}), validate_only=True)
+
+    assert (report.result, report.validate_only, run.cluster.validations, run.asked) == (ApplyResult.DONE, True, 1, [])
+    assert len(run.seen) == 1
+
+
+def test_a_host_name_that_the_cluster_does_not_know_is_explained() -> None:
+    report = Run(FakeCluster()).alter(alter_request(ip("db.example"), add={"connection_creation_rate": 5.0}))
+
+    assert report.result is ApplyResult.FAILED
+    assert report.outcomes[0].error == "db.example is not a valid IP or resolvable host."
+    assert "looked up by the controller" in str(report.message)
+
+
+USERS = Selector(types=(("user", TypeMatch(kind=MatchKind.ANY)),))
+MANAGED = AlterTarget(
+    spec=cluster_spec(scope=Scope(include=(USERS,)), places={"scope": span(4, "cluster.yaml")}),
+    managed=True,
+    declared={user("a"): span(7, "teams/a.yaml")},
+)
+
+
+@pytest.mark.parametrize(
+    ("entity", "place"),
+    [(user("a"), "teams/a.yaml:7:1"), (user("b"), "cluster.yaml:4:1"), (pair("b", DEFAULT), "cluster.yaml:4:1")],
+)
+def test_what_manifests_manage_is_refused_with_the_place_and_can_be_accepted(entity: Entity, place: str) -> None:
+    request = alter_request(entity, add={"producer_byte_rate": 5.0})
+    run = Run(FakeCluster(), target=MANAGED)
+
+    refused = run.alter(request, "default-entity")
+    assert (refused.result, refused.failure_reason, run.cluster.writes) == (ApplyResult.REFUSED, "guard", 0)
+    assert f"guard unmanaged-change: {entity} is " in str(refused.message)
+    assert place in str(refused.message)
+    assert run.alter(request, "default-entity", "unmanaged-change").result is ApplyResult.DONE
+
+
+def test_an_acceptance_in_the_manifest_counts() -> None:
+    accepted = Acceptance(guard="unmanaged-change", reason="on call", until=TODAY)
+    target = AlterTarget(spec=cluster_spec(accept=(accepted,)), managed=True)
+
+    assert Run(FakeCluster(), target=target).alter(alter_request(user("a"), add={"producer_byte_rate": 5.0})).verified
+
+
+def test_what_manifests_do_not_manage_is_free() -> None:
+    run = Run(FakeCluster(), target=MANAGED)
+
+    assert run.alter(alter_request(ip("10.0.0.7"), add={"connection_creation_rate": 5.0})).result is ApplyResult.DONE
+    guard = next(guard for guard in run.seen[0].guards if guard.id == "unmanaged-change")
+    assert guard.status is GuardStatus.PASSED
+
+
+def test_another_cluster_is_neither_planned_nor_written() -> None:
+    run = Run(FakeCluster(), target=AlterTarget(spec=cluster_spec(cluster_id="another"), managed=True))
+
+    with pytest.raises(WrongClusterError):
+        run.alter(alter_request(user("a"), add={"producer_byte_rate": 5.0}))
+    assert (run.seen, run.cluster.writes) == ([], 0)
+
+
+KEYS = st.sampled_from([key.value for key in CLIENT_KEYS])
+QUOTAS = st.dictionaries(KEYS | st.just("future_key"), st.integers(1, 3).map(float))
+
+
+@given(live=QUOTAS, add=st.dictionaries(KEYS, st.integers(1, 3).map(float)), delete=st.sets(KEYS))
+def test_a_change_leads_from_what_is_there_to_what_was_asked_for(
+    live: dict[str, float], add: dict[str, float], delete: set[str]
+) -> None:
+    delete -= add.keys()
+    wanted = {key: value for key, value in (live | add).items() if key not in delete}
+
+    change = change_of_one(user("a"), live, add=add, delete=delete)
+
+    reached = dict(live)
+    for key in change.keys if change else ():
+        assert reached.get(key.key) == key.before != key.after
+        reached.pop(key.key, None)
+        if key.after is not None:
+            reached[key.key] = key.after
+    assert reached == wanted
+    assert (change is None) == (live == wanted)
+    if change is not None:
+        expected = Action.CREATE if not live else Action.UPDATE if wanted else Action.DELETE
+        assert change.action is expected
+        assert [key.key for key in change.keys] == sorted(key.key for key in change.keys)
