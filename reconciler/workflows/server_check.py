@@ -13,7 +13,7 @@ from reconciler.model.change import AlterationResult, Change
 from reconciler.model.entity import escaped
 from reconciler.model.finding import Finding, Severity, in_order
 from reconciler.model.plan import Plan
-from reconciler.model.state import CurrentState
+from reconciler.model.state import CurrentState, ObservedFrom
 from reconciler.ports import ModeInspector, Progress, QuotaCluster
 
 REFUSED: Final = "refused-by-broker"
@@ -38,6 +38,9 @@ def check_on_cluster(plan: Plan, cluster: QuotaCluster, *, progress: Progress) -
     except AuthorizationError as error:
         msg = f"{error}. --server-check=sandbox needs no rights on the cluster"
         raise AuthorizationError(msg, operation=error.operation) from error
+    if plan.observed.origin is ObservedFrom.ZOOKEEPER:
+        own = "checked by this tool's own copy of the brokers' rules: ZooKeeper checks nothing, and no broker was asked"
+        return _noted(plan, own, findings=_refusals(plan.changes, results))
     notes = ["checked by the cluster"]
     if isinstance(cluster, ModeInspector) and cluster.keeps_quotas_in_zookeeper():
         notes.append(

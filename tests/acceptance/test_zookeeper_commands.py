@@ -1,0 +1,265 @@
+"""Every command that reaches a cluster, run on one that keeps its quotas in ZooKeeper."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from reconciler.sandbox.spec import Sandbox
+from tests.support import raw_quotas
+from tests.support.command import run
+from tests.support.zookeeper_repository import ZooKeeperRepository
+
+pytestmark = pytest.mark.kafka
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+APPLY = ("apply", "--auto-approve", "--accept", "default-entity", "--accept", "large-reduction", "--accept", "too-many-changes")
+
+TEN = (
+    ("{user: alice@EXAMPLE.COM}", "{producer_byte_rate: 20MiB, request_percentage: 200}"),
+    ("{user: {default: true}}", "{consumer_byte_rate: 1GiB}"),
+    ("{client-id: etl}", "{producer_byte_rate: 5MiB}"),
+    ("{client-id: {default: true}}", "{controller_mutation_rate: 1e6}"),
+    ('{user: "<default>", client-id: "a b"}', "{producer_byte_rate: 5MiB}"),
+    ("{user: alice@EXAMPLE.COM, client-id: {default: true}}", "{request_percentage: 12.5}"),
+    ("{user: {default: true}, client-id: etl}", "{producer_byte_rate: 6MiB}"),
+    ("{user: {default: true}, client-id: {default: true}}", "{producer_byte_rate: 7MiB}"),
+    ("{ip: 10.0.0.7}", "{connection_creation_rate: 50}"),
+    ("{ip: {default: true}}", "{connection_creation_rate: 100000}"),
+)
+
+NODES = {
+    "/config/users/alice%40EXAMPLE.COM": '{"version":1,"config":{"request_percentage":"200.0","producer_byte_rate":"20971520"}}',
+    "/config/users/alice%40EXAMPLE.COM/clients": "",
+    "/config/users/alice%40EXAMPLE.COM/clients/<default>": '{"version":1,"config":{"request_percentage":"12.5"}}',
+    "/config/users/<default>": '{"version":1,"config":{"consumer_byte_rate":"1073741824"}}',
+    "/config/users/<default>/clients": "",
+    "/config/users/<default>/clients/etl": '{"version":1,"config":{"producer_byte_rate":"6291456"}}',
+    "/config/users/<default>/clients/<default>": '{"version":1,"config":{"producer_byte_rate":"7340032"}}',
+    "/config/users/%3Cdefault%3E": "",
+    "/config/users/%3Cdefault%3E/clients": "",
+    "/config/users/%3Cdefault%3E/clients/a%20b": '{"version":1,"config":{"producer_byte_rate":"5242880"}}',
+    "/config/clients/etl": '{"version":1,"config":{"producer_byte_rate":"5242880"}}',
+    "/config/clients/<default>": '{"version":1,"config":{"controller_mutation_rate":"1000000.0"}}',
+    "/config/ips/10.0.0.7": '{"version":1,"config":{"connection_creation_rate":"50"}}',
+    "/config/ips/<default>": '{"version":1,"config":{"connection_creation_rate":"100000"}}',
+}
+
+
+@pytest.fixture
+def repository(tmp_path: Path, zookeeper_kafka: Sandbox) -> ZooKeeperRepository:
+    return ZooKeeperRepository(tmp_path, zookeeper_kafka)
+
+
+def checked(document: Any, schema: str) -> Any:
+    jsonschema.validate(document, json.loads((SCHEMAS / f"{schema}.v1.schema.json").read_text()))
+    return document
+
+
+def test_a_plan_says_that_it_was_read_from_zookeeper_and_which_cluster_it_is(
+    repository: ZooKeeperRepository, zookeeper_kafka: Sandbox
+) -> None:
+    repository.declare(*TEN)
+    done = repository.run("plan", "--format", "json", "--detailed-exitcode")
+
+    plan = checked(done.json(), "plan")
+    assert done.code == 2, done.err
+    assert plan["observed"]["from"] == "zookeeper"
+    assert plan["cluster"] == {"name": "old", "id": zookeeper_kafka.cluster_id, "kafka_version": None}
+    assert plan["summary"]["create"] == len(TEN)
+    assert repository.nodes() == {}
+
+
+def test_what_is_applied_is_in_the_nodes_and_then_there_is_nothing_to_do(
+    repository: ZooKeeperRepository, zookeeper_kafka: Sandbox
+) -> None:
+    repository.declare(*TEN)
+    done = repository.run(*APPLY, "--format", "json")
+
+    report = checked(done.json(), "apply-report")
+    assert (done.code, report["result"], report["verified"]) == (0, "done", True), done.err
+    assert repository.nodes() == {path: text.encode() for path, text in NODES.items()}
+    assert len(raw_quotas.describe(zookeeper_kafka.bootstrap_servers)) == len(TEN)
+    assert repository.run("plan", "--detailed-exitcode").code == 0
+    assert repository.run("drift", "--detailed-exitcode").code == 0
+
+
+def test_validating_only_writes_nothing(repository: ZooKeeperRepository) -> None:
+    repository.declare(*TEN)
+    done = repository.run(*APPLY, "--validate-only", "--format", "json")
+
+    assert (done.code, done.json()["result"]) == (0, "done"), done.err
+    assert repository.nodes() == {}
+
+
+def test_a_server_check_says_whose_rules_were_used(repository: ZooKeeperRepository) -> None:
+    repository.declare(*TEN)
+    done = repository.run("plan", "--server-check=cluster", "--format", "json")
+
+    assert done.code == 0, done.err
+    assert [note for note in done.json()["notes"] if "ZooKeeper checks nothing" in note]
+
+
+def test_what_somebody_changed_is_drift_and_its_credentials_stay(repository: ZooKeeperRepository) -> None:
+    repository.declare(*TEN)
+    assert repository.run(*APPLY).code == 0
+    secret = "salt=MTd,stored_key=U8g=,server_key=9O5=,iterations=4096"
+    changed = f'{{"version":1,"config":{{"SCRAM-SHA-256":"{secret}","producer_byte_rate":"1"}}}}'
+    repository.put("/config/users/alice%40EXAMPLE.COM", changed.encode())
+
+    done = repository.run("drift", "--detailed-exitcode")
+    assert done.code == 2
+    assert "producer_byte_rate" in done.out
+    assert secret not in done.out + done.err
+    again = repository.run(*APPLY)
+    assert again.code == 0, again.out + again.err
+    assert secret not in again.out + again.err
+    assert repository.nodes()["/config/users/alice%40EXAMPLE.COM"].decode() == changed.replace(
+        '"producer_byte_rate":"1"', '"request_percentage":"200.0","producer_byte_rate":"20971520"'
+    )
+
+
+def test_a_report_is_reverted(repository: ZooKeeperRepository) -> None:
+    repository.declare(("{user: bob}", "{producer_byte_rate: 1MiB}"))
+    assert repository.run(*APPLY).code == 0
+    before = repository.nodes()
+    repository.declare(
+        ("{user: bob}", "{producer_byte_rate: 9MiB}"), ("{user: bob, client-id: app}", "{consumer_byte_rate: 8MiB}")
+    )
+    (repository.folder / "report.json").write_text(repository.run(*APPLY, "--format", "json").out)
+    guards = ("--accept", "too-many-removals", "--accept", "large-reduction", "--accept", "too-many-changes")
+    done = repository.run("revert", "--auto-approve", *guards, "report.json", "--zookeeper", repository.zookeeper)
+
+    assert done.code == 0, done.out + done.err
+    assert repository.nodes() == before
+
+
+def test_a_saved_plan_is_stale_when_the_nodes_changed(repository: ZooKeeperRepository) -> None:
+    repository.declare(("{user: bob}", "{producer_byte_rate: 1MiB}"))
+    assert repository.run("plan", "--out", "json=plan.json").code == 0
+    repository.put("/config/users/bob", b'{"version":1,"config":{"producer_byte_rate":"7"}}')
+    done = repository.run(*APPLY, "--plan", "plan.json", "--format", "json")
+
+    assert (done.code, done.json()["failure_reason"]) == (3, "stale-plan")
+    assert repository.nodes() == {"/config/users/bob": b'{"version":1,"config":{"producer_byte_rate":"7"}}'}
+
+
+def test_the_right_file_for_the_wrong_cluster_is_refused(tmp_path: Path, zookeeper_kafka: Sandbox) -> None:
+    repository = ZooKeeperRepository(tmp_path, zookeeper_kafka, "clusterId: 4L6g3nShT-eMCtK--X86sw")
+    repository.declare(("{user: bob}", "{producer_byte_rate: 1MiB}"))
+    done = repository.run(*APPLY)
+
+    assert done.code == 3
+    assert "4L6g3nShT-eMCtK--X86sw" in done.err
+    assert repository.nodes() == {}
+
+
+def test_an_export_is_planned_without_a_change_and_names_the_zookeeper(
+    repository: ZooKeeperRepository, zookeeper_kafka: Sandbox, tmp_path: Path
+) -> None:
+    repository.declare(*TEN)
+    assert repository.run(*APPLY).code == 0
+    assert run("export", "--zookeeper", repository.zookeeper, "--out", "exported", cwd=tmp_path).code == 0
+
+    cluster = (tmp_path / "exported" / "cluster.yaml").read_text()
+    assert f'zookeeper: "{repository.zookeeper}"' in cluster
+    assert f"clusterId: {zookeeper_kafka.cluster_id}" in cluster
+    plan = run("plan", "exported", "--format", "json", "--detailed-exitcode", cwd=tmp_path)
+    assert (plan.code, plan.json()["summary"]["unchanged"]) == (0, len(TEN)), plan.err
+
+
+def test_nodes_that_brokers_cannot_read_are_told_of_everywhere(repository: ZooKeeperRepository, tmp_path: Path) -> None:
+    repository.put("/config/users/broken", b"hello")
+    repository.put("/config/users/raw name", b'{"version":1,"config":{"producer_byte_rate":"5"}}')
+    before = repository.nodes()
+    repository.declare(("{user: bob}", "{producer_byte_rate: 1MiB}"))
+
+    plan = repository.run("plan", "--format", "json").json()
+    assert [f["message"] for f in plan["findings"] if f["id"] == "unreadable-node"] == [
+        "ZooKeeper's node /config/users/broken (user=broken): its data are not a JSON object",
+        "ZooKeeper's node /config/users/raw name: its name is none that brokers look for, so it applies to nobody",
+    ]
+    assert "/config/users/broken" in repository.run("drift").out
+    export = repository.run("export", ".", "--out", "exported", "--format", "json").json()
+    shutil.rmtree(tmp_path / "exported")
+    assert [f["id"] for f in export["findings"]] == ["unreadable-node", "unreadable-node"]
+    assert repository.run(*APPLY).code == 0
+    repository.declare(("{user: broken}", "{producer_byte_rate: 1MiB}"))
+    refused = repository.run(*APPLY, "--format", "json")
+    assert (refused.code, refused.json()["failure_reason"]) == (1, "refused-by-cluster")
+    assert {path: repository.nodes()[path] for path in before} == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--zookeeper", "127.0.0.1:1", "--bootstrap-server", "127.0.0.1:1"),
+        ("--zookeeper", "127.0.0.1:1", "--current", "snapshot.json"),
+        ("--zookeeper", "no server/"),
+    ],
+)
+def test_options_that_cannot_go_together_are_usage_errors(repository: ZooKeeperRepository, options: tuple[str, ...]) -> None:
+    repository.declare(("{user: bob}", "{producer_byte_rate: 1MiB}"))
+
+    assert repository.run("plan", *options).code == 64
+
+
+def migrated(repository: ZooKeeperRepository, folder: Path) -> Path:
+    """What was exported before a migration. There the cluster keeps its id; the test's other cluster has its own."""
+    assert run("export", "--zookeeper", repository.zookeeper, "--out", "exported", cwd=folder).code == 0
+    exported = folder / "exported" / "cluster.yaml"
+    kept = [line for line in exported.read_text().splitlines() if "clusterId" not in line]
+    exported.write_text("\n".join(kept) + "\n")
+    return exported.parent
+
+
+def test_a_migration_that_kept_everything_plans_without_a_change(
+    repository: ZooKeeperRepository, clean_kafka: Sandbox, zookeeper_kafka: Sandbox, tmp_path: Path
+) -> None:
+    repository.declare(*TEN)
+    assert repository.run(*APPLY).code == 0
+    folder = migrated(repository, tmp_path)
+    raw_quotas.alter(clean_kafka.bootstrap_servers, raw_quotas.describe(zookeeper_kafka.bootstrap_servers))
+    raw_quotas.settled(clean_kafka.bootstrap_servers)
+
+    servers = ("--bootstrap-server", clean_kafka.bootstrap_servers)
+    done = run("plan", str(folder), *servers, "--format", "json", "--detailed-exitcode", cwd=tmp_path)
+    assert done.code == 0, done.out
+    assert [f for f in done.json()["findings"] if f["id"] == "migrated-name"] == []
+
+
+def test_a_migration_that_copied_the_nodes_names_is_found_and_explained(
+    repository: ZooKeeperRepository, clean_kafka: Sandbox, tmp_path: Path
+) -> None:
+    """What Kafka before 3.6.2 and 3.7.1 left: the names of the nodes, as names."""
+    repository.declare(TEN[0], TEN[1], TEN[6])
+    assert repository.run(*APPLY).code == 0
+    folder = migrated(repository, tmp_path)
+    left = {
+        frozenset({("user", "alice%40EXAMPLE.COM")}): {"producer_byte_rate": 20971520.0, "request_percentage": 200.0},
+        frozenset({("user", "<default>")}): {"consumer_byte_rate": 1073741824.0},
+        frozenset({("user", "<default>"), ("client-id", "etl")}): {"producer_byte_rate": 6291456.0},
+    }
+    raw_quotas.alter(clean_kafka.bootstrap_servers, left)
+    raw_quotas.settled(clean_kafka.bootstrap_servers)
+
+    servers = ("--bootstrap-server", clean_kafka.bootstrap_servers)
+    done = run("plan", str(folder), *servers, "--format", "json", "--detailed-exitcode", cwd=tmp_path)
+    plan = done.json()
+    assert (done.code, plan["summary"]["create"]) == (2, 3)
+    found = {
+        json.dumps(f["entity"], sort_keys=True): f["message"].partition("; if ")[2]
+        for f in plan["findings"]
+        if f["id"] == "migrated-name"
+    }
+    assert found == {
+        '{"user": "alice%40EXAMPLE.COM"}': "user=alice@EXAMPLE.COM is meant, declare that and remove this one",
+        '{"user": "<default>"}': "user=<default> is meant, declare that and remove this one",
+        '{"client-id": "etl", "user": "<default>"}': "user=<default> client-id=etl is meant, declare that and remove this one",
+    }
+    assert "3.6.2" in run("explain", "migrated-name", cwd=tmp_path).out
