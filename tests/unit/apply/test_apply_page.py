@@ -1,0 +1,43 @@
+"""docs/apply.md names every status, every way a run can end, and the numbers that the code has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler import errors
+from reconciler.apply.chunks import ChunkLimits
+from reconciler.apply.executor import ApplySettings
+from reconciler.apply.retry import Backoff
+from reconciler.model.report import ApplyResult, ChangeStatus
+
+PAGE = (Path(__file__).parents[3] / "docs" / "apply.md").read_text("utf-8")
+NOT_OF_A_RUN = {"usage", "output", "sandbox", "traffic", "baseline", "not-applied", "failed", "refused"}
+"""Wrong usage, other commands, the Python interface, and the roots of the error tree."""
+
+REASONS = {
+    kind.failure_reason for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.ReconcilerError)
+}
+
+
+@pytest.mark.parametrize("reason", sorted(REASONS - NOT_OF_A_RUN | {"deadline", "interrupted", "internal", "not-verified"}))
+def test_every_reason_for_an_end_is_explained(reason: str) -> None:
+    assert f"`{reason}`" in PAGE
+
+
+@pytest.mark.parametrize("word", [*ChangeStatus, *ApplyResult])
+def test_every_status_and_result_is_explained(word: str) -> None:
+    assert f"`{word}`" in PAGE
+
+
+def test_the_numbers_are_those_of_the_code() -> None:
+    settings, backoff = ApplySettings(), Backoff()
+    assert (ChunkLimits().keys, ChunkLimits().size) == (5_000, 400 * 1024)
+    assert "at most 5,000 changed keys and about 400 KiB" in PAGE
+    assert f"`--deadline SECONDS` (default {settings.run_seconds:g})" in PAGE
+    assert f"At most {settings.verify_seconds:g} seconds." in PAGE
+    assert (
+        f"at most {backoff.attempts} times, with waits that double from {backoff.first:g} to {backoff.longest:g} seconds" in PAGE
+    )
+    assert 10 < sum(backoff.waits(lambda: 0.0)) < sum(backoff.waits(lambda: 1.0)) < 22
