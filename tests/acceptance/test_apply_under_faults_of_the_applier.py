@@ -126,7 +126,8 @@ def test_interrupted_before_the_first_write_nothing_is_written(
                 done = ended(process)
         finally:
             gate.open()
-    assert (done.code, done.out, done.err) == (130, "", "kafka-quotas: interrupted\n")
+    assert (done.code, done.err) == (130, "kafka-quotas: interrupted\n")
+    assert (done.json()["result"], done.json()["failure_reason"]) == ("failed", "interrupted")
     assert proxy.writes == []
     work.require_untouched()
     assert json.loads((work.folder / "audit.jsonl").read_text())["failure_reason"] == "interrupted"

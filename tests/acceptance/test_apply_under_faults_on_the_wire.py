@@ -51,7 +51,7 @@ FAULTS: dict[str, Garble] = {
     "an enormous length": lambda frame: b"\x7f" + frame[1:],
     "the answer to another request": with_correlation_id(7),
     "no entity at all": lambda frame: struct.pack(">i", 11) + frame[4:13] + b"\x01\x00",
-    "an entity nobody asked about": lambda frame: frame.replace(b" looser", b" Looser", 1).replace(b" tighter", b" Tighter", 1),
+    "an entity nobody asked about": lambda frame: frame.replace(b"-looser", b"-Looser", 1).replace(b"-tighter", b"-Tighter", 1),
     "garbage": lambda frame: frame[:9] + bytes(range(256)) * (len(frame) // 256 + 1),
     "error 7 for all": with_codes(7, every=True),
     "error 7 for one": with_codes(7, every=False),

@@ -30,12 +30,14 @@ APPLY = (
     "--format",
     "json",
     "--accept",
+    "large-reduction",
+    "--accept",
     "too-many-changes",
     "--accept",
     "too-many-removals",
 )
 PRODUCE, CONSUME, PERCENT = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
-LAST = "zz last"
+LAST = "zz-last"
 """A user with a short name, in the request that is written last."""
 
 
@@ -46,7 +48,7 @@ def user(name: str) -> RawEntity:
 
 def new_limits(count: int, *, name_length: int = 0) -> dict[RawEntity, dict[str, float]]:
     """Limits for users that had none: two keys each, and ``LAST``."""
-    names = [*(f"{n:04} new".ljust(name_length, "x") for n in range(count - 1)), LAST]
+    names = [*(f"{n:04}-new".ljust(name_length, "x") for n in range(count - 1)), LAST]
     return {user(name): {PRODUCE: 1_500_000.0 + n, CONSUME: 2_500_000.0 + n} for n, name in enumerate(names)}
 
 
@@ -55,7 +57,7 @@ def mixed(requests: int = 3) -> tuple[dict[RawEntity, dict[str, float]], dict[Ra
     before: dict[RawEntity, dict[str, float]] = {}
     wanted: dict[RawEntity, dict[str, float]] = {}
     for n in range(requests * 20):
-        name = user(f"{n:04} {('looser', 'tighter', 'new')[n % 3]}".ljust(20_000, "x"))
+        name = user(f"{n:04}-{('looser', 'tighter', 'new')[n % 3]}".ljust(20_000, "x"))
         if n % 3 < 2:
             before[name] = {PRODUCE: 1_500_000.0, CONSUME: 2_500_000.0}
         wanted[name] = (
@@ -68,9 +70,9 @@ def mixed(requests: int = 3) -> tuple[dict[RawEntity, dict[str, float]], dict[Ra
 
 
 class ChangeSet:
-    """A folder whose manifests want something of a cluster; the cluster starts with what is said to be there before, no more."""
+    """A folder whose manifests want something of a cluster; with ``seed``, the cluster starts with what was there before."""
 
-    def __init__(self, folder: Path, servers: str, *, wanted: State, before: State | None = None) -> None:
+    def __init__(self, folder: Path, servers: str, *, wanted: State, before: State | None = None, seed: bool = True) -> None:
         self.folder = folder
         self.servers = servers
         self.brokers: tuple[int, ...] = ()
@@ -79,6 +81,8 @@ class ChangeSet:
         self.wanted = wanted
         (folder / "cluster.yaml").write_text(manifests.cluster(prune="never"))
         self.declare(wanted)
+        if not seed:
+            return
         raw_quotas.remove_all(servers)
         raw_quotas.alter(servers, self.before)
         assert self.live() == self.before
@@ -108,10 +112,13 @@ class ChangeSet:
             finally:
                 process.kill()
 
-    def require_true(self, report: Any, *, now: State | None = None, before: State | None = None) -> None:
-        """Fail unless each change is exactly as its status says: done whole, not begun, or for ``unknown`` one of the two."""
+    def require_true(self, report: Any, *, before: State | None = None, theirs: State | None = None) -> None:
+        """Fail unless each change is exactly as its status says: done whole, not begun, or for ``unknown`` one of the two.
+
+        ``theirs``: what somebody else has written since, and must still be there.
+        """
         jsonschema.validate(report, json.loads((SCHEMAS / "apply-report.v1.schema.json").read_text()))
-        live = self.live() if now is None else now
+        live, others = self.live(), theirs or {}
         had_all = self.before if before is None else before
         counts = dict.fromkeys(report["summary"], 0)
         for change in report["changes"]:
@@ -121,11 +128,13 @@ class ChangeSet:
             assert {key: two["before"] for key, two in change["keys"].items()} == {key: had.get(key) for key in change["keys"]}, (
                 told
             )
-            assert has in {"applied": [wanted], "unknown": [wanted, had]}.get(change["status"], [had]), told
+            good = {"applied": [wanted], "unknown": [wanted, had]}.get(change["status"], [had])
+            assert has in ([others[entity]] if entity in others else good), told
             counts[change["status"]] += 1
         assert counts == report["summary"]
         named = {frozenset(change["entity"].items()) for change in report["changes"]}
-        assert {e: q for e, q in live.items() if e not in named} == {e: q for e, q in had_all.items() if e not in named}
+        unplanned = {entity: quotas for entity, quotas in {**had_all, **others}.items() if entity not in named}
+        assert {entity: quotas for entity, quotas in live.items() if entity not in named} == unplanned
         assert report["verified"] is (report["result"] in ("done", "nothing_to_do"))
 
     def require_whole_entities(self) -> dict[RawEntity, dict[str, float]]:

@@ -1,0 +1,145 @@
+"""Somebody else writes during an apply: what is seen is not overwritten and named, what cannot be seen leaves whole values."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reconciler.sandbox.spec import Sandbox
+from tests.support import config_command, raw_quotas
+from tests.support.bad_servers import serving
+from tests.support.change_set import CONSUME, LAST, PERCENT, PRODUCE, ChangeSet, mixed, new_limits, statuses, user
+from tests.support.command import Done
+from tests.support.polling import wait_until
+from tests.support.write_proxy import WriteProxy
+
+pytestmark = pytest.mark.kafka
+
+LOOKS_EVERY_S = 3.0
+"""How old the last look at the cluster gets before there is another one, ahead of the next request."""
+
+THEIRS = {PRODUCE: 7_700_000.0}
+
+
+@pytest.fixture
+def work(tmp_path: Path, clean_kafka: Sandbox) -> ChangeSet:
+    before, wanted = mixed()
+    return ChangeSet(tmp_path, clean_kafka.bootstrap_servers, before=before, wanted=wanted)
+
+
+@pytest.fixture
+def small(tmp_path: Path, clean_kafka: Sandbox) -> ChangeSet:
+    """All in one request."""
+    return ChangeSet(tmp_path, clean_kafka.bootstrap_servers, wanted=new_limits(20))
+
+
+def with_the_first_answer_held(work: ChangeSet, port: int, *, meanwhile: Callable[[], None], until_it_looks: bool = True) -> Done:
+    """Apply; something happens after the first request is done and before its answer, which comes when another look is due."""
+
+    def answer(number: int, frame: bytes) -> bytes:
+        if number == 1:
+            due = time.monotonic() + LOOKS_EVERY_S
+            meanwhile()
+            if until_it_looks:
+                wait_until(lambda: time.monotonic() > due)
+        return frame
+
+    with serving(WriteProxy(port, answer=answer)) as server:
+        return work.run(server)
+
+
+def test_kafkas_own_tool_changes_what_is_not_written_yet(work: ChangeSet, clean_kafka: Sandbox) -> None:
+    theirs = {user(LAST): THEIRS}
+    stopped = with_the_first_answer_held(
+        work, clean_kafka.nodes[0].port, meanwhile=lambda: config_command.alter(clean_kafka, theirs)
+    )
+    assert stopped.code == 4, stopped.err
+    report = stopped.json()
+    assert (report["result"], report["failure_reason"]) == ("partial", "stale-plan")
+    says = f"user={LAST} producer_byte_rate was not set when planned and is 7700000 now"
+    assert says in report["message"]
+    assert says in stopped.err
+    work.require_true(report, theirs=theirs)
+    assert 0 < report["summary"]["applied"] < len(work.wanted)
+    assert LAST in statuses(report)["not_attempted"]
+    work.finish()
+
+
+def test_a_second_copy_of_this_tool_changes_what_is_written_and_what_is_not(
+    work: ChangeSet, clean_kafka: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    first = min(entity for entity in work.wanted if any("0000-looser" in (name or "") for _, name in entity))
+    new = next(entity for entity in work.wanted if any("new" in (name or "") for _, name in entity))
+    rates = {PRODUCE: 7_700_000.0, CONSUME: 8_800_000.0}
+    theirs = {first: rates, new: rates}
+    copy = ChangeSet(tmp_path_factory.mktemp("copy"), work.servers, wanted=theirs, before=None, seed=False)
+    others: list[Done] = []
+    stopped = with_the_first_answer_held(work, clean_kafka.nodes[0].port, meanwhile=lambda: others.append(copy.run(copy.servers)))
+    assert [done.code for done in others] == [0], others[0].err
+    assert others[0].json()["verified"] is True
+    assert stopped.code == 4, stopped.err
+    report = stopped.json()
+    assert (report["result"], report["failure_reason"]) == ("partial", "stale-plan")
+    told = {change["entity"]["user"].rstrip("x"): change["error"] for change in report["changes"] if change["error"]}
+    assert sorted(told) == ["0000-looser", "0002-new"]
+    assert "consumer_byte_rate was 2500000 when planned, was written as 2600000, and is 8800000 now" in told["0000-looser"]
+    assert "consumer_byte_rate was not set when planned and is 8800000 now" in told["0002-new"]
+    work.require_true(report, theirs=theirs)
+    work.finish()
+
+
+def test_the_same_manifests_applied_twice_at_once_both_end_well(work: ChangeSet, clean_kafka: Sandbox) -> None:
+    others: list[Done] = []
+    done = with_the_first_answer_held(
+        work, clean_kafka.nodes[0].port, meanwhile=lambda: others.append(work.run(work.servers)), until_it_looks=False
+    )
+    assert [one.code for one in (done, *others)] == [0, 0], done.err
+    work.require_true(done.json())
+    work.finish()
+
+
+def test_what_changed_between_planning_and_writing_is_refused(small: ChangeSet, clean_kafka: Sandbox) -> None:
+    theirs = {user(LAST): THEIRS}
+    changing = WriteProxy(clean_kafka.nodes[0].port, validation=lambda: raw_quotas.alter(small.servers, theirs))
+    with serving(changing) as server:
+        refused = small.run(server)
+    assert refused.code == 3, refused.err
+    report = refused.json()
+    assert (report["result"], report["failure_reason"]) == ("refused", "stale-plan")
+    assert f"user={LAST} producer_byte_rate" in refused.err
+    assert changing.writes == []
+    small.require_true(report, theirs=theirs)
+    small.finish()
+
+
+def test_in_the_window_that_remains_the_last_writer_wins_by_whole_keys(small: ChangeSet, clean_kafka: Sandbox) -> None:
+    """Kafka compares nothing when it writes: what comes between the last look and the request is overwritten, key by key."""
+
+    def request(_number: int, frame: bytes) -> bytes:
+        raw_quotas.alter(small.servers, {user(LAST): {**THEIRS, PERCENT: 300.0}})
+        return frame
+
+    with serving(WriteProxy(clean_kafka.nodes[0].port, request=request)) as server:
+        done = small.run(server)
+    assert done.code == 0, done.err
+    small.require_true(done.json(), theirs={user(LAST): {**small.wanted[user(LAST)], PERCENT: 300.0}})
+    small.finish()
+
+
+def test_what_is_changed_after_the_write_does_not_read_back(small: ChangeSet, clean_kafka: Sandbox) -> None:
+    def answer(_number: int, frame: bytes) -> bytes:
+        raw_quotas.alter(small.servers, {user(LAST): THEIRS})
+        assert raw_quotas.settled(small.servers)[user(LAST)][PRODUCE] == THEIRS[PRODUCE]
+        return frame
+
+    with serving(WriteProxy(clean_kafka.nodes[0].port, answer=answer)) as server:
+        done = small.run(server)
+    assert done.code == 4, done.err
+    report = done.json()
+    assert (report["result"], report["failure_reason"]) == ("partial", "not-verified")
+    assert f"user={LAST} producer_byte_rate" in report["message"]
+    small.require_true(report, theirs={user(LAST): {**small.wanted[user(LAST)], **THEIRS}})
+    small.finish()
