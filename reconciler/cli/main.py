@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import reconciler
 from reconciler import errors
@@ -45,9 +45,7 @@ class Parser(argparse.ArgumentParser):
 
     _mixing = False
 
-    def parse_known_args(  # type: ignore[override]  # argparse has overloads here, for other classes of namespaces
-        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
-    ) -> tuple[argparse.Namespace, list[str]]:
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse ``REPORT --cluster X PATH`` as ``--cluster X REPORT PATH``, wherever a command has no commands of its own."""
         given = sys.argv[1:] if args is None else list(args)
         has_commands = self._subparsers is not None

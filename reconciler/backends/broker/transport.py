@@ -180,7 +180,7 @@ class Transport:
         for broker, future in begun.items():
             try:
                 outcomes[broker] = _Outcome(answer=await future)
-            except Exception as error:  # noqa: BLE001 - carried to the caller's thread, which raises it
+            except (AnswerLostError, kafka_errors.KafkaError) as error:
                 outcomes[broker] = _Outcome(error=error)
         return outcomes
 
