@@ -42,14 +42,24 @@ def run(args: argparse.Namespace) -> int:
     check_cluster_id(spec, state.cluster)
     if spec.name is not None:
         state = replace(state, cluster=replace(state.cluster, name=spec.name))
-    if not state.entities and not args.quiet:
-        print("kafka-quotas: no entity matches", file=sys.stderr)
+    _say_what_else(args, state)
     try:
         sys.stdout.writelines(_pieces(args, state, query))
         sys.stdout.flush()
     except OSError as error:
         raise OutputError(f"cannot print the result: {error.strerror}") from error
     return exit_codes.DONE
+
+
+def _say_what_else(args: argparse.Namespace, state: CurrentState) -> None:
+    """What is no part of the result, and should be known."""
+    for node in state.unreadable:
+        print(f"kafka-quotas: warning: {node.message}", file=sys.stderr)
+    if not args.quiet:
+        for note in state.notes:
+            print(f"kafka-quotas: note: {note}", file=sys.stderr)
+        if not state.entities:
+            print("kafka-quotas: no entity matches", file=sys.stderr)
 
 
 def _pieces(args: argparse.Namespace, state: CurrentState, query: Selector) -> Iterator[str]:
