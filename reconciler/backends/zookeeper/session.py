@@ -1,28 +1,24 @@
 """A connection to ZooKeeper: opened, or refused with a reason; kazoo keeps it up from then on.
 
-kazoo would wait in silence until its time is up, whatever the reason. Its sockets are made here, so that what is wrong with them
-is known, and so that TLS is as everywhere else in this tool.
+kazoo would wait in silence until its time is up, whatever the reason.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import socket
-import ssl
 import time
-from collections.abc import Iterator
 from typing import Final
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
-from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
+from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
 
-from reconciler.backends.security.tls import tls_context
 from reconciler.backends.zookeeper.login import LoginConnection
 from reconciler.backends.zookeeper.settings import ZooKeeperSettings, connection_text
+from reconciler.backends.zookeeper.sockets import Handler
 from reconciler.errors import AuthenticationError, UnreachableError, UnsupportedClusterError
 from reconciler.model.entity import display_name
 
@@ -44,7 +40,7 @@ def open_client(settings: ZooKeeperSettings) -> KazooClient:
     Raises ``UnreachableError`` when no server answers in time or none speaks ZooKeeper's protocol, ``AuthenticationError`` when
     login or TLS fail, ``UnsupportedClusterError`` when there is no such chroot.
     """
-    handler = _Handler(settings)
+    handler = Handler(settings)
     client = KazooClient(
         hosts=connection_text(settings.servers, settings.chroot),
         timeout=settings.session_seconds,
@@ -92,7 +88,7 @@ def _resolve(settings: ZooKeeperSettings) -> None:
         raise UnreachableError(_nobody(failures, settings))
 
 
-def _await_session(client: KazooClient, connection: LoginConnection, handler: _Handler, settings: ZooKeeperSettings) -> None:
+def _await_session(client: KazooClient, connection: LoginConnection, handler: Handler, settings: ZooKeeperSettings) -> None:
     deadline = time.monotonic() + settings.connect_seconds
     connected = client.start_async()
     while not connected.wait(_POLL_S):
@@ -143,93 +139,3 @@ def _where(settings: ZooKeeperSettings) -> str:
 def _nobody(failures: dict[str, str], settings: ZooKeeperSettings) -> str:
     said = "; ".join(f"{server}: {why}" for server, why in sorted(failures.items()))
     return f"{_where(settings)} cannot be reached" + (f": {said}" if said else f" within {settings.connect_seconds:.0f} s")
-
-
-class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library has no types
-    """kazoo's threads, with sockets of our own making."""
-
-    def __init__(self, settings: ZooKeeperSettings) -> None:
-        super().__init__()
-        tls = settings.security.tls
-        self._tls = tls
-        self._context = tls_context(tls) if tls else None
-        self._patience = max(1.0, settings.connect_seconds / len(settings.servers))
-        self._last: socket.socket | None = None
-        self._is_given_up = False
-        self.attempts: dict[str, int] = {}
-        self._closed: dict[str, tuple[tuple[str, int], str | None]] = {}
-        self.failures: dict[str, str] = {}
-        """By server, what was wrong with the last attempt."""
-        self.refused_tls: str | None = None
-
-    @property
-    def rounds(self) -> int:
-        """How often every server was tried."""
-        return min(self.attempts.values(), default=0)
-
-    def create_connection(
-        self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_kazoos: object
-    ) -> socket.socket:
-        """Connect. Raises ``OSError``, after which kazoo tries the next server."""
-        server = f"{hostname or address[0]}:{address[1]}"
-        with self._noting(server):
-            if self._is_given_up:
-                raise ConnectionAbortedError("given up")
-            made = socket.create_connection(address, min(timeout or self._patience, self._patience))
-            try:
-                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                if self._context is not None:
-                    made = self._context.wrap_socket(made, server_hostname=hostname or address[0])
-            except BaseException:
-                made.close()
-                raise
-        self._last = made
-        # Until a session is there, what follows is the server's refusal to have one.
-        self._closed[server] = (address, hostname)
-        self.failures[server] = f"it closes the connection, or speaks another protocol{'' if self._tls else ' (TLS, perhaps)'}"
-        return made
-
-    def ask_those_that_closed(self) -> None:
-        """Ask the servers that let nobody in how they are, and put that in place of what they did."""
-        for server, (address, hostname) in tuple(self._closed.items()):
-            said = b""
-            with contextlib.suppress(OSError), self.create_connection(address, hostname, 1.0) as connection:
-                connection.settimeout(1.0)
-                connection.sendall(b"srvr")
-                while part := connection.recv(4096):
-                    said += part
-            if b"read-only" in said:
-                self.failures[server] = "it is read-only, because it has lost the majority of its ensemble"
-            elif b"not currently serving" in said:
-                self.failures[server] = "it serves nobody now: it is starting, or has lost the majority of its ensemble"
-
-    def give_up(self) -> None:
-        """Let a connection attempt end now."""
-        self._is_given_up = True
-        if self._last is not None:
-            with contextlib.suppress(OSError):
-                self._last.shutdown(socket.SHUT_RDWR)
-
-    @contextlib.contextmanager
-    def _noting(self, server: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            self.failures[server] = _words(error)
-            if isinstance(error, ssl.SSLCertVerificationError):
-                self.refused_tls = f"the TLS handshake with {server} failed: {_words(error)}"
-            raise
-        finally:
-            self.attempts[server] = self.attempts.get(server, 0) + 1
-
-
-def _words(error: OSError) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is refused: {error.verify_message} (zookeeper.ssl.truststore.location)"
-    if isinstance(error, ssl.SSLError):
-        return (
-            f"TLS failed ({error.reason or 'no reason given'}); perhaps it is not the port for TLS, or wants a client certificate"
-        )
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    return error.strerror or type(error).__name__

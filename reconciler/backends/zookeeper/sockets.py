@@ -1,0 +1,201 @@
+"""kazoo's threads, with sockets of our own making.
+
+They tell why a connection did not come about, they do TLS as everywhere else in this tool, and they are quick: kazoo asks the
+system six times about each request whether it may read or write, and reads an answer in two pieces. Here answers are read many at
+a time, and nothing is asked that a buffer knows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import ssl
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from kazoo.handlers.threading import SequentialThreadingHandler
+
+from reconciler.backends.security.tls import tls_context
+from reconciler.backends.zookeeper.settings import ZooKeeperSettings
+
+_CHUNK: Final = 64 * 1024
+_ASK_S: Final = 1.0
+_WRITE_S: Final = 10.0
+"""How long the other side may take to make room for a request."""
+
+
+class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library has no types
+    """Makes the connections of one client, and remembers what was wrong with them."""
+
+    def __init__(self, settings: ZooKeeperSettings) -> None:
+        super().__init__()
+        tls = settings.security.tls
+        self._context = tls_context(tls) if tls else None
+        if self._context is not None:
+            self._context.sslsocket_class = _TlsSocket
+        self._patience = max(1.0, settings.connect_seconds / len(settings.servers))
+        self._last: socket.socket | None = None
+        self._is_given_up = False
+        self._attempts: dict[str, int] = {}
+        self._closed: dict[str, tuple[tuple[str, int], str | None]] = {}
+        self.failures: dict[str, str] = {}
+        """By server, what was wrong with the last attempt."""
+        self.refused_tls: str | None = None
+
+    @property
+    def rounds(self) -> int:
+        """How often every server was tried."""
+        return min(self._attempts.values(), default=0)
+
+    def create_connection(
+        self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_kazoos: object
+    ) -> socket.socket:
+        """Connect. Raises ``OSError``, after which kazoo tries the next server."""
+        server = f"{hostname or address[0]}:{address[1]}"
+        with self._noting(server):
+            if self._is_given_up:
+                raise ConnectionAbortedError("given up")
+            made = _connected(address, min(timeout or self._patience, self._patience))
+            if self._context is not None:
+                made = _secured(made, self._context, hostname or address[0])
+        self._last = made
+        self._closed[server] = (address, hostname)
+        # Until a session is there, what follows is the server's refusal to have one.
+        other = "" if self._context else " (TLS, perhaps)"
+        self.failures[server] = f"it closes the connection, or speaks another protocol{other}"
+        return made
+
+    def select(
+        self, readers: Sequence[Any], writers: Sequence[Any], _others: Sequence[Any], timeout: float | None = None
+    ) -> tuple[list[Any], Sequence[Any], list[Any]]:
+        """Which of ``readers`` have something; ``writers`` wait for room when they send."""
+        if not readers:
+            return [], writers, []
+        ready = [one for one in readers if isinstance(one, _PlainSocket | _TlsSocket) and one.pending() > 0]
+        poll = select.poll()
+        try:
+            waiting = {one.fileno(): one for one in readers if one not in ready}
+            for number in waiting:
+                poll.register(number, select.POLLIN)
+        except ValueError as error:
+            raise ConnectionAbortedError("closed meanwhile") from error
+        found = poll.poll(0 if ready else None if timeout is None else max(0.0, timeout * 1000))
+        return [*ready, *(waiting[number] for number, _ in found)], [], []
+
+    def ask_those_that_closed(self) -> None:
+        """Ask the servers that let nobody in how they are, and put that in place of what they did."""
+        for server, (address, hostname) in tuple(self._closed.items()):
+            said = b""
+            with contextlib.suppress(OSError), self.create_connection(address, hostname, _ASK_S) as connection:
+                connection.settimeout(_ASK_S)
+                connection.sendall(b"srvr")
+                while part := connection.recv(4096):
+                    said += part
+            if b"read-only" in said:
+                self.failures[server] = "it is read-only, because it has lost the majority of its ensemble"
+            elif b"not currently serving" in said:
+                self.failures[server] = "it serves nobody now: it is starting, or has lost the majority of its ensemble"
+
+    def give_up(self) -> None:
+        """Let a connection attempt end now."""
+        self._is_given_up = True
+        if self._last is not None:
+            with contextlib.suppress(OSError):
+                self._last.shutdown(socket.SHUT_RDWR)
+
+    @contextlib.contextmanager
+    def _noting(self, server: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.failures[server] = _words(error)
+            if isinstance(error, ssl.SSLCertVerificationError):
+                self.refused_tls = f"the TLS handshake with {server} failed: {_words(error)}"
+            raise
+        finally:
+            self._attempts[server] = self._attempts.get(server, 0) + 1
+
+
+class _PlainSocket(socket.socket):
+    _received = b""
+    _taken = 0
+
+    def pending(self) -> int:
+        """How many bytes were received and not taken; kazoo looks at this before it waits."""
+        return len(self._received) - self._taken
+
+    def recv(self, size: int, flags: int = 0, /) -> bytes:
+        """Some bytes. They are received in larger pieces."""
+        if self._taken == len(self._received):
+            self._received, self._taken = super().recv(_CHUNK, flags), 0
+        found = self._received[self._taken : self._taken + size]
+        self._taken += len(found)
+        return found
+
+    def send(self, data: Any, flags: int = 0, /) -> int:
+        """Send, waiting for room."""
+        try:
+            return super().send(data, flags)
+        except BlockingIOError:
+            _await_room(self)
+            return super().send(data, flags)
+
+
+class _TlsSocket(ssl.SSLSocket):
+    _received = b""
+    _taken = 0
+
+    def pending(self) -> int:
+        """As with plain sockets."""
+        return len(self._received) - self._taken + super().pending()
+
+    def recv(self, size: int = 1024, flags: int = 0) -> bytes:
+        """As with plain sockets."""
+        if self._taken == len(self._received):
+            self._received, self._taken = super().recv(_CHUNK, flags), 0
+        found = self._received[self._taken : self._taken + size]
+        self._taken += len(found)
+        return found
+
+    def send(self, data: Any, flags: int = 0) -> int:
+        """As with plain sockets."""
+        try:
+            return super().send(data, flags)
+        except ssl.SSLWantWriteError:
+            _await_room(self)
+            return super().send(data, flags)
+
+
+def _await_room(one: socket.socket) -> None:
+    poll = select.poll()
+    poll.register(one.fileno(), select.POLLOUT)
+    if not poll.poll(_WRITE_S * 1000):
+        raise TimeoutError("no room for a request")
+
+
+def _connected(address: tuple[str, int], timeout: float) -> socket.socket:
+    found = socket.create_connection(address, timeout)
+    made = _PlainSocket(found.family, found.type, found.proto, fileno=found.detach())
+    made.settimeout(timeout)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return made
+
+
+def _secured(plain: socket.socket, context: ssl.SSLContext, host: str) -> socket.socket:
+    try:
+        return context.wrap_socket(plain, server_hostname=host)
+    except BaseException:
+        plain.close()
+        raise
+
+
+def _words(error: OSError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is refused: {error.verify_message} (zookeeper.ssl.truststore.location)"
+    if isinstance(error, ssl.SSLError):
+        reason = error.reason or "no reason given"
+        return f"TLS failed ({reason}); perhaps it is not the port for TLS, or wants a client certificate"
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return error.strerror or type(error).__name__
