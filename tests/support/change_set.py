@@ -149,16 +149,17 @@ class ChangeSet:
         """Fail unless nothing at all was written."""
         assert self.live() == self.before
 
-    def finish(self, *extra: str) -> None:
+    def finish(self, *extra: str, server: str | int | None = None) -> None:
         """A second run does what is left (or finds that nothing is), a third has nothing to do."""
+        where = self.servers if server is None else server
         left = self.live()
-        second = self.run(self.servers, *extra)
+        second = self.run(where, *extra)
         assert second.code == 0, second.err
         report = second.json()
         assert report["result"] == ("nothing_to_do" if left == self.wanted else "done"), report["message"]
         self.require_true(report, before=left)
         assert self.live() == self.wanted
-        third = self.run(self.servers, *extra)
+        third = self.run(where, *extra)
         assert third.code == 0, third.err
         assert (third.json()["result"], third.json()["changes"]) == ("nothing_to_do", [])
 

@@ -1,0 +1,165 @@
+"""Refusals by a real broker amid an apply: of one entity, and of whole requests for their size or for want of a right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.sandbox.connection import admin_client
+from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
+from tests.support.bad_servers import serving
+from tests.support.change_set import ChangeSet, mixed, new_limits
+from tests.support.polling import wait_until
+from tests.support.write_proxy import WriteProxy, decoded_alter, reencoded
+
+pytestmark = pytest.mark.kafka
+
+MOST_RECORDS = 10_000
+"""Kafka's limit for one request: a record is a changed key."""
+
+
+@pytest.fixture
+def work(tmp_path: Path, clean_kafka: Sandbox) -> ChangeSet:
+    before, wanted = mixed()
+    return ChangeSet(tmp_path, clean_kafka.bootstrap_servers, before=before, wanted=wanted)
+
+
+def changing(number: int, change: Callable[[Any], None]) -> Callable[[int, bytes], bytes]:
+    """A request on its way to the broker, with something in it changed: what the broker then says of it is its own word."""
+
+    def request(now: int, frame: bytes) -> bytes:
+        if now != number:
+            return frame
+        message = decoded_alter(frame)
+        change(message)
+        return reencoded(message)
+
+    return request
+
+
+def with_zero_for_one(message: Any) -> None:
+    message.entries[7].ops[0].value = 0.0
+
+
+def with_too_many_records(message: Any) -> None:
+    row = type(message.entries[0])
+    part, op = type(message.entries[0].entity[0]), type(message.entries[0].ops[0])
+    message.entries += [
+        row(
+            entity=[part(entity_type="user", entity_name=f"too many {n}")],
+            ops=[op(key="producer_byte_rate", value=1e6, remove=False)],
+        )
+        for n in range(MOST_RECORDS)
+    ]
+
+
+def test_one_entity_is_refused_and_the_others_of_its_request_are_not(work: ChangeSet, clean_kafka: Sandbox) -> None:
+    proxy = WriteProxy(clean_kafka.nodes[0].port, request=changing(2, with_zero_for_one))
+    with serving(proxy) as server:
+        stopped = work.run(server)
+    assert stopped.code == 4, stopped.err
+    report = stopped.json()
+    assert (report["result"], report["failure_reason"]) == ("partial", "refused-by-cluster")
+    first, second = proxy.writes
+    assert report["summary"] == {
+        "applied": len(first) + len(second) - 1,
+        "failed": 1,
+        "unknown": 0,
+        "not_attempted": len(work.wanted) - len(first) - len(second),
+    }
+    (failed,) = (change for change in report["changes"] if change["status"] == "failed")
+    assert failed["error_code"] == 42
+    assert failed["error"].endswith("must be greater than 0")
+    work.require_true(report)
+    work.finish()
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_request_refused_whole_changes_nothing_and_stops_the_run(work: ChangeSet, clean_kafka: Sandbox, number: int) -> None:
+    proxy = WriteProxy(clean_kafka.nodes[0].port, request=changing(number, with_too_many_records))
+    with serving(proxy) as server:
+        stopped = work.run(server)
+    assert stopped.code == (1 if number == 1 else 4), stopped.err
+    assert "error 44" in stopped.err
+    report = stopped.json()
+    assert (report["result"], report["failure_reason"]) == ("failed" if number == 1 else "partial", "refused-by-cluster")
+    assert len(proxy.writes) == number
+    if number == 1:
+        work.require_untouched()
+    else:
+        assert report["summary"]["applied"] == len(proxy.writes[0])
+        work.require_true(report)
+    work.finish()
+
+
+def test_more_records_than_a_request_may_have_take_several(tmp_path: Path, clean_kafka: Sandbox) -> None:
+    work = ChangeSet(tmp_path, clean_kafka.bootstrap_servers, wanted=new_limits(MOST_RECORDS // 2 + 1))
+    proxy = WriteProxy(clean_kafka.nodes[0].port)
+    with serving(proxy) as server:
+        done = work.run(server)
+    assert done.code == 0, done.err
+    report = done.json()
+    assert report["summary"]["applied"] == MOST_RECORDS // 2 + 1
+    assert len(proxy.writes) > 1
+    assert all(2 * len(entities) <= MOST_RECORDS for entities in proxy.writes)
+    work.require_true(report)
+    work.finish()
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[Sandbox]:
+    """A broker where only administrators may do anything without an ACL."""
+    authorizer = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",  # the broker itself, and what looks after it here
+    }
+    from reconciler.sandbox.cluster import running
+
+    with running(SandboxSpec(users=(Login(name="ci", password="ci-secret"),), heap_mb=384, properties=authorizer)) as sandbox:
+        yield sandbox
+
+
+def may_write(sandbox: Sandbox, *, allowed: bool) -> None:
+    """Grant or take away what ``ci`` needs; returns once the broker goes by it."""
+    from kafka.admin import ACL, ACLFilter, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
+
+    cluster = ResourcePattern(ResourceType.CLUSTER, "kafka-cluster")
+    about = ("User:ci", "*", ACLOperation.ALTER_CONFIGS, ACLPermissionType.ALLOW, cluster)
+    with admin_client(sandbox.bootstrap_servers) as client:
+        if allowed:
+            assert client.create_acls([ACL(*about)])["failed"] == []
+        else:
+            client.delete_acls([ACLFilter(*about)])
+        wait_until(lambda: bool(client.describe_acls(ACLFilter(*about))[0]) is allowed)
+
+
+def test_a_right_that_is_taken_away_midway_stops_the_run_until_it_is_granted_again(tmp_path: Path, guarded: Sandbox) -> None:
+    before, wanted = mixed()
+    work = ChangeSet(tmp_path, guarded.bootstrap_servers, before=before, wanted=wanted)
+    as_ci = ("--command-config", str(guarded.client_properties("ci")))
+    may_write(guarded, allowed=True)
+
+    def request(number: int, frame: bytes) -> bytes:
+        if number == 2:
+            may_write(guarded, allowed=False)
+        return frame
+
+    port = int((guarded.sasl_bootstrap_servers or "").rpartition(":")[2])
+    proxy = WriteProxy(port, request=request)
+    with serving(proxy) as server:
+        stopped = work.run(server, *as_ci)
+    assert stopped.code == 4, stopped.err
+    report = stopped.json()
+    assert report["result"] == "partial"
+    assert "User:ci" in stopped.err
+    assert "--operation AlterConfigs --cluster" in stopped.err
+    assert report["summary"]["applied"] == len(proxy.writes[0])
+    assert report["summary"]["unknown"] == 0
+    work.require_true(report)
+    again = work.run(port, *as_ci)
+    assert again.code == 1, again.err
+    may_write(guarded, allowed=True)
+    work.finish(*as_ci, server=port)
