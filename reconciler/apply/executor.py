@@ -29,8 +29,8 @@ from reconciler.ports import Clock, Progress, QuotaCluster
 class ApplySettings:
     """How one run writes.
 
-    ``verify_seconds``: how long brokers may take to show what was written. ``run_seconds``: how long the whole may take; after
-    it, no further request is begun.
+    ``verify_seconds``: how long brokers may show nothing new of what was written. ``run_seconds``: how long the whole may take;
+    after it, no further request is begun.
     """
 
     limits: ChunkLimits = field(default_factory=ChunkLimits)
@@ -143,7 +143,13 @@ class Executor:
         self._progress.step("reading back")
         seconds = min(self._settings.verify_seconds, self._budget.left)
         try:
-            seen = verify(self._cluster, plan.changes, clock=self._clock, deadline_seconds=seconds)
+            seen = verify(
+                self._cluster,
+                plan.changes,
+                clock=self._clock,
+                deadline_seconds=seconds,
+                most_seconds=self._budget.left,
+            )
         except BackendError as error:
             return self._stopped(plan, Stop(reason="not-verified", message=f"everything was written, but: {error}"))
         if not seen.verified:

@@ -45,11 +45,10 @@ class Freshness:
         """Read everything and compare; a stop names every entity that differs. Raises ``BackendError``."""
         started = self._clock.monotonic()
         written = self._outcomes.having(ChangeStatus.APPLIED)
-        if written and not self._shown(written[-1]):
-            message = (
-                f"no other writer can be told from a lagging broker: after {self._lag_seconds:g} s it still does not show the "
-            )
-            return Stop(reason="not-verified", message=f"{message}change to {written[-1].entity}, which was written")
+        lag_until = started + min(self._lag_seconds, self._budget.left)
+        if written and not shown_or_changed(self._cluster, written[-1], clock=self._clock, deadline=lag_until):
+            message = f"the change to {written[-1].entity} was written, and does not show after {self._lag_seconds:g} s"
+            return Stop(reason="not-verified", message=f"{message}: a broker lags, or somebody has undone it")
         live = self._cluster.current_state().entities
         now = self._clock.monotonic()
         self._next = now + max(_SECONDS_BETWEEN, _COST_BETWEEN * (now - started))
@@ -66,8 +65,3 @@ class Freshness:
             self._outcomes.explain(change, text)
         texts = [text for _, text in differences]
         return Stop.of(StalePlanError(f"the cluster changed after planning: {named(texts)}; plan again"))
-
-    def _shown(self, last: Change) -> bool:
-        """Whether a read has what was written last, waiting for it; also when somebody else has been there since."""
-        deadline = self._clock.monotonic() + min(self._lag_seconds, self._budget.left)
-        return shown_or_changed(self._cluster, last, clock=self._clock, deadline=deadline)

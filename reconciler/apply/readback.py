@@ -25,23 +25,24 @@ class Verification:
     message: str | None = None
 
 
-def verify(cluster: QuotaCluster, written: Sequence[Change], *, clock: Clock, deadline_seconds: float) -> Verification:
-    """One full read that shows all changes, then the entity written last on every broker: metadata applies in order.
+def verify(
+    cluster: QuotaCluster, written: Sequence[Change], *, clock: Clock, deadline_seconds: float, most_seconds: float | None = None
+) -> Verification:
+    """Wait for the entity written last, read everything once, then ask every broker for it: metadata applies in order.
 
-    The read waits until the entity written last shows: asking for one costs next to nothing, and all before it show then too.
-    Brokers that leave the cluster's metadata meanwhile are not waited for: a broker that is down reads everything when it starts.
-    Raises ``BackendError`` when the cluster cannot be read at all.
+    ``deadline_seconds``: how long to wait without anything new showing; ``most_seconds``: how long at most. Brokers that leave
+    the cluster's metadata meanwhile are not waited for: a broker that is down reads everything when it starts. Raises
+    ``BackendError`` when the cluster cannot be read at all.
     """
-    deadline = clock.monotonic() + deadline_seconds
-    shown_or_changed(cluster, written[-1], clock=clock, deadline=deadline)
-    if (message := _not_read_back(cluster, written, clock=clock, deadline=deadline)) is not None:
+    end = clock.monotonic() + (deadline_seconds if most_seconds is None else most_seconds)
+    if (message := _not_read_back(cluster, written, clock=clock, seconds=deadline_seconds, end=end)) is not None:
         return Verification(verified=False, message=message)
-    behind = _behind(cluster, written[-1], clock=clock, deadline=deadline)
+    behind = _behind(cluster, written[-1], clock=clock, deadline=min(end, clock.monotonic() + deadline_seconds))
     return Verification(verified=not behind, message=named(behind) or None)
 
 
 def shown_or_changed(cluster: QuotaCluster, last: Change, *, clock: Clock, deadline: float) -> bool:
-    """Wait until a read has what was written last; true also when somebody else has been there since, false at the deadline."""
+    """Whether a read has what was written last, waiting for it; also when somebody else has been there since."""
     for _ in tries(clock, deadline):
         live = cluster.describe(exactly(last.entity))
         if shows(last, live) or not is_as_before(last, live):
@@ -70,17 +71,28 @@ def tries(clock: Clock, deadline: float) -> Iterator[None]:
         yield None
 
 
-def _not_read_back(cluster: QuotaCluster, written: Sequence[Change], *, clock: Clock, deadline: float) -> str | None:
+def _not_read_back(cluster: QuotaCluster, written: Sequence[Change], *, clock: Clock, seconds: float, end: float) -> str | None:
     missing: Sequence[Change] = written
-    live: Mapping[Entity, Quotas] = {}
-    for _ in tries(clock, deadline):
-        live = cluster.current_state().entities
-        missing = [change for change in missing if not shows(change, live)]
-        # What is neither as before nor as written is somebody else's; waiting does not bring ours back.
-        if not missing or any(not is_as_before(change, live) for change in missing):
-            break
+    while True:
+        before = len(missing)
+        deadline = min(end, clock.monotonic() + seconds)
+        # Asking for one entity is cheap; everything is read when there is something to see.
+        caught_up = shown_or_changed(cluster, written[-1], clock=clock, deadline=deadline)
+        for _ in tries(clock, deadline if caught_up else clock.monotonic()):
+            live = cluster.current_state().entities
+            missing = [change for change in missing if not shows(change, live)]
+            if not missing:
+                return None
+            if any(not is_as_before(change, live) for change in missing):
+                # Neither as before nor as written is somebody else's; waiting does not bring ours back.
+                return _unlike(missing, live, len(written))
+        if len(missing) == before or clock.monotonic() >= end:
+            return _unlike(missing, live, len(written))
+
+
+def _unlike(missing: Sequence[Change], live: Mapping[Entity, Quotas], written: int) -> str:
     texts = [text for change in missing if (text := unlike_after(change, live)) is not None]
-    return f"{len(texts)} of {len(written)} entities do not read back as written: {named(texts)}" if texts else None
+    return f"{len(texts)} of {written} entities do not read back as written: {named(texts)}"
 
 
 def _behind(cluster: QuotaCluster, last: Change, *, clock: Clock, deadline: float) -> list[str]:

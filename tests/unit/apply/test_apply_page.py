@@ -36,7 +36,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
     assert (ChunkLimits().keys, ChunkLimits().size) == (5_000, 400 * 1024)
     assert "at most 5,000 changed keys and about 400 KiB" in PAGE
     assert f"`--deadline SECONDS` (default {settings.run_seconds:g})" in PAGE
-    assert f"At most {settings.verify_seconds:g} seconds." in PAGE
+    assert f"after {settings.verify_seconds:g} seconds without anything new" in PAGE
     assert (
         f"at most {backoff.attempts} times, with waits that double from {backoff.first:g} to {backoff.longest:g} seconds" in PAGE
     )

@@ -72,7 +72,7 @@ def look(cluster: Thirty, seconds: float = 30.0) -> Verification:
     return verify(cluster, WRITTEN, clock=cluster.clock, deadline_seconds=seconds)
 
 
-def test_thirty_brokers_cost_one_full_read_and_one_exact_one_each() -> None:
+def test_thirty_brokers_cost_one_full_read_one_exact_one_and_one_more_each() -> None:
     cluster = Thirty(FakeClock())
     assert look(cluster).verified
     # First the one that is connected to is asked for the entity written last, then for everything.
@@ -161,3 +161,29 @@ def test_without_any_time_left_everybody_is_asked_once() -> None:
     cluster = Thirty(FakeClock(), b7=None)
     assert not look(cluster, seconds=0.0).verified
     assert cluster.asked == [None, None, *range(1, 31)]
+
+
+class Slow(Thirty):
+    """Shows one entity more every second, as a broker that is behind does."""
+
+    full = 0
+
+    def describe(self, entity_filter: EntityFilter, *, broker: int | None = None) -> Mapping[Entity, Quotas]:
+        self.full += not entity_filter.components
+        there = {change.entity for change in WRITTEN[: int(self.clock.seconds)]}
+        return {e: q for e, q in super().describe(entity_filter, broker=broker).items() if e in there}
+
+
+def test_a_broker_that_is_far_behind_is_waited_for_as_long_as_something_new_shows() -> None:
+    cluster = Slow(FakeClock())
+    seen = verify(cluster, WRITTEN, clock=cluster.clock, deadline_seconds=30.0, most_seconds=900.0)
+    assert seen.verified
+    assert 100 <= cluster.clock.seconds < 105
+    assert cluster.full == 4, "it was asked for everything more often than needed"
+
+
+def test_but_never_longer_than_the_run_may_take() -> None:
+    cluster = Slow(FakeClock())
+    seen = verify(cluster, WRITTEN, clock=cluster.clock, deadline_seconds=30.0, most_seconds=40.0)
+    assert (seen.verified, cluster.clock.seconds) == (False, 40.0)
+    assert "60 of 100 entities do not read back as written" in (seen.message or "")
