@@ -5,11 +5,24 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
+
+from reconciler.model.entity import EntityType
+from reconciler.model.quota import QuotaKey
+
+_TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
+_LISTED: Final = {
+    "--defaults": _TYPES,
+    "--any": _TYPES,
+    "--named": _TYPES,
+    "--delete": tuple(key.value for key in QuotaKey),
+}
+"""What may stand in options that take lists, of which the parser itself knows no choices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionWords:
-    """One option. ``choices`` is empty when any value may follow; then files are offered."""
+    """One option. ``choices``: what may follow, or begin what follows; empty for anything, and then files are offered."""
 
     flags: tuple[str, ...]
     summary: str
@@ -57,7 +70,7 @@ def _option(action: argparse.Action) -> OptionWords:
         flags=tuple(action.option_strings),
         summary=(action.help or "").replace("%(default)s", str(action.default)).replace("%%", "%"),
         takes_value=action.nargs != 0,
-        choices=tuple(str(choice) for choice in action.choices or ()),
+        choices=tuple(str(choice) for choice in action.choices or _LISTED.get(action.option_strings[-1], ())),
     )
 
 

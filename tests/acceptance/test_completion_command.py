@@ -61,6 +61,13 @@ def test_bash_completes_the_choices_of_an_option(bash_script: Path) -> None:
     assert completed(bash_script, "kafka-quotas", "validate", "--fail-on", "=") == ["error", "warning", "info"]
 
 
+def test_bash_completes_entity_types_and_quota_keys(bash_script: Path) -> None:
+    assert completed(bash_script, "kafka-quotas", "describe", "--any", "") == ["user", "client-id", "ip"]
+    assert completed(bash_script, "kafka-quotas", "alter", "--delete", "producer") == ["producer_byte_rate"]
+    assert "--strict" in completed(bash_script, "kafka-quotas", "describe", "--")
+    assert "--strict" not in completed(bash_script, "kafka-quotas", "alter", "--")
+
+
 def test_bash_completes_commands_below_commands_and_arguments(bash_script: Path) -> None:
     assert {"start", "stop", "status", "run"} <= set(completed(bash_script, "kafka-quotas", "sandbox", ""))
     assert "--nodes" in completed(bash_script, "kafka-quotas", "sandbox", "start", "--no")
