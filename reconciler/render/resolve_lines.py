@@ -8,15 +8,28 @@ from typing import Final
 
 from reconciler.formats.canonical import FORMAT_VERSION, value_to_json
 from reconciler.model.effect import OTHER, ClientName, Known, KnownClient
-from reconciler.model.entity import DEFAULT, Entity, EntityName
+from reconciler.model.entity import Entity
 from reconciler.render.resolve_document import list_head, resolution_to_json
 from reconciler.resolution.answers import Answers, Doubts, Resolution, Wanted
-from reconciler.resolution.levels import CLIENT_LEVELS, USER_LEVELS, Candidate
+from reconciler.resolution.levels import CLIENT_LEVELS, USER_LEVELS
 from reconciler.resolution.views import QuotaView
 
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 _VERSION: Final = f'{{"format_version":{_COMPACT.encode(FORMAT_VERSION)},'
 _text: Final = json.JSONEncoder(ensure_ascii=True).encode
+_ANY_USER: Final = '"user":null'
+_ANY_CLIENT: Final = '"client-id":null'
+_SOURCES: Final[tuple[Callable[[str, str], str], ...]] = (
+    lambda user, client_id: f"{user},{client_id}",
+    lambda user, _: f"{user},{_ANY_CLIENT}",
+    lambda user, _: user,
+    lambda _, client_id: f"{_ANY_USER},{client_id}",
+    lambda _, __: f"{_ANY_USER},{_ANY_CLIENT}",
+    lambda _, __: _ANY_USER,
+    lambda _, client_id: client_id,
+    lambda _, __: _ANY_CLIENT,
+)
+"""What sets a limit at each of the eight levels, for the client's own tags."""
 _PLAIN: Final = Wanted()
 _NO_DOUBTS: Final = Doubts()
 
@@ -50,55 +63,48 @@ def list_document(view: QuotaView, lines: Iterable[str]) -> Iterator[str]:
 
 
 class _Quick:
-    """The rest of a line for a client, made of parts that are kept."""
+    """The rest of a line for a client. What wins at a level bears the client's own names, so its text is made of theirs."""
 
     def __init__(self, answers: Answers) -> None:
-        self._keys = [(f'"{key}":', resolver.winner) for key, resolver in answers.resolvers.items()]
-        self._limits: dict[int, tuple[Candidate, str]] = {}
+        self._keys = [(f'"{key}":{{"value":', resolver.winner) for key, resolver in answers.resolvers.items()]
+        self._numbers: dict[float, str] = {}
 
     def rest(self, entity: Entity, client: KnownClient) -> str:
         user, client_id = client.user, client.client_id
+        of_user, of_client = _tag("user", user), _tag("client-id", client_id)
         found = []
-        user_tag = client_tag = None
+        last, tail = 0, ""
         for key, winner_of in self._keys:
             winner = winner_of(user, client_id)
             if winner is None:
                 continue
-            level = winner.level
-            known = self._limits.get(id(winner))
-            limit = known[1] if known is not None else self._keep(winner)
-            if user_tag is None:
-                user_tag, client_tag = _tag("user", user), _tag("client-id", client_id)
-            if level in USER_LEVELS or client_id == "":
-                found.append(f"{key}{limit}{user_tag}}}}}")
-            elif level in CLIENT_LEVELS:
-                found.append(f"{key}{limit}{client_tag}}}}}")
-            else:
-                found.append(f"{key}{limit}{user_tag},{client_tag}}}}}")
-        return f'"entity":{_entity(entity)},"quotas":{{{",".join(found)}}}}}\n'
+            if winner.level != last:
+                last = winner.level
+                tail = _tail(last, of_user, of_client)
+            number = self._numbers.get(winner.value) or self._number(winner.value)
+            found.append(f"{key}{number}{tail}")
+        names = entity.parts
+        asked = f"{of_user},{of_client}" if len(names) == 2 else of_user if names[0][0] == "user" else of_client
+        return f'"entity":{{{asked}}},"quotas":{{{",".join(found)}}}}}\n'
 
-    def _keep(self, winner: Candidate) -> str:
-        text = f'{{"value":{_number(winner.value)},"source":{_entity(winner.entity)},"level":{winner.level},"bucket":{{'
-        # The winner is kept too, so that no other one can get its id.
-        self._limits[id(winner)] = (winner, text)
+    def _number(self, value: float) -> str:
+        known = value_to_json(value)
+        text = self._numbers[value] = f'"{known}"' if isinstance(known, str) else repr(known)
         return text
 
 
-def _number(value: float) -> str:
-    known = value_to_json(value)
-    return f'"{known}"' if isinstance(known, str) else repr(known)
+def _tail(level: int, user: str, client_id: str) -> str:
+    """Of a limit, what follows the value; ``user`` and ``client_id`` are the client's own tags."""
+    return (
+        f',"source":{{{_SOURCES[level - 1](user, client_id)}}},"level":{level},"bucket":{{{_bucket(level, user, client_id)}}}}}'
+    )
+
+
+def _bucket(level: int, user: str, client_id: str) -> str:
+    if level in USER_LEVELS:
+        return user
+    return client_id if level in CLIENT_LEVELS else f"{user},{client_id}"
 
 
 def _tag(tag: str, name: ClientName) -> str:
     return f'"{tag}":null' if name is OTHER else f'"{tag}":{_text(name)}'
-
-
-def _entity(entity: Entity) -> str:
-    parts = entity.parts
-    if len(parts) == 1:
-        return "{" + _name(*parts[0]) + "}"
-    return "{" + ",".join([_name(kind, name) for kind, name in parts]) + "}"
-
-
-def _name(kind: str, name: EntityName) -> str:
-    return f'"{kind}":null' if name is DEFAULT else f'"{kind}":{_text(name)}'

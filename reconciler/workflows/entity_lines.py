@@ -59,7 +59,10 @@ def _parsed(lines: Iterable[str], name: str) -> list[Asked]:
         if not text:
             continue
         try:
-            entity = _entity(_OBJECTS.decode(text))
+            value, end = _OBJECTS.raw_decode(text)
+            if end != len(text):
+                raise json.JSONDecodeError("Extra data", text, end)
+            entity = _entity(value)
             found.append((entity, asked_client(entity)))
         except (ValueError, RecursionError) as error:
             raise FileAccessError(
