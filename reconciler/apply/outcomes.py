@@ -36,12 +36,15 @@ class Outcomes:
     def note(self, results: Iterable[AlterationResult], *, good: ChangeStatus) -> None:
         """Take over the cluster's answers; ``good`` is what code 0 means. Entities of nobody's are passed over."""
         for result in results:
-            if (known := self._of.get(result.entity)) is None:
+            known = self._of.get(result.entity)
+            if known is None:
                 continue
             status = good if result.error_code == 0 else ChangeStatus.FAILED
             if result.stale:
                 status = ChangeStatus.NOT_ATTEMPTED
-            self._set(known.change, status, error=result.error, code=result.error_code or None)
+            code = result.error_code or None
+            if (known.status, known.error_code, known.error) != (status, code, result.error):
+                self._set(known.change, status, error=result.error, code=code)
 
     def mark(self, changes: Iterable[Change], status: ChangeStatus, *, error: str | None = None) -> None:
         """Set them all to one status."""
