@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -56,8 +57,11 @@ def set_one() -> Alteration:
 
 
 @contextmanager
-def scripted(**answers: Callable[[int], Any]) -> Iterator[tuple[BrokerCluster, ScriptedBroker]]:
-    """A client of a broker that answers as told (``describe``, ``alter``), and has no quota requests when told nothing."""
+def scripted(*others: int, **answers: Callable[[int], Any]) -> Iterator[tuple[BrokerCluster, ScriptedBroker]]:
+    """A client of broker 7, which answers as told (``describe``, ``alter``), and has no quota requests when told nothing.
+
+    ``others`` are the ports of brokers 8, 9 and so on.
+    """
     from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
 
     keys = {"describe": DESCRIBE, "alter": ALTER}
@@ -70,8 +74,9 @@ def scripted(**answers: Callable[[int], Any]) -> Iterator[tuple[BrokerCluster, S
         return ApiVersionsResponse(error_code=0, api_keys=rows, throttle_time_ms=0)
 
     def metadata(_version: int) -> Any:
-        broker = MetadataResponse.MetadataResponseBroker(node_id=7, host="127.0.0.1", port=ports[0], rack=None)
-        return MetadataResponse(throttle_time_ms=0, brokers=[broker], cluster_id="scripted", controller_id=7, topics=[])
+        node = MetadataResponse.MetadataResponseBroker
+        brokers = [node(node_id=7 + n, host="127.0.0.1", port=port, rack=None) for n, port in enumerate((*ports, *others))]
+        return MetadataResponse(throttle_time_ms=0, brokers=brokers, cluster_id="scripted", controller_id=7, topics=[])
 
     broker = ScriptedBroker({API_VERSIONS: api_versions, METADATA: metadata, **{keys[n]: a for n, a in answers.items()}})
     with serving(broker) as port:
@@ -296,6 +301,36 @@ def test_brokers_are_asked_at_once_and_those_that_do_not_tell_say_why():
         assert isinstance(cluster.describe_on(EntityFilter(), [7])[7], AuthorizationError)
     with scripted(describe=lambda _: None) as (cluster, _):
         assert "did not answer" in str(cluster.describe_on(EntityFilter(), [7])[7])
+
+
+def test_brokers_that_hang_are_waited_for_together():
+    both = threading.Barrier(2)
+
+    def hang(connection: socket.socket) -> None:
+        both.wait(60)
+        silent(connection)
+
+    with serving(hang) as one, serving(hang) as two, scripted(one, two, describe=described()) as (cluster, _):
+        answers = cluster.describe_on(EntityFilter(), [8, 7, 9])
+    assert answers[7] == {}
+    assert [type(answers[number]).__name__ for number in (8, 9)] == ["NoConnectionError"] * 2
+    assert not both.broken, "the second was asked only when the first had been given up"
+
+
+def test_a_broker_that_falls_silent_is_asked_no_more_while_another_answers():
+    hung = threading.Event()
+
+    def silent_at_first(_version: int) -> None:
+        hung.wait(60)
+
+    with scripted(describe=described()) as (other, second):
+        port = other.brokers()[0].port
+        with scripted(port, describe=silent_at_first) as (cluster, first):
+            try:
+                assert cluster.describe(EntityFilter()) == {}
+            finally:
+                hung.set()
+        assert (first.asked.count(DESCRIBE), second.asked.count(DESCRIBE)) == (1, 1)
 
 
 def test_a_principal_without_rights_learns_which_operation_is_missing():
