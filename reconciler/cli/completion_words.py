@@ -11,13 +11,16 @@ from reconciler.model.entity import EntityType
 from reconciler.model.quota import QuotaKey
 
 _TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
+_STATES: Final = ("current", "cluster", "manifests", "planned")
 _LISTED: Final = {
     "--defaults": _TYPES,
     "--any": _TYPES,
     "--named": _TYPES,
     "--delete": tuple(key.value for key in QuotaKey),
+    "--state": _STATES,
+    "--diff": _STATES,
 }
-"""What may stand in options that take lists, of which the parser itself knows no choices."""
+"""What may stand in options that take lists, or files too, of which the parser itself knows no choices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

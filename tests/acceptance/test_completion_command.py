@@ -11,6 +11,7 @@ import pytest
 from reconciler.cli.completion_scripts import SCRIPTS
 from reconciler.cli.completion_words import word_tree
 from reconciler.cli.main import COMMANDS
+from reconciler.workflows.resolve_sources import WORDS
 from tests.support.command import run
 
 TREE = word_tree()
@@ -66,6 +67,12 @@ def test_bash_completes_entity_types_and_quota_keys(bash_script: Path) -> None:
     assert completed(bash_script, "kafka-quotas", "alter", "--delete", "producer") == ["producer_byte_rate"]
     assert "--strict" in completed(bash_script, "kafka-quotas", "describe", "--")
     assert "--strict" not in completed(bash_script, "kafka-quotas", "alter", "--")
+
+
+def test_bash_completes_the_states_that_resolve_asks(bash_script: Path) -> None:
+    assert completed(bash_script, "kafka-quotas", "resolve", "--diff", "") == list(WORDS)
+    assert completed(bash_script, "kafka-quotas", "resolve", "--state", "pl") == ["planned"]
+    assert "--include-overrides" in completed(bash_script, "kafka-quotas", "resolve", "--")
 
 
 def test_bash_completes_commands_below_commands_and_arguments(bash_script: Path) -> None:
