@@ -12,11 +12,11 @@ from reconciler.errors import UsageError, WrongClusterError
 from reconciler.model.cluster import ClusterSpec, Connection
 from reconciler.model.state import ClusterIdentity
 from reconciler.ports import QuotaCluster, QuotaReader
-from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
     from reconciler.backends.broker.properties import ClientProperties
     from reconciler.backends.zookeeper.settings import ZooKeeperSecurity
+    from reconciler.workflows.trusted import TrustedTree
 
 _HOW: Final = (
     "give --bootstrap-server HOST:PORT (and --command-config client.properties where the cluster wants TLS or a login), "
