@@ -27,10 +27,11 @@ lint: ## ruff, mypy, import-linter, and the checks of the workflows
 	@tools/setup.sh --without-java
 	@tools/lint.sh
 
-format: ## rewrite the code in the house format
+format: ## rewrite the code in the house format, and docs/python.md
 	@tools/setup.sh --without-java
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format .
+	@$(BIN)/python tools/api_reference.py
 
 setup: ## check the machine, make .venv with the pinned dependencies
 	@tools/setup.sh

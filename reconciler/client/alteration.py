@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from reconciler.apply.executor import ApplySettings
@@ -12,7 +11,6 @@ from reconciler.errors import FrozenError, GuardRefusedError, NotAppliedError, R
 from reconciler.model.entity import Entity
 from reconciler.model.plan import GuardStatus, Plan
 from reconciler.model.report import ApplyReport, ApplyResult
-from reconciler.workflows.alter_request import AlterRequest
 from reconciler.workflows.apply import Approval
 
 _log: Final = logging.getLogger("reconciler.client")
@@ -26,25 +24,31 @@ class LoggedProgress:
         _log.info("%s", message)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PlannedAlteration:
     """What ``ClusterQuotas.plan_alter`` would write. Look at ``plan``, then call ``apply``; forget it, and nothing happens."""
 
-    request: AlterRequest
-    plan: Plan
-    """The change with the values before, the guards as they stand, and notes; ``plan.changes`` is empty when nothing changes."""
-    run: Callable[[Approval], ApplyReport]
-    """How it is written; ``apply`` and ``validate`` call it."""
+    __slots__ = ("_entity", "_plan", "_write")
+
+    def __init__(self, entity: Entity, plan: Plan, write: Callable[[Approval], ApplyReport]) -> None:
+        """For ``ClusterQuotas.plan_alter``."""
+        self._entity = entity
+        self._plan = plan
+        self._write = write
 
     @property
     def entity(self) -> Entity:
         """What is altered."""
-        return self.request.entity
+        return self._entity
+
+    @property
+    def plan(self) -> Plan:
+        """The values before and after, the guards as they stand, and notes; ``plan.changes`` is empty when nothing changes."""
+        return self._plan
 
     def validate(self) -> ApplyReport:
         """Let the cluster check the change; nothing is written. Raises as ``apply``; every guard counts as accepted here."""
         every_guard = tuple(guard.id for guard in self.plan.guards)
-        return self._run(Approval(accepted=every_guard, settings=ApplySettings(validate_only=True)))
+        return succeeded(self._write(Approval(accepted=every_guard, settings=ApplySettings(validate_only=True))))
 
     def apply(self, *, accept: Sequence[str] = ()) -> ApplyReport:
         """Write the change, and read it back until every broker shows it. ``accept`` names the guards that may be passed.
@@ -64,10 +68,7 @@ class PlannedAlteration:
         """
         if isinstance(accept, str):
             accept = (accept,)
-        return self._run(Approval(accepted=tuple(accept), expected_digest=self.plan.digest))
-
-    def _run(self, approval: Approval) -> ApplyReport:
-        return succeeded(self.run(approval))
+        return succeeded(self._write(Approval(accepted=tuple(accept), expected_digest=self.plan.digest)))
 
     def __repr__(self) -> str:
         keys = [f"{key.key} {_shown(key.before)} -> {_shown(key.after)}" for change in self.plan.changes for key in change.keys]

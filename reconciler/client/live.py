@@ -114,7 +114,7 @@ class ClusterQuotas:
         state = self._asking(lambda cluster: cluster.current_state())
         check_cluster_id(self._target.spec, state.cluster)
         plan = alter_plan(request, state, Approval(), target=self._target, clock=SystemClock())
-        return PlannedAlteration(request=request, plan=plan, run=partial(self._write, request))
+        return PlannedAlteration(target, plan, partial(self._write, request))
 
     def close(self) -> None:
         """Give the connection back; safe to call twice."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from reconciler.client.description import Description, Differences, counted, shown_view
@@ -10,7 +11,7 @@ from reconciler.errors import UsageError
 from reconciler.model.entity import Entity
 from reconciler.model.selector import Selector
 from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom
-from reconciler.resolution.answers import Resolution, Wanted
+from reconciler.resolution.answers import Answers, Resolution, Wanted
 from reconciler.resolution.views import QuotaView
 from reconciler.workflows import resolve as resolving
 from reconciler.workflows.connect import Access, snapshot_reader
@@ -57,12 +58,12 @@ class RecordedQuotas:
 
     def resolve(self, client: Entity, *, include_overrides: bool = False, explain: bool = False, members: int = 0) -> Resolution:
         """The effective quotas of one client. Parameters, meaning and errors as in ``ClusterQuotas.resolve``."""
-        return next(self.resolve_each([client], include_overrides=include_overrides, explain=explain, members=members))
+        return self._answer(client, _wanted(include_overrides=include_overrides, explain=explain, members=members))
 
     def resolve_each(
         self, clients: Iterable[Entity], *, include_overrides: bool = False, explain: bool = False, members: int = 0
     ) -> Iterator[Resolution]:
-        """The same for many, in their order, one by one; a hundred thousand take about a second.
+        """The same for many, in their order, one by one.
 
         Raises ``UsageError`` when the iterator reaches an entity that no client can be.
 
@@ -73,13 +74,24 @@ class RecordedQuotas:
         user=payments 20000000.0
         user=somebody 5000000.0
         """
-        return resolving.resolve(
-            self._view, clients, _wanted(include_overrides=include_overrides, explain=explain, members=members)
-        )
+        wanted = _wanted(include_overrides=include_overrides, explain=explain, members=members)
+        return (self._answer(client, wanted) for client in clients)
 
     def resolve_known(self, *, include_overrides: bool = False, explain: bool = False, members: int = 0) -> Iterator[Resolution]:
         """The same for every client that the state names."""
         return resolving.resolve_known(self._view, _wanted(include_overrides=include_overrides, explain=explain, members=members))
+
+    @cached_property
+    def _answers(self) -> Answers:
+        # Two threads may both build it, and then one of the two is kept.
+        return self._view.answers()
+
+    def _answer(self, client: Entity, wanted: Wanted) -> Resolution:
+        try:
+            return self._answers.answer(client, wanted)
+        except ValueError:
+            resolving.asked(client)  # Says in a UsageError what is wrong with it.
+            raise
 
     def __repr__(self) -> str:
         return f"<RecordedQuotas of {shown_view(self._view)}: {counted(len(self._view.entities))}>"

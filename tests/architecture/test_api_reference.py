@@ -1,0 +1,46 @@
+"""docs/python.md is what its generator writes, and nothing public in it is without words."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from reconciler import client
+
+ROOT = Path(__file__).parents[2]
+TOOL = ROOT / "tools" / "api_reference.py"
+
+
+@pytest.fixture(scope="module")
+def tool():
+    spec = importlib.util.spec_from_file_location("api_reference", TOOL)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+def test_the_reference_is_what_its_generator_writes(tool):
+    assert tool.reference() == tool.REFERENCE.read_text(encoding="utf-8"), "run make format, or python tools/api_reference.py"
+
+
+def test_everything_that_is_exported_is_in_it_with_words(tool):
+    text = tool.reference()
+    for name in client.__all__:
+        _, _, after = text.partition(f"\n### {name}\n\n")
+        described = after.partition("\n### ")[0].replace("```python", "", 1)
+        assert any(line and not line.startswith(("-", "`", "#", ")", " ")) for line in described.splitlines()), name
+
+
+def test_every_method_of_our_own_classes_has_words():
+    ours = [getattr(client, name) for name in client.__all__ if getattr(client, name).__class__ is type]
+    silent = [
+        f"{one.__name__}.{name}"
+        for one in ours
+        if one.__module__.startswith("reconciler.client")
+        for name, member in vars(one).items()
+        if not name.startswith("_") and callable(member) and not member.__doc__
+    ]
+    assert silent == []

@@ -1,0 +1,193 @@
+"""Writes docs/python.md: the reference of ``reconciler.client``, from its docstrings and signatures, read as text.
+
+``make format`` runs it. A test fails while the file is not what this would write.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+REFERENCE: Final = ROOT / "docs" / "python.md"
+PACKAGE: Final = "reconciler.client"
+ERRORS: Final = "reconciler.errors"
+
+_HEAD: Final = """\
+# Python interface
+
+<!-- Written by tools/api_reference.py from the docstrings of reconciler.client; change those. -->
+
+The package `reconciler.client` comes with the base install and is typed (`py.typed`). Every example below is run by the tests, on
+a real broker in place of `b1:9092`; each begins with `from reconciler.client import ...`, which is left out here.
+
+"""
+_CHAPTERS: Final = {
+    "A live cluster": "reconciler.client.live",
+    "A change before it is written": "reconciler.client.alteration",
+    "States in memory": "reconciler.client.recorded",
+    "What is described, and what differs": "reconciler.client.description",
+    "Naming entities": "reconciler.client.naming",
+}
+_VALUES: Final = "Values"
+
+_Definition = ast.ClassDef | ast.FunctionDef | ast.Assign | ast.AnnAssign
+
+
+def reference() -> str:
+    """The whole file."""
+    exported = _exported()
+    chapters: dict[str, list[str]] = {title: [] for title in (*_CHAPTERS, _VALUES)}
+    by_module = {module: title for title, module in _CHAPTERS.items()}
+    for name, module in exported.items():
+        chapters[by_module.get(module, _VALUES)].append(name)
+    parts = [_HEAD, _prose(_docstring(_tree(PACKAGE)))]
+    for title, names in chapters.items():
+        parts.append(f"## {title}\n\n")
+        parts += [_entry(name, _definitions(exported[name])) for name in _in_order(names, exported)]
+    parts.append(f"## Errors\n\nOf `{ERRORS}`; a child is caught by the name of its parent, too.\n\n")
+    parts += _errors()
+    return "".join(parts).rstrip() + "\n"
+
+
+def _exported() -> dict[str, str]:
+    """What the package exports, and the module where it is defined."""
+    tree = _tree(PACKAGE)
+    found = {
+        alias.name: node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.module for alias in node.names
+    }
+    public = next(node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
+    return {name: found[name] for name in ast.literal_eval(public)}
+
+
+def _tree(module: str) -> ast.Module:
+    path = ROOT.joinpath(*module.split("."))
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def _in_order(names: list[str], exported: dict[str, str]) -> list[str]:
+    """Of our own modules as they are written, of others by name; functions first, since with them one begins."""
+    placed = {name: list(_definitions(exported[name])).index(name) for name in names}
+    is_function = {name: isinstance(_definitions(exported[name])[name][0], ast.FunctionDef) for name in names}
+    ours = all(exported[name].startswith(PACKAGE) for name in names)
+    return sorted(names, key=lambda name: (not is_function[name], placed[name] if ours else 0, name.lower()))
+
+
+def _definitions(module: str) -> dict[str, tuple[_Definition, str]]:
+    return _documented(_tree(module).body)
+
+
+def _documented(body: list[ast.stmt]) -> dict[str, tuple[_Definition, str]]:
+    """Each definition with its docstring, which for a constant or a field is the string below it."""
+    found: dict[str, tuple[_Definition, str]] = {}
+    for node, following in zip(body, [*body[1:], ast.Pass()], strict=True):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            found[node.name] = (node, _docstring(node))
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+            found[ast.unparse(target)] = (node, _string(following))
+    return found
+
+
+def _docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef) -> str:
+    return ast.get_docstring(node) or ""
+
+
+def _string(node: ast.stmt) -> str:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        return node.value.value
+    return ""
+
+
+def _entry(name: str, definitions: dict[str, tuple[_Definition, str]]) -> str:
+    node, text = definitions[name]
+    if isinstance(node, ast.FunctionDef):
+        return f"### {name}\n\n{_signature(name, node)}{_prose(text)}"
+    if isinstance(node, ast.ClassDef):
+        return f"### {name}\n\n{_prose(text)}{''.join(_members(name, node))}"
+    return f"### {name}\n\n{_prose(text)}"
+
+
+def _members(name: str, node: ast.ClassDef) -> Iterator[str]:
+    """Fields in one list, then properties and methods."""
+    members = {member: one for member, one in _documented(node.body).items() if not member.startswith("_")}
+    fields = [_field(member, one, text) for member, (one, text) in members.items() if not isinstance(one, ast.FunctionDef)]
+    properties = [
+        f"- `{member}: {_returned(one)}`{_inline(text)}\n"
+        for member, (one, text) in members.items()
+        if isinstance(one, ast.FunctionDef) and _decorated(one, "property")
+    ]
+    if fields or properties:
+        yield "".join(fields + properties) + "\n"
+    for member, (one, text) in members.items():
+        if isinstance(one, ast.FunctionDef) and not _decorated(one, "property"):
+            yield f"#### {name}.{member}\n\n{_signature(member, one)}{_prose(text)}"
+
+
+def _field(member: str, node: _Definition, text: str) -> str:
+    if isinstance(node, ast.AnnAssign):
+        return f"- `{member}: {ast.unparse(node.annotation)}`{_inline(text)}\n"
+    value = ast.unparse(node.value) if isinstance(node, ast.Assign) else ""
+    return f"- `{member} = {value}`{_inline(text)}\n"
+
+
+def _decorated(node: ast.FunctionDef, by: str) -> bool:
+    return any(ast.unparse(decorator) == by for decorator in node.decorator_list)
+
+
+def _returned(node: ast.FunctionDef) -> str:
+    return ast.unparse(node.returns) if node.returns else "None"
+
+
+def _signature(name: str, node: ast.FunctionDef) -> str:
+    given = node.args
+    plain = [arg for arg in given.args if arg.arg not in {"self", "cls"}]
+    defaults = [None] * (len(plain) - len(given.defaults)) + list(given.defaults)
+    shown = [_parameter(arg, default) for arg, default in zip(plain, defaults, strict=True)]
+    if given.kwonlyargs:
+        shown.append("*")
+        shown += [_parameter(arg, default) for arg, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)]
+    line = f"{name}({', '.join(shown)}) -> {_returned(node)}"
+    if len(line) > 100:
+        line = f"{name}(\n" + "".join(f"    {one},\n" for one in shown) + f") -> {_returned(node)}"
+    return f"```python\n{line}\n```\n\n"
+
+
+def _parameter(arg: ast.arg, default: ast.expr | None) -> str:
+    typed = f"{arg.arg}: {ast.unparse(arg.annotation)}" if arg.annotation else arg.arg
+    return typed if default is None else f"{typed} = {ast.unparse(default)}"
+
+
+def _inline(text: str) -> str:
+    """A short docstring behind a field."""
+    return f": {' '.join(_code(text).split())}" if text else ""
+
+
+def _prose(text: str) -> str:
+    """A docstring as Markdown: its paragraphs, and its examples in fences."""
+    blocks = []
+    for block in text.split("\n\n"):
+        if block.startswith(">>>"):
+            blocks.append(f"```pycon\n{block}\n```")
+        elif block:
+            blocks.append(_code(block))
+    return "".join(f"{block}\n\n" for block in blocks)
+
+
+def _code(text: str) -> str:
+    return re.sub(r"``(.+?)``", r"`\1`", text)
+
+
+def _errors() -> Iterator[str]:
+    for name, (node, text) in _definitions(ERRORS).items():
+        if isinstance(node, ast.ClassDef):
+            parent = ast.unparse(node.bases[0])
+            yield f"- `{name}`{'' if parent == 'Exception' else f' (`{parent}`)'}{_inline(text)}\n"
+
+
+if __name__ == "__main__":
+    REFERENCE.write_text(reference(), encoding="utf-8")
