@@ -59,6 +59,15 @@ def test_help_of_a_command_loads_no_heavy_library(command):
     assert loaded_by(command, "--help") & HEAVY == set()
 
 
+@pytest.mark.parametrize("form", ["text", "json", "csv"])
+def test_describe_without_manifests_loads_nothing_that_reads_them(tmp_path, form):
+    snapshot = {"format_version": "1.0", "cluster": {}, "observed": {"at": "2026-01-02T00:00:00Z"}, "entities": []}
+    (tmp_path / "now.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    loaded = loaded_by("describe", "--current", str(tmp_path / "now.json"), "--format", form)
+
+    assert loaded & (HEAVY | {"yaml", "jsonschema", "jsonschema_rs", "reconciler.manifest"}) == set()
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_validate_loads_no_heavy_library(manifest, form):
     assert loaded_by("validate", "--format", form, str(manifest)) & HEAVY == set()
