@@ -16,7 +16,7 @@ from reconciler.apply.chunks import ChunkLimits, chunks
 from reconciler.apply.freshness import Freshness
 from reconciler.apply.outcomes import Outcomes, Stop
 from reconciler.apply.readback import verify
-from reconciler.apply.retry import Backoff, Chance, asked_again
+from reconciler.apply.retry import Backoff, Chance, Patience
 from reconciler.apply.writing import RequestWriter
 from reconciler.errors import BackendError, RefusedError, StalePlanError
 from reconciler.model.change import Change
@@ -57,8 +57,8 @@ class Executor:
         self._clock = clock
         self._progress = progress
         self._settings = settings
-        self._chance = chance
         self._budget = budget or Budget(clock, settings.run_seconds)
+        self._patience = Patience(backoff=settings.backoff, chance=chance, budget=self._budget)
         self._outcomes = Outcomes(())
 
     def run(self, plan: Plan) -> ApplyReport:
@@ -97,12 +97,8 @@ class Executor:
             if self._budget.spent:
                 return self._too_late()
             alterations = [change.alteration() for change in request]
-            results = asked_again(
-                functools.partial(self._cluster.alter, alterations, validate_only=True),
-                backoff=self._settings.backoff,
-                chance=self._chance,
-                budget=self._budget,
-            )
+            ask = functools.partial(self._cluster.alter, alterations, validate_only=True)
+            results = self._patience.ask(ask, also_unreachable=False)
             self._outcomes.note(results, good=ChangeStatus.NOT_ATTEMPTED)
             if stale := [result for result in results if result.stale]:
                 return Stop.of(StalePlanError(f"the cluster changed after planning: {stale[0].error}; plan again"))
@@ -116,17 +112,10 @@ class Executor:
             self._cluster,
             self._outcomes,
             clock=self._clock,
-            budget=self._budget,
+            patience=self._patience,
             lag_seconds=self._settings.verify_seconds,
         )
-        writer = RequestWriter(
-            self._cluster,
-            self._outcomes,
-            freshness,
-            budget=self._budget,
-            backoff=self._settings.backoff,
-            chance=self._chance,
-        )
+        writer = RequestWriter(self._cluster, self._outcomes, freshness, patience=self._patience)
         for number, request in enumerate(requests, start=1):
             if freshness.due:
                 self._progress.step("looking whether anybody else has changed the cluster")

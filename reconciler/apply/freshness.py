@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from reconciler.apply.budget import Budget
 from reconciler.apply.comparison import named, unlike_after, unlike_before
 from reconciler.apply.outcomes import Outcomes, Stop
 from reconciler.apply.readback import shown_or_changed
+from reconciler.apply.retry import Patience
 from reconciler.errors import StalePlanError
 from reconciler.model.change import Change
 from reconciler.model.entity import Entity
@@ -28,11 +28,13 @@ _COST_BETWEEN: Final = 9.0
 class Freshness:
     """Compares the cluster with what the run knows: ``before`` of what is not written, ``after`` of what is."""
 
-    def __init__(self, cluster: QuotaCluster, outcomes: Outcomes, *, clock: Clock, budget: Budget, lag_seconds: float) -> None:
+    def __init__(
+        self, cluster: QuotaCluster, outcomes: Outcomes, *, clock: Clock, patience: Patience, lag_seconds: float
+    ) -> None:
         self._cluster = cluster
         self._outcomes = outcomes
         self._clock = clock
-        self._budget = budget
+        self._patience = patience
         self._lag_seconds = lag_seconds
         self._next = clock.monotonic()
 
@@ -45,11 +47,11 @@ class Freshness:
         """Read everything and compare; a stop names every entity that differs. Raises ``BackendError``."""
         started = self._clock.monotonic()
         written = self._outcomes.having(ChangeStatus.APPLIED)
-        lag_until = started + min(self._lag_seconds, self._budget.left)
+        lag_until = started + min(self._lag_seconds, self._patience.budget.left)
         if written and not shown_or_changed(self._cluster, written[-1], clock=self._clock, deadline=lag_until):
             message = f"the change to {written[-1].entity} was written, and does not show after {self._lag_seconds:g} s"
             return Stop(reason="not-verified", message=f"{message}: a broker lags, or somebody has undone it")
-        live = self._cluster.current_state().entities
+        live = self._patience.ask(self._cluster.current_state, also_unreachable=bool(written)).entities
         now = self._clock.monotonic()
         self._next = now + max(_SECONDS_BETWEEN, _COST_BETWEEN * (now - started))
         return self.compare(live, planned=self._outcomes.having(ChangeStatus.NOT_ATTEMPTED), written=written)

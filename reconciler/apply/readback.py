@@ -42,11 +42,22 @@ def verify(
 
 
 def shown_or_changed(cluster: QuotaCluster, last: Change, *, clock: Clock, deadline: float) -> bool:
-    """Whether a read has what was written last, waiting for it; also when somebody else has been there since."""
+    """Whether a read has what was written last, waiting for it; also when somebody else has been there since.
+
+    Raises ``UnreachableError`` when nobody answers until the deadline.
+    """
+    gone: UnreachableError | None = None
     for _ in tries(clock, deadline):
-        live = cluster.describe(exactly(last.entity))
+        try:
+            live = cluster.describe(exactly(last.entity))
+        except UnreachableError as error:
+            gone = error
+            continue
+        gone = None
         if shows(last, live) or not is_as_before(last, live):
             return True
+    if gone is not None:
+        raise gone
     return False
 
 

@@ -45,13 +45,29 @@ def passes_by_itself(error: BackendError) -> bool:
     return isinstance(error, OutcomeUnknownError | UnreachableError)
 
 
-def asked_again(ask: Callable[[], Answer], *, backoff: Backoff, chance: Chance, budget: Budget) -> Answer:
-    """Ask for what changes nothing, again while the cluster has no controller. Raises the last ``BackendError``."""
-    for wait in backoff.waits(chance):
-        try:
-            return ask()
-        except RequestRefusedError as error:
-            if not passes_by_itself(error) or budget.spent:
-                raise
-            budget.sleep(wait)
-    return ask()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How one run tries again: the waits, the chance in them, and the time that is left."""
+
+    backoff: Backoff
+    chance: Chance
+    budget: Budget
+
+    def waits(self) -> Iterator[float]:
+        """One wait for each attempt at one request."""
+        return self.backoff.waits(self.chance)
+
+    def ask(self, ask: Callable[[], Answer], *, also_unreachable: bool) -> Answer:
+        """Ask for what changes nothing, again while the cluster has no controller. Raises the last ``BackendError``.
+
+        ``also_unreachable``: again, too, when nobody answers, because somebody did a moment ago.
+        """
+        for wait in self.waits():
+            try:
+                return ask()
+            except (RequestRefusedError, UnreachableError) as error:
+                unreachable = isinstance(error, UnreachableError)
+                if (unreachable and not also_unreachable) or not passes_by_itself(error) or self.budget.spent:
+                    raise
+                self.budget.sleep(wait)
+        return ask()

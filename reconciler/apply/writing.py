@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reconciler.apply.budget import DEADLINE, Budget
+from reconciler.apply.budget import DEADLINE
 from reconciler.apply.comparison import is_as_before, shows
 from reconciler.apply.freshness import Freshness
 from reconciler.apply.outcomes import Outcomes, Stop
-from reconciler.apply.retry import Backoff, Chance, passes_by_itself
+from reconciler.apply.retry import Patience, passes_by_itself
 from reconciler.errors import BackendError, OutcomeUnknownError, StalePlanError
 from reconciler.model.change import Change
 from reconciler.model.report import ChangeStatus
@@ -18,22 +18,12 @@ from reconciler.ports import QuotaCluster
 class RequestWriter:
     """Writes requests, one after the other, and keeps the outcomes true at every moment."""
 
-    def __init__(
-        self,
-        cluster: QuotaCluster,
-        outcomes: Outcomes,
-        freshness: Freshness,
-        *,
-        budget: Budget,
-        backoff: Backoff,
-        chance: Chance,
-    ) -> None:
+    def __init__(self, cluster: QuotaCluster, outcomes: Outcomes, freshness: Freshness, *, patience: Patience) -> None:
         self._cluster = cluster
         self._outcomes = outcomes
         self._freshness = freshness
-        self._budget = budget
-        self._backoff = backoff
-        self._chance = chance
+        self._patience = patience
+        self._budget = patience.budget
         self._doubt: OutcomeUnknownError | None = None
 
     def write(self, request: Sequence[Change]) -> Stop | None:
@@ -41,7 +31,7 @@ class RequestWriter:
         pending: Sequence[Change] = request
         self._doubt = None
         stop: Stop | None = None
-        for wait in self._backoff.waits(self._chance):
+        for wait in self._patience.waits():
             failed = self._send(pending)
             if failed is None:
                 break

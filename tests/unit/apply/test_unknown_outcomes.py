@@ -129,6 +129,34 @@ def test_validation_waits_for_a_controller(code: int) -> None:
     assert left["failures"] == 0
 
 
+@pytest.mark.parametrize("seconds", [0.0, 4.0], ids=["reading back", "looking again"])
+def test_a_broker_that_restarts_while_it_is_read_is_waited_for(seconds: float) -> None:
+    clock = FakeClock()
+    left = {"failures": 5}
+
+    def slow(_: FakeCluster) -> None:
+        clock.seconds += seconds
+
+    def restarting(cluster: FakeCluster) -> None:
+        if cluster.writes == 3 and left["failures"]:
+            left["failures"] -= 1
+            raise GONE
+
+    cluster = FakeCluster(before_write=slow, before_read=restarting)
+    report = execute(cluster, 6 if seconds == 0 else 8, clock=clock)
+    assert (report.result, report.verified, left["failures"]) == (ApplyResult.DONE, True, 0)
+
+
+def test_a_broker_that_stays_away_after_the_last_write_is_told_as_not_verified() -> None:
+    def gone(cluster: FakeCluster) -> None:
+        if cluster.writes == 3:
+            raise GONE
+
+    report = execute(FakeCluster(before_read=gone), 6)
+    assert (report.result, report.failure_reason) == (ApplyResult.PARTIAL, "not-verified")
+    assert "everything was written, but: no broker answers" in (report.message or "")
+
+
 def test_past_the_deadline_no_further_request_is_written() -> None:
     clock = FakeClock()
 
