@@ -28,6 +28,24 @@ spec:
     - match: {user: payments-api}
       quotas: {producer_byte_rate: 20MiB}
 """
+SCRIPT = """
+from reconciler.client import DEFAULT, NAMED, ApplyReport, KeyAnswer, PlannedAlteration, connect, entity, matching, open_snapshot
+from reconciler.errors import NotAppliedError
+
+def lower(server: str) -> ApplyReport | None:
+    with connect(server, command_config="client.properties") as quotas:
+        for found, values in quotas.describe(matching(user=NAMED, strict=True)).entities.items():
+            print(found, values.get("producer_byte_rate", 0.0) / 2)
+        limit: KeyAnswer | None = quotas.resolve(entity(user="alice", client_id=DEFAULT)).quotas.get("producer_byte_rate")
+        change: PlannedAlteration = quotas.plan_alter(entity(user="alice"), add={"producer_byte_rate": "10MiB"}, delete=())
+        try:
+            return change.apply(accept=["large-reduction"])
+        except NotAppliedError as error:
+            return error.report if limit is not None and limit.level < 8 else None
+
+rows = open_snapshot("now.json").describe().rows()
+"""
+"""What a user may write, with types everywhere."""
 
 
 def run(*command: str | Path, cwd: Path, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -154,3 +172,18 @@ def test_without_spark_the_backtest_says_what_to_install(installed, tmp_path):
     assert done.returncode in {1, 64}
     assert "kafka-quota-reconciler[traffic]" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def type_checked(installed: Path, folder: Path, script: str) -> subprocess.CompletedProcess[str]:
+    (folder / "script.py").write_text(script, encoding="utf-8")
+    settings = ("--strict", "--python-executable", installed / "python", "--cache-dir", folder / "cache")
+    return run(sys.executable, "-m", "mypy", *settings, "script.py", cwd=folder, check=False)
+
+
+def test_a_script_over_the_python_interface_is_type_checked_by_its_user(installed, tmp_path):
+    good = type_checked(installed, tmp_path, SCRIPT)
+    assert good.returncode == 0, good.stdout
+
+    bad = type_checked(installed, tmp_path, SCRIPT.replace('plan_alter(entity(user="alice")', 'plan_alter("alice"'))
+    assert bad.returncode == 1
+    assert 'incompatible type "str"; expected "Entity"' in bad.stdout
