@@ -15,13 +15,16 @@ _STYLES: Final = {RungStatus.WINS: Style.GOOD, RungStatus.HIDDEN: Style.PLAIN}
 
 
 def ladder_lines(key: str, client: Known, rungs: Sequence[Rung]) -> Iterator[Line]:
-    """A title and one line a level, the strongest at the top."""
+    """A title and one line a level, the strongest at the top; one line for a key that is set nowhere."""
+    yield line()
+    if all(rung.value is None for rung in rungs):
+        yield line((f"  {key}", Style.STRONG), "  (set at none of the levels)")
+        return
     labels = [_label(client, rung) for rung in rungs]
     width = max(len(label) for label in labels)
     amounts = ["-" if rung.value is None else amount(key, rung.value) for rung in rungs]
     values = max(len(text) for text in amounts)
     winner = next((rung.level for rung in rungs if rung.status is RungStatus.WINS), None)
-    yield line()
     yield line((f"  {key}", Style.STRONG), "" if winner else "  (nothing applies)")
     for rung, label, text in zip(rungs, labels, amounts, strict=True):
         arrow, bar = ("==>", "|===|") if rung.status is RungStatus.WINS else ("   ", "|---|")

@@ -93,9 +93,9 @@ def _tags(bucket: Tags) -> str:
 
 def _whose(client: Known, answer: KeyAnswer) -> str:
     if isinstance(client, KnownAddress):
-        return "one an address"
+        return "for this address alone"
     if answer.level in _LEVELS_OF_USERS:
         return "all client ids of the user together"
     if answer.level in _LEVELS_OF_CLIENT_IDS:
         return "all users of the client id together"
-    return "one a user and client id"
+    return "for this user and client id alone"

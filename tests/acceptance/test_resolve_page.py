@@ -1,0 +1,52 @@
+"""The commands that docs/resolve.md shows are executed in their order, and print what the page says they print."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+from tests.builders import DEFAULT, client, ip, pair, user
+from tests.support import manifests
+from tests.support.command import run
+
+PAGE = (Path(__file__).parents[2] / "docs" / "resolve.md").read_text("utf-8")
+SHOWN = [
+    (command, printed)
+    for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
+    for command, printed in re.findall(r"^\$ ([^\n]*)\n(.*?)(?=^\$ |\Z)", block, re.DOTALL | re.MULTILINE)
+]
+MIB = 1024.0**2
+LIVE = {
+    user(DEFAULT): {"producer_byte_rate": 5 * MIB},
+    user("payments-api"): {"producer_byte_rate": 20 * MIB, "consumer_byte_rate": 40 * MIB},
+    pair("payments-api", "settlement"): {"producer_byte_rate": 50 * MIB},
+    client("mirror"): {"producer_byte_rate": 30 * MIB},
+    client(DEFAULT): {"request_percentage": 50.0},
+    ip(DEFAULT): {"connection_creation_rate": 200.0},
+    ip("10.0.0.7"): {"connection_creation_rate": 50.0},
+}
+
+
+def prepare(folder: Path) -> None:
+    (folder / "prod.json").write_text(manifests.snapshot(LIVE, "lu69iAKIJEwaUOPC1DZgJg"))
+    (manifest,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    (folder / "quotas").mkdir()
+    (folder / "quotas" / "payments.yaml").write_text(manifest)
+
+
+def test_every_command_prints_what_the_page_says(tmp_path: Path) -> None:
+    prepare(tmp_path)
+    for command, printed in SHOWN:
+        program, *arguments = shlex.split(command)
+        if program == "cat":
+            (tmp_path / arguments[0]).write_text(printed)
+            continue
+        assert program == "kafka-quotas"
+        done = run(*arguments, cwd=tmp_path)
+        assert done.err + done.out == printed, command
+        assert done.code == (64 if "usr=" in command else 0), command
+
+
+def test_all_commands_of_the_page_are_found() -> None:
+    assert len(SHOWN) == PAGE.count("\n$ ") == 7
