@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from reconciler.formats.canonical import Json
     from reconciler.model.drift import Drift
     from reconciler.model.selector import Selector
+    from reconciler.ports import Progress
     from reconciler.render.styled import Line
     from reconciler.workflows.drift import GivenBaseline
     from reconciler.workflows.plan import Intent
@@ -47,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compare and print; 0, or 2 for differences with ``--detailed-exitcode``, or 1 for findings that stop it."""
+    from reconciler.cli.progress import PatientProgress
     from reconciler.model.finding import Severity
     from reconciler.workflows.every_cluster import for_every, load_every_intent
     from reconciler.workflows.plan import load_intent
@@ -56,29 +58,38 @@ def run(args: argparse.Namespace) -> int:
     options.check_all_clusters(args, "bootstrap_server", "zookeeper", "current")
     ignore = tuple(_selector(text) for text in args.ignore)
     references, fail_on = References(trusted=args.trusted_ref), Severity(args.fail_on)
-    try:
-        if args.all_clusters:
-            intents = load_every_intent(args.paths, fail_on=fail_on, references=references)
+    with PatientProgress(args) as progress:
+        progress.step("reading the manifests")
+        try:
+            if args.all_clusters:
+                intents = load_every_intent(args.paths, fail_on=fail_on, references=references)
+                given = _given(args)
+                found = for_every(intents, lambda intent: _drift(args, intent, given, ignore, progress))
+                with progress.silent():
+                    every_cluster.print_every(args, found, document=_document, lines=lambda drift: _lines(args, drift))
+                return every_cluster.exit_code(args, found, differs=lambda drift: drift.differs)
+            intent = load_intent(args.paths, cluster=args.cluster, fail_on=fail_on, references=references)
             given = _given(args)
-            found = for_every(intents, lambda intent: _drift(args, intent, given, ignore))
-            every_cluster.print_every(args, found, document=_document, lines=lambda drift: _lines(args, drift))
-            return every_cluster.exit_code(args, found, differs=lambda drift: drift.differs)
-        intent = load_intent(args.paths, cluster=args.cluster, fail_on=fail_on, references=references)
-        given = _given(args)
-    except ManifestError as error:
-        output.print_findings(args, error.findings, to_stdout=True)
-        raise
-    drift = _drift(args, intent, given, ignore)
+        except ManifestError as error:
+            output.print_findings(args, error.findings, to_stdout=True)
+            raise
+        drift = _drift(args, intent, given, ignore, progress)
     output.print_findings(args, drift.findings, to_stdout=False)
     output.print_result(args, document=lambda: _document(drift), lines=lambda: _lines(args, drift))
     return exit_codes.DIFFERENCES if args.detailed_exitcode and drift.differs else exit_codes.DONE
 
 
-def _drift(args: argparse.Namespace, intent: Intent, given: GivenBaseline | None, ignore: Sequence[Selector]) -> Drift:
+def _drift(
+    args: argparse.Namespace, intent: Intent, given: GivenBaseline | None, ignore: Sequence[Selector], progress: Progress
+) -> Drift:
+    from reconciler.model.entity import display_name
     from reconciler.workflows.connect import quota_reader
     from reconciler.workflows.drift import find_drift
 
     access = options.access(args)
+    progress.step(
+        f"reading the quotas of cluster {display_name(intent.spec.name)}" if intent.spec.name else "reading the cluster"
+    )
     with quota_reader(intent.spec, access, trusted=intent.trusted) as reader:
         return find_drift(intent, reader, given, ignore=ignore)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read the cluster, write the files, print what was done."""
+    from reconciler.cli.progress import PatientProgress
     from reconciler.render.findings_document import findings_to_json
     from reconciler.workflows.connect import connect
     from reconciler.workflows.export import cluster_to_export, connection_to_write, export, require_free
@@ -47,18 +49,18 @@ def run(args: argparse.Namespace) -> int:
             zookeeper=args.zookeeper,
             command_config=args.command_config,
         )
-    cluster = connect(spec, options.access(args))
-    try:
-        result = export(
-            cluster,
-            spec,
-            folder=folder,
-            overwrite=args.overwrite,
-            snapshot=Path(args.snapshot) if args.snapshot is not None else None,
-            connection=connection,
-        )
-    finally:
-        cluster.close()
+    with PatientProgress(args) as progress:
+        progress.step("connecting to the cluster")
+        with contextlib.closing(connect(spec, options.access(args))) as cluster:
+            progress.step("reading the cluster's quotas")
+            result = export(
+                cluster,
+                spec,
+                folder=folder,
+                overwrite=args.overwrite,
+                snapshot=Path(args.snapshot) if args.snapshot is not None else None,
+                connection=connection,
+            )
     for note in result.state.notes:
         print(f"kafka-quotas: {note}", file=sys.stderr)
     findings = result.export.findings if result.export else ()

@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print findings; 0, or 1 when one is at or above ``--fail-on``."""
+    from reconciler.cli.progress import PatientProgress
     from reconciler.model.finding import Severity
     from reconciler.render.findings_document import findings_to_json
     from reconciler.render.findings_text import validation_lines
@@ -33,7 +34,9 @@ def run(args: argparse.Namespace) -> int:
     options.check_all_clusters(args)
     if args.all_clusters:
         return _every(args)
-    checked = validate(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
+    with PatientProgress(args) as progress:
+        progress.step("reading the manifests")
+        checked = validate(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
     counts = _counts(checked)
     output.print_result(
         args,
@@ -46,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _every(args: argparse.Namespace) -> int:
+    from reconciler.cli.progress import PatientProgress
     from reconciler.model.entity import display_name
     from reconciler.model.finding import Severity
     from reconciler.render.every_cluster import clusters_to_json, joined
@@ -56,7 +60,9 @@ def _every(args: argparse.Namespace) -> int:
     from reconciler.workflows.validate import validate_every
 
     every_cluster.check_formats(args)
-    checked = validate_every(args.paths, trusted_ref=args.trusted_ref)
+    with PatientProgress(args) as progress:
+        progress.step("reading the manifests")
+        checked = validate_every(args.paths, trusted_ref=args.trusted_ref)
 
     def document(name: str, one: Validation) -> Json:
         return {**findings_to_json(one.findings, _counts(one)), "cluster": name}
