@@ -28,7 +28,7 @@ from reconciler.backends.zookeeper.intention import INVALID_UPDATE_VERSION, Node
 from reconciler.backends.zookeeper.node_text import NodeText, UnreadableNodeError, parse_node
 from reconciler.backends.zookeeper.nodes import NOTIFICATION, USERS, clients_of, node_path, notification, parents
 from reconciler.backends.zookeeper.rules import zookeeper_refusal
-from reconciler.errors import BackendError
+from reconciler.errors import AuthorizationError, BackendError
 from reconciler.model.broker_rules import INVALID_REQUEST
 from reconciler.model.change import Alteration, AlterationResult
 from reconciler.model.entity import Entity
@@ -79,10 +79,18 @@ class NodeWriter:
         return AlterationResult(entity=alteration.entity)
 
     def _refusal(self, alteration: Alteration) -> AlterationResult | None:
-        text = zookeeper_refusal(alteration)
-        if text is None and self._acls.acl_for(path := node_path(alteration.entity)) is None:
-            text = f"the cluster has no place for it in ZooKeeper ({path}): its Kafka is too old for this kind of quota"
-        return AlterationResult(entity=alteration.entity, error_code=INVALID_REQUEST, error=text) if text else None
+        entity = alteration.entity
+        if (text := zookeeper_refusal(alteration)) is not None:
+            return AlterationResult(entity=entity, error_code=INVALID_REQUEST, error=text)
+        path = node_path(entity)
+        try:
+            for folder in (NOTIFICATION, path):
+                if self._acls.acl_for(folder) is None:
+                    text = f"the cluster has no place for it in ZooKeeper ({path}): its Kafka is too old for this kind of quota"
+                    return AlterationResult(entity=entity, error_code=INVALID_REQUEST, error=text)
+        except AuthorizationError as error:
+            return AlterationResult(entity=entity, error_code=AUTHORIZATION_FAILED, error=str(error))
+        return None
 
     def _alter(self, alteration: Alteration) -> Task[AlterationResult]:
         if (refused := self._refusal(alteration)) is not None:

@@ -1,0 +1,243 @@
+"""Several write the same nodes of a ZooKeeper at once: nothing of anybody's is lost, and whoever comes late is told."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import BadVersionError
+from kazoo.security import make_acl, make_digest_acl
+
+from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
+from reconciler.backends.zookeeper.settings import ZooKeeperSettings, parse_connection
+from reconciler.model.change import Alteration
+from reconciler.model.entity import DEFAULT, Entity
+from tests.builders import client, pair, user
+from tests.support import zookeeper_tree
+from tests.support.kafka_tree import make_kafka
+from tests.support.zookeeper_server import ZooKeeperServer, zookeeper_server
+
+pytestmark = pytest.mark.kafka
+
+KEY = "producer_byte_rate"
+OPEN = [make_acl("world", "anyone", all=True)]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ZooKeeperServer]:
+    with zookeeper_server() as found, zookeeper_tree.zookeeper_client(found.address) as nodes:
+        make_kafka(nodes)
+        yield found
+
+
+@pytest.fixture
+def nodes(server: ZooKeeperServer) -> Iterator[KazooClient]:
+    with zookeeper_tree.zookeeper_client(server.address) as found:
+        zookeeper_tree.remove_all(found)
+        yield found
+
+
+@contextlib.contextmanager
+def opened(server: ZooKeeperServer) -> Iterator[ZooKeeperCluster]:
+    servers, chroot = parse_connection(server.address)
+    cluster = ZooKeeperCluster.open(ZooKeeperSettings(servers=servers, chroot=chroot))
+    try:
+        yield cluster
+    finally:
+        cluster.close()
+
+
+@pytest.fixture
+def cluster(server: ZooKeeperServer) -> Iterator[ZooKeeperCluster]:
+    with opened(server) as found:
+        yield found
+
+
+def setting(entity: Entity, value: float | None, *, before: float | None = None) -> Alteration:
+    return Alteration(entity=entity, ops={KEY: value}, before={KEY: before})
+
+
+def together(*acts: Callable[[], None]) -> None:
+    """All at once, each in a thread; fails when one does."""
+    failures: list[BaseException] = []
+
+    def run(act: Callable[[], None]) -> None:
+        try:
+            act()
+        except AssertionError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(act,)) for act in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+class Meddler:
+    """A client that lets somebody else act just before its next transaction is sent, after the node was read."""
+
+    def __init__(self, real: KazooClient, act: Callable[[], None]) -> None:
+        self._real = real
+        self._acts = [act]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def transaction(self) -> Any:
+        while self._acts:
+            self._acts.pop()()
+        return self._real.transaction()
+
+
+def test_many_clients_of_new_users_are_written_at_once_and_all_are_there(server: ZooKeeperServer, nodes: KazooClient) -> None:
+    def writer(number: int) -> Callable[[], None]:
+        mine = [setting(pair(f"user-{n % 7}", f"client-{number}-{n}"), 1.0 + n) for n in range(200)]
+
+        def act() -> None:
+            with opened(server) as cluster:
+                assert {result.error_code for result in cluster.alter(mine, validate_only=False)} == {0}
+
+        return act
+
+    together(*(writer(number) for number in range(3)))
+    with opened(server) as cluster:
+        live = cluster.current_state().entities
+        assert live == {pair(f"user-{n % 7}", f"client-{number}-{n}"): {KEY: 1.0 + n} for number in range(3) for n in range(200)}
+        gone = cluster.alter([setting(entity, None, before=quotas[KEY]) for entity, quotas in live.items()], validate_only=False)
+        assert {result.error_code for result in gone} == {0}
+    assert nodes.get_children("/config/users") == []
+
+
+def test_of_two_that_planned_the_same_one_writes_and_the_other_is_stale(
+    server: ZooKeeperServer, cluster: ZooKeeperCluster
+) -> None:
+    entities = [user(f"u{n}") for n in range(100)]
+    cluster.alter([setting(entity, 1.0) for entity in entities], validate_only=False)
+    results: dict[float, list[bool]] = {}
+
+    def writer(value: float) -> Callable[[], None]:
+        def act() -> None:
+            with opened(server) as mine:
+                made = mine.alter([setting(entity, value, before=1.0) for entity in entities], validate_only=False)
+                assert all(result.stale == (result.error_code != 0) for result in made)
+                results[value] = [result.error_code == 0 for result in made]
+
+        return act
+
+    together(writer(2.0), writer(3.0))
+    live = cluster.current_state().entities
+    assert [two != three for two, three in zip(results[2.0], results[3.0], strict=True)] == [True] * len(entities)
+    assert [live[entity][KEY] for entity in entities] == [2.0 if two else 3.0 for two in results[2.0]]
+
+
+def test_whoever_writes_other_keys_all_the_time_loses_nothing(cluster: ZooKeeperCluster, nodes: KazooClient) -> None:
+    nodes.create("/config/users/busy", b'{"version":1,"config":{"theirs":"0"}}')
+    ended = threading.Event()
+    counted = 0
+
+    def count() -> None:
+        nonlocal counted
+        while not ended.is_set():
+            data, stat = nodes.get("/config/users/busy")
+            document = json.loads(data)
+            document["config"]["theirs"] = str(counted + 1)
+            with contextlib.suppress(BadVersionError):
+                nodes.set("/config/users/busy", json.dumps(document).encode(), version=stat.version)
+                counted += 1
+
+    def alter() -> None:
+        try:
+            for n in range(300):
+                (result,) = cluster.alter([setting(user("busy"), n + 1.0, before=float(n) or None)], validate_only=False)
+                assert result.error_code == 0, result
+        finally:
+            ended.set()
+
+    together(count, alter)
+    assert json.loads(nodes.get("/config/users/busy")[0])["config"] == {"theirs": str(counted), KEY: "300"}
+    assert counted > 10
+
+
+def test_a_node_that_came_between_keeps_what_it_has(cluster: ZooKeeperCluster, nodes: KazooClient) -> None:
+    credential = b'{"version":1,"config":{"SCRAM-SHA-256":"salt=x"}}'
+    cluster._client = Meddler(cluster._client, lambda: nodes.create("/config/users/new", credential))
+    (result,) = cluster.alter([setting(user("new"), 5.0)], validate_only=False)
+
+    assert result.error_code == 0
+    assert nodes.get("/config/users/new")[0] == b'{"version":1,"config":{"SCRAM-SHA-256":"salt=x","producer_byte_rate":"5"}}'
+
+
+def test_a_value_that_came_between_makes_it_stale(cluster: ZooKeeperCluster, nodes: KazooClient) -> None:
+    theirs = b'{"version":1,"config":{"producer_byte_rate":"9"}}'
+    cluster._client = Meddler(cluster._client, lambda: nodes.create("/config/users/new", theirs))
+    (result,) = cluster.alter([setting(user("new"), 5.0)], validate_only=False)
+
+    assert result.stale
+    assert nodes.get("/config/users/new")[0] == theirs
+
+
+def test_a_node_made_anew_with_the_same_version_is_noticed(cluster: ZooKeeperCluster, nodes: KazooClient) -> None:
+    """The one case that a version does not tell: deleted and made again between reading and writing."""
+    nodes.create("/config/users/again", b'{"version":1,"config":{"producer_byte_rate":"1"}}')
+
+    def make_anew() -> None:
+        nodes.delete("/config/users/again")
+        nodes.create("/config/users/again", b'{"version":1,"config":{"SCRAM-SHA-256":"salt=x"}}')
+
+    cluster._client = Meddler(cluster._client, make_anew)
+    (result,) = cluster.alter([setting(user("again"), 5.0, before=1.0)], validate_only=False)
+
+    assert result.error_code != 0
+    assert "made anew" in (result.error or "")
+
+
+def test_a_client_that_came_between_keeps_its_user(cluster: ZooKeeperCluster, nodes: KazooClient) -> None:
+    cluster.alter([setting(user("u"), 1.0)], validate_only=False)
+    cluster._client = Meddler(cluster._client, lambda: nodes.create("/config/users/u/clients", b""))
+    (result,) = cluster.alter([setting(user("u"), None, before=1.0)], validate_only=False)
+
+    assert result.error_code == 0
+    assert cluster.current_state().entities == {}
+
+
+@contextlib.contextmanager
+def users_with(nodes: KazooClient, *acl: Any) -> Iterator[None]:
+    """The folder of users with this ACL."""
+    nodes.set_acls("/config/users", list(acl))
+    try:
+        yield
+    finally:
+        nodes.add_auth("digest", "broker:secret")
+        nodes.set_acls("/config/users", OPEN)
+
+
+def test_new_nodes_have_the_acl_of_the_nodes_beside_them(server: ZooKeeperServer, nodes: KazooClient) -> None:
+    own = [
+        make_acl("world", "anyone", read=True, write=True, create=True, delete=True, admin=True),
+        make_acl("ip", "127.0.0.1", read=True, admin=True),
+    ]
+    with users_with(nodes, *own), opened(server) as cluster:
+        changes = [setting(pair("u", DEFAULT), 1.0), setting(user("v"), 1.0), setting(client("c"), 1.0)]
+        assert {result.error_code for result in cluster.alter(changes, validate_only=False)} == {0}
+
+        for path in ("u", "u/clients", "u/clients/<default>", "v"):
+            assert nodes.get_acls(f"/config/users/{path}")[0] == own
+        assert nodes.get_acls("/config/clients/c")[0] == OPEN
+
+
+def test_an_acl_that_is_not_shown_whole_is_never_copied(server: ZooKeeperServer, nodes: KazooClient) -> None:
+    """To whoever may not administer a node, ZooKeeper shows no digests: what was copied would lock the brokers out."""
+    anybody = make_acl("world", "anyone", read=True, write=True, create=True, delete=True)
+    with users_with(nodes, make_digest_acl("broker", "secret", all=True), anybody), opened(server) as cluster:
+        for validate_only in (True, False):
+            (result,) = cluster.alter([setting(user("v"), 1.0)], validate_only=validate_only)
+            assert result.error_code == 31
+            assert "the whole ACL of /config/users" in (result.error or "")
+        assert nodes.get_children("/config/users") == []
