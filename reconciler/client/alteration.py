@@ -27,11 +27,14 @@ class LoggedProgress:
 class PlannedAlteration:
     """What ``ClusterQuotas.plan_alter`` would write. Look at ``plan``, then call ``apply``; forget it, and nothing happens."""
 
-    __slots__ = ("_entity", "_plan", "_write")
+    __slots__ = ("_entity", "_plan", "_warnings", "_write")
 
-    def __init__(self, entity: Entity, plan: Plan, write: Callable[[Approval], ApplyReport]) -> None:
+    def __init__(
+        self, entity: Entity, plan: Plan, write: Callable[[Approval], ApplyReport], *, warnings: Sequence[str] = ()
+    ) -> None:
         """For ``ClusterQuotas.plan_alter``."""
         self._entity = entity
+        self._warnings = tuple(warnings)
         self._plan = plan
         self._write = write
 
@@ -44,6 +47,11 @@ class PlannedAlteration:
     def plan(self) -> Plan:
         """The values before and after, the guards as they stand, and notes; ``plan.changes`` is empty when nothing changes."""
         return self._plan
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Why the name is most likely a mistake, though Kafka takes it: a literal ``<default>``, blanks, percent encoding."""
+        return self._warnings
 
     def validate(self) -> ApplyReport:
         """Let the cluster check the change; nothing is written. Raises as ``apply``; every guard counts as accepted here."""
@@ -73,6 +81,7 @@ class PlannedAlteration:
     def __repr__(self) -> str:
         keys = [f"{key.key} {_shown(key.before)} -> {_shown(key.after)}" for change in self.plan.changes for key in change.keys]
         tripped = "".join(f"; guard {guard.id} needs acceptance" for guard in self.plan.tripped)
+        tripped += "".join(f"; warning: {warning}" for warning in self.warnings)
         return f"<PlannedAlteration of {self.entity}: {', '.join(keys) or 'nothing to do'}{tripped}>"
 
 

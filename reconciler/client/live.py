@@ -24,7 +24,7 @@ from reconciler.ports import QuotaCluster
 from reconciler.resolution.answers import Resolution
 from reconciler.resolution.views import ViewKind
 from reconciler.workflows.alter import alter, alter_plan
-from reconciler.workflows.alter_request import AlterRequest, alter_request
+from reconciler.workflows.alter_request import AlterRequest, alter_request, name_warnings
 from reconciler.workflows.alter_target import AlterTarget, load_target
 from reconciler.workflows.apply import Approval
 from reconciler.workflows.connect import check_cluster_id
@@ -114,7 +114,8 @@ class ClusterQuotas:
         state = self._asking(lambda cluster: cluster.current_state())
         check_cluster_id(self._target.spec, state.cluster)
         plan = alter_plan(request, state, Approval(), target=self._target, clock=SystemClock())
-        return PlannedAlteration(target, plan, partial(self._write, request))
+        warnings = [message for _, message in name_warnings(target)]
+        return PlannedAlteration(target, plan, partial(self._write, request), warnings=warnings)
 
     def close(self) -> None:
         """Give the connection back; safe to call twice."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import inspect
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.support.polling import wait_until
 
 pytestmark = pytest.mark.kafka
 
+ROOT = Path(__file__).parents[2]
 ADDRESS = "b1:9092"
 """The broker of the examples; the real one takes its place."""
 
@@ -93,6 +95,28 @@ def test_the_example_does_what_it_says(prod: Sandbox, name: str) -> None:
     said: list[str] = []
     failures = doctest.DocTestRunner().run(test, out=said.append, clear_globs=True)
     assert failures.failed == 0, "".join(said)
+
+
+def test_the_example_of_the_readme_runs(prod: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert ADDRESS in example
+    Path("client.properties").write_text("security.protocol=PLAINTEXT\n", encoding="utf-8")
+    example = example.replace(ADDRESS, prod.bootstrap_servers).replace("payments-api", "payments")
+    exec(compile(example, "README.md", "exec"), {})
+    assert "consumer_byte_rate not set -> 10485760.0" in capsys.readouterr().out
+    assert raw_quotas.describe(prod.bootstrap_servers)[frozenset({("user", "reports")})] == {"consumer_byte_rate": 10485760.0}
+
+
+def test_a_login_is_used_and_never_shown(prod: Sandbox, caplog: pytest.LogCaptureFixture) -> None:
+    assert prod.sasl_bootstrap_servers is not None
+    with (
+        caplog.at_level("DEBUG"),
+        client.connect(prod.sasl_bootstrap_servers, command_config=prod.client_properties("alice")) as quotas,
+    ):
+        change = quotas.plan_alter(client.entity(user="reports"), add={"producer_byte_rate": 1})
+        shown = [repr(one) for one in (quotas, quotas.cluster, quotas.describe(), quotas.read(), change, change.apply())]
+    assert "alice-secret" not in "".join(shown) + caplog.text
+    assert any(record.name == "reconciler.client" for record in caplog.records)
 
 
 def test_what_writes_or_reads_a_cluster_has_an_example() -> None:

@@ -19,7 +19,7 @@ from reconciler.sandbox.clients import create_topic
 from reconciler.sandbox.cluster import running
 from reconciler.sandbox.ports import free_ports
 from reconciler.sandbox.spec import Login, SandboxSpec
-from tests.builders import client, pair, user
+from tests.builders import client, ip, pair, user
 from tests.support import jmx
 from tests.support.throttled_broker import KINDS, TOPIC, State, ThrottledBroker
 
@@ -154,6 +154,15 @@ def test_a_literal_default_is_an_ordinary_name(broker: ThrottledBroker, names: N
     broker.hold({client(LITERAL): {"producer_byte_rate": 200.0}, client(DEFAULT): {"producer_byte_rate": 2_000.0}})
     assert broker.check_bytes(one, LITERAL) == (200.0, None)
     assert broker.check_bytes(one, app) == (2_000.0, None)
+
+
+def test_an_address_is_limited_by_its_own_quota_or_else_by_the_default(broker: ThrottledBroker) -> None:
+    # This test's own connections come from 127.0.0.1.
+    own = {ip("127.0.0.1"): {"connection_creation_rate": 10_000.0}}
+    broker.hold({**own, ip(): {"connection_creation_rate": 1.0}, ip("127.0.0.2"): {"connection_creation_rate": 1_000.0}})
+    assert [broker.check_connections(f"127.0.0.{last}") for last in (1, 2, 3)] == [10_000.0, 1_000.0, 1.0]
+    broker.hold({**own, ip("127.0.0.4"): {"connection_creation_rate": 1.0}})
+    assert [broker.check_connections(f"127.0.0.{last}") for last in (4, 5)] == [1.0, None]
 
 
 def random_quotas(seed: int, names: Names) -> State:

@@ -14,12 +14,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.levels import Bucket, Resolver
+from reconciler.model.entity import DEFAULT, Entity, EntityName
+from reconciler.resolution.answers import Answers
+from reconciler.resolution.levels import Bucket, Resolved, Resolver
 from reconciler.sandbox.spec import Sandbox
 from tests.support import jmx, raw_quotas
 from tests.support.polling import wait_until
-from tests.support.wire_client import WireClient, record_batch
+from tests.support.wire_client import ClosedError, WireClient, record_batch
 
 State = Mapping[Entity, Mapping[str, float]]
 
@@ -50,6 +51,7 @@ class ThrottledBroker:
         self._charges: dict[str, dict[Bucket, list[_Charge]]] = {key: defaultdict(list) for key in KINDS}
         self._marks = itertools.count(1)
         self._state: State = {}
+        self._answers = Answers({})
 
     def hold(self, state: State) -> None:
         """Makes these the cluster's only quotas, and returns when they are enforced."""
@@ -63,6 +65,7 @@ class ThrottledBroker:
         raw_quotas.alter(servers, {mark: {"connection_creation_rate": 1000.0}})
         wait_until(lambda: mark in raw_quotas.describe(servers))
         self._state = state
+        self._answers = Answers(state)
 
     def check_bytes(self, user: str, client_id: str | None) -> tuple[float | None, float | None]:
         """A burst each of produce and fetch is throttled as resolution predicts; the two limits that were predicted."""
@@ -94,6 +97,13 @@ class ThrottledBroker:
         assert throttle_ms == expected, (user, client_id, throttle_ms, found)
         return found.value
 
+    def check_connections(self, address: str) -> float | None:
+        """A dozen connections from this address of loopback: some are turned away where resolution predicts one a second."""
+        answer = self._answers.answer(Entity.of({"ip": address})).quotas.get("connection_creation_rate")
+        served = [self._is_served(address) for _ in range(12)]
+        assert all(served) == (answer is None or answer.value > 1), (address, served, answer)
+        return None if answer is None else answer.value
+
     def buckets(self, key: str) -> set[Bucket]:
         """What the broker has measured for a byte rate since it started, by its own metric tags."""
         found = jmx.tags(self._sandbox.kafka_version, self._jmx_port, KINDS[key], attribute="byte-rate")
@@ -103,12 +113,20 @@ class ThrottledBroker:
         """The buckets that resolution said were charged since the broker started."""
         return set(self._charges[key])
 
+    def _is_served(self, address: str) -> bool:
+        try:
+            with WireClient(self._server, self._sandbox.users[0], "app", source=address):
+                return True
+        except (ClosedError, ConnectionError):
+            return False
+
     def _connected(self, user: str, client_id: str | None) -> WireClient:
         return WireClient(self._server, self._sandbox.user(user), client_id)
 
     def _compare(self, key: str, user: str, client_id: str | None, amount: int, throttle_ms: int, *, stays: bool) -> float | None:
         resolver = Resolver(self._state, key)
         found = resolver.resolve(user, client_id or "")
+        self._require_same_answer(key, user, client_id, found)
         if not resolver.enabled:
             assert throttle_ms == 0
             return None
@@ -118,6 +136,17 @@ class ThrottledBroker:
         assert low <= throttle_ms <= high, (key, user, client_id, throttle_ms, found)
         earlier.append(_Charge(at=now, amount=amount if stays else 0))
         return found.value
+
+    def _require_same_answer(self, key: str, user: str, client_id: str | None, found: Resolved) -> None:
+        """What the command ``resolve`` says of this client is what the broker is compared with."""
+        names: dict[str, EntityName] = {"user": user} if client_id is None else {"user": user, "client-id": client_id}
+        answer = self._answers.answer(Entity.of(names)).quotas.get(key)
+        assert (None if answer is None else (answer.value, answer.source, answer.level)) == (
+            found.winner and (found.value, found.source, found.level)
+        )
+        if answer is not None:
+            tags = {"user": found.bucket.user, "client-id": found.bucket.client_id}
+            assert answer.bucket == {tag: name for tag, name in tags.items() if name}
 
 
 def _throttle_range(limit: float | None, earlier: list[_Charge], amount: int, now: float) -> tuple[float, float]:

@@ -33,12 +33,17 @@ def record_batch(value_bytes: int) -> bytes:
     return bytes(builder.buffer())
 
 
+class ClosedError(Exception):
+    """The broker hung up."""
+
+
 class WireClient:
     """A connection of ``login`` to ``server`` (``host:port``); every request is sent with ``client_id``."""
 
-    def __init__(self, server: str, login: Login, client_id: str | None) -> None:
+    def __init__(self, server: str, login: Login, client_id: str | None, *, source: str = "") -> None:
+        """``source``: the address to connect from. Raises ``ClosedError`` or ``ConnectionError`` when the broker hangs up."""
         host, port = server.split(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=_DEADLINE_S)
+        self._socket = socket.create_connection((host, int(port)), timeout=_DEADLINE_S, source_address=(source, 0))
         self._client_id = client_id
         self._sent = 0
         try:
@@ -124,6 +129,7 @@ class WireClient:
         parts = bytearray()
         while len(parts) < size:
             part = self._socket.recv(size - len(parts))
-            assert part, "the broker closed the connection"
+            if not part:
+                raise ClosedError("the broker closed the connection")
             parts += part
         return bytes(parts)

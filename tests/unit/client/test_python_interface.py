@@ -67,6 +67,14 @@ def test_a_plan_writes_nothing_and_its_apply_writes_what_it_shows() -> None:
     ]
 
 
+def test_a_name_that_is_most_likely_a_mistake_is_warned_of_and_not_refused() -> None:
+    change = opened(FakeCluster()).plan_alter(entity(user="<default>"), add={KEY: 5})
+    assert any("<default>" in warning for warning in change.warnings)
+    assert change.warnings[0] in repr(change)
+    assert change.apply().verified
+    assert opened(FakeCluster()).plan_alter(ALICE, add={KEY: 5}).warnings == ()
+
+
 def test_validating_lets_the_cluster_check_and_writes_nothing() -> None:
     cluster = FakeCluster()
     report = opened(cluster).plan_alter(entity(user=DEFAULT), add={KEY: 5}).validate()
