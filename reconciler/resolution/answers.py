@@ -90,7 +90,6 @@ class Answers:
         self.quotas = quotas
         self.doubts = doubts
         self.resolvers: Final = Resolver.by_key(quotas, KEYS)
-        self._sharing: dict[str, Sharing] = {}
 
     @cached_property
     def addresses(self) -> AddressTable:
@@ -162,7 +161,7 @@ class Answers:
             held = self.resolvers[key].candidates(client.user, client.client_id)
             overridden = tuple(c for c in held if c is not None and c is not winner and c.level in levels)
         if wanted.members:
-            shared = self._sharing_of(key).others(client, winner.level, most=wanted.members)
+            shared = self._sharing.others(key, self.resolvers[key], client, winner.level, most=wanted.members)
         return KeyAnswer(
             value=winner.value,
             source=winner.entity,
@@ -193,10 +192,9 @@ class Answers:
             ladder={ADDRESS_KEY: address_ladder(self.addresses, address)} if wanted.explain else None,
         )
 
-    def _sharing_of(self, key: str) -> Sharing:
-        if key not in self._sharing:
-            self._sharing[key] = Sharing(self.resolvers[key], self._known)
-        return self._sharing[key]
+    @cached_property
+    def _sharing(self) -> Sharing:
+        return Sharing(self.quotas)
 
     @cached_property
     def _known(self) -> list[tuple[Entity, Known]]:

@@ -7,6 +7,8 @@ kinds of quotas that are gone, which changes only the tags of clients without a 
 from __future__ import annotations
 
 import contextlib
+import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -57,25 +59,55 @@ def tags_of_address(address: KnownAddress) -> Tags:
 
 
 class Sharing:
-    """The known clients of a state by the buckets of one key; those without a limit are in none."""
+    """The known clients of a state by the names that their buckets can have; those without a limit are in no bucket."""
 
-    def __init__(self, resolver: Resolver, known: Iterable[tuple[Entity, Known]]) -> None:
-        """``known`` in the order in which they are listed; addresses are in no bucket of clients."""
-        self._buckets: dict[_Place, list[tuple[Entity, KnownClient]]] = {}
-        for entity, client in known:
-            if isinstance(client, KnownAddress):
-                continue
-            winner = resolver.winner(client.user, client.client_id)
-            if winner is not None:
-                self._buckets.setdefault(_place(client, winner.level), []).append((entity, client))
+    def __init__(self, entities: Iterable[Entity]) -> None:
+        """Whatever an entity names may be shared; which of it is, depends on the key."""
+        self._by_name: dict[tuple[str, str], list[Entity]] = {}
+        for entity in entities:
+            for part in entity.parts:
+                if isinstance(part[1], str):
+                    self._by_name.setdefault((part[0], part[1]), []).append(entity)
+        self._buckets: dict[tuple[str, str, str], _Bucket] = {}
 
-    def others(self, client: KnownClient, level: int, *, most: int) -> SharedWith:
-        """Who else is in the bucket of a client whose limit comes from this level."""
-        place = _place(client, level)
-        if OTHER in place:
+    def others(self, key: str, resolver: Resolver, client: KnownClient, level: int, *, most: int) -> SharedWith:
+        """Who else is in the bucket of a client whose limit for this key, of this resolver, comes from this level.
+
+        Only levels of users and of client ids pool; all others give every client a bucket of its own.
+        """
+        if level in USER_LEVELS:
+            entity_type, name = _USER, client.user
+        elif level in CLIENT_LEVELS:
+            entity_type, name = _CLIENT_ID, client.client_id
+        else:
             return SharedWith()
-        others = [entity for entity, other in self._buckets.get(place, ()) if other != client]
-        return SharedWith(clients=tuple(others[:most]), more=max(0, len(others) - most))
+        if not isinstance(name, str):
+            return SharedWith()
+        place = (key, entity_type, name)
+        bucket = self._buckets.get(place)
+        if bucket is None:
+            bucket = self._buckets[place] = self._bucket(resolver, entity_type, name)
+        others = itertools.islice((entity for entity, other in bucket.members if other != client), most)
+        listed = tuple(others)
+        return SharedWith(clients=listed, more=len(bucket.members) - bucket.count[client] - len(listed))
+
+    def _bucket(self, resolver: Resolver, entity_type: str, name: str) -> _Bucket:
+        levels = USER_LEVELS if entity_type == _USER else CLIENT_LEVELS
+        members = []
+        for entity, client in known_clients(self._by_name.get((entity_type, name), ())):
+            if isinstance(client, KnownClient):
+                winner = resolver.winner(client.user, client.client_id)
+                if winner is not None and winner.level in levels:
+                    members.append((entity, client))
+        return _Bucket(members=members, count=Counter(client for _, client in members))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bucket:
+    """Its known clients in the order of entities; ``count``: how many entities stand for one client."""
+
+    members: list[tuple[Entity, KnownClient]]
+    count: Counter[KnownClient]
 
 
 def known_clients(entities: Iterable[Entity]) -> Iterator[tuple[Entity, Known]]:
