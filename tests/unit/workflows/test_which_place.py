@@ -1,0 +1,67 @@
+"""Brokers or a ZooKeeper: what the command line says replaces what the Cluster document says."""
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import FileAccessError, UnreachableError, UsageError
+from reconciler.model.cluster import ClusterSpec, Connection
+from reconciler.workflows.connect import Access, connect, principal
+from reconciler.workflows.export import connection_to_write
+from tests.builders import cluster_spec
+
+NOWHERE = "127.0.0.1:1"
+LOGIN = 'zookeeper.sasl.jaas.config=org.apache.zookeeper.server.auth.DigestLoginModule required username="kafka" password="s";\n'
+
+
+@pytest.fixture
+def old() -> ClusterSpec:
+    return cluster_spec(connection=Connection(zookeeper=f"{NOWHERE}/kafka"))
+
+
+def test_a_document_with_a_zookeeper_is_reached_there(old: ClusterSpec) -> None:
+    with pytest.raises(UnreachableError, match=r"ZooKeeper at 127\.0\.0\.1:1"):
+        connect(old)
+
+
+def test_the_command_line_replaces_either_by_the_other(old: ClusterSpec) -> None:
+    with pytest.raises(UnreachableError) as by_brokers:
+        connect(old, Access(bootstrap_server=NOWHERE))
+    with pytest.raises(UnreachableError) as by_zookeeper:
+        connect(cluster_spec(connection=Connection(bootstrap_servers=(NOWHERE,))), Access(zookeeper=NOWHERE))
+
+    assert "ZooKeeper" not in str(by_brokers.value)
+    assert "ZooKeeper" in str(by_zookeeper.value)
+
+
+@pytest.mark.parametrize("place", ["", "/", "a b:2181", "host:port", "host:2181/../x"])
+def test_a_place_that_cannot_be_is_a_usage_error(place: str) -> None:
+    with pytest.raises(UsageError):
+        connect(cluster_spec(), Access(zookeeper=place))
+
+
+def test_both_at_once_are_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="exclude each other"):
+        connect(cluster_spec(), Access(zookeeper=NOWHERE, bootstrap_server=NOWHERE))
+
+
+def test_neither_names_all_the_ways_to_say_it() -> None:
+    with pytest.raises(UsageError, match=r"--bootstrap-server.*--zookeeper.*spec\.connection"):
+        connect(cluster_spec())
+
+
+def test_the_principal_is_that_of_the_login_to_zookeeper(old: ClusterSpec, tmp_path: Path) -> None:
+    (tmp_path / "zk.properties").write_text(LOGIN)
+
+    assert principal(old) is None
+    assert principal(old, Access(command_config=str(tmp_path / "zk.properties"))) == "kafka"
+    with pytest.raises(FileAccessError):
+        principal(old, Access(command_config=str(tmp_path / "no such file")))
+
+
+def test_an_export_names_the_zookeeper_that_was_read(tmp_path: Path) -> None:
+    written = connection_to_write(
+        cluster_spec(), folder=tmp_path, zookeeper=" zk1:2181/kafka ", command_config=str(tmp_path / "p")
+    )
+
+    assert written == Connection(zookeeper="zk1:2181/kafka", properties="p")
