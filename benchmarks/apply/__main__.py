@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.apply.comparison import compare, compare_config_command
-from benchmarks.apply.programs import BARE, OURS, go_program, java_program
+from benchmarks.apply.programs import BARE, BARE_OWN, OURS, go_program, java_program
 from benchmarks.apply.scenes import SCENES, write_wanted
 from benchmarks.measure import machine
 from reconciler.sandbox.cluster import running
@@ -45,7 +45,7 @@ def main() -> None:
                     compare_config_command(server, ours, entities=size, times=args.config_commands)
         if args.large:
             wanted = write_wanted(folder, entities=args.large)
-            compare(server, wanted, [OURS, BARE], scene=_FROM_EMPTY, times=args.large_times)
+            compare(server, wanted, [OURS, BARE_OWN, BARE], scene=_FROM_EMPTY, times=args.large_times)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import statistics
+import sys
 from collections.abc import Sequence
 
 from benchmarks.apply.programs import Program, config_command
@@ -21,6 +22,7 @@ def compare(server: str, wanted: Wanted, programs: Sequence[Program], *, scene: 
             bring(server, before)
             loads.append(os.getloadavg()[0])
             runs[program.name].append(once(*program.command(server, wanted)))
+            print(f"{program.name}: {runs[program.name][-1].wall:.2f} s, load {loads[-1]:.1f}", file=sys.stderr, flush=True)
             require(server, after, after=program.name)
     print(f"\n{wanted.entities} entities x 2 keys, {scene}: median of {times}, load {min(loads):.1f} to {max(loads):.1f}")
     result = {name: median(several) for name, several in runs.items()}

@@ -35,10 +35,12 @@ OURS = Program(
     ),
 )
 
-BARE = Program(
-    name="the bare sum, in Python",
-    command=lambda server, wanted: (sys.executable, "-m", "benchmarks.apply.bare", server, str(wanted.manifests)),
-)
+BARE_OWN = Program(name="bare sum, our own messages", command=lambda server, wanted: _bare("own", server, wanted))
+BARE = Program(name="bare sum, kafka-python", command=lambda server, wanted: _bare("library", server, wanted))
+
+
+def _bare(how: str, server: str, wanted: Wanted) -> tuple[str, ...]:
+    return sys.executable, "-m", "benchmarks.apply.bare", how, server, str(wanted.manifests)
 
 
 def java_program(folder: Path) -> Program | None:
