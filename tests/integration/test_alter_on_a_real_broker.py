@@ -1,0 +1,107 @@
+"""Alter against a real broker: random requests on random states, and names that are made to break whatever shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.backends.broker.cluster import BrokerCluster
+from reconciler.backends.broker.settings import ConnectionSettings, parse_servers
+from reconciler.model.entity import Entity
+from reconciler.model.quota import legal_keys
+from reconciler.model.report import ApplyReport, ApplyResult
+from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.policy.guards import GUARDS
+from reconciler.render.describe_text import describe_text
+from reconciler.sandbox.spec import Sandbox
+from reconciler.workflows.alter import alter
+from reconciler.workflows.alter_request import AlterRequest, alter_request
+from reconciler.workflows.alter_target import AlterTarget
+from reconciler.workflows.apply import Approval
+from reconciler.workflows.describe import describe
+from reconciler.workflows.system_clock import SystemClock
+from tests.builders import client, pair, user
+from tests.fakes import Silent
+from tests.support import random_filters, raw_quotas
+from tests.support.hostile_names import HOSTILE
+from tests.support.kip_text import read_description
+
+pytestmark = pytest.mark.kafka
+
+SENDABLE = [name for name in HOSTILE if name and "\ud800" not in name]
+HIGH = {"producer_byte_rate": 1e12, "consumer_byte_rate": 1e12, "connection_creation_rate": 1e6}
+
+
+@pytest.fixture(scope="module")
+def broker(kafka_sandbox: Sandbox) -> Iterator[BrokerCluster]:
+    raw_quotas.remove_all(kafka_sandbox.bootstrap_servers)
+    cluster = BrokerCluster.open(ConnectionSettings(servers=parse_servers((kafka_sandbox.bootstrap_servers,))))
+    yield cluster
+    cluster.close()
+    raw_quotas.remove_all(kafka_sandbox.bootstrap_servers)
+
+
+def altered(broker: BrokerCluster, request: AlterRequest) -> ApplyReport:
+    return alter(
+        broker,
+        request,
+        Approval(accepted=tuple(GUARDS)),
+        target=AlterTarget(),
+        confirm=lambda _: True,
+        preview=lambda _: None,
+        clock=SystemClock(),
+        progress=Silent(),
+    )
+
+
+def only(entity: Entity) -> Selector:
+    kinds = (
+        (t, TypeMatch(kind=MatchKind.NAME, text=n) if isinstance(n, str) else TypeMatch(kind=MatchKind.DEFAULT))
+        for t, n in entity.parts
+    )
+    return Selector(types=tuple(kinds), strict=True)
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> AlterRequest:
+    entity = draw(random_filters.ENTITIES)
+    keys = [key.value for key in legal_keys(entity.types)]
+    named = draw(st.lists(st.sampled_from(keys), min_size=1, unique=True))
+    added = draw(st.sets(st.sampled_from(named)))
+    add = {key: HIGH.get(key, 1e9) + draw(st.integers(0, 2)) for key in added}
+    return alter_request(entity, add=add, delete=[key for key in named if key not in added])
+
+
+@given(asked=st.lists(requests(), min_size=1, max_size=4))
+@settings(max_examples=40)
+def test_every_request_leads_to_what_it_asks_for_and_changes_nothing_else(
+    broker: BrokerCluster, asked: list[AlterRequest]
+) -> None:
+    for request in asked:
+        before = dict(describe(broker).entities)
+        live = before.pop(request.entity, {})
+        wanted = {key: value for key, value in {**live, **request.add}.items() if key not in request.delete}
+
+        report = altered(broker, request)
+
+        expected = ApplyResult.NOTHING_TO_DO if wanted == live else ApplyResult.DONE
+        assert (report.result, report.verified) == (expected, True)
+        assert describe(broker).entities == before | ({request.entity: wanted} if wanted else {})
+
+
+@pytest.mark.parametrize("make", [user, client, lambda name: pair(name, name)], ids=["user", "client-id", "both"])
+def test_hostile_names_are_written_found_and_shown_as_they_are(broker: BrokerCluster, make) -> None:
+    some = SENDABLE[:: 1 if make is user else 6]
+    for name in some:
+        report = altered(broker, alter_request(make(name), add={"producer_byte_rate": 1e12}))
+        assert report.result is ApplyResult.DONE, name
+
+    everything = read_description("".join(describe_text(describe(broker))))
+    assert [name for name in some if everything.get(make(name)) != {"producer_byte_rate": 1e12}] == []
+    for name in some[:10]:
+        assert read_description("".join(describe_text(describe(broker, only(make(name)))))) == {
+            make(name): {"producer_byte_rate": 1e12}
+        }
