@@ -170,4 +170,5 @@ class Executor:
             message=stop.message if stop else None,
             validate_only=self._settings.validate_only,
             guards=plan.guards,
+            origin=plan.observed.origin,
         )

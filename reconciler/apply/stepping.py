@@ -185,6 +185,7 @@ class SteppedExecutor:
             failure_reason=stop.reason if stop else None,
             message=stop.message if stop else None,
             guards=plan.guards,
+            origin=plan.observed.origin,
         )
 
 

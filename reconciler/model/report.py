@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from reconciler.model.change import Change
 from reconciler.model.plan import GuardResult
-from reconciler.model.state import ClusterIdentity
+from reconciler.model.state import ClusterIdentity, ObservedFrom
 
 
 class ApplyResult(enum.StrEnum):
@@ -44,7 +44,7 @@ class ChangeOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyReport:
-    """The whole run. ``verified``: every broker showed the planned values when read back."""
+    """The whole run. ``verified``: every broker (or the ZooKeeper, by ``origin``) showed the planned values when read back."""
 
     cluster: ClusterIdentity
     digest: str
@@ -55,6 +55,8 @@ class ApplyReport:
     message: str | None = None
     validate_only: bool = False
     guards: tuple[GuardResult, ...] = ()
+    origin: ObservedFrom = ObservedFrom.BROKER
+    """Where the cluster's quotas were read and written."""
 
     @property
     def wrote(self) -> bool:

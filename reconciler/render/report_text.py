@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from reconciler.model.entity import escaped
 from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
+from reconciler.model.state import ObservedFrom
 from reconciler.render.styled import Line, Style, line
 
 
@@ -32,6 +33,8 @@ def _headline(report: ApplyReport) -> tuple[str, Style]:
             return ("Nothing to do: the cluster has every value already.", Style.GOOD)
         case ApplyResult.DONE if report.validate_only:
             return (f"The cluster would accept all {_count(total)}. Nothing was written.", Style.GOOD)
+        case ApplyResult.DONE if report.origin is ObservedFrom.ZOOKEEPER:
+            return (f"Applied {_count(total)}; ZooKeeper has what was written, and the brokers were told.", Style.GOOD)
         case ApplyResult.DONE:
             return (f"Applied {_count(total)}; every broker shows what was written.", Style.GOOD)
         case ApplyResult.REFUSED:
