@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import importlib
 import io
@@ -120,12 +121,16 @@ def exit_code(error: Exception) -> int:
 
 
 def _say(message: str) -> None:
-    print(f"kafka-quotas: {message}", file=sys.stderr)
+    # Where nobody can be told (a log on a full disk), the exit code still tells.
+    with contextlib.suppress(OSError):
+        print(f"kafka-quotas: {message}", file=sys.stderr)
 
 
 def entry_point() -> None:
     """The console script."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if sys.stderr is None:  # closed; what is for people must not end up in the result then
+        sys.stderr = io.StringIO()
     if _SHORT.intersection(sys.argv[1:2]):
         # These read, compare, write and end. Nothing of theirs has cycles, and looking for some takes a fifth of the time.
         gc.disable()

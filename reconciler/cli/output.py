@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -56,12 +57,24 @@ def print_result(
 
 
 def print_lines(args: argparse.Namespace, lines: Sequence[Line], stream: TextIO | None = None) -> None:
-    """Print text to a stream (stdout by default) and flush it."""
+    """Print text to a stream (stdout by default) and flush it. Raises ``OutputError`` when stdout takes no more."""
     from reconciler.render.styled import write
 
     target = stream or sys.stdout
-    write(lines, target, color=wants_color(args.color, target))
-    target.flush()
+    try:
+        write(lines, target, color=wants_color(args.color, target))
+        target.flush()
+    except OSError as error:
+        if target is not sys.stdout:
+            raise
+        msg = f"cannot print the result: {error.strerror}"
+        raise OutputError(msg) from error
+
+
+def tell(message: str) -> None:
+    """One line for the user on stderr. Where nobody can be told, the exit code has to do, and must not change because of it."""
+    with contextlib.suppress(OSError):
+        print(f"kafka-quotas: {message}", file=sys.stderr)
 
 
 def print_plan(args: argparse.Namespace, plan: Plan, files: Sequence[tuple[str, Path]]) -> None:

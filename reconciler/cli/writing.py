@@ -113,7 +113,7 @@ class Audit:
         try:
             self._file.broke_off(error)
         except FileAccessError as broken:
-            print(f"kafka-quotas: {broken}", file=sys.stderr)
+            output.tell(str(broken))
 
 
 @contextlib.contextmanager
@@ -216,8 +216,8 @@ def finish(args: argparse.Namespace, report: ApplyReport, audit: Audit, *, also:
             if leave is not None:
                 leave()
         except (OutputError, FileAccessError) as error:
-            print(f"kafka-quotas: {error}", file=sys.stderr)
+            output.tell(str(error))
             code = code or (exit_codes.PARTIAL if report.wrote else exit_codes.NOT_DONE)
     if report.message and args.format == "json":
-        print(f"kafka-quotas: {report.message}", file=sys.stderr)
+        output.tell(report.message)
     return code
