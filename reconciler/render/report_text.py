@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from reconciler.model.entity import escaped
 from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
@@ -26,6 +27,9 @@ def _lines(report: ApplyReport) -> Iterator[Line]:
         yield line(escaped(f"{report.message[0].upper()}{report.message[1:]}."))
 
 
+_SEEN: Final = "every broker shows what was written"
+
+
 def _headline(report: ApplyReport) -> tuple[str, Style]:
     total = len(report.outcomes)
     match report.result:
@@ -33,10 +37,10 @@ def _headline(report: ApplyReport) -> tuple[str, Style]:
             return ("Nothing to do: the cluster has every value already.", Style.GOOD)
         case ApplyResult.DONE if report.validate_only:
             return (f"The cluster would accept all {_count(total)}. Nothing was written.", Style.GOOD)
-        case ApplyResult.DONE if report.origin is ObservedFrom.ZOOKEEPER:
-            return (f"Applied {_count(total)}; ZooKeeper has what was written, and the brokers were told.", Style.GOOD)
         case ApplyResult.DONE:
-            return (f"Applied {_count(total)}; every broker shows what was written.", Style.GOOD)
+            in_zookeeper = report.origin is ObservedFrom.ZOOKEEPER
+            seen = "ZooKeeper has what was written, and the brokers were told" if in_zookeeper else _SEEN
+            return (f"Applied {_count(total)}; {seen}.", Style.GOOD)
         case ApplyResult.REFUSED:
             return ("Refused; nothing was written.", Style.BAD)
         case ApplyResult.FAILED:

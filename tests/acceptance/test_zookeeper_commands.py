@@ -163,7 +163,7 @@ def test_an_export_is_planned_without_a_change_and_names_the_zookeeper(
     repository: ZooKeeperRepository, zookeeper_kafka: Sandbox, tmp_path: Path
 ) -> None:
     repository.declare(*TEN)
-    assert repository.run(*APPLY).code == 0
+    assert "ZooKeeper has what was written" in repository.run(*APPLY).out
     assert run("export", "--zookeeper", repository.zookeeper, "--out", "exported", cwd=tmp_path).code == 0
 
     cluster = (tmp_path / "exported" / "cluster.yaml").read_text()
