@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 from reconciler.errors import BackendError
 from reconciler.model.change import Alteration, AlterationResult
 from reconciler.model.entity import Entity
+from reconciler.model.quota import QuotaKey
 from reconciler.model.state import ClusterIdentity, CurrentState, Quotas
 
 
@@ -114,6 +115,18 @@ class CallbackInspector(Protocol):
 
     def quota_callback(self) -> str | None:
         """The class that a broker uses in place of Kafka's own resolution; ``None`` when it uses Kafka's.
+
+        Raises ``BackendError`` when the broker does not say.
+        """
+        ...
+
+
+@runtime_checkable
+class StaticDefaultsInspector(Protocol):
+    """What a cluster of Kafka before 3.0 may be able to tell about limits that are no quotas; ask with ``isinstance``."""
+
+    def static_quota_defaults(self) -> Mapping[QuotaKey, float]:
+        """What a broker's settings limit client ids to where no quota is set; a rate without such a limit is not there.
 
         Raises ``BackendError`` when the broker does not say.
         """

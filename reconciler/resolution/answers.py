@@ -10,7 +10,7 @@ from typing import Final
 from reconciler.model.effect import OTHER, Known, KnownAddress, KnownClient
 from reconciler.model.entity import DEFAULT, Entity, EntityType
 from reconciler.model.ip_literals import address_of
-from reconciler.model.quota import CLIENT_KEYS, QuotaKey
+from reconciler.model.quota import CLIENT_KEYS
 from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable
 from reconciler.resolution.asked import asked_client
 from reconciler.resolution.ladder import Rung, address_ladder, client_ladder
@@ -20,17 +20,15 @@ from reconciler.resolution.sharing import SharedWith, Sharing, Tags, known_clien
 KEYS: Final = tuple(key.value for key in CLIENT_KEYS)
 """The keys of users and client ids, in the order of every answer."""
 
-_WITH_STATIC_DEFAULTS: Final = frozenset({QuotaKey.PRODUCER_BYTE_RATE.value, QuotaKey.CONSUMER_BYTE_RATE.value})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubts:
-    """Reasons why the quotas of a state may not be what holds; ``None``: there is none."""
+    """Reasons why the quotas of a state may not be what holds."""
 
     callback: str | None = None
-    """About every key of users and client ids: brokers resolve those with code of their own."""
-    static_defaults: str | None = None
-    """About the byte rates of clients that no quota limits: Kafka before 3.0 has settings of brokers for those."""
+    """About every key of users and client ids: brokers resolve those with code of their own. ``None``: they do not."""
+    static_defaults: Mapping[str, str] = field(default_factory=dict)
+    """By key, about clients with a client id that no quota limits: Kafka before 3.0 has settings of brokers for byte rates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,9 +116,7 @@ class Answers:
         """Why the limit of a client cannot be told from its winner; ``None``: it can."""
         if self.doubts.callback is not None:
             return self.doubts.callback
-        if winner is None and key in _WITH_STATIC_DEFAULTS and client.client_id != "":
-            return self.doubts.static_defaults
-        return None
+        return self.doubts.static_defaults.get(key) if winner is None and client.client_id != "" else None
 
     def reason_of_address(self, address: KnownAddress) -> str | None:
         """The same for an address."""

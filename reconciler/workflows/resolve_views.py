@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import BackendError
+from reconciler.formats.canonical import number_text
 from reconciler.model.cluster import ClusterSpec, Prune
 from reconciler.model.entity import display_name
 from reconciler.model.state import ClusterIdentity, CurrentState, ObservedFrom
 from reconciler.planning.diff import difference
-from reconciler.ports import CallbackInspector
+from reconciler.ports import CallbackInspector, StaticDefaultsInspector
 from reconciler.resolution.answers import Doubts
 from reconciler.resolution.views import QuotaView, ViewKind
 from reconciler.workflows.plan import Intent
 from reconciler.workflows.plan_effects import after
 
 _FIRST_WITHOUT_STATIC_DEFAULTS: Final = (3, 0)
+_STATIC: Final = {"producer_byte_rate": "quota.producer.default", "consumer_byte_rate": "quota.consumer.default"}
 _FIRST_TO_ENFORCE_MUTATIONS: Final = (3, 5)
 _ASSUMED: Final = "answers assume that brokers resolve quotas as Kafka does"
 _NO_VERSION: Final = (
@@ -34,15 +36,12 @@ def current_view(state: CurrentState, *, source: object, name: str | None = None
     """A state as it was read from ``source``, which may tell whether the brokers resolve quotas as Kafka does."""
     callback, notes = _callback(source, state.observed.origin)
     version = _version(state.cluster.kafka_version)
-    static = None
-    if version is not None and version < _FIRST_WITHOUT_STATIC_DEFAULTS:
-        static = (
-            f"the brokers are of Kafka {state.cluster.kafka_version}: where no quota is set, their settings "
-            "quota.producer.default and quota.consumer.default hold, which are not among the quotas"
-        )
-        notes = (*notes, static)
-    elif version is None:
+    static: Mapping[str, str] = {}
+    if version is None:
         notes = (*notes, _NO_VERSION)
+    elif version < _FIRST_WITHOUT_STATIC_DEFAULTS:
+        static = _static_defaults(source, state.cluster.kafka_version)
+        notes = (*notes, *dict.fromkeys(static.values()))
     return QuotaView(
         kind=ViewKind.SNAPSHOT if state.observed.origin is ObservedFrom.SNAPSHOT else ViewKind.CLUSTER,
         entities=state.entities,
@@ -96,6 +95,22 @@ def _callback(source: object, origin: ObservedFrom) -> tuple[str | None, tuple[s
         "which limit a client gets is not known"
     )
     return reason, (reason,)
+
+
+def _static_defaults(source: object, version: str | None) -> dict[str, str]:
+    """By key, why a client without a quota may be limited all the same."""
+    about = f"the brokers are of Kafka {version}: where no quota is set, their settings {' and '.join(_STATIC.values())} hold"
+    if isinstance(source, StaticDefaultsInspector):
+        try:
+            known = source.static_quota_defaults()
+        except BackendError as error:
+            return dict.fromkeys(_STATIC, f"{about}; no broker told them: {error}")
+        return {
+            key.value: f"where no quota is set, the brokers limit client ids by their setting {_STATIC[key.value]}, "
+            f"{number_text(value)} bytes/s"
+            for key, value in known.items()
+        }
+    return dict.fromkeys(_STATIC, f"{about}, which are not among the quotas")
 
 
 def _oddities(state: CurrentState, version: tuple[int, int] | None) -> Iterator[str]:

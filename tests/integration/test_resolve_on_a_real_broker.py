@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox.spec import Sandbox
+from reconciler.sandbox.spec import Sandbox, SandboxSpec, ZooKeeperSpec
 from tests.support import manifests, raw_quotas
 from tests.support.command import run
 from tests.support.polling import wait_until
@@ -115,3 +116,17 @@ def test_the_cluster_its_snapshot_and_its_plan_are_asked_and_compared(clean_kafk
     since = run(*compare, "--current", "before.json", "--diff", "cluster", cwd=tmp_path)
     assert since.code == 2
     assert since.json()["differences"] == document["differences"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", [{}, {"quota.producer.default": "1048576"}])
+def test_static_defaults_of_a_broker_before_3_are_read_and_told(
+    start_kafka: Callable[[SandboxSpec], Sandbox], tmp_path: Path, settings: dict[str, str]
+) -> None:
+    old = start_kafka(SandboxSpec(kafka_version="2.8.2", zookeeper=ZooKeeperSpec(), properties=settings))
+    asked = ("resolve", "--bootstrap-server", old.bootstrap_servers, "--name", "user=bob", "--name", "client-id=app")
+    document = run(*asked, "--format", "json", cwd=tmp_path).json()
+    assert document["cluster"]["kafka_version"] == "2.8"
+    assert document["quotas"] == {}
+    assert list(document["unknown"]) == ([PRODUCE] if settings else [])
+    assert all("1048576 bytes/s" in reason for reason in document["unknown"].values())

@@ -27,10 +27,16 @@ from reconciler.backends.broker.wire import MalformedAnswerError
 from reconciler.errors import BackendError, OutcomeUnknownError, UnreachableError, UnsupportedClusterError
 from reconciler.model.change import Alteration, AlterationResult
 from reconciler.model.entity import Entity, escaped
+from reconciler.model.quota import QuotaKey
 from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom, Quotas
 from reconciler.ports import BrokerNode, EntityFilter
 
 _CALLBACK_SETTING: Final = "client.quota.callback.class"
+_STATIC_DEFAULTS: Final = {
+    QuotaKey.PRODUCER_BYTE_RATE: "quota.producer.default",
+    QuotaKey.CONSUMER_BYTE_RATE: "quota.consumer.default",
+}
+_NO_STATIC_LIMIT: Final = float(2**63 - 1)
 _DESCRIBE_QUORUM: Final = 55
 
 _T = TypeVar("_T")
@@ -126,15 +132,26 @@ class BrokerCluster:
 
         Raises ``AuthorizationError`` without DescribeConfigs, and other ``BackendError`` children as ``describe``.
         """
+        return self._setting(_CALLBACK_SETTING) or None
+
+    def static_quota_defaults(self) -> Mapping[QuotaKey, float]:
+        """The settings ``quota.producer.default`` and ``quota.consumer.default`` of the broker with the lowest id.
+
+        Raises as ``quota_callback``.
+        """
+        values = {key: float(self._setting(setting) or _NO_STATIC_LIMIT) for key, setting in _STATIC_DEFAULTS.items()}
+        return {key: value for key, value in values.items() if value < _NO_STATIC_LIMIT}
+
+    def _setting(self, name: str) -> str | None:
         broker = self.brokers()[0].id
-        answer = self._read(lambda: broker_setting_request(broker, _CALLBACK_SETTING), _as_it_is, broker=broker)
+        answer = self._read(lambda: broker_setting_request(broker, name), _as_it_is, broker=broker)
         result = answer.results[0]
         if result.error_code:
             raise whole_refusal(
                 result.error_code, _printable(result.error_message), operation=DESCRIBE, principal=principal_name(self._security)
             )
-        values = {setting.name: setting.value for setting in result.configs}
-        return values.get(_CALLBACK_SETTING) or None
+        found: str | None = {setting.name: setting.value for setting in result.configs}.get(name)
+        return found
 
     def keeps_quotas_in_zookeeper(self) -> bool:
         """Told by a request that only brokers of KRaft clusters have."""

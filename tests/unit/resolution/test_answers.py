@@ -100,7 +100,9 @@ def test_a_callback_of_the_brokers_own_leaves_only_addresses_known() -> None:
     ],
 )
 def test_static_defaults_may_limit_byte_rates_of_client_ids_without_a_quota(asked: Entity, unknown: set[str]) -> None:
-    answers = Answers({user("a"): {PRODUCE: 1.0}}, Doubts(static_defaults="before 3.0"))
+    answers = Answers(
+        {user("a"): {PRODUCE: 1.0}}, Doubts(static_defaults={PRODUCE: "before 3.0", "consumer_byte_rate": "before 3.0"})
+    )
     assert answers.answer(asked).unknown == dict.fromkeys(unknown, "before 3.0")
 
 

@@ -9,6 +9,7 @@ import pytest
 from reconciler.errors import AuthorizationError, UsageError
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.quota import QuotaKey
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import CurrentState, ObservedFrom
 from reconciler.resolution.answers import ADDRESS_KEY, KEYS
@@ -87,11 +88,43 @@ def test_who_cannot_tell_is_named(origin: ObservedFrom, who: str) -> None:
 )
 def test_what_a_version_does_otherwise_is_said(version: str | None, static: bool, words: str | None) -> None:
     view = current_view(of_version(version, a=1.0), source=Broker())
-    assert (view.doubts.static_defaults is not None) is static
+    assert bool(view.doubts.static_defaults) is static
     assert len(view.notes) == (words is not None)
     assert words is None or words in view.notes[0]
     unlimited = next(resolve(view, [pair("b", "c")]))
     assert bool(unlimited.unknown) is static
+
+
+class OldBroker(Broker):
+    """Tells its settings, or refuses to."""
+
+    def __init__(self, settings: dict[QuotaKey, float] | AuthorizationError) -> None:
+        super().__init__()
+        self._settings = settings
+
+    def static_quota_defaults(self) -> dict[QuotaKey, float]:
+        if isinstance(self._settings, AuthorizationError):
+            raise self._settings
+        return self._settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "unknown", "words"),
+    [
+        ({}, set(), None),
+        ({QuotaKey.PRODUCER_BYTE_RATE: 1048576.0}, {PRODUCE}, "quota.producer.default, 1048576 bytes/s"),
+        (AuthorizationError("not allowed", operation="x"), {PRODUCE, "consumer_byte_rate"}, "no broker told them: not allowed"),
+    ],
+)
+def test_an_old_broker_tells_its_static_defaults(
+    settings: dict[QuotaKey, float] | AuthorizationError, unknown: set[str], words: str | None
+) -> None:
+    view = current_view(of_version("2.8", a=1.0), source=OldBroker(settings))
+    answer = next(resolve(view, [pair("b", "c")]))
+    assert set(answer.unknown) == unknown
+    assert all(words is not None and words in reason for reason in answer.unknown.values())
+    assert len(view.notes) == (words is not None)
+    assert next(resolve(view, [user("b")])).unknown == {}
 
 
 def test_entities_of_other_servers_are_counted_and_left_out() -> None:
