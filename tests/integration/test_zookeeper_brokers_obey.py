@@ -75,9 +75,7 @@ def test_a_broker_throttles_by_what_was_applied_through_zookeeper_and_still_does
     assert longest_throttle_ms(sandbox, "alice") > 0
     assert longest_throttle_ms(sandbox, "bob") == 0
 
-    repository.declare(
-        ("{user: bob}", f"{{producer_byte_rate: {SLOW}}}"), ("{user: alice}", "{request_percentage: 1e6}"), *of_others
-    )
+    repository.declare(("{user: bob}", f"{{producer_byte_rate: {SLOW}}}"), ("{user: alice}", "{}"), *of_others)
     assert repository.run(*APPLY).code == 0
     live = raw_quotas.describe(sandbox.bootstrap_servers)
     nodes = repository.nodes()

@@ -21,8 +21,8 @@ def migrated_name(subject: Subject) -> Iterator[Finding]:
         meant = _meant(entity)
         if meant is not None:
             message = (
-                f"{entity} is on the cluster: a name as in ZooKeeper, left behind by a migration with Kafka before 3.6.2 or "
-                f"3.7.1, which most likely limits nobody; if {meant} is meant, declare that and remove this one"
+                f"{entity} is on the cluster: a name as ZooKeeper's nodes have it, such as migrations with Kafka before 3.6.2 or "
+                f"3.7.1 left behind, which most likely limits nobody; if {meant} is meant, declare that and remove this one"
             )
             yield lint("migrated-name", message, entity=entity, span=None)
 
