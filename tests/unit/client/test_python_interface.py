@@ -33,6 +33,7 @@ from reconciler.errors import (
     WrongClusterError,
 )
 from reconciler.model.cluster import ClusterSpec, Scope
+from reconciler.model.freeze import FreezeWindow, Once, WindowKind
 from reconciler.model.report import ApplyResult, ChangeStatus
 from reconciler.model.selector import Selector
 from reconciler.model.state import ClusterIdentity
@@ -319,3 +320,31 @@ def test_a_description_tells_when_it_was_read() -> None:
     found = opened(FakeCluster()).describe()
     assert found.observed is not None
     assert found.observed.at.tzinfo is datetime.UTC
+
+
+def test_threads_that_share_a_state_get_the_same_answers() -> None:
+    live = {entity(user=f"user-{number}"): {KEY: 1.0 + number} for number in range(50)}
+    state = recorded({**live, entity(user=DEFAULT): {KEY: 1000.0}})
+    asked = [entity(user=f"user-{number}", client_id="app") for number in range(60)] * 5
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda one: state.resolve(one, include_overrides=True, members=3), asked))
+    assert answers == list(recorded(state.describe().entities).resolve_each(asked, include_overrides=True, members=3))
+
+
+def test_a_frozen_cluster_is_told_from_other_guards() -> None:
+    always = FreezeWindow(kind=WindowKind.DENY, when=Once(), reason="year's end")
+    quotas = opened(FakeCluster(), AlterTarget(spec=ClusterSpec(name="prod", freeze=(always,))))
+    with pytest.raises(errors.FrozenError, match="freeze-window"):
+        quotas.plan_alter(ALICE, add={KEY: 5}).apply()
+    assert quotas.plan_alter(ALICE, add={KEY: 5}).apply(accept=["freeze-window"]).verified
+
+
+def test_a_cluster_that_another_run_holds_is_refused() -> None:
+    class Held(FakeCluster):
+        def exclusive(self, holder: str):
+            raise errors.LockedError("somebody else writes", holder="ops@host")
+
+    cluster = Held()
+    with pytest.raises(errors.RefusedError, match="somebody else writes"):
+        opened(cluster).plan_alter(ALICE, add={KEY: 5}).apply()
+    assert cluster.writes == 0
