@@ -75,7 +75,7 @@ def test_a_second_copy_of_this_tool_changes_what_is_written_and_what_is_not(
     new = next(entity for entity in work.wanted if any("new" in (name or "") for _, name in entity))
     rates = {PRODUCE: 7_700_000.0, CONSUME: 8_800_000.0}
     theirs = {first: rates, new: rates}
-    copy = ChangeSet(tmp_path_factory.mktemp("copy"), work.servers, wanted=theirs, before=None, seed=False)
+    copy = ChangeSet(tmp_path_factory.mktemp("copy"), work.servers, wanted=theirs, alone=False)
     others: list[Done] = []
     stopped = with_the_first_answer_held(work, clean_kafka.nodes[0].port, meanwhile=lambda: others.append(copy.run(copy.servers)))
     assert [done.code for done in others] == [0], others[0].err

@@ -52,12 +52,12 @@ def new_limits(count: int, *, name_length: int = 0) -> dict[RawEntity, dict[str,
     return {user(name): {PRODUCE: 1_500_000.0 + n, CONSUME: 2_500_000.0 + n} for n, name in enumerate(names)}
 
 
-def mixed(requests: int = 3) -> tuple[dict[RawEntity, dict[str, float]], dict[RawEntity, dict[str, float]]]:
+def mixed(requests: int = 3, *, team: str = "") -> tuple[dict[RawEntity, dict[str, float]], dict[RawEntity, dict[str, float]]]:
     """What is there and what is wanted: higher limits (written first), then ones that go down, lose a key, or are new."""
     before: dict[RawEntity, dict[str, float]] = {}
     wanted: dict[RawEntity, dict[str, float]] = {}
     for n in range(requests * 20):
-        name = user(f"{n:04}-{('looser', 'tighter', 'new')[n % 3]}".ljust(20_000, "x"))
+        name = user(f"{team}{n:04}-{('looser', 'tighter', 'new')[n % 3]}".ljust(20_000, "x"))
         if n % 3 < 2:
             before[name] = {PRODUCE: 1_500_000.0, CONSUME: 2_500_000.0}
         wanted[name] = (
@@ -65,14 +65,17 @@ def mixed(requests: int = 3) -> tuple[dict[RawEntity, dict[str, float]], dict[Ra
             {PRODUCE: 1_400_000.0, PERCENT: 500.0},
             {PRODUCE: 1_500_000.0, CONSUME: 2_500_000.0},
         )[n % 3]
-    wanted[user(LAST)] = {PRODUCE: 1_500_000.0, CONSUME: 2_500_000.0}
+    wanted[user(team + LAST)] = {PRODUCE: 1_500_000.0, CONSUME: 2_500_000.0}
     return before, wanted
 
 
 class ChangeSet:
-    """A folder whose manifests want something of a cluster; with ``seed``, the cluster starts with what was there before."""
+    """A folder whose manifests want something of a cluster, which gets what was there before.
 
-    def __init__(self, folder: Path, servers: str, *, wanted: State, before: State | None = None, seed: bool = True) -> None:
+    ``alone``: the cluster has nothing else, and gets nothing else; without it, other entities are no concern of this.
+    """
+
+    def __init__(self, folder: Path, servers: str, *, wanted: State, before: State | None = None, alone: bool = True) -> None:
         self.folder = folder
         self.servers = servers
         self.brokers: tuple[int, ...] = ()
@@ -81,9 +84,9 @@ class ChangeSet:
         self.wanted = wanted
         (folder / "cluster.yaml").write_text(manifests.cluster(prune="never"))
         self.declare(wanted)
-        if not seed:
-            return
-        raw_quotas.remove_all(servers)
+        self._alone = alone
+        if alone:
+            raw_quotas.remove_all(servers)
         raw_quotas.alter(servers, self.before)
         assert self.live() == self.before
 
@@ -95,7 +98,9 @@ class ChangeSet:
 
     def live(self) -> dict[RawEntity, dict[str, float]]:
         """What the cluster holds, by raw messages, with all that was answered before; each of ``brokers`` must agree."""
-        return raw_quotas.settled(self.servers, brokers=self.brokers)
+        live = raw_quotas.settled(self.servers, brokers=self.brokers)
+        ours = self.before.keys() | self.wanted.keys()
+        return live if self._alone else {entity: quotas for entity, quotas in live.items() if entity in ours}
 
     def run(self, server: str | int, *extra: str, timeout: float = 120) -> Done:
         """Apply through a bootstrap server, or a port of a proxy."""
