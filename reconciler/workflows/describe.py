@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import BackendError, RequestRefusedError, UnsupportedClusterError
-from reconciler.model.entity import display_name, escaped
+from reconciler.model.broker_rules import INVALID_REQUEST
+from reconciler.model.entity import EntityType, display_name, escaped
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import CurrentState
-from reconciler.ports import FilteringReader, QuotaReader
+from reconciler.ports import EntityFilter, FilteringReader, QuotaReader
 from reconciler.resolution.describe_filter import UNSUPPORTED_VERSION, answer, filter_refusal, is_exact, nearest_filter
 
 EVERYTHING: Final = Selector(types=())
@@ -33,6 +34,8 @@ def describe(reader: QuotaReader, query: Selector = EVERYTHING) -> CurrentState:
         try:
             state = reader.current_matching(entity_filter)
         except (RequestRefusedError, UnsupportedClusterError) as error:
+            if not _is_about_the_filter(error, entity_filter):
+                raise
             raise _explained(error, query) from error
     else:
         refused = filter_refusal(entity_filter)
@@ -45,10 +48,17 @@ def describe(reader: QuotaReader, query: Selector = EVERYTHING) -> CurrentState:
     return replace(state, entities={entity: quotas for entity, quotas in state.entities.items() if query.matches(entity)})
 
 
+def _is_about_the_filter(error: RequestRefusedError | UnsupportedClusterError, entity_filter: EntityFilter) -> bool:
+    """Whether it is the filter that the cluster does not take; it may refuse a request, or not know it, for other reasons."""
+    if isinstance(error, RequestRefusedError):
+        return error.error_code == INVALID_REQUEST
+    # Brokers up to 2.7 know no ip.
+    types = {component.entity_type for component in entity_filter.components}
+    return EntityType.IP.value in types or filter_refusal(entity_filter) is not None
+
+
 def _explained(error: RequestRefusedError | UnsupportedClusterError, query: Selector) -> BackendError:
     """The same error, with what we know about the filter behind the broker's words."""
-    if not query.types:
-        return error
     message = f"{error}; the filter was: {query_words(query)}; {_WHAT_KAFKA_TAKES}"
     if isinstance(error, RequestRefusedError):
         return RequestRefusedError(message, error_code=error.error_code)

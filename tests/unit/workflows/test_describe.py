@@ -1,0 +1,89 @@
+"""How describe reads: the broker filters what it can, and what it refuses is explained where the filter is why."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.errors import BackendError, RequestRefusedError, UnsupportedClusterError
+from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.model.state import CurrentState
+from reconciler.ports import EntityFilter, FilterComponent, FilterKind
+from reconciler.resolution.describe_filter import answer
+from reconciler.workflows.describe import describe, query_words
+from tests.builders import current, pair, user
+
+LIVE = {entity: {"producer_byte_rate": 5.0} for entity in (user("alice"), user("bob"), user(), pair("alice", "app"))}
+
+
+class Broker:
+    """Filters for itself, or refuses."""
+
+    def __init__(self, refusal: BackendError | None = None) -> None:
+        self.refusal = refusal
+        self.asked: list[EntityFilter] = []
+
+    def current_state(self) -> CurrentState:
+        raise AssertionError("everything was read where the broker can filter")
+
+    def current_matching(self, entity_filter: EntityFilter) -> CurrentState:
+        self.asked.append(entity_filter)
+        if self.refusal is not None:
+            raise self.refusal
+        return current(answer(entity_filter, LIVE))
+
+
+def about(entity_type: str, kind: MatchKind, text: str = "", *, strict: bool = False) -> Selector:
+    return Selector(types=((entity_type, TypeMatch(kind=kind, text=text)),), strict=strict)
+
+
+@pytest.mark.parametrize(
+    ("query", "sent", "found"),
+    [
+        (about("user", MatchKind.NAME, "bob"), (FilterKind.EXACT, "bob"), {user("bob")}),
+        (about("user", MatchKind.DEFAULT), (FilterKind.DEFAULT, None), {user()}),
+        (about("user", MatchKind.ANY), (FilterKind.SPECIFIED, None), set(LIVE)),
+        (about("user", MatchKind.NAMED), (FilterKind.SPECIFIED, None), set(LIVE) - {user()}),
+        (about("user", MatchKind.PREFIX, "al", strict=True), (FilterKind.SPECIFIED, None), {user("alice")}),
+        (about("user", MatchKind.GLOB, "*b"), (FilterKind.SPECIFIED, None), {user("bob")}),
+    ],
+)
+def test_a_broker_is_asked_for_no_more_than_its_filters_can_say(
+    query: Selector, sent: tuple[FilterKind, str | None], found: set[object]
+) -> None:
+    broker = Broker()
+
+    assert describe(broker, query).entities.keys() == found
+    (asked,) = broker.asked
+    assert asked == EntityFilter(
+        components=(FilterComponent(entity_type="user", kind=sent[0], name=sent[1]),), strict=query.strict
+    )
+
+
+REFUSED = RequestRefusedError("the cluster refused the request with error 42: words", error_code=42)
+TOO_LARGE = RequestRefusedError("the cluster refused the request with error -1: words", error_code=-1)
+UNSUPPORTED = UnsupportedClusterError("the cluster refused the request with error 35: words")
+
+
+@pytest.mark.parametrize(
+    ("error", "query", "explained"),
+    [
+        (REFUSED, about("user", MatchKind.NAME, "bob"), True),
+        (TOO_LARGE, about("user", MatchKind.ANY), False),
+        (UNSUPPORTED, about("ip", MatchKind.ANY), True),
+        (UNSUPPORTED, about("group", MatchKind.ANY), True),
+        (UNSUPPORTED, about("user", MatchKind.ANY), False),
+    ],
+)
+def test_only_what_is_about_the_filter_is_explained_by_it(error: BackendError, query: Selector, explained: bool) -> None:
+    with pytest.raises(type(error)) as raised:
+        describe(Broker(error), query)
+
+    assert str(raised.value).startswith(str(error))
+    assert ("the filter was" in str(raised.value)) == explained
+
+
+def test_a_query_in_words_quotes_what_needs_it() -> None:
+    types = (("user", TypeMatch(kind=MatchKind.PREFIX, text="a b")), ("client-id", TypeMatch(kind=MatchKind.DEFAULT)))
+
+    assert query_words(Selector(types=types, strict=True)) == 'user prefix "a b", client-id default, strict'
+    assert query_words(Selector(types=())) == "everything"
