@@ -88,7 +88,8 @@ class ChangeSet:
         if alone:
             raw_quotas.remove_all(servers)
         raw_quotas.alter(servers, self.before)
-        assert self.live() == self.before
+        live = self.live()
+        assert {entity: quotas for entity, quotas in live.items() if alone or entity in self.before} == self.before
 
     def declare(self, wanted: State) -> None:
         """Replace what the manifests want."""
