@@ -168,7 +168,7 @@ def test_an_export_is_planned_without_a_change_and_names_the_zookeeper(
 
     cluster = (tmp_path / "exported" / "cluster.yaml").read_text()
     assert f'zookeeper: "{repository.zookeeper}"' in cluster
-    assert f"clusterId: {zookeeper_kafka.cluster_id}" in cluster
+    assert zookeeper_kafka.cluster_id in cluster
     plan = run("plan", "exported", "--format", "json", "--detailed-exitcode", cwd=tmp_path)
     assert (plan.code, plan.json()["summary"]["unchanged"]) == (0, len(TEN)), plan.err
 
@@ -263,3 +263,25 @@ def test_a_migration_that_copied_the_nodes_names_is_found_and_explained(
         '{"client-id": "etl", "user": "<default>"}': "user=<default> client-id=etl is meant, declare that and remove this one",
     }
     assert "3.6.2" in run("explain", "migrated-name", cwd=tmp_path).out
+
+
+def test_the_tool_of_kip_546_reads_and_writes_there_too(repository: ZooKeeperRepository, tmp_path: Path) -> None:
+    place = ("--zookeeper", repository.zookeeper)
+    name = ("--name", "user=alice@EXAMPLE.COM", "--name", "client-id=a b")
+    altered = run("alter", *place, *name, "--add", "producer_byte_rate=1048576", "--auto-approve", cwd=tmp_path)
+    assert altered.code == 0, altered.out + altered.err
+
+    assert repository.nodes()["/config/users/alice%40EXAMPLE.COM/clients/a%20b"] == (
+        b'{"version":1,"config":{"producer_byte_rate":"1048576"}}'
+    )
+    described = run("describe", *place, "--format", "json", cwd=tmp_path).json()
+    assert described["observed"]["from"] == "zookeeper"
+    assert described["entities"] == [
+        {"entity": {"user": "alice@EXAMPLE.COM", "client-id": "a b"}, "quotas": {"producer_byte_rate": 1048576}}
+    ]
+    resolved = run("resolve", *place, *name, "--format", "json", cwd=tmp_path)
+    assert (resolved.code, resolved.json()["quotas"]["producer_byte_rate"]["level"]) == (0, 1), resolved.out
+    approved = ("--auto-approve", "--accept", "too-many-removals")
+    gone = run("alter", *place, *name, "--delete", "producer_byte_rate", *approved, cwd=tmp_path)
+    assert gone.code == 0, gone.out + gone.err
+    assert repository.nodes() == {}
