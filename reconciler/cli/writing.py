@@ -218,6 +218,12 @@ def finish(args: argparse.Namespace, report: ApplyReport, audit: Audit, *, also:
         except (OutputError, FileAccessError) as error:
             output.tell(str(error))
             code = code or (exit_codes.PARTIAL if report.wrote else exit_codes.NOT_DONE)
+        except Exception as error:
+            if not report.wrote:
+                raise
+            # Whatever broke: exit code 1 would say that nothing was written.
+            output.tell(f"internal error: {type(error).__name__}: {error}; please report it")
+            code = exit_codes.PARTIAL
     if report.message and args.format == "json":
         output.tell(report.message)
     return code

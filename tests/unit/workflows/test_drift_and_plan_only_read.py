@@ -135,3 +135,14 @@ def test_what_left_the_manifests_and_the_scope_is_named(tmp_path: Path) -> None:
     assert not drift.differs
     (note,) = drift.notes
     assert note.startswith("forgotten, not removed: user=alice, user=bob (declared at ")
+
+
+def test_how_a_state_was_read_is_a_note_of_plan_and_drift() -> None:
+    class InParts(FakeCluster):
+        def current_state(self) -> CurrentState:
+            return dataclasses.replace(super().current_state(), notes=("it was read in parts",))
+
+    intent = Intent(spec=cluster_spec(prune=Prune.NEVER), desired=DESIRED, findings=(), paths=(".",))
+    cluster = InParts(LIVE, faults=Faults(read_only=True))
+    assert "it was read in parts" in make_plan(intent, cluster, accepted=(), clock=SystemClock()).notes
+    assert "it was read in parts" in find_drift(intent, cluster, None, ignore=()).notes

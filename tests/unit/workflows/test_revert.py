@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from reconciler.model.entity import Entity
 from reconciler.model.plan import Plan
 from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
-from reconciler.model.state import ClusterIdentity
+from reconciler.model.state import ClusterIdentity, CurrentState
 from reconciler.planning.digest import digest
 from reconciler.planning.report_reading import read_report, report_from_json
 from reconciler.workflows.apply import Approval
@@ -384,3 +385,26 @@ def test_a_scope_that_a_pull_request_widens_counts_only_after_merge(tmp_path: Pa
 
     assert with_reference("main").failure_reason == "out-of-scope"
     assert with_reference(None).result is ApplyResult.DONE
+
+
+def test_the_way_back_can_go_down_in_steps_as_well() -> None:
+    cluster = FakeCluster({user("raised"): {RATE: 100.0}})
+    report = applied(cluster, change(user("raised"), **{RATE: (100.0, 800.0)}))
+    cluster.requests.clear()
+    back = undo(cluster, report, step_down=StepDown(factor=2.0, wait_seconds=11.0))
+    assert (back.result, back.verified) == (ApplyResult.DONE, True)
+    assert [request[0].ops[RATE] for request in cluster.requests] == [400.0, 200.0, 100.0]
+
+
+def test_how_a_state_was_read_is_a_note_of_the_plan_back() -> None:
+    class InParts(FakeCluster):
+        def current_state(self) -> CurrentState:
+            return replace(super().current_state(), notes=("it was read in parts",))
+
+    cluster = InParts(BEFORE)
+    report = applied(cluster, *CHANGES)
+    shown: list[Plan] = []
+    undoing = Undoing(report=report, file="report.json", spec=ClusterSpec())
+    approval = Approval(accepted=EVERYTHING, settings=ApplySettings(validate_only=True))
+    revert(undoing, cluster, approval, confirm=lambda _: True, preview=shown.append, clock=Still(), progress=Silent())
+    assert "it was read in parts" in shown[0].notes
