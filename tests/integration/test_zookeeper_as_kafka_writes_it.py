@@ -138,7 +138,8 @@ def test_whole_numbers_have_the_text_that_the_broker_gives_them(zookeeper_kafka:
 
 @pytest.mark.parametrize("seed", [3, 4])
 def test_the_broker_reads_what_was_written_to_its_nodes(zookeeper_kafka: Sandbox, seed: int) -> None:
-    state = random_state(random.Random(seed), 60)
+    # Its own API refuses IPv6 in this mode, because it encodes the colons first; the nodes do not.
+    state = random_state(random.Random(seed), 60) | {ip("2001:db8::7"): {"connection_creation_rate": 1e6}}
     with nodes_of(zookeeper_kafka) as cluster:
         assert {result.error_code for result in cluster.alter(alterations_to(state), validate_only=False)} == {0}
 

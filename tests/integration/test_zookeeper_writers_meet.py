@@ -17,7 +17,7 @@ from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
 from reconciler.backends.zookeeper.settings import ZooKeeperSettings, parse_connection
 from reconciler.model.change import Alteration
 from reconciler.model.entity import DEFAULT, Entity
-from tests.builders import client, pair, user
+from tests.builders import client, ip, pair, user
 from tests.support import zookeeper_tree
 from tests.support.kafka_tree import make_kafka
 from tests.support.zookeeper_server import ZooKeeperServer, zookeeper_server
@@ -241,3 +241,17 @@ def test_an_acl_that_is_not_shown_whole_is_never_copied(server: ZooKeeperServer,
             assert result.error_code == 31
             assert "the whole ACL of /config/users" in (result.error or "")
         assert nodes.get_children("/config/users") == []
+
+
+def test_a_kafka_from_before_addresses_had_quotas_is_not_given_one(server: ZooKeeperServer, nodes: KazooClient) -> None:
+    nodes.delete("/config/ips")
+    try:
+        with opened(server) as cluster:
+            for validate_only in (True, False):
+                address = Alteration(entity=ip("10.0.0.1"), ops={"connection_creation_rate": 5.0})
+                refused, good = cluster.alter([address, setting(user("v"), 1.0)], validate_only=validate_only)
+                assert (refused.error_code, good.error_code) == (42, 0)
+                assert "too old" in (refused.error or "")
+            assert cluster.current_state().entities == {user("v"): {KEY: 1.0}}
+    finally:
+        nodes.create("/config/ips", b"")
