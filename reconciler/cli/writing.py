@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from reconciler.model.cluster import ClusterSpec
     from reconciler.model.plan import Plan, Source
     from reconciler.model.report import ApplyReport
+    from reconciler.ports import QuotaCluster
     from reconciler.workflows.audit import AuditFile
     from reconciler.workflows.trusted import TrustedTree
 
@@ -188,6 +189,18 @@ def confirm(args: argparse.Namespace, plan: Plan, progress: PatientProgress | No
         return sys.stdin.readline().strip() == "yes"
 
 
+@contextlib.contextmanager
+def given_back(cluster: QuotaCluster) -> Iterator[None]:
+    """Close the connection at the end; an interrupt while that goes on must not cost the report of what was written."""
+    try:
+        yield
+    except BaseException:
+        cluster.close()
+        raise
+    with contextlib.suppress(KeyboardInterrupt):
+        cluster.close()
+
+
 def finish(args: argparse.Namespace, report: ApplyReport, audit: Audit, *, also: Callable[[], None] | None = None) -> int:
     """Audit, print and write the report; each is tried, whatever becomes of the others. Returns the exit code."""
     from reconciler.apply.document import report_to_json
@@ -212,18 +225,28 @@ def finish(args: argparse.Namespace, report: ApplyReport, audit: Audit, *, also:
         output.print_result(args, document=lambda: report_to_json(report), lines=lambda: report_lines(report))
 
     for leave in (lambda: audit.ended(report), to_file, to_stdout, also):
-        try:
-            if leave is not None:
-                leave()
-        except (OutputError, FileAccessError) as error:
-            output.tell(str(error))
-            code = code or (exit_codes.PARTIAL if report.wrote else exit_codes.NOT_DONE)
-        except Exception as error:
-            if not report.wrote:
-                raise
-            # Whatever broke: exit code 1 would say that nothing was written.
-            output.tell(f"internal error: {type(error).__name__}: {error}; please report it")
-            code = exit_codes.PARTIAL
+        failed = _left(leave, report)
+        code = code or failed
     if report.message and args.format == "json":
         output.tell(report.message)
     return code
+
+
+def _left(leave: Callable[[], None] | None, report: ApplyReport) -> int:
+    """Leave one trace of the run; the exit code if that fails, which never says that less was written than was."""
+    failed = exit_codes.PARTIAL if report.wrote else exit_codes.NOT_DONE
+    try:
+        if leave is not None:
+            leave()
+    except (OutputError, FileAccessError) as error:
+        output.tell(str(error))
+        return failed
+    except KeyboardInterrupt:
+        # Who presses it twice wants an end, and still the report.
+        return exit_codes.PARTIAL if report.wrote else exit_codes.INTERRUPTED
+    except Exception as error:
+        if not report.wrote:
+            raise
+        output.tell(f"internal error: {type(error).__name__}: {error}; please report it")
+        return failed
+    return exit_codes.DONE

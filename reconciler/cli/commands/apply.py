@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
             audit.about(intent.spec, source=lambda: source_of(Path(intent.paths[0])), trusted=intent.trusted)
             progress.step("connecting to the cluster")
             cluster = connect(intent.spec, options.access(args), trusted=intent.trusted)
-            with contextlib.closing(cluster):
+            with writing.given_back(cluster):
                 report = apply(
                     intent,
                     cluster,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,7 +65,7 @@ def _revert(args: argparse.Namespace, undoing: Undoing, approval: Approval, prog
 
     progress.step("connecting to the cluster")
     cluster = connect(undoing.spec, options.access(args), trusted=undoing.trusted)
-    with contextlib.closing(cluster):
+    with writing.given_back(cluster):
         return revert(
             undoing,
             cluster,
