@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from reconciler.cli import entity_options, options, output, writing
+from reconciler.cli import entity_options, options, output, run_traces, writing
 from reconciler.errors import ManifestError, UsageError
 from reconciler.formats.wording import shown
 
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     from reconciler.workflows.alter_target import load_target
 
     check_guard_ids(args.accept)
-    with writing.audited(args, "alter") as audit, PatientProgress(args) as progress:
+    with run_traces.audited(args, "alter") as audit, PatientProgress(args) as progress:
         request, approval = _request(args), _approval(args)
         for warning in _warnings(args, request):
             print(f"kafka-quotas: warning: {warning}", file=sys.stderr)
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
             raise
         audit.about(target.spec, source=lambda: target.source, trusted=target.trusted)
         report = _alter(args, request, approval, target, progress)
-    return writing.finish(args, report, audit)
+    return run_traces.finish(args, report, audit)
 
 
 def _request(args: argparse.Namespace) -> AlterRequest:

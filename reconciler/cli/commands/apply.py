@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.cli import options, output, writing
+from reconciler.cli import options, output, run_traces, writing
 from reconciler.errors import ManifestError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     from reconciler.workflows.system_clock import SystemClock
 
     check_guard_ids(args.accept)
-    with writing.audited(args, "apply") as audit, PatientProgress(args) as progress:
+    with run_traces.audited(args, "apply") as audit, PatientProgress(args) as progress:
         approval = _approval(args)
         try:
             progress.step("reading the manifests")
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         except ManifestError as error:
             output.print_findings(args, error.findings, to_stdout=True)
             raise
-    return writing.finish(args, report, audit, also=lambda: _record(args, report, intent))
+    return run_traces.finish(args, report, audit, also=lambda: _record(args, report, intent))
 
 
 def _approval(args: argparse.Namespace) -> Approval:

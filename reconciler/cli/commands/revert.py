@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.cli import options, output, writing
+from reconciler.cli import options, output, run_traces, writing
 from reconciler.errors import ManifestError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from reconciler.workflows.revert import load_undoing
 
     check_guard_ids(args.accept)
-    with writing.audited(args, "revert") as audit, PatientProgress(args) as progress:
+    with run_traces.audited(args, "revert") as audit, PatientProgress(args) as progress:
         approval = _approval(args)
         try:
             undoing = load_undoing(
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
             raise
         audit.about(undoing.spec, source=lambda: undoing.source, trusted=undoing.trusted)
         report = _revert(args, undoing, approval, progress)
-    return writing.finish(args, report, audit)
+    return run_traces.finish(args, report, audit)
 
 
 def _revert(args: argparse.Namespace, undoing: Undoing, approval: Approval, progress: PatientProgress) -> ApplyReport:
