@@ -68,11 +68,16 @@ class ZooKeeperServer:
 
 @contextlib.contextmanager
 def zookeeper_server(
-    *, properties: Mapping[str, str] | None = None, java_options: tuple[str, ...] = (), version: str = ZOOKEEPER_VERSIONS[0]
+    *,
+    properties: Mapping[str, str] | None = None,
+    java_options: tuple[str, ...] = (),
+    heap_mb: int | None = None,
+    version: str = ZOOKEEPER_VERSIONS[0],
 ) -> Iterator[ZooKeeperServer]:
     """Start one; it is ended with the block."""
     [port] = free_ports(1)
-    spec = ZooKeeperSpec(properties=properties or {}, java_options=java_options)
+    heap = () if heap_mb is None else (f"-Xmx{heap_mb}m",)
+    spec = ZooKeeperSpec(properties=properties or {}, java_options=(*heap, *java_options))
     with tempfile.TemporaryDirectory() as folder, guarding(Path(folder) / "guarded") as guard:
         files = ZooKeeperFiles(sandbox_folder=Path(folder), kafka_version=version)
         files.write(spec, port=port)

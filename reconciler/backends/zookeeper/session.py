@@ -47,6 +47,7 @@ def open_client(settings: ZooKeeperSettings) -> KazooClient:
         handler=handler,
         read_only=True,
         # For as long as the client is open: whoever asks something has a patience of his own.
+        command_retry=KazooRetry(max_tries=1, sleep_func=handler.sleep_func),
         connection_retry=KazooRetry(max_tries=-1, delay=0.05, max_delay=1.0, sleep_func=handler.sleep_func),
         logger=_SILENT,
     )

@@ -11,6 +11,7 @@ import contextlib
 import select
 import socket
 import ssl
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -83,6 +84,11 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
         found = poll.poll(0 if ready else None if timeout is None else max(0.0, timeout * 1000))
         return [*ready, *(waiting[number] for number, _ in found)], [], []
 
+    def create_socket_pair(self) -> tuple[_Bell, _Bell]:
+        """What wakes the thread of the connection for each request: both ends in one."""
+        bell = _Bell()
+        return bell, bell
+
     def ask_those_that_closed(self) -> None:
         """Ask the servers that let nobody in how they are, and put that in place of what they did."""
         for server, (address, hostname) in tuple(self._closed.items()):
@@ -115,6 +121,47 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
             raise
         finally:
             self._attempts[server] = self._attempts.get(server, 0) + 1
+
+
+class _Bell:
+    """A counter with a socket that is readable while it is not zero.
+
+    kazoo has a pair of sockets, and sends a byte for each request. Without a connection nobody reads them, and after some 270
+    whoever asks something waits for ever.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._count = 0
+        self._reader, self._writer = socket.socketpair()
+
+    def fileno(self) -> int:
+        """For waiting."""
+        return self._reader.fileno()
+
+    def send(self, data: bytes) -> int:
+        """Ring once."""
+        with self._changed:
+            self._count += 1
+            if self._count == 1:
+                self._writer.send(data)
+                self._changed.notify()
+        return len(data)
+
+    def recv(self, _size: int) -> bytes:
+        """Take one ring, or wait for it."""
+        with self._changed:
+            while self._count == 0:
+                self._changed.wait()
+            self._count -= 1
+            if self._count == 0:
+                self._reader.recv(1)
+        return b"\0"
+
+    def close(self) -> None:
+        """Safe to call twice, as both ends are one."""
+        self._reader.close()
+        self._writer.close()
 
 
 class _PlainSocket(socket.socket):
