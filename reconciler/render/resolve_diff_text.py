@@ -42,9 +42,8 @@ def _lines(compared: ViewComparison) -> Iterator[Line]:
         yield line(("Users and client ids: unknown", Style.WARN))
     who = "all known clients" if compared.asked is None else f"{compared.asked} asked about"
     count = len(found.clients)
-    yield line(
-        (f"{count} of {who} {'differs' if count == 1 else 'differ'}." if count else f"Of {who}, none differs.", Style.STRONG)
-    )
+    differ = "none differs" if not count else "1 differs" if count == 1 else f"{count} differ"
+    yield line((f"Of {who}, {differ}.", Style.STRONG))
 
 
 def _client(one: Compared) -> Iterator[Line]:

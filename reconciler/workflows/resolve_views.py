@@ -58,7 +58,7 @@ def manifests_view(intent: Intent) -> QuotaView:
         kind=ViewKind.MANIFESTS,
         entities=intent.desired.values(),
         cluster=ClusterIdentity(name=intent.spec.name, id=intent.spec.cluster_id),
-        notes=(_ALONE, *_incomplete(intent), _ASSUMED),
+        notes=(_ALONE, *_incomplete(intent), _ASSUMED, *intent.notes),
     )
 
 
@@ -76,7 +76,7 @@ def planned_view(intent: Intent, current: QuotaView) -> QuotaView:
         current,
         kind=ViewKind.PLANNED,
         entities=after(current.entities, found.changes),
-        notes=(*current.notes, *_incomplete(intent), *_pruned(intent.spec, pruned)),
+        notes=(*current.notes, *_incomplete(intent), *_pruned(intent.spec, pruned), *intent.notes),
     )
 
 

@@ -16,6 +16,7 @@ from reconciler.model.entity import DEFAULT
 from tests.builders import client, ip, pair, user
 from tests.support import manifests
 from tests.support.command import COMMAND, Done, environment, run
+from tests.support.git_repository import GitRepository
 
 PRODUCE, CONSUME, CONNECT = "producer_byte_rate", "consumer_byte_rate", "connection_creation_rate"
 ODD = "tab\there\u202e\u00e4"
@@ -246,7 +247,7 @@ def test_manifests_alone_the_plan_and_what_differs(folder: Path) -> None:
         f"{PRODUCE}  20 MiB/s (20971520) from user=alice, level 3 -> 10 MiB/s (10485760) from user=alice, level 3   tightens"
         in text.out
     )
-    assert text.out.splitlines()[-1] == "1 of 1 asked about differs."
+    assert text.out.splitlines()[-1] == "Of 1 asked about, 1 differs."
     same = resolve(folder, "team", "--current", "snap.json", "--all", "--diff", "snap.json", "--detailed-exitcode")
     assert (same.code, same.out.splitlines()[-1]) == (0, "Of all known clients, none differs.")
 
@@ -265,6 +266,22 @@ def test_the_whole_root_decides_what_the_manifests_alone_hold(folder: Path) -> N
     ).json()
     assert any("only some of the manifests" in note for note in partial["notes"])
     assert not any(one["entity"].get("client-id") == "x" for one in partial["differences"])
+
+
+def test_with_a_trusted_reference_what_a_pull_request_prunes_counts_only_after_merge(tmp_path: Path) -> None:
+    git = GitRepository(tmp_path)
+    git.write("kafka-quotas.yaml", manifests.repository())
+    git.write("cluster.yaml", manifests.cluster(prune="never"))
+    git.write("quotas.yaml", manifests.quotas(({"user": "alice"}, {PRODUCE: "10MiB"})))
+    git.commit()
+    git.branch()
+    git.write("cluster.yaml", manifests.cluster(prune="always"))
+    git.write("snap.json", manifests.snapshot(LIVE))
+    asked = (".", "--current", "snap.json", "--state", "planned", "--name", "user=bob", "--format", "json")
+    assert PRODUCE not in resolve(tmp_path, *asked).json()["quotas"]
+    trusted = resolve(tmp_path, *asked, "--trusted-ref", "main").json()
+    assert trusted["quotas"][PRODUCE]["source"] == {"user": None}
+    assert [note for note in trusted["notes"] if "prune" in note]
 
 
 @pytest.mark.parametrize(
