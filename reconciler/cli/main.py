@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "resolve": "tell which limits hold for a client, where they come from, and whom they are shared with",
     "alter": "change the quotas of one entity by hand, and verify",
     "backtest": "replay recorded traffic against current and proposed quotas (Spark)",
+    "compact": "make recorded traffic small: sums of what each client did in each second (Spark)",
     "sandbox": "run a real local Kafka for trying things out",
     "explain": "say what the id of a finding, guard or class of drift means, with an example",
     "schema": "print the JSON Schema of a document kind",

@@ -17,30 +17,45 @@ class Verdict(enum.StrEnum):
     CERTAIN = "certain"
     """Requests of the history would have been throttled."""
     POSSIBLE = "possible"
-    """The history is too coarse to decide."""
+    """Seconds alone do not decide: it depends on the requests within them."""
     CLEAR = "clear"
     """No request of the history would have been throttled."""
     INCONCLUSIVE = "inconclusive"
     """The history does not say who sent what."""
 
 
+class Form(enum.StrEnum):
+    """How closely the history was judged."""
+
+    EXACT = "exact"
+    """Request by request."""
+    SECONDS = "seconds"
+    """From sums of whole seconds, with what is proven about the requests in them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One client of a bucket. ``share``: its part of the bytes, 0 to 1. ``limit_before`` ``None``: unlimited, or not known."""
+    """One client of a bucket. ``share``: its part of the bytes, 0 to 1. ``limit_before`` ``None``: unlimited, or not known.
+
+    ``share_of_excess``: its part of the bytes charged in the seconds that are over; ``None`` when there are none, or not known.
+    """
 
     user: str
     client_id: str
     share: float
     requests: int
     limit_before: float | None = None
+    share_of_excess: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketVerdict:
     """One bucket of the proposed quotas on one broker, for one key.
 
-    A second is active when the bucket had a request in it, over when one of its requests would have been throttled. An episode
-    is a run of active seconds that are all over, with no pause longer than the rate's window; its length counts both ends.
+    A second is active when the bucket had a request in it, over when one of its requests would have been throttled. Judged by
+    seconds, it is certainly, probably or possibly over, and requests are not counted; judged exactly, the three are one. An
+    episode is a run of active seconds that are all over, with no pause longer than the rate's window; its length counts both
+    ends.
     """
 
     user: str
@@ -62,15 +77,20 @@ class BucketVerdict:
     requests: int
     throttled_before: int | None
     """``None``: the earlier quotas are not known."""
-    throttled: int
+    throttled: int | None
     active_seconds: int
+    seconds_certain: int
     seconds_over: int
+    """The best estimate."""
+    seconds_possible: int
+    seconds_over_before: int | None
+    """``None``: the earlier quotas are not known."""
     first: datetime.datetime | None
-    """Charge time of the first throttled request, UTC."""
+    """Charge time of the first throttled request, or its second, UTC."""
     longest_s: int
     longest_from: datetime.datetime | None
     peak: float
-    """The largest open-loop sampled rate, bytes/s."""
+    """The largest open-loop sampled rate, bytes/s; judged by seconds, what it cannot exceed."""
     recommended: float | None
     """A limit at which no request of this history would have been throttled, on any broker."""
     recommended_reason: str | None
@@ -120,6 +140,8 @@ class Provenance:
     """Where the verdicts come from and what they rest on."""
 
     source: str
+    """``request-log``, ``normal-form`` or ``cells``."""
+    form: Form
     files: tuple[str, ...]
     semantics: str
     start: datetime.datetime

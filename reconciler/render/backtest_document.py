@@ -26,6 +26,7 @@ def backtest_to_json(report: BacktestReport) -> dict[str, Json]:
 def _provenance(provenance: Provenance) -> dict[str, Json]:
     return {
         "source": provenance.source,
+        "form": provenance.form.value,
         "files": list(provenance.files),
         "semantics": provenance.semantics,
         "span": {"from": _time(provenance.start), "to": _time(provenance.end)},
@@ -58,7 +59,10 @@ def _verdict(verdict: BucketVerdict) -> dict[str, Json]:
         "throttled_before": verdict.throttled_before,
         "throttled_after": verdict.throttled,
         "active_seconds": verdict.active_seconds,
+        "seconds_certain": verdict.seconds_certain,
         "seconds_over": verdict.seconds_over,
+        "seconds_possible": verdict.seconds_possible,
+        "seconds_over_before": verdict.seconds_over_before,
         "share_over": verdict.share_over,
         "first": _time(verdict.first),
         "longest_s": verdict.longest_s,
@@ -81,6 +85,7 @@ def _member(member: Member) -> dict[str, Json]:
         "user": member.user,
         "client_id": member.client_id,
         "share": member.share,
+        "share_of_excess": member.share_of_excess,
         "requests": member.requests,
         "limit_before": value_to_json(member.limit_before),
     }

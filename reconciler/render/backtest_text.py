@@ -20,6 +20,14 @@ _NOT_CHARGED_WORDS: Final = {
     "refused-transaction": "refused transactional produces",
 }
 
+_VERDICT: Final = {
+    Verdict.CERTAIN: ("THROTTLED", Style.BAD),
+    Verdict.POSSIBLE: ("possible", Style.WARN),
+    Verdict.INCONCLUSIVE: ("unknown", Style.WARN),
+    Verdict.CLEAR: ("clear", Style.GOOD),
+}
+_SOURCE_WORDS: Final = {"request-log": "request log", "normal-form": "Parquet file", "cells": "compacted file"}
+
 
 def backtest_lines(report: BacktestReport) -> tuple[Line, ...]:
     """The whole report, readable from top to bottom."""
@@ -56,6 +64,13 @@ def _headline(report: BacktestReport) -> Line:
     if hit:
         over = f"{_count(len(hit), 'bucket')} {_are(len(hit))} over a limit that stays"
         return line((f"Backtest: the change would have throttled nobody; {over}.", Style.WARN))
+    maybe = {(v.key, v.user, v.client_id) for v in report.verdicts if v.verdict is Verdict.POSSIBLE and v.changed}
+    if maybe:
+        words = (
+            f"Backtest: the proposed quotas might have throttled {len(maybe)} of {_count(len(changed), 'bucket')} whose limit "
+            "changes; --exact can tell."
+        )
+        return line((words, Style.WARN))
     limited = (
         f"{_count(len(changed), 'bucket')} {'gets' if len(changed) == 1 else 'get'} another limit"
         if changed
@@ -65,9 +80,8 @@ def _headline(report: BacktestReport) -> Line:
 
 
 def _bucket(verdict: BucketVerdict, *, current_known: bool) -> Iterator[Line]:
-    over = verdict.verdict is Verdict.CERTAIN
-    words = ("THROTTLED", Style.BAD) if over else ("clear", Style.GOOD)
-    yield line("  ", words, "  ", (_title(verdict), Style.STRONG))
+    over = verdict.verdict in (Verdict.CERTAIN, Verdict.POSSIBLE)
+    yield line("  ", _VERDICT[verdict.verdict], "  ", (_title(verdict), Style.STRONG))
     yield line(f"    limit    {_limit_change(verdict, current_known=current_known)}")
     peak = f"{byte_rate(verdict.peak)} sampled rate"
     if verdict.headroom is not None:
@@ -76,7 +90,8 @@ def _bucket(verdict: BucketVerdict, *, current_known: bool) -> Iterator[Line]:
     yield line(f"    peak     {peak}")
     if over:
         yield line(f"    over     {_over(verdict)}")
-        yield line(f"    longest  {verdict.longest_s} s without a break, from {verdict.longest_from:%H:%M:%S} UTC")
+        if verdict.longest_from is not None:
+            yield line(f"    longest  {verdict.longest_s} s without a break, from {verdict.longest_from:%H:%M:%S} UTC")
         if verdict.recommended is not None:
             safe = amount(verdict.key, verdict.recommended)
             yield line("    safe     ", (safe, Style.STRONG), ": no request of this history is over it, on any broker")
@@ -107,10 +122,15 @@ def _limit(key: str, value: float | None) -> str:
 
 
 def _over(verdict: BucketVerdict) -> str:
-    text = f"{verdict.seconds_over} of {verdict.active_seconds} s with traffic ({100 * verdict.share_over:.0f} %), "
-    text += f"{verdict.throttled:,} of {verdict.requests:,} requests"
-    if verdict.throttled_before is not None:
-        text += f" (before the change {verdict.throttled_before:,})"
+    text = f"{verdict.seconds_over} of {verdict.active_seconds} s with traffic ({100 * verdict.share_over:.0f} %)"
+    if verdict.throttled is None:
+        text = f"about {text}, {verdict.seconds_certain} for certain, {verdict.seconds_possible} at most"
+        if verdict.seconds_over_before is not None:
+            text += f" (before the change about {verdict.seconds_over_before})"
+    else:
+        text += f", {verdict.throttled:,} of {verdict.requests:,} requests"
+        if verdict.throttled_before is not None:
+            text += f" (before the change {verdict.throttled_before:,})"
     return f"{text}, first at {verdict.first:%Y-%m-%d %H:%M:%S} UTC"
 
 
@@ -145,7 +165,7 @@ def _history(provenance: Provenance) -> Iterator[Line]:
     brokers = ", ".join(str(c.broker) for c in provenance.coverage)
     whose = "broker" if len(provenance.coverage) == 1 else "brokers"
     yield line(
-        f"  {_count(len(provenance.files), 'request log')} of {whose} {brokers}, "
+        f"  {_count(len(provenance.files), _SOURCE_WORDS[provenance.source])} of {whose} {brokers}, "
         f"{start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S} UTC ({(end - start).total_seconds():.0f} s): "
         f"{_count(provenance.requests, 'charged request')} of {provenance.series} clients and kinds"
     )

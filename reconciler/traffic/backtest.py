@@ -1,4 +1,4 @@
-"""The backtest: request logs and two sets of quotas in, verdicts out. Spark counts; the driver sees series and verdicts."""
+"""The backtest: recorded traffic and two sets of quotas in, verdicts out."""
 
 from __future__ import annotations
 
@@ -8,35 +8,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name all of Spark's own documentation uses
+from pyspark.sql import Row
 
-from reconciler.errors import TrafficError
-from reconciler.model.backtest import BacktestReport, Coverage, Provenance
+from reconciler.model.backtest import BacktestReport, Form, Provenance
 from reconciler.model.entity import Entity
 from reconciler.model.source import Span
 from reconciler.resolution.levels import QuotaTable, Resolver
-from reconciler.traffic.judging.exact import judged_exactly
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
-from reconciler.traffic.judging.requests import judged_requests
+from reconciler.traffic.judging.outcome import Outcome, exact_outcomes, groups_before, seconds_outcomes
 from reconciler.traffic.judging.throttle_findings import throttle_findings
-from reconciler.traffic.judging.verdicts import bucket_verdicts, moment, unused_quotas
+from reconciler.traffic.judging.verdicts import bucket_verdicts, is_changed, moment, unused_quotas
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window
-from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
-from reconciler.traffic.sources.log_files import BrokerFiles
-from reconciler.traffic.sources.request_log import CHARGED, EMPTY_THROTTLED, IDENTITY_COLUMNS, UNREADABLE, read_request_logs
-from reconciler.traffic.sources.series_key import series_key
+from reconciler.traffic.kinds import BYTES, KEY_OF_KIND
+from reconciler.traffic.recorded import Facts, Recorded, RecordedRequests
 
-SOURCE: Final = "request-log"
-_SAMPLES: Final = 5
+_PROVEN_SAMPLES: Final = (11, 1000)
+"""The window settings for which one-second sums prove something."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked: recorded traffic, the quotas before (``None``: not known) and after, and which broker is modelled."""
+    """What is asked: the quotas before (``None``: not known) and after, and which broker is modelled."""
 
-    logs: tuple[BrokerFiles, ...]
     current: QuotaTable | None
     proposed: QuotaTable
     declared: QuotaTable
@@ -45,144 +38,87 @@ class Question:
     window: Window = DEFAULT_WINDOW
     version_from: str = "no Kafka version was given"
     log_timezone: str = "UTC"
-    requests: bool = False
-    """Whether the single requests will be asked for."""
+    exact: bool = False
+    """Judge every request, where they are known."""
 
 
 class Backtest:
-    """One run. ``report`` judges; ``request_lines`` then gives every request; ``close`` gives back Spark's storage."""
+    """One run: ``report`` judges, ``request_lines`` then gives every request."""
 
-    def __init__(self, spark: SparkSession, question: Question) -> None:
+    def __init__(self, recorded: Recorded, question: Question) -> None:
+        self._recorded = recorded
         self._question = question
-        also = IDENTITY_COLUMNS if question.requests else ()
-        rows = read_request_logs(spark, question.logs, log_timezone=question.log_timezone, also=also)
-        # Parsing is the dear part, and the rows are needed twice: for the series, then for the replay.
-        self._rows: DataFrame = rows.persist(StorageLevel.MEMORY_AND_DISK)
-        self._series: tuple[Series, ...] = ()
-        self._grouping: Grouping | None = None
+        before = None if question.current is None else _resolvers(question.current)
+        self._grouping: Grouping = group_series(recorded.series, before, _resolvers(question.proposed))
 
     def report(self) -> BacktestReport:
-        """Verdicts, unused quotas, findings and where they come from. Raises ``TrafficError`` when no request can be used."""
-        question = self._question
-        counted = _counted(self._rows)
-        self._series = _series(counted, question.logs)
-        before = None if question.current is None else _resolvers(question.current)
-        self._grouping = group_series(self._series, before, _resolvers(question.proposed))
-        found = judged_exactly(self._rows, self._series, self._grouping, question.window)
-        verdicts = bucket_verdicts(self._series, self._grouping, found)
+        """Verdicts, unused quotas, findings and where they come from."""
+        question, series = self._question, self._recorded.series
+        form, outcomes = self._outcomes()
+        verdicts = bucket_verdicts(series, self._grouping, outcomes)
         return BacktestReport(
-            provenance=_provenance(question, counted, self._samples(counted)),
+            provenance=_provenance(question, self._recorded, form),
             verdicts=verdicts,
-            unused=unused_quotas(self._series, question.declared, question.proposed),
+            unused=unused_quotas(series, question.declared, question.proposed),
             findings=throttle_findings(verdicts, question.sources),
         )
 
     def request_lines(self) -> Iterator[str]:
-        """JSON lines, one a charged request under the proposed quotas, in the order of charging. Call ``report`` first."""
-        if self._grouping is None:
-            raise RuntimeError("report() comes first")
-        judged = judged_requests(self._rows, self._series, self._grouping, self._question.window)
+        """JSON lines, one a charged request under the proposed quotas, in the order of charging."""
+        if not isinstance(self._recorded, RecordedRequests):
+            raise TypeError("this traffic has no requests")
+        judged = self._recorded.requests(self._grouping, self._question.window)
         for row in judged.toLocalIterator(prefetchPartitions=True):
-            yield _request_line(row, self._series)
+            yield _request_line(row, self._recorded.series)
 
-    def close(self) -> None:
-        """Safe to call twice."""
-        self._rows.unpersist()
+    def _outcomes(self) -> tuple[Form, Mapping[int, Outcome]]:
+        recorded, grouping, window = self._recorded, self._grouping, self._question.window
+        if isinstance(recorded, RecordedRequests) and (self._question.exact or not proves_by_seconds(window)):
+            found = exact_outcomes(recorded.exactly(grouping, window), grouping)
+            return Form.EXACT, dict(enumerate(found))
+        wanted = self._touched() if not isinstance(recorded, RecordedRequests) else set(range(len(grouping.groups)))
+        judged = recorded.by_seconds(grouping, wanted, window.era)
+        return Form.SECONDS, seconds_outcomes(judged, recorded.series, grouping, window)
 
-    def _samples(self, counted: Sequence[Row]) -> tuple[str, ...]:
-        if not any(row.status == UNREADABLE for row in counted):
-            return ()
-        texts = self._rows.where(F.col("status") == UNREADABLE).select("detail").orderBy("detail").limit(_SAMPLES).collect()
-        return tuple(row.detail for row in texts)
+    def _touched(self) -> set[int]:
+        """The groups of what changes; without known earlier quotas, of everything that is limited."""
+        grouping = self._grouping
+        changed = [index for index in range(len(grouping.targets)) if is_changed(index, grouping)]
+        return {group for index in changed for group in (index, *groups_before(grouping, index))}
+
+
+def proves_by_seconds(window: Window) -> bool:
+    """Whether the bounds of ``second_sums`` hold."""
+    return (window.samples, window.sample_ms) == _PROVEN_SAMPLES
 
 
 def _resolvers(quotas: QuotaTable) -> dict[str, Resolver]:
     return {key.value: Resolver(quotas, key.value) for key in map(KEY_OF_KIND.__getitem__, BYTES)}
 
 
-def _counted(rows: DataFrame) -> list[Row]:
-    amount = F.col("records") + F.col("overhead")
-    series = rows.groupBy("status", "broker", "kind", "user", "client_id").agg(
-        F.min(series_key()).alias("key"),
-        F.max("records").alias("largest"),
-        F.count(F.lit(1)).alias("lines"),
-        F.sum(amount).alias("amount"),
-        F.min("ts_us").alias("start_us"),
-        F.max("ts_us").alias("end_us"),
-        F.sum(F.col("throttled").cast("long")).alias("throttled"),
-    )
-    return series.collect()
-
-
-def _series(counted: Sequence[Row], logs: Sequence[BrokerFiles]) -> tuple[Series, ...]:
-    series = [
-        Series(
-            broker=r.broker,
-            kind=Kind(r.kind),
-            user=r.user,
-            client_id=r.client_id,
-            requests=r.lines,
-            amount=r.amount,
-            key=r.key,
-            largest=r.largest,
-        )
-        for r in counted
-        if r.status == CHARGED
-    ]
-    if not series:
-        raise TrafficError(_nothing_usable(counted, logs))
-    return tuple(sorted(series, key=lambda s: (s.broker, s.kind, s.user, s.client_id)))
-
-
-def _nothing_usable(counted: Sequence[Row], logs: Sequence[BrokerFiles]) -> str:
-    files = sum(len(log.files) for log in logs)
-    lines = sum(r.lines for r in counted)
-    unreadable = sum(r.lines for r in counted if r.status == UNREADABLE)
-    where = logs[0].files[0] + (f" and {files - 1} more" if files > 1 else "")
-    if not lines:
-        why = "no line says 'Completed request:'; is the logger kafka.request.logger at DEBUG, and is this its file?"
-    elif unreadable:
-        why = f"{unreadable} of {lines} request lines cannot be read (no time stamp before the message, or JSON cut short)"
-    else:
-        why = f"its {lines} request lines hold no produce or fetch request of a client"
-    return f"recorded traffic {where}: {why}"
-
-
-def _provenance(question: Question, counted: Sequence[Row], samples: tuple[str, ...]) -> Provenance:
-    charged = [r for r in counted if r.status == CHARGED]
-    by_status: dict[str, int] = {}
-    for row in counted:
-        by_status[row.status] = by_status.get(row.status, 0) + row.lines
-    plain = {s: n for s, n in sorted(by_status.items()) if s not in (CHARGED, EMPTY_THROTTLED, UNREADABLE)}
+def _provenance(question: Question, recorded: Recorded, form: Form) -> Provenance:
+    facts = recorded.facts
     return Provenance(
-        source=SOURCE,
-        files=tuple(f for log in question.logs for f in log.files),
+        source=facts.source,
+        form=form,
+        files=facts.files,
         semantics=f"Kafka {question.window.era.value}",
-        start=moment(min(r.start_us for r in charged)),
-        end=moment(max(r.end_us for r in charged)),
-        coverage=_coverage(charged),
-        requests=by_status[CHARGED],
-        series=len(charged),
-        censored=by_status.get(EMPTY_THROTTLED, 0),
-        throttled_then=sum(r.throttled for r in charged),
-        not_charged=plain,
-        unreadable=by_status.get(UNREADABLE, 0),
-        unreadable_samples=samples,
+        start=min(one.start for one in facts.coverage),
+        end=max(one.end for one in facts.coverage),
+        coverage=facts.coverage,
+        requests=facts.requests,
+        series=len(recorded.series),
+        censored=facts.censored,
+        throttled_then=facts.throttled_then,
+        not_charged=facts.not_charged,
+        unreadable=facts.unreadable,
+        unreadable_samples=facts.unreadable_samples,
         current_known=question.current is not None,
-        assumptions=_assumptions(question, by_status, charged),
+        assumptions=_assumptions(question, facts, form),
     )
 
 
-def _coverage(charged: Sequence[Row]) -> tuple[Coverage, ...]:
-    found = []
-    for broker in sorted({r.broker for r in charged}):
-        mine = [r for r in charged if r.broker == broker]
-        start, end = min(r.start_us for r in mine), max(r.end_us for r in mine)
-        found.append(Coverage(broker=broker, requests=sum(r.lines for r in mine), start=moment(start), end=moment(end)))
-    return tuple(found)
-
-
-def _assumptions(question: Question, by_status: Mapping[str, int], charged: Sequence[Row]) -> tuple[str, ...]:
+def _assumptions(question: Question, facts: Facts, form: Form) -> tuple[str, ...]:
     window = question.window
     said = [
         (
@@ -194,17 +130,24 @@ def _assumptions(question: Question, by_status: Mapping[str, int], charged: Sequ
             "throttled seconds are counted, and throttle times are never added up"
         ),
         "the quota callback is Kafka's own, and broker clocks are as their logs say, to the millisecond",
-        f"a fetch carries at most {window.fetch_cap(1)} seconds of its limit, as a broker asks no more of its log",
+    ]
+    if form is Form.SECONDS:
+        said.append(
+            "judged from sums of whole seconds: a second is certainly over, possibly over or clear, whatever the requests in it; "
+            "--exact judges every request"
+        )
+    else:
+        said.append(f"a fetch carries at most {window.fetch_cap(1)} seconds of its limit, as a broker asks no more of its log")
+    said += [
         f"log times without an offset are in {question.log_timezone}",
         "only producer_byte_rate and consumer_byte_rate are judged",
     ]
     if question.current is None:
         said.append("the current quotas are not known (no snapshot was given): nothing is compared with them")
-    censored, throttled = by_status.get(EMPTY_THROTTLED, 0), sum(r.throttled for r in charged)
-    if censored or throttled:
+    if facts.censored or facts.throttled_then:
         said.append(
-            f"quotas throttled this history when it was recorded ({throttled} requests delayed, {censored} fetches answered "
-            "empty, whose size is not known): peaks and recommendations are lower bounds"
+            f"quotas throttled this history when it was recorded ({facts.throttled_then} requests delayed, {facts.censored} "
+            "fetches answered empty, whose size is not known): peaks and recommendations are lower bounds"
         )
     return tuple(said)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from reconciler.errors import UsageError
 from reconciler.formats.whole_file import write_whole
@@ -19,16 +21,15 @@ from reconciler.planning.diff import difference
 from reconciler.ports import Progress
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from reconciler.traffic.kernels.sampled_rate import Window
-
-
-_SMALL_BYTES: Final = 64 * 1024 * 1024
-"""Below this, compiling costs more than it gains."""
+    from reconciler.traffic.opening import Traffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestOptions:
-    """How to replay. ``traffic`` holds ``[BROKER=]PATH`` arguments; the file ``requests`` gets one line a request."""
+    """How to judge. ``traffic`` holds ``[BROKER=]PATH`` arguments; the file ``requests`` gets one line a request, exactly."""
 
     traffic: tuple[str, ...]
     kafka_version: str | None = None
@@ -36,6 +37,7 @@ class BacktestOptions:
     memory: str = "2g"
     log_timezone: str = "UTC"
     requests: Path | None = None
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +91,10 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
 
     require_packages()
     from reconciler.traffic.backtest import Backtest, Question
-    from reconciler.traffic.sources.log_files import find_logs
+    from reconciler.traffic.opening import find_traffic, open_traffic
 
     version = options.kafka_version or proposal.kafka_version
     question = Question(
-        logs=find_logs(options.traffic),
         current=proposal.current,
         proposed=proposal.proposed,
         declared=proposal.declared,
@@ -101,22 +102,35 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
         window=_window(version),
         version_from=_version_words(options.kafka_version, proposal.kafka_version),
         log_timezone=options.log_timezone,
-        requests=options.requests is not None,
+        exact=options.exact or options.requests is not None,
     )
-    files = sum(len(log.files) for log in question.logs)
-    _step(progress, f"starting Spark on {options.master}")
-    small = sum(Path(f).stat().st_size for log in question.logs for f in log.files) < _SMALL_BYTES
-    with spark_session(SessionOptions(master=options.master, memory=options.memory, small=small)) as spark:
-        _step(progress, f"replaying {files} request log {'file' if files == 1 else 'files'} of {len(question.logs)} broker(s)")
-        run = Backtest(spark, question)
-        try:
-            report = run.report()
-            if options.requests is not None:
-                _step(progress, f"writing every request to {options.requests}")
-                write_whole(options.requests, (f"{text}\n" for text in run.request_lines()))
-        finally:
-            run.close()
+    traffic = find_traffic(options.traffic)
+    with contextlib.ExitStack() as stack:
+
+        def session() -> SparkSession:
+            _step(progress, f"starting Spark on {options.master}")
+            wanted = SessionOptions(master=options.master, memory=options.memory, small=traffic.small)
+            return stack.enter_context(spark_session(wanted))
+
+        _step(progress, f"reading {_what(traffic)}")
+        recorded = open_traffic(
+            traffic, functools.cache(session), log_timezone=options.log_timezone, requests=options.requests is not None
+        )
+        stack.callback(recorded.close)
+        run = Backtest(recorded, question)
+        _step(progress, "judging")
+        report = run.report()
+        if options.requests is not None:
+            _step(progress, f"writing every request to {options.requests}")
+            write_whole(options.requests, (f"{text}\n" for text in run.request_lines()))
     return report
+
+
+def _what(traffic: Traffic) -> str:
+    if traffic.cells is not None:
+        return f"cells of {traffic.cells}"
+    count = len(traffic.files)
+    return f"{count} {traffic.source.value.replace('-', ' ')} {'file' if count == 1 else 'files'}"
 
 
 def _step(progress: Progress | None, message: str) -> None:

@@ -126,9 +126,8 @@ class _Demo:
         self._screen.heading("5. Review: whom would these quotas have throttled? Spark replays the broker's own request log")
         self._run("export", *self._server, "--snapshot", self._snapshot)
         logs = [str(node.request_log_file) for node in self._sandbox.nodes if node.request_log_file]
-        self._run(
-            "backtest", str(self._example), "--current", self._snapshot, *(part for log in logs for part in ("--traffic", log))
-        )
+        traffic = [part for log in logs for part in ("--traffic", log)]
+        self._run("backtest", str(self._example), "--exact", "--current", self._snapshot, *traffic)
 
     def apply(self) -> None:
         """A guard refuses; accepted by name, the change is written and read back."""

@@ -11,7 +11,6 @@ import pytest
 
 from reconciler.errors import TrafficError
 from reconciler.formats.schema_files import load_schema
-from reconciler.traffic.sources.log_files import find_logs
 from tests.support.command import Done, run
 from tests.traffic.conftest import RECORDINGS
 from tests.traffic.log_lines import line
@@ -99,7 +98,7 @@ def test_the_text_says_the_verdict_first(repository: Path) -> None:
 
 @pytest.mark.spark
 def test_a_log_without_client_requests_is_no_all_clear(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.backtest import Backtest, Question
+    from reconciler.traffic.opening import find_traffic, open_traffic
 
     log = tmp_path / "kafka-request.log"
     for text, said in (
@@ -108,10 +107,8 @@ def test_a_log_without_client_requests_is_no_all_clear(spark: SparkSession, tmp_
         (line()[:300] + "\n", "1 of 1 request lines cannot be read"),
     ):
         log.write_text(text, encoding="utf-8")
-        run_of_it = Backtest(spark, Question(logs=find_logs([str(log)]), current=None, proposed={}, declared={}))
         with pytest.raises(TrafficError, match=said):
-            run_of_it.report()
-        run_of_it.close()
+            open_traffic(find_traffic([str(log)]), lambda: spark, log_timezone="UTC")
 
 
 def test_bad_input_is_one_sentence_and_an_exit_code(repository: Path) -> None:

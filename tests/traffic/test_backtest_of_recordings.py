@@ -21,7 +21,6 @@ from reconciler.model.entity import Entity
 from reconciler.render.backtest_document import backtest_to_json
 from reconciler.resolution.levels import resolve
 from reconciler.traffic.kernels.sampled_rate import SampledRate, throttle_ms
-from reconciler.traffic.sources.log_files import find_logs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,13 +38,15 @@ def replayed(
     current: Mapping[Entity, Mapping[str, float]] | None = None,
 ) -> tuple[BacktestReport, list[dict[str, Any]]]:
     from reconciler.traffic.backtest import Backtest, Question
+    from reconciler.traffic.opening import find_traffic, open_traffic
 
-    question = Question(logs=find_logs([f"1={log}"]), current=current, proposed=proposed, declared=proposed, requests=True)
-    run = Backtest(spark, question)
+    question = Question(current=current, proposed=proposed, declared=proposed, exact=True)
+    recorded = open_traffic(find_traffic([f"1={log}"]), lambda: spark, log_timezone="UTC", requests=True)
+    run = Backtest(recorded, question)
     try:
         return run.report(), [json.loads(text) for text in run.request_lines()]
     finally:
-        run.close()
+        recorded.close()
 
 
 def by_bucket(rows: list[dict[str, Any]], quotas: Quotas) -> dict[tuple[str, str, str], list[dict[str, Any]]]:

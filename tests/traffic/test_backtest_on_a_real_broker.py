@@ -60,7 +60,7 @@ def produce(sandbox: Sandbox, user: str, client_id: str, size: int) -> None:
 
 def test_the_log_of_throttled_producers_is_predicted(spark: SparkSession, clean_kafka: Sandbox) -> None:
     from reconciler.traffic.backtest import Backtest, Question
-    from reconciler.traffic.sources.log_files import find_logs
+    from reconciler.traffic.opening import find_traffic, open_traffic
 
     raw_quotas.alter(clean_kafka.bootstrap_servers, {raw(entity): quotas for entity, quotas in QUOTAS.items()})
     with ThreadPoolExecutor(max_workers=len(CLIENTS)) as pool:
@@ -68,13 +68,14 @@ def test_the_log_of_throttled_producers_is_predicted(spark: SparkSession, clean_
             done.result()
 
     log = clean_kafka.nodes[0].request_log_file
-    question = Question(logs=find_logs([f"1={log}"]), current=QUOTAS, proposed=QUOTAS, declared=QUOTAS, requests=True)
-    run = Backtest(spark, question)
+    question = Question(current=QUOTAS, proposed=QUOTAS, declared=QUOTAS, exact=True)
+    recorded = open_traffic(find_traffic([f"1={log}"]), lambda: spark, log_timezone="UTC", requests=True)
+    run = Backtest(recorded, question)
     try:
         run.report()
         rows: list[dict[str, Any]] = [json.loads(text) for text in run.request_lines()]
     finally:
-        run.close()
+        recorded.close()
 
     ours = [row for row in rows if row["client_id"].startswith("live-") and row["key"] == "producer_byte_rate"]
     recorded = [row for row in ours if row["recorded_throttle_ms"] > 0]

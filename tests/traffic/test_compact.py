@@ -40,7 +40,7 @@ def compacted(rows: tuple[Path, DataFrame], target: Path) -> tuple[Segment, ...]
 
     folder, frame = rows
     files = {
-        path.resolve(): SourceFile(path=path, id=f"id-{number}", size=path.stat().st_size, broker=7)
+        path.resolve(): SourceFile(path=path, id=f"id-{number}", size=path.stat().st_size)
         for number, path in enumerate(sorted(folder.iterdir()))
     }
     return compact(frame, files, SegmentFolder(target))
@@ -72,7 +72,7 @@ def test_cells_hold_what_the_requests_hold(spark: SparkSession, rows: tuple[Path
 def test_a_second_run_changes_nothing_and_leaves_nothing(rows: tuple[Path, DataFrame], tmp_path: Path) -> None:
     one = compacted(rows, tmp_path)
     other = compacted(rows, tmp_path)
-    told = [[(s.id, s.requests, s.start_us, s.statuses) for s in run] for run in (one, other)]
+    told = [[(s.id, s.coverage, s.statuses) for s in run] for run in (one, other)]
     assert told[0] == told[1]
     assert sorted(p.name for p in (tmp_path / "data").iterdir()) == sorted(s.folder for s in other)
 

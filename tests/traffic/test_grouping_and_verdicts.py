@@ -26,7 +26,8 @@ from reconciler.model.state import (
 )
 from reconciler.resolution.levels import Resolver
 from reconciler.traffic.judging.exact import ExactResult, SeriesCounts
-from reconciler.traffic.judging.grouping import Series, group_series
+from reconciler.traffic.judging.grouping import Grouping, Series, group_series
+from reconciler.traffic.judging.outcome import Outcome, exact_outcomes
 from reconciler.traffic.judging.recommend import safe_byte_rate
 from reconciler.traffic.judging.verdicts import bucket_verdicts, unused_quotas
 from reconciler.traffic.kernels.exact_totals import ExactSide, ExactVerdict
@@ -50,6 +51,10 @@ def series(*clients: tuple[str, str], broker: int = 1) -> list[Series]:
 def verdict_of(group: int, *, peak: float, throttled: int = 0) -> ExactVerdict:
     side = ExactSide(throttled=throttled, seconds_over=throttled)
     return ExactVerdict(group=group, requests=10, active=4, peak=peak, histogram=(), sides=(ExactSide(), side))
+
+
+def exact(found: ExactResult, grouping: Grouping) -> dict[int, Outcome]:
+    return dict(enumerate(exact_outcomes(found, grouping)))
 
 
 CLIENTS = series(("alice", "a"), ("alice", "b"), ("bob", "a"))
@@ -77,7 +82,7 @@ def test_a_split_bucket_counts_what_was_throttled_before() -> None:
     grouping = group_series(CLIENTS, resolvers({ANYONE: {PRODUCE: 5.0}}), resolvers({PAIRS: {PRODUCE: 9.0}}))
     groups = {group: verdict_of(group, peak=8.0) for group in range(4)}
     counts = {number: SeriesCounts(throttled_before=number) for number in (1, 2)}
-    verdicts = bucket_verdicts(CLIENTS, grouping, ExactResult(groups=groups, series=counts))
+    verdicts = bucket_verdicts(CLIENTS, grouping, exact(ExactResult(groups=groups, series=counts), grouping))
     assert [(v.user, v.client_id, v.throttled_before, v.limits_before, v.changed) for v in verdicts] == [
         ("alice", "a", 0, (5.0,), True), ("alice", "b", 1, (5.0,), True), ("bob", "a", 2, (5.0,), True),
     ]  # fmt: skip
@@ -87,7 +92,7 @@ def test_one_value_is_recommended_for_all_brokers() -> None:
     both = [*series(("alice", "a"), broker=1), *series(("alice", "a"), broker=2)]
     grouping = group_series(both, None, resolvers({ALICE: {PRODUCE: 9.0}}))
     groups = {group: verdict_of(group, peak=peak, throttled=1) for group, peak in enumerate((70.0, 9000.0))}
-    found = ExactResult(groups=groups, series={})
+    found = exact(ExactResult(groups=groups, series={}), grouping)
     assert {v.recommended for v in bucket_verdicts(both, grouping, found)} == {9216.0}
 
 

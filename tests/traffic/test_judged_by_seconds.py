@@ -36,13 +36,13 @@ def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity
 
     log, quotas = recording
     rows = read_request_logs(spark, find_logs([f"1={log}"]), also=("file",)).cache()
-    source = SourceFile(path=log, id="log", size=log.stat().st_size, broker=1)
+    source = SourceFile(path=log, id="log", size=log.stat().st_size)
     compact(rows, {log.resolve(): source}, SegmentFolder(tmp_path))
     history = open_history(SegmentFolder(tmp_path))
     grouping = group_series(history.series, resolvers(quotas), resolvers(SPLIT))
     everything = range(len(grouping.groups))
 
-    from_rows = judged_rows_by_seconds(rows, history.series, grouping, Era.OVERLAPPING)
+    from_rows = judged_rows_by_seconds(rows, history.series, grouping, everything, Era.OVERLAPPING)
     from_cells = judged_by_seconds(placed_cells(spark, history, grouping, everything), grouping.groups, Era.OVERLAPPING)
     limits = Limits.of(grouping.groups, Era.OVERLAPPING)
     cells = list(some_cells(history, [one.key for one in history.series]))

@@ -23,8 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         required=True,
         metavar="[BROKER=]PATH",
-        help="request logs (kafka.request.logger at DEBUG) of one broker: a file, or a folder with rotated and gzipped files; "
-        "repeatable. Without BROKER= the id is taken from a name such as node-3 or broker-3 in the path, else counted from 0",
+        help="request logs (kafka.request.logger at DEBUG) of one broker: a file, or a folder with rotated and gzipped files; or "
+        "Parquet in the normal form; or a folder that compact made. Repeatable. Without BROKER= the id of a log's broker is "
+        "taken from a name such as node-3 or broker-3 in the path, else counted from 0",
     )
     parser.add_argument(
         "--current", metavar="FILE", help="snapshot of the quotas that hold now; without it there is no comparison"
@@ -32,10 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kafka-version", metavar="V", help="model this broker release (default: the snapshot's, else 3.8 and newer)"
     )
+    parser.add_argument("--exact", action="store_true", help="judge every single request, not sums of whole seconds")
     parser.add_argument(
-        "--exact", action="store_true", help="judge every single request; so far this is the only form, and the default"
+        "--requests", metavar="FILE", help="also write one JSON line a request, in the order of charging; implies --exact"
     )
-    parser.add_argument("--requests", metavar="FILE", help="also write one JSON line a request, in the order of charging")
     parser.add_argument(
         "--log-timezone", default="UTC", metavar="TZ", help="of log times without an offset (default: %(default)s)"
     )
@@ -66,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
         memory=args.memory,
         log_timezone=args.log_timezone,
         requests=Path(args.requests) if args.requests else None,
+        exact=args.exact,
     )
     proposal = propose(intent.desired, _current(args, intent), intent.spec)
     report = backtest(proposal, chosen, progress=output.StderrProgress(args))

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F  # noqa: N812 - the name all of Spark's own documentation uses
+from pyspark.sql import functions as F
 
 from reconciler.errors import TrafficError
-from reconciler.traffic.cells.segments import Segment, SegmentFolder
+from reconciler.traffic.cells.segments import Covered, Segment, SegmentFolder
 from reconciler.traffic.sources.request_log import CHARGED
 from reconciler.traffic.sources.series_key import IDENTITY, series_key
 
@@ -31,7 +31,6 @@ class SourceFile:
     path: Path
     id: str
     size: int
-    broker: int
 
 
 def compact(rows: DataFrame, files: Mapping[Path, SourceFile], folder: SegmentFolder) -> tuple[Segment, ...]:
@@ -78,11 +77,11 @@ def _write_series(keyed: DataFrame, target: Path) -> None:
 
 
 def _lines_by_file(rows: DataFrame) -> list[list[Row]]:
-    counted = rows.groupBy("file", F.xxhash64("file").alias("file_key"), "status").agg(
+    counted = rows.groupBy("file", F.xxhash64("file").alias("file_key"), "status", "broker").agg(
         F.count(F.lit(1)).alias("lines"), F.min("ts_us").alias("start_us"), F.max("ts_us").alias("end_us")
     )
     by_file: dict[str, list[Row]] = {}
-    for row in counted.orderBy("file", "status").collect():
+    for row in counted.orderBy("file", "status", "broker").collect():
         by_file.setdefault(row.file, []).append(row)
     return list(by_file.values())
 
@@ -94,17 +93,20 @@ def _publish(folder: SegmentFolder, made: Path, run: str, source: SourceFile, li
         found = made / part / f"file_key={lines[0].file_key}"
         if found.exists():
             found.rename(target / part)
-    charged = [row for row in lines if row.status == CHARGED]
+    statuses: dict[str, int] = {}
+    for row in lines:
+        statuses[row.status] = statuses.get(row.status, 0) + row.lines
     segment = Segment(
         id=source.id,
         source=source.path.name,
         size=source.size,
-        broker=source.broker,
         folder=f"{source.id}-{run}",
-        start_us=min((row.start_us for row in charged), default=0),
-        end_us=max((row.end_us for row in charged), default=0),
-        requests=sum(row.lines for row in charged),
-        statuses={row.status: row.lines for row in lines},
+        coverage=tuple(
+            Covered(broker=row.broker, requests=row.lines, start_us=row.start_us, end_us=row.end_us)
+            for row in lines
+            if row.status == CHARGED
+        ),
+        statuses=statuses,
     )
     folder.publish(segment, target)
     return segment

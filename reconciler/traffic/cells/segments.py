@@ -26,21 +26,34 @@ _DATA: Final = "data"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Covered:
+    """What a segment has of one broker: its charged requests, the first and the last, microseconds since 1970."""
+
+    broker: int
+    requests: int
+    start_us: int
+    end_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """One file's cells. Times are microseconds since 1970; ``statuses`` counts its lines by what they are."""
+    """One file's cells. ``statuses`` counts its lines by what they are."""
 
     id: str
     source: str
     """The file's name, for people."""
     size: int
     """Its bytes when it was read: one that has grown is read again."""
-    broker: int
     folder: str
     """Below ``data``."""
-    start_us: int
-    end_us: int
-    requests: int
+    coverage: tuple[Covered, ...]
+    """By broker."""
     statuses: dict[str, int]
+
+    @property
+    def requests(self) -> int:
+        """Charged ones, of all brokers."""
+        return sum(one.requests for one in self.coverage)
 
 
 class SegmentFolder:
@@ -99,6 +112,7 @@ class SegmentFolder:
             document = json.loads(path.read_text(encoding="utf-8"))
             if document.pop("format_version").split(".")[0] != FORMAT_VERSION.split(".", maxsplit=1)[0]:
                 raise TrafficError(f"{path} is of another version of this tool; run compact again, into an empty folder")
+            document["coverage"] = tuple(Covered(**one) for one in document["coverage"])
             segment = Segment(**document)
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise TrafficError(f"{path} does not describe cells: {error}; remove it and run compact again") from error

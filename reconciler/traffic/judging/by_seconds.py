@@ -5,14 +5,14 @@ Amounts are integers and sums do not depend on their order, so neither does the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F  # noqa: N812 - the name all of Spark's own documentation uses
+from pyspark.sql import functions as F
 
 from reconciler.traffic.judging.exact import numbers_of
 from reconciler.traffic.judging.grouping import Group, Grouping, Series
@@ -70,9 +70,11 @@ def judged_by_seconds(placed: DataFrame, groups: Sequence[Group], era: Era) -> d
     return {row.number: verdict_of(row) for row in ordered.mapInArrow(judge, _SCHEMA).collect()}
 
 
-def judged_rows_by_seconds(rows: DataFrame, series: Sequence[Series], grouping: Grouping, era: Era) -> dict[int, GroupVerdict]:
+def judged_rows_by_seconds(
+    rows: DataFrame, series: Sequence[Series], grouping: Grouping, groups: Collection[int], era: Era
+) -> dict[int, GroupVerdict]:
     """The same from single requests (columns of ``request_log``)."""
-    charged = with_groups(rows.where(F.col("status") == CHARGED), series, grouping, range(len(grouping.groups)))
+    charged = with_groups(rows.where(F.col("status") == CHARGED), series, grouping, groups)
     second = F.floor(F.col("ts_us") / 1_000_000).alias("second")
     summed = charged.groupBy("group", second).agg(F.sum(F.col("records") + F.col("overhead")).alias("amount"))
     return judged_by_seconds(summed, grouping.groups, era)

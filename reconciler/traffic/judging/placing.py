@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the name all of Spark's own documentation uses
+from pyspark.sql import functions as F
 
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.kernels.exact_batch import ORDER_BITS, TIME_BITS

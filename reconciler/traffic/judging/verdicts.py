@@ -9,13 +9,13 @@ from typing import Final
 from reconciler.model.backtest import BucketVerdict, Member, UnusedQuota, UnusedReason, Verdict
 from reconciler.model.entity import Entity, EntityType
 from reconciler.resolution.levels import QuotaTable, Resolved, Resolver
-from reconciler.traffic.judging.exact import AFTER, ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Grouping, Series, Target
+from reconciler.traffic.judging.outcome import Outcome
 from reconciler.traffic.judging.recommend import safe_byte_rate
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND
 
 _UTC: Final = datetime.UTC
-_NO_COUNTS: Final = SeriesCounts()
+_RANK: Final = {v: rank for rank, v in enumerate((Verdict.CERTAIN, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verdict.CLEAR))}
 
 
 def moment(micros: int) -> datetime.datetime:
@@ -23,59 +23,66 @@ def moment(micros: int) -> datetime.datetime:
     return datetime.datetime(1970, 1, 1, tzinfo=_UTC) + datetime.timedelta(microseconds=micros)
 
 
-def bucket_verdicts(series: Sequence[Series], grouping: Grouping, found: ExactResult) -> tuple[BucketVerdict, ...]:
-    """One verdict for each target, worst first."""
+def bucket_verdicts(series: Sequence[Series], grouping: Grouping, outcomes: Mapping[int, Outcome]) -> tuple[BucketVerdict, ...]:
+    """One verdict for each target that was judged, worst first."""
     peaks: dict[tuple[str, str, str], float] = {}
-    for index, target in enumerate(grouping.targets):
-        place = (target.kind.value, target.bucket.user, target.bucket.client_id)
-        peaks[place] = max(peaks.get(place, 0.0), found.groups[index].peak)
-    verdicts = [_verdict(index, series, grouping, found, peaks) for index in range(len(grouping.targets))]
+    for index, outcome in outcomes.items():
+        place = _place(grouping.targets[index])
+        peaks[place] = max(peaks.get(place, 0.0), outcome.peak)
+    verdicts = [
+        _verdict(index, series, grouping, outcome, peaks[_place(grouping.targets[index])]) for index, outcome in outcomes.items()
+    ]
     return tuple(sorted(verdicts, key=_worst_first))
 
 
-def _verdict(
-    index: int,
-    series: Sequence[Series],
-    grouping: Grouping,
-    found: ExactResult,
-    peaks: Mapping[tuple[str, str, str], float],
-) -> BucketVerdict:
-    target, whole = grouping.targets[index], found.groups[index]
-    after = whole.sides[AFTER]
-    throttled_before = sum(found.series.get(m, _NO_COUNTS).throttled_before for m in target.members)
-    key = KEY_OF_KIND[target.kind].value
+def _place(target: Target) -> tuple[str, str, str]:
+    return target.kind.value, target.bucket.user, target.bucket.client_id
+
+
+def _verdict(index: int, series: Sequence[Series], grouping: Grouping, outcome: Outcome, peak_anywhere: float) -> BucketVerdict:
+    target = grouping.targets[index]
     bucket = target.bucket
     earlier = [grouping.before_of_series[m] for m in target.members]
     limits = _limits([e for e in earlier if e is not None])
-    peak_anywhere = peaks[target.kind.value, bucket.user, bucket.client_id]
     number, text = safe_byte_rate(peak_anywhere)
+    bound = "cannot have exceeded" if outcome.peak_is_bound else "was at most"
     return BucketVerdict(
         user=bucket.user,
         client_id=bucket.client_id,
-        key=key,
+        key=KEY_OF_KIND[target.kind].value,
         broker=target.broker,
         entity=target.after.source,
         limit_before=limits[0] if limits else None,
         limits_before=limits,
         limit_after=target.after.value,
-        changed=_changed(target, earlier, same_members=grouping.groups[index].before is not None),
-        verdict=Verdict.CERTAIN if after.throttled else Verdict.CLEAR,
-        requests=whole.requests,
-        throttled_before=throttled_before if limits else None,
-        throttled=after.throttled,
-        active_seconds=whole.active,
-        seconds_over=after.seconds_over,
-        first=None if after.first_ms is None else moment(after.first_ms * 1000),
-        longest_s=after.longest_s,
-        longest_from=None if after.longest_from is None else moment(after.longest_from * 1_000_000),
-        peak=whole.peak,
+        changed=is_changed(index, grouping),
+        verdict=outcome.verdict,
+        requests=sum(series[m].requests for m in target.members),
+        throttled_before=outcome.throttled_before if limits else None,
+        throttled=outcome.throttled,
+        active_seconds=outcome.active,
+        seconds_certain=outcome.certain,
+        seconds_over=outcome.over,
+        seconds_possible=outcome.possible,
+        seconds_over_before=outcome.over_before if limits else None,
+        first=None if outcome.first_ms is None else moment(outcome.first_ms * 1000),
+        longest_s=outcome.longest_s,
+        longest_from=None if outcome.longest_from is None else moment(outcome.longest_from * 1_000_000),
+        peak=outcome.peak,
         recommended=number,
         recommended_reason=(
-            f"the largest sampled rate of this bucket on any broker was {peak_anywhere:.0f} bytes/s; "
+            f"the sampled rate of this bucket {bound} {peak_anywhere:.0f} bytes/s on any broker; "
             f"{text} is the next round value, and no request of this history would have been throttled at it"
         ),
-        members=_members(target, series, grouping),
+        members=_members(target, series, grouping, outcome),
     )
+
+
+def is_changed(index: int, grouping: Grouping) -> bool:
+    """Whether a target's limit differs for a member, or who shares it does."""
+    target = grouping.targets[index]
+    earlier = [grouping.before_of_series[m] for m in target.members]
+    return _changed(target, earlier, same_members=grouping.groups[index].before is not None)
 
 
 def _limits(earlier: Sequence[Resolved]) -> tuple[float | None, ...]:
@@ -93,8 +100,9 @@ def _changed(target: Target, earlier: Sequence[Resolved | None], *, same_members
     return target.after.value is not None and not same_members
 
 
-def _members(target: Target, series: Sequence[Series], grouping: Grouping) -> tuple[Member, ...]:
+def _members(target: Target, series: Sequence[Series], grouping: Grouping, outcome: Outcome) -> tuple[Member, ...]:
     total = sum(series[m].amount for m in target.members)
+    excess = sum((outcome.amount_over or {}).values())
     members = []
     for index in sorted(target.members, key=lambda m: (-series[m].amount, series[m].user, series[m].client_id)):
         one, earlier = series[index], grouping.before_of_series[index]
@@ -105,6 +113,7 @@ def _members(target: Target, series: Sequence[Series], grouping: Grouping) -> tu
                 share=one.amount / total if total else 0.0,
                 requests=one.requests,
                 limit_before=earlier.value if earlier else None,
+                share_of_excess=(outcome.amount_over or {})[index] / excess if excess else None,
             )
         )
     return tuple(members)
@@ -112,7 +121,7 @@ def _members(target: Target, series: Sequence[Series], grouping: Grouping) -> tu
 
 def _worst_first(verdict: BucketVerdict) -> tuple[object, ...]:
     return (
-        verdict.verdict is Verdict.CLEAR, not verdict.changed, -verdict.share_over, -verdict.seconds_over,
+        _RANK[verdict.verdict], not verdict.changed, -verdict.share_over, -verdict.seconds_over,
         verdict.key, verdict.user, verdict.client_id, verdict.broker,
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 - the name all of Spark's own documentation uses
+from pyspark.sql import functions as F
 
 PRODUCE_FLEXIBLE_FROM: Final = 9
 FETCH_FLEXIBLE_FROM: Final = 12

@@ -7,10 +7,11 @@ null ``user`` or ``client_id`` is not known; an empty one is really empty.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name all of Spark's own documentation uses
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from reconciler.errors import TrafficError
@@ -51,13 +52,16 @@ def to_normal_form(rows: DataFrame) -> DataFrame:
     return charged.select(*(columns[name].cast(kind).alias(name) for name, kind in COLUMNS))
 
 
-def read_normal_form(spark: SparkSession, paths: list[str]) -> DataFrame:
-    """Rows as ``request_log`` has them. Raises ``TrafficError`` when a column is missing or of another type."""
+def read_normal_form(spark: SparkSession, paths: list[str], *, also: Sequence[str] = ()) -> DataFrame:
+    """Rows as ``request_log`` has them; ``also``: ``file``, the address of each row's file.
+
+    Raises ``TrafficError`` when a column is missing or of another type.
+    """
     found = spark.read.option("mergeSchema", "true").parquet(*paths)
-    return from_normal_form(found)
+    return from_normal_form(found.withColumn("file", F.col("_metadata.file_path")) if "file" in also else found, also=also)
 
 
-def from_normal_form(found: DataFrame) -> DataFrame:
+def from_normal_form(found: DataFrame, *, also: Sequence[str] = ()) -> DataFrame:
     """The inverse of ``to_normal_form``; rows that are no request, or of nobody known, keep that as their status."""
     _require_columns(found.schema)
     known = {field.name for field in found.schema}
@@ -83,6 +87,7 @@ def from_normal_form(found: DataFrame) -> DataFrame:
         F.coalesce(_optional("throttled", "boolean", known), F.expr("false")).alias("throttled"),
         tie.alias("tie"),
         F.lit(None).cast("string").alias("detail"),
+        *also,
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name all of Spark's own documentation uses
+from pyspark.sql import functions as F
 
 from reconciler.errors import UsageError
 from reconciler.traffic.kinds import Kind
@@ -105,7 +105,7 @@ def _rows(lines: DataFrame, zone: str, also: Sequence[str]) -> DataFrame:
     )
     # An unescaped quote cannot be part of a name, so these tests see only the document's own fields.
     api_known = F.col("json").contains('"requestApiKey":')
-    ours = F.lit(False)  # noqa: FBT003 - a literal column
+    ours = F.lit(False)
     for api, following in itertools.product((_PRODUCE, _FETCH), ",}"):
         ours |= F.col("json").contains(f'"requestApiKey":{api}{following}')
     # An acks=0 answer is an empty string where all others are objects.
@@ -183,8 +183,8 @@ def _status(api: Column, version: Column, request: Column, response: Column, cha
     )
     return (
         F.when(F.col("other"), F.lit(OTHER_API))
-        .when(~F.coalesce(complete, F.lit(False)), F.lit(UNREADABLE))  # noqa: FBT003 - a literal column
-        .when((api == _PRODUCE) & F.coalesce(refused, F.lit(False)), F.lit(REFUSED))  # noqa: FBT003 - a literal column
+        .when(~F.coalesce(complete, F.lit(False)), F.lit(UNREADABLE))
+        .when((api == _PRODUCE) & F.coalesce(refused, F.lit(False)), F.lit(REFUSED))
         .when((api == _FETCH) & (replica >= 0), F.lit(FOLLOWER))
         .when((api == _FETCH) & empty & (F.col("d.throttleTimeMs") > 0), F.lit(EMPTY_THROTTLED))
         .otherwise(F.lit(CHARGED))

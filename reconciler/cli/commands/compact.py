@@ -1,0 +1,76 @@
+"""``kafka-quotas compact``: recorded traffic to a small folder of one-second cells that backtest judges quickly."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.cli import exit_codes, options, output
+
+if TYPE_CHECKING:
+    from reconciler.formats.canonical import Json
+    from reconciler.render.styled import Line
+    from reconciler.workflows.compact import CompactResult
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``compact``."""
+    parser.add_argument(
+        "--traffic",
+        action="append",
+        required=True,
+        metavar="[BROKER=]PATH",
+        help="request logs, or Parquet in the normal form, as backtest reads them; repeatable",
+    )
+    parser.add_argument(
+        "--out", required=True, metavar="DIR", help="where the cells go; what is there already stays, and is not read again"
+    )
+    parser.add_argument(
+        "--log-timezone", default="UTC", metavar="TZ", help="of log times without an offset (default: %(default)s)"
+    )
+    parser.add_argument("--master", default="local[*]", metavar="URL", help="where Spark runs (default: %(default)s)")
+    parser.add_argument("--memory", default="2g", metavar="SIZE", help="memory of Spark's driver (default: %(default)s)")
+    options.add_output_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compact what is new and say how much that was; 0."""
+    from reconciler.workflows.compact import CompactOptions, compact
+
+    chosen = CompactOptions(
+        traffic=tuple(args.traffic),
+        folder=Path(args.out),
+        master=args.master,
+        memory=args.memory,
+        log_timezone=args.log_timezone,
+    )
+    result = compact(chosen, progress=output.StderrProgress(args))
+    output.print_result(args, document=lambda: _document(result), lines=lambda: _lines(result, args.out))
+    return exit_codes.DONE
+
+
+def _document(result: CompactResult) -> dict[str, Json]:
+    from reconciler.formats.canonical import FORMAT_VERSION
+
+    return {
+        "format_version": FORMAT_VERSION,
+        "compacted": list(result.compacted),
+        "known": list(result.known),
+        "empty": list(result.empty),
+        "requests": result.requests,
+        "segments": result.segments,
+    }
+
+
+def _lines(result: CompactResult, folder: str) -> tuple[Line, ...]:
+    from reconciler.model.entity import display_name
+    from reconciler.render.styled import line
+
+    where = display_name(folder)
+    found = [line(f"Compacted {len(result.compacted)} files with {result.requests:,} charged requests into {where}.")]
+    if result.known:
+        found.append(line(f"{len(result.known)} files had been compacted before and are as long as then."))
+    if result.empty:
+        found.append(line(f"{len(result.empty)} files hold no whole line yet."))
+    return tuple(found)

@@ -1,0 +1,84 @@
+"""A folder of cells as recorded traffic: a small change is judged here, a large one on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from reconciler.model.backtest import Coverage
+from reconciler.traffic.cells.reading import History, open_history, placed_cells, some_cells
+from reconciler.traffic.cells.segments import SegmentFolder
+from reconciler.traffic.judging.by_seconds import Limits, judged_by_seconds
+from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.judging.locally import judged_locally
+from reconciler.traffic.judging.verdicts import moment
+from reconciler.traffic.kernels.sampled_rate import Era
+from reconciler.traffic.kernels.seconds_judge import GroupVerdict
+from reconciler.traffic.recorded import Facts
+from reconciler.traffic.sources.request_log import CHARGED, EMPTY_THROTTLED, UNREADABLE
+
+SOURCE: Final = "cells"
+MOST_HERE: Final = 20_000_000
+"""Cells that are judged in this process: half a GB, and a few seconds."""
+
+
+class Cells:
+    """``session`` starts Spark when it is needed. Raises ``TrafficError`` as ``open_history``."""
+
+    def __init__(self, folder: SegmentFolder, session: Callable[[], SparkSession], *, most_here: int = MOST_HERE) -> None:
+        self._history = open_history(folder)
+        self._session = session
+        self._most_here = most_here
+        self.facts = _facts(self._history)
+
+    @property
+    def series(self) -> tuple[Series, ...]:
+        """Its clients."""
+        return self._history.series
+
+    def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Era) -> Mapping[int, GroupVerdict]:
+        """Verdicts of these groups."""
+        keys = [one.key for index, one in enumerate(self.series) if not set(groups).isdisjoint(grouping.groups_of_series[index])]
+        if self._at_most(keys) <= self._most_here:
+            limits = Limits.of(grouping.groups, era)
+            return judged_locally(some_cells(self._history, keys), self.series, grouping, groups, limits)
+        return judged_by_seconds(placed_cells(self._session(), self._history, grouping, groups), grouping.groups, era)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _at_most(self, keys: Collection[int]) -> int:
+        """How many cells series can have: one for each request, and for each second of the history."""
+        wanted = set(keys)
+        seconds = sum((c.end_us - c.start_us) // 1_000_000 + 1 for s in self._history.segments for c in s.coverage)
+        return sum(min(one.requests, seconds) for one in self.series if one.key in wanted)
+
+
+def _facts(history: History) -> Facts:
+    statuses: dict[str, int] = {}
+    for segment in history.segments:
+        for status, lines in segment.statuses.items():
+            statuses[status] = statuses.get(status, 0) + lines
+    plain = {s: n for s, n in sorted(statuses.items()) if s not in (CHARGED, EMPTY_THROTTLED, UNREADABLE)}
+    return Facts(
+        source=SOURCE,
+        files=tuple(sorted(segment.source for segment in history.segments)),
+        coverage=_coverage(history),
+        requests=statuses.get(CHARGED, 0),
+        censored=statuses.get(EMPTY_THROTTLED, 0),
+        throttled_then=history.throttled,
+        not_charged=plain,
+        unreadable=statuses.get(UNREADABLE, 0),
+    )
+
+
+def _coverage(history: History) -> tuple[Coverage, ...]:
+    parts = [covered for segment in history.segments for covered in segment.coverage]
+    found = []
+    for broker in sorted({part.broker for part in parts}):
+        mine = [part for part in parts if part.broker == broker]
+        start, end = min(part.start_us for part in mine), max(part.end_us for part in mine)
+        found.append(Coverage(broker=broker, requests=sum(part.requests for part in mine), start=moment(start), end=moment(end)))
+    return tuple(found)

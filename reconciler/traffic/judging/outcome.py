@@ -1,0 +1,124 @@
+"""What one group's replay says, in the same words whether it was judged request by request or from seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from reconciler.model.backtest import Verdict
+from reconciler.traffic.judging.exact import AFTER, BEFORE, ExactResult, SeriesCounts
+from reconciler.traffic.judging.grouping import Group, Grouping, Series
+from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.seconds_judge import GroupVerdict
+from reconciler.traffic.kinds import Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A target after the change. Seconds are of those with traffic; judged exactly, the three counts are one number.
+
+    ``first_ms`` and ``longest_from`` are since 1970; ``peak`` is the largest rate, or its upper bound. What is counted in
+    requests is ``None`` where only seconds are known.
+    """
+
+    verdict: Verdict
+    active: int
+    certain: int
+    over: int
+    possible: int
+    over_before: int
+    """Seconds over before the change, of the bucket (the worst of several) that the members came from."""
+    first_ms: int | None
+    longest_s: int
+    longest_from: int | None
+    peak: float
+    peak_is_bound: bool
+    histogram: tuple[tuple[int, int], ...]
+    throttled: int | None
+    throttled_before: int | None
+    amount_over: Mapping[int, int] | None
+    """By series, what it was charged in the seconds that are over."""
+
+
+def exact_outcomes(found: ExactResult, grouping: Grouping) -> tuple[Outcome, ...]:
+    """One for each target."""
+    return tuple(_exact(found, grouping, index) for index in range(len(grouping.targets)))
+
+
+def _exact(found: ExactResult, grouping: Grouping, index: int) -> Outcome:
+    whole = found.groups[index]
+    side = whole.sides[AFTER]
+    members = grouping.targets[index].members
+    counts = {m: found.series.get(m, _NOTHING) for m in members}
+    return Outcome(
+        verdict=Verdict.CERTAIN if side.throttled else Verdict.CLEAR,
+        active=whole.active,
+        certain=side.seconds_over,
+        over=side.seconds_over,
+        possible=side.seconds_over,
+        over_before=max((found.groups[g].sides[BEFORE].seconds_over for g in groups_before(grouping, index)), default=0),
+        first_ms=side.first_ms,
+        longest_s=side.longest_s,
+        longest_from=side.longest_from,
+        peak=whole.peak,
+        peak_is_bound=False,
+        histogram=whole.histogram,
+        throttled=side.throttled,
+        throttled_before=sum(one.throttled_before for one in counts.values()),
+        amount_over={m: one.amount_over for m, one in counts.items()},
+    )
+
+
+def seconds_outcomes(
+    found: Mapping[int, GroupVerdict], series: Sequence[Series], grouping: Grouping, window: Window
+) -> dict[int, Outcome]:
+    """By target, of those whose group was judged."""
+    return {index: _seconds(found, series, grouping, index, window) for index in range(len(grouping.targets)) if index in found}
+
+
+def _seconds(
+    found: Mapping[int, GroupVerdict], series: Sequence[Series], grouping: Grouping, index: int, window: Window
+) -> Outcome:
+    whole, group = found[index], grouping.groups[index]
+    side = whole.sides[AFTER]
+    certain = side.certain
+    if group.kind is Kind.FETCH and certain:
+        # A fetch that is throttled leaves no debt, so only the first is proven; and none is when sizes would have been cut.
+        certain = 0 if _cut(series, grouping, index, group, window) else 1
+    verdict = Verdict.CERTAIN if certain else Verdict.POSSIBLE if side.possible else Verdict.CLEAR
+    first = side.first_certain if certain else side.first_possible
+    before = (found[g].sides[BEFORE].expected for g in groups_before(grouping, index) if g in found)
+    return Outcome(
+        verdict=verdict,
+        active=whole.active,
+        certain=certain,
+        over=max(side.expected, certain),
+        possible=side.possible,
+        over_before=max(before, default=0),
+        first_ms=None if first is None else first * 1000,
+        longest_s=side.longest_s,
+        longest_from=side.longest_from,
+        peak=whole.peak_upper,
+        peak_is_bound=True,
+        histogram=whole.histogram,
+        throttled=None,
+        throttled_before=None,
+        amount_over=None,
+    )
+
+
+def groups_before(grouping: Grouping, target: int) -> tuple[int, ...]:
+    """The groups that hold what the members of a target were before: its own, or those it was put together from."""
+    if grouping.groups[target].before is not None:
+        return (target,)
+    found = {group for member in grouping.targets[target].members for group in grouping.groups_of_series[member]}
+    return tuple(sorted(group for group in found if grouping.groups[group].before is not None))
+
+
+def _cut(series: Sequence[Series], grouping: Grouping, index: int, group: Group, window: Window) -> bool:
+    limit = group.after.limit if group.after else None
+    largest = max(series[member].largest for member in grouping.targets[index].members)
+    return limit is not None and largest > window.fetch_cap(limit)
+
+
+_NOTHING = SeriesCounts()

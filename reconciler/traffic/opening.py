@@ -1,0 +1,114 @@
+"""What ``--traffic`` names: request logs, Parquet in the normal form, or a folder of cells."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from reconciler.errors import TrafficError, UsageError
+from reconciler.traffic.cells.recorded import Cells
+from reconciler.traffic.cells.segments import SegmentFolder
+from reconciler.traffic.events import Events
+from reconciler.traffic.recorded import Recorded
+from reconciler.traffic.sources.log_files import BrokerFiles, find_logs
+from reconciler.traffic.sources.normal_form import read_normal_form
+from reconciler.traffic.sources.request_log import IDENTITY_COLUMNS, read_request_logs
+
+_SMALL_BYTES: Final = 64 * 1024 * 1024
+"""Below this, compiling costs Spark more than it gains."""
+
+
+class Source(enum.StrEnum):
+    """What recorded traffic is; the words of the report."""
+
+    LOGS = "request-log"
+    NORMAL_FORM = "normal-form"
+    CELLS = "cells"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Files found, of one kind."""
+
+    source: Source
+    logs: tuple[BrokerFiles, ...] = ()
+    parquet: tuple[str, ...] = ()
+    cells: Path | None = None
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """By name; of cells there are none."""
+        return tuple(file for log in self.logs for file in log.files) or self.parquet
+
+    def only(self, files: Collection[Path]) -> Traffic:
+        """The part of it that is in these files."""
+        names = {str(file) for file in files}
+        logs = (replace(log, files=tuple(file for file in log.files if file in names)) for log in self.logs)
+        parquet = tuple(file for file in self.parquet if file in names)
+        return replace(self, logs=tuple(log for log in logs if log.files), parquet=parquet)
+
+    @property
+    def small(self) -> bool:
+        """Whether Spark does better to compile little."""
+        return self.source is not Source.CELLS and sum(Path(file).stat().st_size for file in self.files) < _SMALL_BYTES
+
+
+def find_traffic(arguments: Sequence[str]) -> Traffic:
+    """Look what the arguments are. Raises ``TrafficError`` and ``UsageError`` as ``find_logs``, and for a mixture."""
+    kinds = {_kind_of(Path(argument)) for argument in arguments}
+    if len(kinds) > 1:
+        names = " and ".join(sorted(kind.value for kind in kinds))
+        raise UsageError(f"--traffic names {names}: give one kind at a time, or compact them into one folder")
+    if kinds == {Source.CELLS}:
+        if len(arguments) > 1:
+            raise UsageError("--traffic names several folders of cells: compact everything into one")
+        return Traffic(source=Source.CELLS, cells=Path(arguments[0]))
+    if kinds == {Source.NORMAL_FORM}:
+        return Traffic(source=Source.NORMAL_FORM, parquet=tuple(file for one in arguments for file in _parquet_of(Path(one))))
+    return Traffic(source=Source.LOGS, logs=find_logs(arguments))
+
+
+def open_traffic(traffic: Traffic, session: Callable[[], SparkSession], *, log_timezone: str, requests: bool = False) -> Recorded:
+    """Open it; ``session`` starts Spark, and is not called for cells before they need it.
+
+    ``requests``: every single request will be asked for, which only logs can give. Raises ``TrafficError`` when nothing can be
+    used.
+    """
+    if requests and traffic.source is not Source.LOGS:
+        raise UsageError("--requests needs request logs: only they tell which request is which")
+    if traffic.cells is not None:
+        return Cells(SegmentFolder(traffic.cells), session)
+    rows = read_rows(traffic, session(), log_timezone=log_timezone, also=IDENTITY_COLUMNS if requests else ())
+    return Events(rows, source=traffic.source.value, files=traffic.files, keep=traffic.source is Source.LOGS)
+
+
+def read_rows(traffic: Traffic, spark: SparkSession, *, log_timezone: str, also: Sequence[str]) -> DataFrame:
+    """Rows as ``request_log`` has them. Raises ``UsageError`` for cells, which have none, and for an unknown time zone."""
+    match traffic.source:
+        case Source.LOGS:
+            return read_request_logs(spark, traffic.logs, log_timezone=log_timezone, also=also)
+        case Source.NORMAL_FORM:
+            return read_normal_form(spark, list(traffic.parquet), also=also)
+        case Source.CELLS:
+            raise UsageError(f"{traffic.cells} holds cells already, and no requests")
+
+
+def _kind_of(path: Path) -> Source:
+    if path.is_dir():
+        if SegmentFolder(path).exists():
+            return Source.CELLS
+        return Source.NORMAL_FORM if any(path.rglob("*.parquet")) else Source.LOGS
+    return Source.NORMAL_FORM if path.suffix == ".parquet" and path.exists() else Source.LOGS
+
+
+def _parquet_of(path: Path) -> tuple[str, ...]:
+    files = [path] if path.is_file() else sorted(path.rglob("*.parquet"))
+    shown = [file for file in files if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)]
+    if not shown:
+        raise TrafficError(f"recorded traffic {path}: its Parquet files are all hidden, as of a job that did not finish")
+    return tuple(str(file.resolve()) for file in shown)

@@ -1,0 +1,94 @@
+"""Compact: recorded traffic to a folder of cells, file by file, whole or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.errors import UsageError
+from reconciler.ports import Progress
+
+if TYPE_CHECKING:
+    from reconciler.traffic.cells.compact import SourceFile
+    from reconciler.traffic.opening import Traffic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactOptions:
+    """``traffic``: ``[BROKER=]PATH`` arguments. ``folder``: where the cells go; it may hold earlier ones."""
+
+    traffic: tuple[str, ...]
+    folder: Path
+    master: str = "local[*]"
+    memory: str = "2g"
+    log_timezone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactResult:
+    """Files by name: those that were compacted, those whose cells were there already, and those without a whole line yet."""
+
+    compacted: tuple[str, ...]
+    known: tuple[str, ...]
+    empty: tuple[str, ...]
+    requests: int
+    """Of the files compacted now."""
+    segments: int
+    """In the folder, of this and earlier runs."""
+
+
+def compact(options: CompactOptions, *, progress: Progress) -> CompactResult:
+    """Add what is new to the folder.
+
+    Raises ``UsageError`` for traffic that is cells already, ``MissingDependencyError`` without pyspark or Java, ``TrafficError``
+    for traffic that cannot be used, ``FileAccessError`` when the folder cannot be written.
+    """
+    from reconciler.traffic.session import SessionOptions, require_packages, spark_session
+
+    require_packages()
+    from reconciler.traffic.cells.compact import compact as write_segments
+    from reconciler.traffic.cells.segments import SegmentFolder
+    from reconciler.traffic.opening import find_traffic, read_rows
+
+    traffic = find_traffic(options.traffic)
+    if traffic.cells is not None:
+        raise UsageError(f"{traffic.cells} holds cells already, and no requests")
+    folder = SegmentFolder(options.folder)
+    sources, empty = _sources(traffic)
+    there = {segment.id: segment for segment in folder.segments()}
+    wanted = {p: s for p, s in sources.items() if s.id not in there or there[s.id].size != s.size}
+    known = tuple(str(path) for path in sources if path not in wanted)
+    requests = 0
+    if wanted:
+        progress.step(f"starting Spark on {options.master}")
+        chosen = traffic.only(wanted)
+        with spark_session(SessionOptions(master=options.master, memory=options.memory, small=chosen.small)) as spark:
+            progress.step(f"compacting {len(wanted)} of {len(sources) + len(empty)} files")
+            rows = read_rows(chosen, spark, log_timezone=options.log_timezone, also=("file",))
+            requests = sum(segment.requests for segment in write_segments(rows, wanted, folder))
+    return CompactResult(
+        compacted=tuple(str(path) for path in wanted),
+        known=known,
+        empty=tuple(str(path) for path in empty),
+        requests=requests,
+        segments=len(folder.segments()),
+    )
+
+
+def _sources(traffic: Traffic) -> tuple[dict[Path, SourceFile], tuple[Path, ...]]:
+    from reconciler.traffic.cells.compact import SourceFile
+    from reconciler.traffic.sources.file_identity import log_identity, parquet_identity
+
+    files = [(Path(file), log.broker) for log in traffic.logs for file in log.files]
+    found: dict[str, SourceFile] = {}
+    empty: list[Path] = []
+    for path, broker in [*files, *((Path(file), None) for file in traffic.parquet)]:
+        identity = parquet_identity(path) if broker is None else log_identity(path, broker)
+        if identity is None:
+            empty.append(path)
+            continue
+        one = SourceFile(path=path, id=identity, size=path.stat().st_size)
+        # The same log twice, whole and as it was when it was copied: the longer one has it all.
+        found[identity] = max(found.get(identity, one), one, key=lambda file: file.size)
+    return {one.path: one for one in found.values()}, tuple(empty)

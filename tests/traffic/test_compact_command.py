@@ -1,0 +1,95 @@
+"""compact and backtest as a user runs them: what is new is added, and the verdict from cells is that from the log."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from reconciler.formats.schema_files import load_schema
+from tests.support.command import run
+
+pytestmark = pytest.mark.spark
+RECORDINGS = Path(__file__).parent / "recordings"
+LINES = gzip.decompress((RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz").read_bytes()).splitlines(keepends=True)
+MANIFEST = """
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: teams, owner: team}
+spec:
+  quotas:
+    - match: {user: alice}
+      quotas: {producer_byte_rate: 100KiB}
+"""
+
+
+def test_history_grows_file_by_file_and_is_judged_as_the_log_is(tmp_path: Path) -> None:
+    logs, cells = tmp_path / "logs", tmp_path / "cells"
+    logs.mkdir()
+    (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
+    first, second = logs / "kafka-request.log.1", logs / "kafka-request.log"
+    first.write_bytes(b"".join(LINES[: len(LINES) // 2]))
+    second.write_bytes(b"".join(LINES[len(LINES) // 2 : -100]))
+    (logs / "kafka-request.log.empty").write_bytes(b"[2026-11-21 13")
+
+    def compact() -> dict[str, object]:
+        done = run("compact", "--traffic", "7=logs", "--out", "cells", "--master", "local[2]", "--format", "json", cwd=tmp_path)
+        assert (done.code, done.err) == (0, "")
+        jsonschema.Draft202012Validator(load_schema("compact")).validate(done.json())
+        return done.json()
+
+    def names(document: dict[str, object], field: str) -> list[str]:
+        return [Path(file).name for file in document[field]]
+
+    begun = compact()
+    assert names(begun, "compacted") == ["kafka-request.log", "kafka-request.log.1"]
+    assert (names(begun, "empty"), begun["segments"]) == (["kafka-request.log.empty"], 2)
+
+    # The log goes on, and is rotated and compressed: it is the same log.
+    with second.open("ab") as stream:
+        stream.write(b"".join(LINES[-100:]))
+    (logs / "kafka-request.log.2.gz").write_bytes(gzip.compress(first.read_bytes()))
+    first.unlink()
+    (cells / "data" / ".a-run-that-was-killed").mkdir()
+    grown = compact()
+    assert "kafka-request.log" in names(grown, "compacted")
+    assert grown["segments"] == 2
+    assert len(list((cells / "data").iterdir())) == 2
+    assert compact()["compacted"] == []
+
+    def judged(traffic: str, *options: str) -> dict[str, object]:
+        done = run(
+            "backtest", "quotas.yaml", "--traffic", traffic, "--master", "local[2]", "--format", "json", *options, cwd=tmp_path
+        )
+        assert (done.code, done.err) == (0, "")
+        jsonschema.Draft202012Validator(load_schema("backtest")).validate(done.json())
+        return done.json()
+
+    from_log, from_cells, exact = judged("7=logs"), judged("cells"), judged("7=logs", "--exact")
+    assert [d["provenance"]["form"] for d in (from_log, from_cells, exact)] == ["seconds", "seconds", "exact"]
+    assert from_cells["provenance"]["requests"] == exact["provenance"]["requests"]
+    changed = [[v for v in d["verdicts"] if v["changed"]] for d in (from_log, from_cells, exact)]
+    assert changed[0] == changed[1]
+    assert [v["bucket"] for v in changed[0]] == [v["bucket"] for v in changed[2]] == [{"user": "alice"}]
+    by_seconds, exactly = changed[0][0], changed[2][0]
+    assert by_seconds["seconds_certain"] <= exactly["seconds_over"] <= by_seconds["seconds_possible"]
+    assert exactly["peak"] <= by_seconds["peak"]
+    assert by_seconds["verdict"] == exactly["verdict"] == "certain"
+
+
+def test_cells_cannot_be_asked_for_requests_or_compacted_again(tmp_path: Path) -> None:
+    (tmp_path / "cells" / "segments").mkdir(parents=True)
+    (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
+    again = run("compact", "--traffic", "cells", "--out", "more", cwd=tmp_path)
+    assert (again.code, again.out) == (64, "")
+    assert "holds cells already" in again.err
+    done = run("backtest", "quotas.yaml", "--traffic", "cells", "--requests", "r.jsonl", cwd=tmp_path)
+    assert (done.code, done.out) == (64, "")
+    assert "--requests needs request logs" in done.err
+    bare = run("backtest", "quotas.yaml", "--traffic", "cells", cwd=tmp_path)
+    assert bare.code == 1
+    assert "no cells are there yet" in bare.err
+    assert json.dumps(sorted(path.name for path in tmp_path.iterdir())) == '["cells", "quotas.yaml"]'
