@@ -7,7 +7,9 @@ others do not.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.apply.comparison import compare, compare_config_command
@@ -15,7 +17,7 @@ from benchmarks.apply.programs import BARE, BARE_OWN, OURS, go_program, java_pro
 from benchmarks.apply.scenes import SCENES, write_wanted
 from benchmarks.measure import machine
 from reconciler.sandbox.cluster import running
-from reconciler.sandbox.spec import SandboxSpec
+from reconciler.sandbox.spec import DEFAULT_KAFKA_VERSION, SandboxSpec
 
 _FROM_EMPTY = "from empty"
 
@@ -31,21 +33,32 @@ def main() -> None:
     parser.add_argument("--without-java", action="store_true")
     parser.add_argument("--config-commands", type=int, default=5, help="entities that ConfigCommand sets; 0: not at all")
     args = parser.parse_args()
-    print(machine())
-    with tempfile.TemporaryDirectory() as name, running(SandboxSpec(heap_mb=2048)) as sandbox:
-        folder, server = Path(name), sandbox.bootstrap_servers
-        print(f"Kafka {sandbox.kafka_version}, one node")
-        rivals = (None if args.without_go else go_program(folder), None if args.without_java else java_program(folder))
-        programs = [OURS, *(one for one in rivals if one is not None)]
-        for size in args.sizes:
-            wanted = write_wanted(folder, entities=size)
-            for scene in args.scenes:
-                ours = compare(server, wanted, programs, scene=scene, times=args.times)[OURS.name]
-                if scene == _FROM_EMPTY and args.config_commands:
-                    compare_config_command(server, ours, entities=size, times=args.config_commands)
+    print(f"{machine()}; Kafka {DEFAULT_KAFKA_VERSION}, one node", flush=True)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if args.sizes:
+            with _new_broker() as server:
+                _beside_others(server, folder, args)
         if args.large:
             wanted = write_wanted(folder, entities=args.large)
-            compare(server, wanted, [OURS, BARE_OWN, BARE], scene=_FROM_EMPTY, times=args.large_times)
+            compare(_new_broker, wanted, [OURS, BARE_OWN, BARE], scene=_FROM_EMPTY, times=args.large_times)
+
+
+@contextlib.contextmanager
+def _new_broker() -> Iterator[str]:
+    with running(SandboxSpec(heap_mb=2048)) as sandbox:
+        yield sandbox.bootstrap_servers
+
+
+def _beside_others(server: str, folder: Path, args: argparse.Namespace) -> None:
+    rivals = (None if args.without_go else go_program(folder), None if args.without_java else java_program(folder))
+    programs = [OURS, *(one for one in rivals if one is not None)]
+    for size in args.sizes:
+        wanted = write_wanted(folder, entities=size)
+        for scene in args.scenes:
+            ours = compare(lambda: contextlib.nullcontext(server), wanted, programs, scene=scene, times=args.times)[OURS.name]
+            if scene == _FROM_EMPTY and args.config_commands:
+                compare_config_command(server, ours, entities=size, times=args.config_commands)
 
 
 if __name__ == "__main__":

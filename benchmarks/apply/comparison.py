@@ -5,25 +5,32 @@ from __future__ import annotations
 import os
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TypeAlias
 
 from benchmarks.apply.programs import Program, config_command
 from benchmarks.apply.scenes import SCENES, Wanted, bring, done, require
 from benchmarks.measure import Run, median, once
 
 
-def compare(server: str, wanted: Wanted, programs: Sequence[Program], *, scene: str, times: int) -> dict[str, Run]:
+Broker: TypeAlias = Callable[[], AbstractContextManager[str]]
+"""Gives the server for one run: always the same, or a new one each time where removing what was written would take minutes."""
+
+
+def compare(broker: Broker, wanted: Wanted, programs: Sequence[Program], *, scene: str, times: int) -> dict[str, Run]:
     """Run the programs interleaved; print a line for each, with its ratio to the last one. Removes every quota of the cluster."""
     before, after = SCENES[scene](wanted.entities), done(wanted.entities)
     runs: dict[str, list[Run]] = {program.name: [] for program in programs}
     loads = []
     for _ in range(times):
         for program in programs:
-            bring(server, before)
-            loads.append(os.getloadavg()[0])
-            runs[program.name].append(once(*program.command(server, wanted)))
-            print(f"{program.name}: {runs[program.name][-1].wall:.2f} s, load {loads[-1]:.1f}", file=sys.stderr, flush=True)
-            require(server, after, after=program.name)
+            with broker() as server:
+                bring(server, before)
+                loads.append(os.getloadavg()[0])
+                runs[program.name].append(once(*program.command(server, wanted)))
+                print(f"{program.name}: {runs[program.name][-1].wall:.2f} s, load {loads[-1]:.1f}", file=sys.stderr, flush=True)
+                require(server, after, after=program.name)
     print(f"\n{wanted.entities} entities x 2 keys, {scene}: median of {times}, load {min(loads):.1f} to {max(loads):.1f}")
     result = {name: median(several) for name, several in runs.items()}
     base = result[programs[-1].name].wall

@@ -16,7 +16,7 @@ from reconciler.model.entity import Entity
 from reconciler.model.state import Quotas
 
 _ENTITIES_A_REQUEST = 2_500
-_SHOWN_WITHIN_S = 60.0
+_SHOWN_WITHIN_S = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
