@@ -13,7 +13,6 @@ from benchmarks.apply.programs import Program, config_command
 from benchmarks.apply.scenes import SCENES, Wanted, bring, done, require
 from benchmarks.measure import Run, median, once
 
-
 Broker: TypeAlias = Callable[[], AbstractContextManager[str]]
 """Gives the server for one run: always the same, or a new one each time where removing what was written would take minutes."""
 
