@@ -11,7 +11,7 @@ from reconciler.model.effect import OTHER, ClientName, Known, KnownClient
 from reconciler.model.entity import Entity
 from reconciler.render.resolve_document import list_head, resolution_to_json
 from reconciler.resolution.answers import Answers, Doubts, Resolution, Wanted
-from reconciler.resolution.levels import CLIENT_LEVELS, USER_LEVELS
+from reconciler.resolution.levels import CLIENT_LEVELS, USER_LEVELS, Candidate
 from reconciler.resolution.views import QuotaView
 
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False)
@@ -30,7 +30,6 @@ _SOURCES: Final[tuple[Callable[[str, str], str], ...]] = (
     lambda _, __: _ANY_CLIENT,
 )
 """What sets a limit at each of the eight levels, for the client's own tags."""
-_PLAIN: Final = Wanted()
 _NO_DOUBTS: Final = Doubts()
 
 
@@ -41,8 +40,8 @@ def answer_lines(
 
     ``seen`` gets every answer of which something may be unknown.
     """
-    quick = _Quick(answers)
-    only_numbers = wanted == _PLAIN and answers.doubts == _NO_DOUBTS
+    quick = _Quick(answers, include_overrides=wanted.include_overrides)
+    only_numbers = not wanted.explain and not wanted.members and answers.doubts == _NO_DOUBTS
     for entity, client in asked:
         if only_numbers and isinstance(client, KnownClient):
             yield _VERSION + quick.rest(entity, client)
@@ -65,8 +64,9 @@ def list_document(view: QuotaView, lines: Iterable[str]) -> Iterator[str]:
 class _Quick:
     """The rest of a line for a client. What wins at a level bears the client's own names, so its text is made of theirs."""
 
-    def __init__(self, answers: Answers) -> None:
-        self._keys = [(f'"{key}":{{"value":', resolver.winner) for key, resolver in answers.resolvers.items()]
+    def __init__(self, answers: Answers, *, include_overrides: bool) -> None:
+        self._keys = [(f'"{key}":{{"value":', resolver.winner, resolver.hidden) for key, resolver in answers.resolvers.items()]
+        self._include_overrides = include_overrides
         self._numbers: dict[float, str] = {}
 
     def rest(self, entity: Entity, client: KnownClient) -> str:
@@ -74,7 +74,7 @@ class _Quick:
         of_user, of_client = _tag("user", user), _tag("client-id", client_id)
         found = []
         last, tail = 0, ""
-        for key, winner_of in self._keys:
+        for key, winner_of, hidden_by in self._keys:
             winner = winner_of(user, client_id)
             if winner is None:
                 continue
@@ -82,10 +82,18 @@ class _Quick:
                 last = winner.level
                 tail = _tail(last, of_user, of_client)
             number = self._numbers.get(winner.value) or self._number(winner.value)
-            found.append(f"{key}{number}{tail}")
+            if self._include_overrides:
+                hidden = [self._hidden(one, of_user, of_client) for one in hidden_by(user, client_id, winner)]
+                found.append(f'{key}{number}{tail},"overridden":[{",".join(hidden)}]}}')
+            else:
+                found.append(f"{key}{number}{tail}}}")
         names = entity.parts
         asked = f"{of_user},{of_client}" if len(names) == 2 else of_user if names[0][0] == "user" else of_client
         return f'"entity":{{{asked}}},"quotas":{{{",".join(found)}}}}}\n'
+
+    def _hidden(self, one: Candidate, user: str, client_id: str) -> str:
+        number = self._numbers.get(one.value) or self._number(one.value)
+        return f'{{"entity":{{{_SOURCES[one.level - 1](user, client_id)}}},"value":{number},"level":{one.level}}}'
 
     def _number(self, value: float) -> str:
         known = value_to_json(value)
@@ -94,10 +102,8 @@ class _Quick:
 
 
 def _tail(level: int, user: str, client_id: str) -> str:
-    """Of a limit, what follows the value; ``user`` and ``client_id`` are the client's own tags."""
-    return (
-        f',"source":{{{_SOURCES[level - 1](user, client_id)}}},"level":{level},"bucket":{{{_bucket(level, user, client_id)}}}}}'
-    )
+    """Of a limit, what follows the value, up to its bucket; ``user`` and ``client_id`` are the client's own tags."""
+    return f',"source":{{{_SOURCES[level - 1](user, client_id)}}},"level":{level},"bucket":{{{_bucket(level, user, client_id)}}}'
 
 
 def _bucket(level: int, user: str, client_id: str) -> str:

@@ -14,7 +14,7 @@ from reconciler.model.quota import CLIENT_KEYS
 from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable
 from reconciler.resolution.asked import asked_client
 from reconciler.resolution.ladder import Rung, address_ladder, client_ladder
-from reconciler.resolution.levels import USER_LEVELS, Candidate, QuotaTable, Resolver
+from reconciler.resolution.levels import Candidate, QuotaTable, Resolver
 from reconciler.resolution.sharing import SharedWith, Sharing, Tags, known_clients, tags_of, tags_of_address
 
 KEYS: Final = tuple(key.value for key in CLIENT_KEYS)
@@ -76,7 +76,6 @@ class Resolution:
         return (ADDRESS_KEY,) if isinstance(self.client, KnownAddress) else KEYS
 
 
-_EVERY_LEVEL: Final = range(1, 9)
 _PLAIN: Final = Wanted()
 _NONE: Final = Doubts()
 
@@ -152,10 +151,7 @@ class Answers:
     def _key_answer(self, key: str, client: KnownClient, winner: Candidate, wanted: Wanted) -> KeyAnswer:
         overridden = shared = None
         if wanted.include_overrides:
-            # An empty client id meets only quotas of users, so the others are not hidden by the winner.
-            levels = USER_LEVELS if client.client_id == "" else _EVERY_LEVEL
-            held = self.resolvers[key].candidates(client.user, client.client_id)
-            overridden = tuple(c for c in held if c is not None and c is not winner and c.level in levels)
+            overridden = tuple(self.resolvers[key].hidden(client.user, client.client_id, winner))
         if wanted.members:
             shared = self._sharing.others(key, self.resolvers[key], client, winner.level, most=wanted.members)
         return KeyAnswer(

@@ -158,6 +158,15 @@ class Resolver:
         places: tuple[object, ...] = ((user, client_id), user, user, client_id, None, None, client_id, None)
         return tuple(level.get(place) for level, place in zip(self._levels, places, strict=True))
 
+    def hidden(self, user: ClientName, client_id: ClientName, winner: Candidate) -> list[Candidate]:
+        """What would hold in turn without the winner, the strongest first; nothing that an empty client id escapes."""
+        places: tuple[object, ...] = ((user, client_id), user, user, client_id, None, None, client_id, None)
+        return [
+            candidate
+            for level, place in zip(self._levels[winner.level :], places[winner.level :], strict=True)
+            if level and (candidate := level.get(place)) is not None and (client_id != "" or candidate.level in USER_LEVELS)
+        ]
+
     def bucket_and_limit(self, user: str, client_id: str) -> tuple[Bucket, float | None]:
         """The two things a replay needs, without the explanation."""
         winner = self.winner(user, client_id)

@@ -183,11 +183,12 @@ def test_lines_put_together_are_the_answers_and_can_be_asked_again(
 ) -> None:
     answers = Answers(quotas_of(table))
     asked = list(answers.everybody())
-    lines = list(answer_lines(answers, asked, Wanted(), seen=lambda _: None))
-    assert all(line.endswith("}\n") and line.count("\n") == 1 for line in lines)
-    assert [json.loads(line) for line in lines] == [
-        {"format_version": "1.0", **resolution_to_json(answers.answer(entity))} for entity, _ in asked
-    ]
+    for wanted in (Wanted(), Wanted(include_overrides=True), ALL):
+        lines = list(answer_lines(answers, asked, wanted, seen=lambda _: None))
+        assert all(line.endswith("}\n") and line.count("\n") == 1 for line in lines)
+        assert [json.loads(line) for line in lines] == [
+            {"format_version": "1.0", **resolution_to_json(answers.answer(entity, wanted))} for entity, _ in asked
+        ]
     assert {entity for entity, _ in asked} >= set(answers.quotas)
     # What holds for a listed user's other client ids is in the list too, or the same as without one.
     for entity, _ in asked:
