@@ -60,7 +60,7 @@ def open_client(settings: ZooKeeperSettings) -> KazooClient:
         _await_session(client, connection, handler, settings)
         _require_chroot(client, connection, settings)
     except BaseException:
-        handler.give_up()
+        handler.give_up()  # also where a server lets nobody in, but keeps the connection
         close_client(client)
         raise
     return client
@@ -68,6 +68,8 @@ def open_client(settings: ZooKeeperSettings) -> KazooClient:
 
 def close_client(client: KazooClient) -> None:
     """End the session, its lock with it; safe to call twice."""
+    if isinstance(client.handler, Handler) and not client.connected:
+        client.handler.give_up()
     client.stop()
     client.close()
 
