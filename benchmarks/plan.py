@@ -17,9 +17,9 @@ from benchmarks.validate import COMPOSE, RUN
 
 DESCRIBE = """
 import sys
-from reconciler.workflows.connect import connect
+from reconciler.workflows.connect import Access, connect
 from reconciler.model.cluster import ClusterSpec
-cluster = connect(ClusterSpec(), bootstrap_server=sys.argv[1], command_config=None)
+cluster = connect(ClusterSpec(), Access(bootstrap_server=sys.argv[1]))
 print(len(cluster.current_state().entities))
 cluster.close()
 """
