@@ -44,13 +44,10 @@ def cluster(request: pytest.FixtureRequest, kind: str) -> Iterator[QuotaCluster]
         yield FakeCluster()
         return
     if kind == "zookeeper":
-        from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
-        from reconciler.backends.zookeeper.settings import ZooKeeperSettings, parse_connection
+        from tests.support.zookeeper_session import zookeeper_cluster
 
-        servers, chroot = parse_connection(request.getfixturevalue("zookeeper_kafka").zookeeper)
-        nodes = ZooKeeperCluster.open(ZooKeeperSettings(servers=servers, chroot=chroot), name="sandbox")
-        yield nodes
-        nodes.close()
+        with zookeeper_cluster(request.getfixturevalue("zookeeper_kafka").zookeeper) as nodes:
+            yield nodes
         return
     from reconciler.backends.broker.cluster import BrokerCluster
     from reconciler.backends.broker.settings import ConnectionSettings, parse_servers

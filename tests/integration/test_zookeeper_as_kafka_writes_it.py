@@ -14,7 +14,8 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.sandbox.spec import Sandbox
 from tests.builders import client, ip, pair, user
 from tests.support import config_command, raw_quotas, zookeeper_tree
-from tests.support.zookeeper_states import CLIENT_KEYS, alterations_to, nodes_of, random_state, random_value, raw
+from tests.support.zookeeper_session import zookeeper_cluster
+from tests.support.zookeeper_states import CLIENT_KEYS, alterations_to, random_state, random_value, raw
 
 pytestmark = pytest.mark.kafka
 
@@ -56,7 +57,10 @@ def raw_changes(alteration: Alteration) -> Mapping[raw_quotas.RawEntity, Mapping
 @pytest.mark.parametrize("seed", [1, 2])
 def test_any_alterations_leave_the_nodes_that_kafka_leaves(zookeeper_kafka: Sandbox, seed: int) -> None:
     steps = some_alterations(random.Random(seed), 40)
-    with zookeeper_tree.zookeeper_client(zookeeper_kafka.zookeeper or "") as nodes, nodes_of(zookeeper_kafka) as cluster:
+    with (
+        zookeeper_tree.zookeeper_client(zookeeper_kafka.zookeeper or "") as nodes,
+        zookeeper_cluster(zookeeper_kafka.zookeeper or "") as cluster,
+    ):
         after_kafka = []
         for step in steps:
             raw_quotas.alter(zookeeper_kafka.bootstrap_servers, raw_changes(step))
@@ -87,7 +91,10 @@ def test_a_change_leaves_the_notification_that_kafka_leaves(zookeeper_kafka: San
         assert {name[:-10] for name in names} == {"config_change_"}
         return {nodes.get(f"/config/changes/{name}")[0] for name in names}
 
-    with zookeeper_tree.zookeeper_client(zookeeper_kafka.zookeeper or "") as nodes, nodes_of(zookeeper_kafka) as cluster:
+    with (
+        zookeeper_tree.zookeeper_client(zookeeper_kafka.zookeeper or "") as nodes,
+        zookeeper_cluster(zookeeper_kafka.zookeeper or "") as cluster,
+    ):
         before = nodes.get_children("/config/changes")
         raw_quotas.alter(zookeeper_kafka.bootstrap_servers, raw(changes))
         by_kafka = told(nodes, before)
@@ -140,7 +147,7 @@ def test_whole_numbers_have_the_text_that_the_broker_gives_them(zookeeper_kafka:
 def test_the_broker_reads_what_was_written_to_its_nodes(zookeeper_kafka: Sandbox, seed: int) -> None:
     # Its own API refuses IPv6 in this mode, because it encodes the colons first; the nodes do not.
     state = random_state(random.Random(seed), 60) | {ip("2001:db8::7"): {"connection_creation_rate": 1e6}}
-    with nodes_of(zookeeper_kafka) as cluster:
+    with zookeeper_cluster(zookeeper_kafka.zookeeper or "") as cluster:
         assert {result.error_code for result in cluster.alter(alterations_to(state), validate_only=False)} == {0}
 
         assert raw_quotas.describe(zookeeper_kafka.bootstrap_servers) == raw(state)
@@ -152,7 +159,7 @@ def test_what_the_broker_wrote_is_read_from_its_nodes(zookeeper_kafka: Sandbox, 
     state = random_state(random.Random(seed), 60)
     raw_quotas.alter(zookeeper_kafka.bootstrap_servers, raw(state))
 
-    with nodes_of(zookeeper_kafka) as cluster:
+    with zookeeper_cluster(zookeeper_kafka.zookeeper or "") as cluster:
         seen = cluster.current_state()
     assert seen.entities == state
     assert seen.unreadable == ()
@@ -162,7 +169,7 @@ def test_what_kafkas_own_tool_wrote_is_read_and_the_other_way_round(zookeeper_ka
     entity = pair("CN=a b;O=x", DEFAULT)
     (there,) = raw({entity: {}})
     config_command.alter(zookeeper_kafka, {there: {"producer_byte_rate": 1048576.0, "request_percentage": 250.5}})
-    with nodes_of(zookeeper_kafka) as cluster:
+    with zookeeper_cluster(zookeeper_kafka.zookeeper or "") as cluster:
         assert cluster.current_state().entities == {entity: {"producer_byte_rate": 1048576.0, "request_percentage": 250.5}}
         cluster.alter([Alteration(entity=entity, ops={"request_percentage": 1e-5})], validate_only=False)
 
@@ -180,7 +187,10 @@ BROKEN = {
 
 
 def test_nodes_that_brokers_cannot_read_are_told_of_and_left_as_they_are(zookeeper_kafka: Sandbox) -> None:
-    with zookeeper_tree.zookeeper_client(zookeeper_kafka.zookeeper or "") as nodes, nodes_of(zookeeper_kafka) as cluster:
+    with (
+        zookeeper_tree.zookeeper_client(zookeeper_kafka.zookeeper or "") as nodes,
+        zookeeper_cluster(zookeeper_kafka.zookeeper or "") as cluster,
+    ):
         for path, data in BROKEN.items():
             nodes.create(path, data)
         good: Entity = user("good")

@@ -18,7 +18,7 @@ from reconciler.sandbox.spec import Listener, Sandbox, SandboxSpec
 from tests.builders import pair, user
 from tests.support import zookeeper_tree
 from tests.support.secured_kafka import SCRAM
-from tests.support.zookeeper_states import nodes_of
+from tests.support.zookeeper_session import zookeeper_cluster
 
 pytestmark = pytest.mark.kafka
 
@@ -56,7 +56,7 @@ def scram_sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture
 def cluster(scram_sandbox: Sandbox) -> Iterator[ZooKeeperCluster]:
-    with nodes_of(scram_sandbox) as found:
+    with zookeeper_cluster(scram_sandbox.zookeeper or "") as found:
         yield found
 
 

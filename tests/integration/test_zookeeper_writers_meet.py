@@ -14,13 +14,13 @@ from kazoo.exceptions import BadVersionError
 from kazoo.security import make_acl, make_digest_acl
 
 from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
-from reconciler.backends.zookeeper.settings import ZooKeeperSettings, parse_connection
 from reconciler.model.change import Alteration
 from reconciler.model.entity import DEFAULT, Entity
 from tests.builders import client, ip, pair, user
 from tests.support import zookeeper_tree
 from tests.support.kafka_tree import make_kafka
 from tests.support.zookeeper_server import ZooKeeperServer, zookeeper_server
+from tests.support.zookeeper_session import zookeeper_cluster
 
 pytestmark = pytest.mark.kafka
 
@@ -42,19 +42,9 @@ def nodes(server: ZooKeeperServer) -> Iterator[KazooClient]:
         yield found
 
 
-@contextlib.contextmanager
-def opened(server: ZooKeeperServer) -> Iterator[ZooKeeperCluster]:
-    servers, chroot = parse_connection(server.address)
-    cluster = ZooKeeperCluster.open(ZooKeeperSettings(servers=servers, chroot=chroot))
-    try:
-        yield cluster
-    finally:
-        cluster.close()
-
-
 @pytest.fixture
 def cluster(server: ZooKeeperServer) -> Iterator[ZooKeeperCluster]:
-    with opened(server) as found:
+    with zookeeper_cluster(server.address) as found:
         yield found
 
 
@@ -101,13 +91,13 @@ def test_many_clients_of_new_users_are_written_at_once_and_all_are_there(server:
         mine = [setting(pair(f"user-{n % 7}", f"client-{number}-{n}"), 1.0 + n) for n in range(200)]
 
         def act() -> None:
-            with opened(server) as cluster:
+            with zookeeper_cluster(server.address) as cluster:
                 assert {result.error_code for result in cluster.alter(mine, validate_only=False)} == {0}
 
         return act
 
     together(*(writer(number) for number in range(3)))
-    with opened(server) as cluster:
+    with zookeeper_cluster(server.address) as cluster:
         live = cluster.current_state().entities
         assert live == {pair(f"user-{n % 7}", f"client-{number}-{n}"): {KEY: 1.0 + n} for number in range(3) for n in range(200)}
         gone = cluster.alter([setting(entity, None, before=quotas[KEY]) for entity, quotas in live.items()], validate_only=False)
@@ -124,7 +114,7 @@ def test_of_two_that_planned_the_same_one_writes_and_the_other_is_stale(
 
     def writer(value: float) -> Callable[[], None]:
         def act() -> None:
-            with opened(server) as mine:
+            with zookeeper_cluster(server.address) as mine:
                 made = mine.alter([setting(entity, value, before=1.0) for entity in entities], validate_only=False)
                 assert all(result.stale == (result.error_code != 0) for result in made)
                 results[value] = [result.error_code == 0 for result in made]
@@ -223,7 +213,7 @@ def test_new_nodes_have_the_acl_of_the_nodes_beside_them(server: ZooKeeperServer
         make_acl("world", "anyone", read=True, write=True, create=True, delete=True, admin=True),
         make_acl("ip", "127.0.0.1", read=True, admin=True),
     ]
-    with users_with(nodes, *own), opened(server) as cluster:
+    with users_with(nodes, *own), zookeeper_cluster(server.address) as cluster:
         changes = [setting(pair("u", DEFAULT), 1.0), setting(user("v"), 1.0), setting(client("c"), 1.0)]
         assert {result.error_code for result in cluster.alter(changes, validate_only=False)} == {0}
 
@@ -235,7 +225,7 @@ def test_new_nodes_have_the_acl_of_the_nodes_beside_them(server: ZooKeeperServer
 def test_an_acl_that_is_not_shown_whole_is_never_copied(server: ZooKeeperServer, nodes: KazooClient) -> None:
     """To whoever may not administer a node, ZooKeeper shows no digests: what was copied would lock the brokers out."""
     anybody = make_acl("world", "anyone", read=True, write=True, create=True, delete=True)
-    with users_with(nodes, make_digest_acl("broker", "secret", all=True), anybody), opened(server) as cluster:
+    with users_with(nodes, make_digest_acl("broker", "secret", all=True), anybody), zookeeper_cluster(server.address) as cluster:
         for validate_only in (True, False):
             (result,) = cluster.alter([setting(user("v"), 1.0)], validate_only=validate_only)
             assert result.error_code == 31
@@ -246,7 +236,7 @@ def test_an_acl_that_is_not_shown_whole_is_never_copied(server: ZooKeeperServer,
 def test_a_kafka_from_before_addresses_had_quotas_is_not_given_one(server: ZooKeeperServer, nodes: KazooClient) -> None:
     nodes.delete("/config/ips")
     try:
-        with opened(server) as cluster:
+        with zookeeper_cluster(server.address) as cluster:
             for validate_only in (True, False):
                 address = Alteration(entity=ip("10.0.0.1"), ops={"connection_creation_rate": 5.0})
                 refused, good = cluster.alter([address, setting(user("v"), 1.0)], validate_only=validate_only)

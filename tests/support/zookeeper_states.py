@@ -1,34 +1,18 @@
-"""Random quotas as brokers in ZooKeeper mode take them, and ways to have the two backends write and read the same ones."""
+"""Random quotas as brokers in ZooKeeper mode take them, in the forms that the two backends and raw messages have them in."""
 
 from __future__ import annotations
 
-import contextlib
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
-from reconciler.backends.zookeeper.settings import ZooKeeperSettings, parse_connection
 from reconciler.model.change import Alteration
 from reconciler.model.entity import DEFAULT, Entity, EntityName
-from reconciler.sandbox.spec import Sandbox
 from tests.builders import client, ip, pair, user
 from tests.support.hostile_names import HOSTILE
 from tests.support.raw_quotas import RawEntity
 
 CLIENT_KEYS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
 WHOLE = frozenset({"producer_byte_rate", "consumer_byte_rate", "connection_creation_rate"})
-
-
-@contextlib.contextmanager
-def nodes_of(sandbox: Sandbox) -> Iterator[ZooKeeperCluster]:
-    """The ZooKeeper backend for a sandbox."""
-    assert sandbox.zookeeper is not None
-    servers, chroot = parse_connection(sandbox.zookeeper)
-    cluster = ZooKeeperCluster.open(ZooKeeperSettings(servers=servers, chroot=chroot), name="sandbox")
-    try:
-        yield cluster
-    finally:
-        cluster.close()
 
 
 def random_value(chance: random.Random, key: str) -> float:
