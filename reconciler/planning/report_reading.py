@@ -29,7 +29,10 @@ def read_report(text: str, *, name: str) -> ApplyReport:
     that of its own changes: what it says was there before may then be anything.
     """
     try:
-        report = report_from_json(json.loads(text))
+        document = json.loads(text)
+        if isinstance(document, dict) and document.get("digest", name) is None:
+            raise ValueError("it is that of a run that ended before anything was written")
+        report = report_from_json(document)
     except (ValueError, RecursionError) as error:
         msg = f"{name} is not a report written by 'apply --report': {error}"
         raise FileAccessError(msg) from error

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.apply.document import report_to_json
+from reconciler.apply.document import failure_to_json, report_to_json
 from reconciler.apply.executor import ApplySettings, Executor
 from reconciler.apply.stepping import SteppedExecutor
 from reconciler.apply.steps import StepDown
@@ -408,3 +408,10 @@ def test_how_a_state_was_read_is_a_note_of_the_plan_back() -> None:
     approval = Approval(accepted=EVERYTHING, settings=ApplySettings(validate_only=True))
     revert(undoing, cluster, approval, confirm=lambda _: True, preview=shown.append, clock=Still(), progress=Silent())
     assert "it was read in parts" in shown[0].notes
+
+
+def test_the_report_of_a_run_that_never_began_has_nothing_to_go_back_from() -> None:
+    document = failure_to_json(WrongClusterError("no", expected="a", actual="b"), cluster=ClusterIdentity(), validate_only=False)
+    jsonschema.validate(document, SCHEMA)
+    with pytest.raises(FileAccessError, match="ended before anything was written"):
+        read_report(document_text(document), name="report.json")
