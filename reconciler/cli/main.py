@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "render": "show a saved plan in another form: text, JSON, Markdown, annotations, SARIF, HTML",
     "drift": "tell what is live from what was merged, applied, changed or removed",
     "export": "write manifests, or a snapshot, from a live cluster",
+    "import": "turn the quota files of jikkou, Terraform, helmsman or kafka-configs into manifests",
     "describe": "show the quotas of some entities or of all, as the cluster has them",
     "resolve": "tell which limits hold for a client, where they come from, and whom they are shared with",
     "alter": "change the quotas of one entity by hand, and verify",
@@ -38,6 +39,9 @@ COMMANDS: Final = {
 }
 """Command names and their one-line help, so that ``--help`` imports no command."""
 
+
+_MODULES: Final = {"import": "import_quotas"}
+"""The modules of commands that cannot have the command's own name."""
 
 _SHORT: Final = frozenset({"validate", "plan", "apply", "revert", "drift", "describe", "alter", "resolve"})
 
@@ -75,8 +79,12 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
     for name, summary in COMMANDS.items():
         sub = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         if name == command:
-            importlib.import_module(f"reconciler.cli.commands.{name}").add_arguments(sub)
+            _module(name).add_arguments(sub)
     return parser
+
+
+def _module(command: str) -> Any:
+    return importlib.import_module(f"reconciler.cli.commands.{_MODULES.get(command, command)}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -91,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = next((a for a in arguments if not a.startswith("-")), None)
     args = build_parser(command).parse_args(arguments)
     try:
-        code: int = importlib.import_module(f"reconciler.cli.commands.{args.command}").run(args)
+        code: int = _module(args.command).run(args)
     except KeyboardInterrupt:
         _say("interrupted")
         return exit_codes.INTERRUPTED

@@ -6,7 +6,8 @@ declared entity loses the known keys that its manifest does not give.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -87,6 +88,40 @@ def emit(state: CurrentState, *, connection: Connection | None = None) -> Export
         files.append(_repository_file(sorted(lowered)))
     files.append(_cluster_file(state, name, connection, left_out))
     return Export(files=tuple(files), findings=tuple(findings), declared=declared, cluster_name=name)
+
+
+def emit_clusters(clusters: Mapping[str | None, Mapping[Entity, Quotas]], *, mark: str) -> tuple[ExportedFile, ...]:
+    """The manifests of what was read elsewhere, by the name of the cluster; ``None`` has no Cluster document.
+
+    ``mark`` is the comment that says who wrote the files. Every entity must be declarable; raises ``ValueError`` for one that is
+    not.
+    """
+    files: list[ExportedFile] = []
+    lowered: set[str] = set()
+    prefixes: set[str] = set()
+    for cluster, state in clusters.items():
+        prefix = f"{_file_prefix(cluster or 'all', prefixes)}-" if len(clusters) > 1 else ""
+        groups: dict[str, list[str]] = {}
+        for entity in in_canonical_order(state):
+            if problem := next(_undeclarable(entity, state[entity]), None):
+                raise ValueError(problem.message)
+            groups.setdefault(prefix + _GROUPS[entity.types], []).append(_entry(entity, state[entity]))
+            lowered.update(rule_id for rule_id, _ in _problems_of_names(entity) if RULES[rule_id].severity is Severity.ERROR)
+        files += [file for group, entries in groups.items() for file in _quota_files(group, entries, cluster, mark)]
+        if cluster is not None:
+            text = f"{_head('Cluster', 'cluster', mark)}metadata: {{name: {scalar_text(cluster)}}}\nspec:\n  prune: never\n"
+            files.append(ExportedFile(path=f"{prefix}cluster.yaml", text=text))
+    if lowered:
+        files.append(_repository_file(sorted(lowered), mark))
+    return tuple(files)
+
+
+def _file_prefix(cluster: str, taken: set[str]) -> str:
+    """A part of a file name that tells the clusters apart, also where their names differ in nothing that files can show."""
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", cluster)[:60].strip("-") or "cluster"
+    name = next(one for one in (plain, *(f"{plain}-{number}" for number in range(2, 10_000))) if one.lower() not in taken)
+    taken.add(name.lower())
+    return name
 
 
 def entries_document(state: CurrentState, *, introduction: str) -> Iterator[str]:
@@ -173,18 +208,17 @@ def _name(name: EntityName) -> str:
     return "{default: true}" if name is DEFAULT else scalar_text(name)
 
 
-def _head(kind: str, schema: str) -> str:
+def _head(kind: str, schema: str, mark: str = MARK) -> str:
     modeline = f"# yaml-language-server: $schema={SCHEMA_FOLDER}/{schema}.v1.schema.json"
-    return f"{modeline}\n{MARK}\napiVersion: {API_VERSION}\nkind: {kind}\n"
+    return f"{modeline}\n{mark}\napiVersion: {API_VERSION}\nkind: {kind}\n"
 
 
-def _quota_files(group: str, entries: Sequence[str], cluster: str) -> Iterator[ExportedFile]:
+def _quota_files(group: str, entries: Sequence[str], cluster: str | None, mark: str = MARK) -> Iterator[ExportedFile]:
     for number, part in enumerate(_parts(entries), start=1):
         stem = group if number == 1 else f"{group}-{number}"
-        text = (
-            f"{_head('ClientQuotas', 'client-quotas')}metadata: {{name: {stem}}}\nspec:\n  clusters: [{scalar_text(cluster)}]\n"
-        )
-        yield ExportedFile(path=f"{stem}.yaml", text=f"{text}  quotas:\n{''.join(part)}")
+        head = f"{_head('ClientQuotas', 'client-quotas', mark)}metadata: {{name: {stem}}}\nspec:\n"
+        clusters = "" if cluster is None else f"  clusters: [{scalar_text(cluster)}]\n"
+        yield ExportedFile(path=f"{stem}.yaml", text=f"{head}{clusters}  quotas:\n{''.join(part)}")
 
 
 def _parts(entries: Sequence[str]) -> Iterator[list[str]]:
@@ -200,10 +234,10 @@ def _parts(entries: Sequence[str]) -> Iterator[list[str]]:
         yield part
 
 
-def _repository_file(rule_ids: Iterable[str]) -> ExportedFile:
+def _repository_file(rule_ids: Iterable[str], mark: str = MARK) -> ExportedFile:
     lint = ", ".join(f"{rule_id}: {Severity.WARNING}" for rule_id in rule_ids)
     settings = f"spec:\n  # The cluster has entities that are errors by default.\n  lint: {{{lint}}}\n"
-    return ExportedFile(path=REPOSITORY_FILE, text=_head("Repository", "repository") + settings)
+    return ExportedFile(path=REPOSITORY_FILE, text=_head("Repository", "repository", mark) + settings)
 
 
 def _cluster_file(state: CurrentState, name: str, connection: Connection | None, left_out: Sequence[str]) -> ExportedFile:

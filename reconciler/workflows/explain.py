@@ -8,6 +8,8 @@ from typing import Final
 
 from reconciler.errors import UsageError
 from reconciler.formats.wording import did_you_mean, shown
+from reconciler.importing.catalogue import IMPORT_RULES
+from reconciler.importing.examples import EXAMPLES as IMPORT_EXAMPLES
 from reconciler.manifest.catalogue import RULES
 from reconciler.manifest.examples import EXAMPLES as MANIFEST_EXAMPLES
 from reconciler.model.explanation import Explanation, Topic
@@ -59,9 +61,9 @@ _DRIFT: Final = {
 
 def explanations() -> Mapping[str, Explanation]:
     """Everything, by id: findings in the order of their catalogues, then guards, then classes of drift."""
-    examples = {**MANIFEST_EXAMPLES, **LINT_EXAMPLES}
+    examples = {**MANIFEST_EXAMPLES, **LINT_EXAMPLES, **IMPORT_EXAMPLES}
     found: dict[str, Explanation] = {}
-    for rule in (*RULES.values(), *LINT_RULES.values(), *_RUN_TIME):
+    for rule in (*RULES.values(), *LINT_RULES.values(), *IMPORT_RULES.values(), *_RUN_TIME):
         found[rule.id] = Explanation(
             id=rule.id,
             topic=Topic.FINDING,

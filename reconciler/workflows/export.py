@@ -118,10 +118,11 @@ def require_free(folder: Path, *, overwrite: bool) -> None:
         raise FileAccessError(msg)
 
 
-def write_files(files: Sequence[ExportedFile], folder: Path) -> None:
+def write_files(files: Sequence[ExportedFile], folder: Path, *, mark: str = MARK) -> None:
     """Write all files beside their places first, then move them in, so that no file is ever half there.
 
-    Files of an earlier export that are not written again are removed; nothing else is touched. Raises ``FileAccessError``.
+    Files with this mark, of an earlier run, that are not written again are removed; nothing else is touched. Raises
+    ``FileAccessError``.
     """
     stage: Path | None = None
     try:
@@ -137,7 +138,7 @@ def write_files(files: Sequence[ExportedFile], folder: Path) -> None:
             staged.write_bytes(source.read_bytes())
             staged.replace(schemas / source.name)
         written = {file.path for file in files}
-        stale = [path for path in folder.glob("*.yaml") if path.name not in written and _is_ours(path)]
+        stale = [path for path in folder.glob("*.yaml") if path.name not in written and _is_ours(path, mark)]
         for file in files:
             (stage / file.path).replace(folder / file.path)
         for path in stale:
@@ -150,8 +151,8 @@ def write_files(files: Sequence[ExportedFile], folder: Path) -> None:
             shutil.rmtree(stage, ignore_errors=True)
 
 
-def _is_ours(path: Path) -> bool:
+def _is_ours(path: Path, mark: str) -> bool:
     if not path.is_file():
         return False
     with path.open("rb") as stream:
-        return MARK.encode() in stream.read(500)
+        return mark.encode() in stream.read(500)

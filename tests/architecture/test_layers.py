@@ -19,6 +19,7 @@ HOMES = {
     "pyspark stays in traffic": {"reconciler.traffic"},
     "kafka-python stays in the broker backend and the sandbox": {"reconciler.backends", "reconciler.sandbox"},
     "YAML and JSON Schema stay in formats": {"reconciler.formats"},
+    "python-hcl2 stays in importing": {"reconciler.importing"},
 }
 """For each rule about a library, the packages that may use it."""
 

@@ -1,0 +1,75 @@
+"""``kafka-quotas import``: turn the quota files of another tool into manifests."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.cli import exit_codes, options, output, renderings
+
+if TYPE_CHECKING:
+    from reconciler.render.styled import Line
+    from reconciler.workflows.import_quotas import ImportResult
+
+_TOOLS = ("jikkou", "terraform", "helmsman", "kafka-configs")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``import``."""
+    parser.add_argument("files", nargs="+", metavar="FILE", help="files of that tool, or folders with such files")
+    parser.add_argument("--from", dest="tool", required=True, choices=_TOOLS, help="whose files these are")
+    parser.add_argument("--out", required=True, metavar="DIR", help="write the manifests into this folder")
+    parser.add_argument("--overwrite", action="store_true", help="also into a folder that is not empty")
+    parser.add_argument(
+        "--partial", action="store_true", help="write what can be converted; without it, one thing that cannot stops all"
+    )
+    options.add_output_options(parser, formats=renderings.FINDINGS_FORMATS)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print findings and what was written; 1 when nothing was."""
+    from reconciler.cli.progress import PatientProgress
+    from reconciler.render.findings_document import findings_to_json
+    from reconciler.workflows.import_quotas import import_quotas
+
+    with PatientProgress(args) as progress:
+        progress.step(f"reading the files of {args.tool}")
+        result = import_quotas(args.tool, args.files, folder=Path(args.out), overwrite=args.overwrite, partial=args.partial)
+    counts = {
+        "files": len(result.files),
+        "clusters": result.clusters if result.written else 0,
+        "entities": result.entities if result.written else 0,
+    }
+    output.print_result(
+        args,
+        document=lambda: findings_to_json(result.findings, counts),
+        lines=lambda: _lines(result, args.out),
+        other=lambda name: renderings.findings_as(name, result.findings),
+    )
+    return exit_codes.DONE if result.written else exit_codes.NOT_DONE
+
+
+def _lines(result: ImportResult, folder: str) -> list[Line]:
+    from reconciler.model.entity import escaped
+    from reconciler.render.findings_text import findings_lines
+    from reconciler.render.styled import line
+
+    lines = list(findings_lines(result.findings))
+    left = f"{_many(result.unconverted, 'thing')} could not be converted"
+    if result.written:
+        sources, entities = _many(result.sources, "file"), _many(result.entities, "entity", "entities")
+        lines.append(line(f"Wrote {entities} of {sources} to {escaped(folder)}:"))
+        lines += [line(f"  {file.path}") for file in result.files]
+        if result.unconverted:
+            lines.append(line(f"{left}; these manifests lack that."))
+    elif result.entities:
+        rest = _many(result.entities, "entity", "entities")
+        lines.append(line(f"Nothing was written: {left}. Correct that, or write the other {rest} with --partial."))
+    else:
+        lines.append(line("Nothing was written: there is no quota that could be converted."))
+    return lines
+
+
+def _many(count: int, one: str, more: str | None = None) -> str:
+    return f"{count} {one if count == 1 else more or one + 's'}"

@@ -1,0 +1,183 @@
+"""Move in from another tool: its quota files as manifests, all of them or, if so asked, what can be converted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from reconciler.errors import UsageError
+from reconciler.importing.found import Found, ImportedQuota
+from reconciler.importing.helmsman import read_helmsman
+from reconciler.importing.jikkou import read_jikkou
+from reconciler.importing.kafka_configs import read_kafka_configs
+from reconciler.importing.terraform import read_terraform
+from reconciler.manifest.catalogue import RULES
+from reconciler.manifest.emit import ExportedFile, emit_clusters
+from reconciler.manifest.files import UnreadableError, read_file
+from reconciler.manifest.names import name_problems
+from reconciler.model.entity import DEFAULT, Entity, display_name, escaped
+from reconciler.model.finding import Finding, Related, Severity, in_order
+from reconciler.model.source import Span
+from reconciler.workflows.export import require_free, write_files
+
+MARK: Final = "# Written by kafka-quotas import"
+_SUFFIXES: Final = {
+    "jikkou": (".yaml", ".yml"),
+    "terraform": (".tf", ".tf.json"),
+    "helmsman": (".yaml", ".yml"),
+    "kafka-configs": (".sh",),
+}
+"""The files of a folder that are read for each tool; a file that is named is always read."""
+
+TOOLS: Final = tuple(_SUFFIXES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportResult:
+    """What was found and written. ``entities`` counts what could be converted, whether it was written or not."""
+
+    findings: tuple[Finding, ...]
+    files: tuple[ExportedFile, ...]
+    """What was written, relative to the folder; nothing, when something could not be converted and that was not allowed."""
+    entities: int
+    clusters: int
+    sources: int
+    """How many files were read."""
+
+    @property
+    def unconverted(self) -> int:
+        """How many things could not be converted."""
+        return sum(1 for one in self.findings if one.severity is Severity.ERROR)
+
+    @property
+    def written(self) -> bool:
+        """False when the folder is as it was."""
+        return bool(self.files)
+
+
+def import_quotas(
+    tool: str, paths: Sequence[str], *, folder: Path, overwrite: bool = False, partial: bool = False
+) -> ImportResult:
+    """Read the files of one tool (a folder stands for its files), then write manifests to ``folder``.
+
+    Nothing is written when anything could not be converted, unless ``partial``, or when nothing could. Raises ``UsageError`` for
+    an unknown tool, ``FileAccessError`` when the folder is not empty (without ``overwrite``) or cannot be written, and
+    ``MissingDependencyError`` when reading ``.tf`` files needs the extra ``import``.
+    """
+    if tool not in _SUFFIXES:
+        msg = f"--from takes one of {', '.join(TOOLS)}, not {display_name(tool)}"
+        raise UsageError(msg)
+    require_free(folder, overwrite=overwrite)
+    findings: list[Finding] = []
+    quotas: list[ImportedQuota] = []
+    sources = 0
+    for path in paths:
+        read = [_read(tool, one) for one in _files_of(tool, path)]
+        sources += len(read)
+        if not any(found.quotas or found.findings for found in read):
+            findings.append(_nothing(tool, path))
+        for found in read:
+            findings += found.findings
+            quotas += found.quotas
+    kept = list(_clean(_one_each(_with_clusters(quotas, findings), findings), findings))
+    states: dict[str | None, dict[Entity, Mapping[str, float]]] = {}
+    for quota in kept:
+        states.setdefault(quota.cluster, {})[quota.entity] = quota.quotas
+    # The same value of one place may be refused for several clusters.
+    said = tuple(dict.fromkeys(in_order(findings)))
+    files: tuple[ExportedFile, ...] = ()
+    if kept and (partial or not any(one.severity is Severity.ERROR for one in said)):
+        files = emit_clusters(states, mark=f"{MARK}, from files of {tool}.")
+        write_files(files, folder, mark=MARK)
+    clusters = sum(name is not None for name in states)
+    return ImportResult(findings=said, files=files, entities=len(kept), clusters=clusters, sources=sources)
+
+
+def _files_of(tool: str, path: str) -> list[str]:
+    folder = Path(path)
+    if not folder.is_dir():
+        return [path]
+    # A module of Terraform is one folder; the others have no such notion.
+    found = folder.iterdir() if tool == "terraform" else folder.rglob("*")
+    return sorted(str(one) for one in found if one.name.endswith(_SUFFIXES[tool]) and one.is_file())
+
+
+def _read(tool: str, path: str) -> Found:
+    try:
+        content = read_file(path)
+    except UnreadableError as error:
+        at = Span(file=path, line=1, column=1)
+        return Found(quotas=(), findings=(Finding(id=error.rule_id, severity=Severity.ERROR, message=str(error), span=at),))
+    readers: Mapping[str, Callable[[bytes, str], Found]] = {
+        "jikkou": read_jikkou,
+        "terraform": read_terraform,
+        "helmsman": lambda text, file: read_helmsman(text, file, lambda name: _beside(file, name)),
+        "kafka-configs": read_kafka_configs,
+    }
+    return readers[tool](content, path)
+
+
+def _beside(file: str, name: str) -> tuple[str, bytes] | None:
+    """A file that another one names: as seen from here, where helmsman would look, else beside the file that names it."""
+    for path in (Path(name), Path(file).parent / name.lstrip("/"), Path(file).parent / Path(name).name):
+        if path.is_file():
+            try:
+                return str(path), read_file(str(path))
+            except UnreadableError:
+                return None
+    return None
+
+
+def _nothing(tool: str, path: str) -> Finding:
+    message = f"there is no quota of {tool} here; is it the right file, and the right tool?"
+    return Finding(id="import-nothing-found", severity=Severity.ERROR, message=message, span=Span(file=path, line=1, column=1))
+
+
+def _with_clusters(quotas: Sequence[ImportedQuota], findings: list[Finding]) -> Iterator[ImportedQuota]:
+    """All quotas when all or none name a cluster, else those that do."""
+    named = sorted({quota.cluster for quota in quotas if quota.cluster is not None})
+    for quota in quotas:
+        if named and quota.cluster is None:
+            message = (
+                f"this names no cluster, while other quotas are for {', '.join(display_name(name) for name in named)}; name it "
+                "here, or import these files by themselves"
+            )
+            findings.append(_error("import-ambiguous", message, quota))
+        else:
+            yield quota
+
+
+def _one_each(quotas: Iterator[ImportedQuota], findings: list[Finding]) -> Iterator[ImportedQuota]:
+    """Entities that are there once for a cluster; of one that is there twice it is not known which was meant, so neither is."""
+    first: dict[tuple[str | None, Entity], ImportedQuota] = {}
+    twice = set()
+    for quota in quotas:
+        place = (quota.cluster, quota.entity)
+        earlier = first.setdefault(place, quota)
+        if earlier is not quota:
+            twice.add(place)
+            related = (Related(span=earlier.span, message="the first one"),)
+            message = f"there is another quota for {quota.entity}; the two would overwrite each other"
+            findings.append(replace(_error("duplicate-entity", message, quota), related=related))
+    yield from (quota for place, quota in first.items() if place not in twice)
+
+
+def _clean(quotas: Iterator[ImportedQuota], findings: list[Finding]) -> Iterator[ImportedQuota]:
+    """Those whose names a manifest can have. A name that is most likely a mistake is kept, and mentioned."""
+    for quota in quotas:
+        refused = False
+        for entity_type, name in quota.entity.parts:
+            for rule_id, message in () if name is DEFAULT else name_problems(entity_type, name):
+                rule = RULES[rule_id]
+                fatal = rule.severity is Severity.ERROR and not rule.adjustable
+                refused = refused or fatal
+                severity = Severity.ERROR if fatal else Severity.WARNING
+                findings.append(replace(_error(rule_id, escaped(message), quota), severity=severity))
+        if not refused:
+            yield quota
+
+
+def _error(rule_id: str, message: str, quota: ImportedQuota) -> Finding:
+    return Finding(id=rule_id, severity=Severity.ERROR, message=message, span=quota.span, entity=quota.entity)
