@@ -44,15 +44,20 @@ class ThreeNodes:
         """The nodes that run."""
         return tuple(node for node in self.ports if node not in self._stopped and process.is_alive(self._processes[node]))
 
-    def active_controller(self) -> int:
-        """The leader of the metadata quorum, once all nodes that run have noted the same one, and it runs.
+    def leader(self) -> int:
+        """Whom all nodes that run have noted as the leader of the metadata quorum, be it one that runs no more; 0: they differ.
 
         From their own files: a request for it is forwarded to the leader, and hangs while that stands still.
         """
+        noted = {json.loads((self._files(node).data / _QUORUM_STATE).read_text("utf-8"))["leaderId"] for node in self.up}
+        return int(noted.pop()) if len(noted) == 1 else 0
+
+    def active_controller(self) -> int:
+        """That leader, once it is one that runs."""
 
         def leader() -> int:
-            noted = {json.loads((self._files(node).data / _QUORUM_STATE).read_text("utf-8"))["leaderId"] for node in self.up}
-            return int(noted.pop()) if len(noted) == 1 and noted <= set(self.up) else 0
+            found = self.leader()
+            return found if found in self.up else 0
 
         return wait_until(leader)
 
