@@ -29,10 +29,7 @@ def read_report(text: str, *, name: str) -> ApplyReport:
     that of its own changes: what it says was there before may then be anything.
     """
     try:
-        document = json.loads(text)
-        if isinstance(document, dict) and document.get("digest", name) is None:
-            raise ValueError("it is that of a run that ended before anything was written")
-        report = report_from_json(document)
+        report = report_from_json(json.loads(text))
     except (ValueError, RecursionError) as error:
         msg = f"{name} is not a report written by 'apply --report': {error}"
         raise FileAccessError(msg) from error
@@ -53,6 +50,8 @@ def report_from_json(document: object) -> ApplyReport:
     if version.partition(".")[0] != _MAJOR:
         msg = f"it is of format {version}; this version reads format {_MAJOR}"
         raise ValueError(msg)
+    if root["digest"].value is None:
+        raise ValueError("it is that of a run that ended before anything was written")
     cluster = root["cluster"]
     report = ApplyReport(
         cluster=ClusterIdentity(**{key: cluster[key].optional(Place.text) for key in ("name", "id", "kafka_version")}),
