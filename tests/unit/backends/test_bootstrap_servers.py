@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.backends.broker.settings import parse_servers, server_text
-from reconciler.errors import UnsupportedClusterError, UsageError, WrongClusterError
+from reconciler.errors import UsageError, WrongClusterError
 from reconciler.model.cluster import ClusterSpec, Connection
 from reconciler.model.source import Span
 from reconciler.model.state import ClusterIdentity
@@ -31,12 +31,6 @@ def test_what_is_no_server_is_a_usage_error(text):
 def test_nothing_given_says_how_to_give_it():
     with pytest.raises(UsageError, match="--bootstrap-server HOST:PORT"):
         connect(ClusterSpec(name="prod"))
-
-
-def test_zookeeper_is_not_there_yet():
-    spec = ClusterSpec(name="prod", connection=Connection(zookeeper="zk:2181"))
-    with pytest.raises(UnsupportedClusterError, match="prod is reached through ZooKeeper"):
-        connect(spec)
 
 
 def test_the_command_line_replaces_the_whole_connection(tmp_path):
