@@ -1,0 +1,1 @@
+"""Where results meet other systems: each sub-package knows one of them."""

@@ -1,0 +1,1 @@
+"""Prometheus: the metrics of the long-running service."""
