@@ -20,6 +20,7 @@ HOMES = {
     "kafka-python stays in the broker backend and the sandbox": {"reconciler.backends", "reconciler.sandbox"},
     "YAML and JSON Schema stay in formats": {"reconciler.formats"},
     "python-hcl2 stays in importing": {"reconciler.importing"},
+    "GitHub and HTTP stay in integrations": {"reconciler.integrations"},
     "prometheus-client stays in integrations": {"reconciler.integrations"},
 }
 """For each rule about a library, the packages that may use it."""

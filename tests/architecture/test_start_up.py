@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.cli.main import COMMANDS
 
-HEAVY = {"pyspark", "py4j", "numpy", "pandas", "pyarrow", "kazoo", "kafka", "rich", "deepdiff"}
+HEAVY = {"pyspark", "py4j", "numpy", "pandas", "pyarrow", "kazoo", "kafka", "rich", "deepdiff", "gidgethub", "urllib3"}
 PROGRAM = """
 import json, sys
 from reconciler.cli.main import main
