@@ -62,6 +62,7 @@ class Options:
     """The options as given, in order."""
 
     alters: bool = False
+    describes: bool = False
     types: list[Word] = field(default_factory=list)
     names: list[tuple[Word, bool]] = field(default_factory=list)
     short: list[tuple[str, Word, bool]] = field(default_factory=list)
@@ -71,6 +72,8 @@ class Options:
     other_thing: bool = False
     server: tuple[str, str] | None = None
     """The option that names the cluster, and its value."""
+    faults: list[RefusedCommandError] = field(default_factory=list)
+    """What is wrong with it, as long as it is about quotas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +91,11 @@ def read_alteration(words: Sequence[Word]) -> Alteration | None:
     """The words after the command's name; ``None`` when it alters no quota. Raises ``RefusedCommandError``."""
     options = _options(words)
     first = words[0] if words else Word(text="", line=1, column=1)
-    if not options.alters or options.other_thing or any(_is_other(word) for word in options.types):
+    if options.describes or options.other_thing or any(_is_other(word) for word in options.types):
+        return None
+    if options.faults:
+        raise options.faults[0]
+    if not options.alters:
         return None
     entity = _entity(options, first)
     if options.add is None and options.delete is None:
@@ -111,7 +118,8 @@ def _options(words: Sequence[Word]) -> Options:
         word = waiting.pop(0)
         name, equals, text = word.text.partition("=")
         if not word.text.startswith("--") or (name not in _WITH_VALUE and name not in _ALONE):
-            raise _unexpected(word, name)
+            options.faults.append(_unexpected(word, name))
+            continue
         if name in _ALONE:
             _flag(options, name, word)
             continue
@@ -120,12 +128,13 @@ def _options(words: Sequence[Word]) -> Options:
         elif waiting:
             value = waiting.pop(0)
         else:
-            raise RefusedCommandError("import-syntax", f"{name} needs a value", word)
+            options.faults.append(RefusedCommandError("import-syntax", f"{name} needs a value", word))
+            continue
         if value.varies and name not in _FREE:
             message = (
                 f"the value of {name} is made by the shell ({shown(value.text)}); write it out, or import what --describe prints"
             )
-            raise RefusedCommandError("import-template", message, value)
+            options.faults.append(RefusedCommandError("import-template", message, value))
         _valued(options, name, value)
     return options
 
@@ -145,6 +154,8 @@ def _unexpected(word: Word, name: str) -> RefusedCommandError:
 def _flag(options: Options, name: str, word: Word) -> None:
     if name == "--alter":
         options.alters = True
+    elif name == "--describe":
+        options.describes = True
     elif name == "--entity-default":
         options.names.append((word, True))
     elif name in _SHORT_DEFAULTS:
@@ -165,11 +176,13 @@ def _valued(options: Options, name: str, value: Word) -> None:
     elif name in ("--add-config", "--delete-config"):
         attribute = "add" if name == "--add-config" else "delete"
         if getattr(options, attribute) is not None:
-            raise RefusedCommandError("import-ambiguous", f"{name} is given twice, which kafka-configs refuses", value)
+            options.faults.append(
+                RefusedCommandError("import-ambiguous", f"{name} is given twice, which kafka-configs refuses", value)
+            )
         setattr(options, attribute, value)
     elif name == "--add-config-file":
         message = "--add-config-file is not read; write its keys with --add-config, or import what --describe prints"
-        raise RefusedCommandError("import-unsupported", message, value)
+        options.faults.append(RefusedCommandError("import-unsupported", message, value))
     elif name in ("--bootstrap-server", "--bootstrap-controller", "--zookeeper"):
         options.zookeeper = options.zookeeper or name == "--zookeeper"
         options.server = (name, value.text)

@@ -53,7 +53,7 @@ def read_jikkou(content: bytes, file: str) -> Found:
 
 def _templates(content: bytes, out: Gatherer) -> bool:
     """A template decides by itself which resources there are, so nothing of such a file is converted."""
-    for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), start=1):
+    for number, line in enumerate(content.decode("utf-8", "replace").split("\n"), start=1):
         found = None if line.lstrip().startswith("#") else _TEMPLATE.search(line)
         if found:
             message = "this is a Jinja template; let jikkou render it (jikkou prepare, or jikkou get), and import what it prints"

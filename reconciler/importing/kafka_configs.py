@@ -28,7 +28,7 @@ def read_kafka_configs(content: bytes, file: str) -> Found:
     """The quotas of one script or of one printed description. Never raises."""
     out = Gatherer(file)
     try:
-        text = content.decode("utf-8-sig").replace("\r\n", "\n")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         out.refuse("invalid-utf8", "this line is not UTF-8; save the file as UTF-8", out.at(line))
@@ -63,6 +63,8 @@ class _Script:
 
     def command(self, command: Command) -> None:
         words = command.words
+        if words[0].text in ("echo", "printf"):
+            return
         at = next((index for index, word in enumerate(words) if _NAME.fullmatch(word.text)), None)
         if at is None:
             self.other(words)
@@ -89,8 +91,6 @@ class _Script:
 
     def other(self, words: tuple[Word, ...]) -> None:
         """A command that is not kafka-configs and yet seems to call it."""
-        if words[0].text in ("echo", "printf"):
-            return
         word = next((one for one in words if _MENTION.search(one.text)), None)
         if word is not None and "\n" in word.text and not _ALTERS.search(word.text):
             return  # a text that only mentions the command

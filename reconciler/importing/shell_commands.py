@@ -10,6 +10,7 @@ from reconciler.importing.shell_words import Word, split
 
 _OPENING: Final = frozenset({"if", "for", "while", "until", "case", "select"})
 _ENDING: Final = frozenset({"fi", "done", "esac"})
+_LISTS: Final = frozenset({"for", "case", "select"})
 _BETWEEN: Final = frozenset({"then", "else", "elif", "do", "!"})
 
 
@@ -41,12 +42,16 @@ class _Reader:
         self.opening: list[Word] = []
 
     def word(self, word: Word) -> None:
-        if self.words or word.quoted or word.varies:
+        if word.text == "{" and len(self.words) == 2 and self.words[0].text == "function":
+            self.words.clear()
+            self.braces.append(True)
+        elif self.words or word.quoted or word.varies:
             self.words.append(word)
         elif word.text in _OPENING:
             self.depth += 1
             # What follows (a condition, a list of items) is a command of its own, or no command at all.
-            self.words.append(word) if word.text in ("for", "case", "select") else None
+            if word.text in _LISTS:
+                self.words.append(word)
         elif word.text in _ENDING:
             self.depth = max(0, self.depth - 1)
         elif word.text == "{":
@@ -63,10 +68,7 @@ class _Reader:
         first = words[0].text if words else ""
         if first == "function" or (operator == "(" and len(words) == 1):
             self.function = True
-            if words[-1].text == "{" and len(words) > 1:
-                self.braces.append(True)
-                self.function = False
-        elif words and first not in ("for", "case", "select"):
+        elif words and first not in _LISTS:
             conditional = self.depth > 0 or any(self.braces) or self.alternative
             yield Command(words=tuple(words), conditional=conditional)
         if operator in ("||", "\n", ";"):

@@ -13,6 +13,7 @@ _OPERATORS: Final = ("<<<", "<<-", "&&", "||", ";;", "|&", "&>", "<<", ">>", ">&
 _REDIRECTIONS: Final = frozenset({"<<<", "<<-", "&>", "<<", ">>", ">&", "<&", ">|", "<", ">"})
 _CLOSING: Final = {"(": ")", "{": "}"}
 _EXPANSION: Final = re.compile(r"\$[A-Za-z_0-9@*#?$!({'\"-]")
+_CONTINUED: Final = re.compile(r"\\\r?\n")
 _BRACES: Final = re.compile(r"\{[^}]*\}")
 
 
@@ -44,7 +45,7 @@ def split(script: str) -> list[Word]:
 
     Raises ``ShellSyntaxError``.
     """
-    return _Splitter(script.replace("\r\n", "\n")).split()
+    return _Splitter(script).split()
 
 
 class _Splitter:
@@ -63,10 +64,10 @@ class _Splitter:
         return self.words
 
     def step(self, here: str) -> None:
-        if here in " \t":
+        if here in " \t" or self.script.startswith("\r\n", self.at):
             self.at += 1
-        elif self.script.startswith("\\\n", self.at):
-            self.advance(2)
+        elif continued := _CONTINUED.match(self.script, self.at):
+            self.advance(len(continued[0]))
         elif here == "#":
             end = self.script.find("\n", self.at)
             self.at = len(self.script) if end < 0 else end
@@ -95,12 +96,11 @@ class _Splitter:
         varies = quoted = False
         while self.at < len(self.script):
             here = self.script[self.at]
-            if here in " \t\n;&|()<>":
+            if here in " \t\n;&|()<>" or self.script.startswith("\r\n", self.at):
                 break
-            if here == "\\":
-                if self.script.startswith("\\\n", self.at):
-                    self.advance(2)
-                    continue
+            if continued := _CONTINUED.match(self.script, self.at):
+                self.advance(len(continued[0]))
+            elif here == "\\":
                 text.append(self.script[self.at + 1 : self.at + 2])
                 quoted = True
                 self.advance(2)
@@ -198,8 +198,8 @@ class _Splitter:
                 self.advance(min(end + 1, len(self.script)) - self.at)
                 if line.lstrip("\t") == delimiter:
                     break
-                lines.append(line)
-            self.words.append(Word(text="\n".join(lines), line=start.line, column=1, quoted=True))
+                lines.append(f"{line}\n")
+            self.words.append(Word(text="".join(lines), line=start.line, column=1, quoted=True))
             self.words.append(self.made("\n", operator=True))
         self.documents.clear()
 

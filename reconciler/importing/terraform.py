@@ -122,7 +122,7 @@ def _configured(node: YamlNode | None, out: Gatherer) -> Iterator[Resource]:
         for name, bodies in _pairs(by_name):
             for body in bodies.items if isinstance(bodies, YamlSequence) else [bodies]:
                 if isinstance(body, YamlMapping):
-                    values = {one: _templated(value, out) for one, value in body.items.items()}
+                    values = {one: _templated(value, out) for one, value in body.items.items() if one != "//"}
                     yield Resource(type=kind, address=f"{kind}.{name}", span=out.span(body), body=values)
 
 

@@ -33,6 +33,9 @@ _SUFFIXES: Final = {
 
 TOOLS: Final = tuple(_SUFFIXES)
 
+_UNREAD: Final = frozenset({"file-not-found", "file-not-readable", "not-a-file", "file-too-large"})
+"""A file that is not read at all is no part that could not be converted: nothing is written then, partial or not."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportResult:
@@ -88,7 +91,7 @@ def import_quotas(
     # The same value of one place may be refused for several clusters.
     said = tuple(dict.fromkeys(in_order(findings)))
     files: tuple[ExportedFile, ...] = ()
-    if kept and (partial or not any(one.severity is Severity.ERROR for one in said)):
+    if kept and not any(one.severity is Severity.ERROR and not (partial and one.id not in _UNREAD) for one in said):
         files = emit_clusters(states, mark=f"{MARK}, from files of {tool}.")
         write_files(files, folder, mark=MARK)
     clusters = sum(name is not None for name in states)
@@ -121,7 +124,7 @@ def _read(tool: str, path: str) -> Found:
 
 def _beside(file: str, name: str) -> tuple[str, bytes] | None:
     """A file that another one names: as seen from here, where helmsman would look, else beside the file that names it."""
-    for path in (Path(name), Path(file).parent / name.lstrip("/"), Path(file).parent / Path(name).name):
+    for path in (Path(name), Path(file).parent / Path(name).name):
         if path.is_file():
             try:
                 return str(path), read_file(str(path))

@@ -44,13 +44,13 @@ def run(args: argparse.Namespace) -> int:
     output.print_result(
         args,
         document=lambda: findings_to_json(result.findings, counts),
-        lines=lambda: _lines(result, args.out),
+        lines=lambda: _lines(result, args.out, partial=args.partial),
         other=lambda name: renderings.findings_as(name, result.findings),
     )
     return exit_codes.DONE if result.written else exit_codes.NOT_DONE
 
 
-def _lines(result: ImportResult, folder: str) -> list[Line]:
+def _lines(result: ImportResult, folder: str, *, partial: bool) -> list[Line]:
     from reconciler.model.entity import escaped
     from reconciler.render.findings_text import findings_lines
     from reconciler.render.styled import line
@@ -65,7 +65,8 @@ def _lines(result: ImportResult, folder: str) -> list[Line]:
             lines.append(line(f"{left}; these manifests lack that."))
     elif result.entities:
         rest = _many(result.entities, "entity", "entities")
-        lines.append(line(f"Nothing was written: {left}. Correct that, or write the other {rest} with --partial."))
+        other = "" if partial else f", or write what could be ({rest}) with --partial"
+        lines.append(line(f"Nothing was written: {left}. Correct that{other}."))
     else:
         lines.append(line("Nothing was written: there is no quota that could be converted."))
     return lines
