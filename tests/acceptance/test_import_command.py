@@ -133,7 +133,7 @@ def test_odd_names_are_kept_and_mentioned_and_impossible_ones_refused(tmp_path: 
 
     assert "quotas.sh:1:57: warning:" in done.out
     assert "[user-prefix]" in done.out
-    assert "quotas.sh:3:60: error:" in done.out
+    assert "quotas.sh:3:56: error:" in done.out
     assert "[ip-invalid]" in done.out
     assert files(tmp_path / "quotas") == {"users.yaml", "ips.yaml", "kafka-quotas.yaml"}
     assert "User:alice" in (tmp_path / "quotas" / "users.yaml").read_text()
