@@ -44,6 +44,12 @@ class OutputError(ReconcilerError):
     failure_reason = "output"
 
 
+class VanishedError(ReconcilerError):
+    """Manifests that a running service has read are not there any more: a folder is gone or empty, or another one is the root."""
+
+    failure_reason = "vanished"
+
+
 class ManifestError(ReconcilerError):
     """The manifests have findings at or above the level that stops the command."""
 
@@ -209,3 +215,16 @@ class TrafficError(ReconcilerError):
     """Recorded traffic cannot be used: nothing to read, an unknown format, or a Spark that does not start."""
 
     failure_reason = "traffic"
+
+
+class ForgeError(ReconcilerError):
+    """A comment could not be posted on a forge such as GitHub: no rights, no such pull request, a rate limit, or no answer.
+
+    ``status`` is the HTTP status of the answer that decided it, if there was one.
+    """
+
+    failure_reason = "forge"
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.apply.budget import DEADLINE, Budget
@@ -25,12 +25,16 @@ from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
 from reconciler.ports import Clock, Progress, QuotaCluster
 
 
+def _never() -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplySettings:
     """How one run writes.
 
     ``verify_seconds``: how long brokers may show nothing new of what was written. ``run_seconds``: how long the whole may take;
-    after it, no further request is begun.
+    after it, no further request is begun. ``stop_wanted`` is asked before each request: true ends the run between two of them.
     """
 
     limits: ChunkLimits = field(default_factory=ChunkLimits)
@@ -38,6 +42,7 @@ class ApplySettings:
     verify_seconds: float = 30.0
     run_seconds: float = 900.0
     validate_only: bool = False
+    stop_wanted: Callable[[], bool] = _never
 
 
 class Executor:
@@ -123,6 +128,8 @@ class Executor:
                     return stop
             if self._budget.spent:
                 return self._too_late()
+            if self._settings.stop_wanted():
+                return Stop(reason="interrupted", message=f"told to stop before request {number} of {len(requests)}")
             self._progress.step(f"writing request {number} of {len(requests)}: {len(request)} changes")
             if (stop := writer.write(request)) is not None:
                 return stop

@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "revert": "put back what an apply report says was there before, and verify",
     "render": "show a saved plan in another form: text, JSON, Markdown, annotations, SARIF, HTML",
     "drift": "tell what is live from what was merged, applied, changed or removed",
+    "run": "watch manifests and a cluster, report drift, and apply when told to; for a service manager",
     "export": "write manifests, or a snapshot, from a live cluster",
     "import": "turn the quota files of jikkou, Terraform, helmsman or kafka-configs into manifests",
     "describe": "show the quotas of some entities or of all, as the cluster has them",

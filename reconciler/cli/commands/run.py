@@ -1,0 +1,106 @@
+"""``kafka-quotas run``: the long-running reconciler, for a service manager."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from pathlib import Path
+
+from reconciler.cli import exit_codes, options
+from reconciler.errors import UsageError
+
+_LONGEST: float = 86_400.0
+_MOST_PORT = 65_535
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``run``."""
+    options.add_path_argument(parser)
+    options.add_cluster_options(parser)
+    options.add_trusted_ref_option(parser)
+    parser.add_argument(
+        "--apply", action="store_true", help="write what differs, under the guards; without it nothing is ever written"
+    )
+    parser.add_argument(
+        "--baseline", metavar="REF|FILE", help="what was applied last, to tell merged from changed by hand: as for drift"
+    )
+    parser.add_argument(
+        "--interval", metavar="SECONDS", type=float, default=300.0, help="look at the cluster so often (default: %(default)g)"
+    )
+    parser.add_argument(
+        "--jitter", metavar="SHARE", type=float, default=0.1, help="add up to this share of the interval (default: %(default)g)"
+    )
+    parser.add_argument(
+        "--poll", metavar="SECONDS", type=float, default=5.0, help="look at the files so often (default: %(default)g)"
+    )
+    parser.add_argument(
+        "--longest-retry",
+        metavar="SECONDS",
+        type=float,
+        default=300.0,
+        help="waits after failures grow up to this (default: %(default)g)",
+    )
+    parser.add_argument("--address", metavar="HOST", default="127.0.0.1", help="serve metrics and health here (%(default)s)")
+    parser.add_argument("--port", metavar="PORT", type=int, default=9746, help="0 takes a free one and prints it (%(default)s)")
+    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="the log on stderr (default: %(default)s)")
+    parser.add_argument("--audit", metavar="FILE", help="add one line of JSON to this file for every write")
+    parser.add_argument("--report", metavar="FILE", help="keep the report of the last write here; revert reads it")
+    parser.add_argument(
+        "--deadline", metavar="SECONDS", type=float, default=900.0, help="as for apply, for one write (default: %(default)g)"
+    )
+    options.add_fail_on_option(parser)
+    parser.add_argument("-v", "--verbose", action="store_true", help="a traceback when something fails")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run until a signal: 0 after SIGTERM, 130 after SIGINT, 4 when the last write stayed incomplete."""
+    import signal
+
+    from reconciler.model.finding import Severity
+    from reconciler.service.log import LogFormat
+    from reconciler.service.pacing import Pace
+    from reconciler.service.starting import RunSettings, run_service
+    from reconciler.workflows.system_clock import SystemClock
+
+    _check(args)
+    pace = Pace(
+        interval=args.interval,
+        jitter=args.jitter,
+        poll=args.poll,
+        first_retry=min(5.0, args.longest_retry),
+        longest_retry=args.longest_retry,
+    )
+    settings = RunSettings(
+        paths=tuple(args.paths),
+        cluster=args.cluster,
+        access=options.access(args),
+        trusted_ref=args.trusted_ref,
+        baseline=args.baseline,
+        fail_on=Severity(args.fail_on),
+        applies=args.apply,
+        run_seconds=args.deadline,
+        audit=Path(args.audit) if args.audit else None,
+        report=Path(args.report) if args.report else None,
+        pace=pace,
+        host=args.address,
+        port=args.port,
+        log_format=LogFormat(args.log_format),
+    )
+    end = run_service(settings, sys.stderr, clock=SystemClock())
+    if end.is_partial:
+        return exit_codes.PARTIAL
+    return exit_codes.INTERRUPTED if end.signal == signal.SIGINT else exit_codes.DONE
+
+
+def _check(args: argparse.Namespace) -> None:
+    for name, least in (("interval", 1.0), ("poll", 0.1), ("longest_retry", 1.0), ("deadline", 1.0)):
+        value = getattr(args, name)
+        if not (math.isfinite(value) and least <= value <= _LONGEST):
+            raise UsageError(f"--{name.replace('_', '-')} takes seconds from {least:g} to {_LONGEST:g}, not {value:g}")
+    if not 0 <= args.jitter <= 1:
+        raise UsageError(f"--jitter takes a share from 0 to 1, not {args.jitter:g}")
+    if not 0 <= args.port <= _MOST_PORT:
+        raise UsageError(f"--port takes a number from 0 to {_MOST_PORT}, not {args.port}")
+    if not args.apply and (args.audit or args.report):
+        raise UsageError("--audit and --report are about writes, and without --apply there are none")

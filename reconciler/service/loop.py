@@ -1,0 +1,82 @@
+"""The loop: looks at the files every few seconds, runs a pass when they changed or it is time, until it is told to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from reconciler.ports import Clock
+from reconciler.service.outcome import PassOutcome, PassResult
+from reconciler.service.pacing import Pace, Pacing
+from reconciler.service.passes import Passes
+from reconciler.service.watch import Watch
+
+_SETTLE_SECONDS: Final = 1.0
+"""Files must be the same for so long before they are read: a checkout in the middle of its update is nobody's intent."""
+
+
+class Requests(Protocol):
+    """What is asked of the service from outside."""
+
+    def stop_wanted(self) -> bool:
+        """True once it shall end."""
+        ...
+
+    def take_reread(self) -> bool:
+        """True once after each request to read everything now."""
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Wait, or shorter when something is asked."""
+        ...
+
+
+class Observer(Protocol):
+    """Whoever tells how it goes: metrics, logs, health."""
+
+    def beat(self) -> None:
+        """The loop is alive."""
+        ...
+
+    def passed(self, outcome: PassOutcome, *, failures: int) -> None:
+        """A pass ended; ``failures`` in a row, 0 after a success."""
+        ...
+
+
+class Loop:
+    """Passes, one after the other, never two at once."""
+
+    def __init__(
+        self, watch: Watch, passes: Passes, *, pace: Pace, pacing: Pacing, requests: Requests, observer: Observer, clock: Clock
+    ) -> None:
+        self._watch = watch
+        self._passes = passes
+        self._pace = pace
+        self._pacing = pacing
+        self._requests = requests
+        self._observer = observer
+        self._clock = clock
+
+    def run(self, *, on_first: Callable[[PassOutcome], None] = lambda _: None) -> PassOutcome | None:
+        """Go on until stopped; the last pass, if there was one. ``on_first`` is given the first, and may raise to end it all."""
+        last, handled = None, None
+        outcome: PassOutcome | None = None
+        due, reread = self._clock.monotonic(), False
+        while not self._requests.stop_wanted():
+            self._observer.beat()
+            reread = self._requests.take_reread() or reread
+            files = self._watch.fingerprint()
+            settled, last = files == last, files
+            if settled and (reread or files != handled or self._clock.monotonic() >= due):
+                first, reread = outcome is None, False
+                outcome = self._passes.run(files)
+                handled = handled if outcome.result is PassResult.CHANGING else files
+                due = self._clock.monotonic() + self._pacing.after(outcome)
+                self._observer.passed(outcome, failures=self._pacing.failures)
+                if first:
+                    on_first(outcome)
+                continue
+            until_due = max(0.0, due - self._clock.monotonic())
+            longest = min(self._pace.poll, _SETTLE_SECONDS)
+            self._requests.wait(min(self._pace.poll, until_due) if settled else longest)
+        return outcome

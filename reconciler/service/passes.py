@@ -1,0 +1,223 @@
+"""One pass: read the manifests, look at the cluster, write if that is wanted and nothing speaks against it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from reconciler.apply.executor import ApplySettings
+from reconciler.errors import (
+    BackendError,
+    ManifestError,
+    ReconcilerError,
+    RefusedError,
+    VanishedError,
+    WrongClusterError,
+)
+from reconciler.model.change import Action, Change
+from reconciler.model.entity import escaped
+from reconciler.model.plan import Plan
+from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
+from reconciler.model.state import ClusterIdentity
+from reconciler.ports import Clock, Progress, QuotaCluster
+from reconciler.service.outcome import PassOutcome, PassResult, Seen
+from reconciler.service.watch import Fingerprint, Watch
+from reconciler.workflows.drift import GivenBaseline
+from reconciler.workflows.plan import Intent
+from reconciler.workflows.reconcile import Sight, look, write_seen
+
+_RESULTS: Final = {
+    ApplyResult.DONE: PassResult.APPLIED,
+    ApplyResult.NOTHING_TO_DO: PassResult.IN_SYNC,
+    ApplyResult.REFUSED: PassResult.REFUSED,
+    ApplyResult.PARTIAL: PassResult.PARTIAL,
+    ApplyResult.FAILED: PassResult.FAILED,
+}
+_MOST_NAMED: Final = 10
+_LONGEST_MESSAGE: Final = 2_000
+_MOST_FINDINGS: Final = 20
+
+
+class Traces(Protocol):
+    """What a write leaves behind for people and auditors."""
+
+    def begin(self, intent: Intent, plan: Plan) -> None:
+        """Before a write. Raises ``FileAccessError`` when it could not be recorded; then nothing is written."""
+        ...
+
+    def ended(self, report: ApplyReport) -> None:
+        """After it. Raises ``FileAccessError``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What is outside of the service. ``connect`` raises ``ReconcilerError``; ``given`` reads the baseline, if there is any."""
+
+    connect: Callable[[Intent], QuotaCluster]
+    given: Callable[[], GivenBaseline | None]
+    traces: Traces
+    clock: Clock
+    progress: Progress
+
+
+class Passes:
+    """Runs passes, one at a time. ``settings``: how to write, or ``None`` when nothing shall be written."""
+
+    def __init__(self, watch: Watch, world: World, settings: ApplySettings | None) -> None:
+        self._watch = watch
+        self._world = world
+        self._settings = settings
+        self._answered: ClusterIdentity | None = None
+        self._written = ""
+
+    def run(self, files: Fingerprint) -> PassOutcome:
+        """One pass over these files. Raises nothing that a later pass could do better."""
+        started = self._world.clock.monotonic()
+        outcome = self._run(files)
+        seconds = self._world.clock.monotonic() - started
+        return replace(outcome, message=_short(outcome.message), details=tuple(map(_short, outcome.details)), seconds=seconds)
+
+    def _run(self, files: Fingerprint) -> PassOutcome:
+        self._world.progress.step("reading the manifests")
+        try:
+            intent = self._watch.load(files)
+        except VanishedError as error:
+            return _ended(PassResult.VANISHED, error)
+        except ReconcilerError as error:
+            return _ended(PassResult.INVALID, error)
+        if self._watch.fingerprint() != files:
+            return PassOutcome(
+                result=PassResult.CHANGING, reason="changing", message="the manifests changed while they were read"
+            )
+        return _AtCluster(self, intent).run()
+
+    def require_known(self, intent: Intent, answers: ClusterIdentity) -> None:
+        """Where no document names the id, the cluster that answered first is the one; another is refused."""
+        known = self._answered = self._answered or answers
+        if intent.spec.cluster_id is None and known.id != answers.id:
+            expected, actual = (escaped(one.id or "unknown") for one in (known, answers))
+            msg = f"cluster {expected} answered before, and now {actual} does; nothing was written; start again if that is meant"
+            raise WrongClusterError(msg, expected=expected, actual=actual)
+
+    def written_again(self, digest: str) -> bool:
+        """True when the write before did the very same: it found the same values and left the same."""
+        again = digest == self._written
+        self._written = digest
+        return again
+
+    @property
+    def world(self) -> World:
+        """What is outside."""
+        return self._world
+
+    @property
+    def settings(self) -> ApplySettings | None:
+        """How to write."""
+        return self._settings
+
+
+class _AtCluster:
+    """The part of one pass that reaches the cluster; keeps what was seen when something breaks after that."""
+
+    def __init__(self, passes: Passes, intent: Intent) -> None:
+        self._passes = passes
+        self._world = passes.world
+        self._intent = intent
+        self._seen: Seen | None = None
+
+    def run(self) -> PassOutcome:
+        try:
+            outcome = self._connected()
+        except BackendError as error:
+            outcome = _ended(PassResult.CLUSTER, error)
+        except RefusedError as error:
+            outcome = _ended(PassResult.REFUSED, error)
+        except ManifestError as error:
+            outcome = _ended(PassResult.INVALID, error)
+        except ReconcilerError as error:
+            outcome = _ended(PassResult.FAILED, error)
+        return replace(outcome, seen=self._seen)
+
+    def _connected(self) -> PassOutcome:
+        given = self._world.given()
+        self._world.progress.step("connecting to the cluster")
+        cluster = self._world.connect(self._intent)
+        try:
+            return self._looked(cluster, given)
+        finally:
+            cluster.close()
+
+    def _looked(self, cluster: QuotaCluster, given: GivenBaseline | None) -> PassOutcome:
+        self._world.progress.step("reading the cluster's quotas")
+        sight = look(self._intent, cluster, given, clock=self._world.clock)
+        self._passes.require_known(self._intent, sight.plan.cluster)
+        self._seen = _seen(sight)
+        plan, settings = sight.plan, self._passes.settings
+        if not plan.changes:
+            text = (
+                f"the cluster has what the manifests say: {plan.summary.unchanged} unchanged, {plan.summary.unmanaged} unmanaged"
+            )
+            return PassOutcome(result=PassResult.IN_SYNC, message=text)
+        if settings is None:
+            return PassOutcome(result=PassResult.DIFFERS, message=f"not written without --apply: {_named(plan.changes)}")
+        return self._write(cluster, given, sight, settings)
+
+    def _write(self, cluster: QuotaCluster, given: GivenBaseline | None, sight: Sight, settings: ApplySettings) -> PassOutcome:
+        world = self._world
+        world.traces.begin(self._intent, sight.plan)
+        report = write_seen(self._intent, sight, cluster, settings, clock=world.clock, progress=world.progress)
+        outcome = PassOutcome(
+            result=_RESULTS[report.result],
+            reason=report.failure_reason,
+            message=report.message or f"applied and read back: {_named(sight.plan.changes)}",
+            written=Counter((one.change.action, one.status) for one in report.outcomes if _was_tried(one.status)),
+            again=report.wrote and self._passes.written_again(report.digest),
+        )
+        try:
+            world.traces.ended(report)
+        except ReconcilerError as error:
+            message = f"{outcome.message}; but that could not be recorded: {error}"
+            result = PassResult.PARTIAL if report.wrote else outcome.result
+            return replace(outcome, result=result, reason=error.failure_reason, message=message)
+        if outcome.result is PassResult.APPLIED:
+            try:
+                self._seen = _seen(look(self._intent, cluster, given, clock=world.clock))
+            except ReconcilerError:
+                # It was verified a moment ago; what this look could not tell, the next pass will.
+                return outcome
+        return outcome
+
+
+def _was_tried(status: ChangeStatus) -> bool:
+    return status is not ChangeStatus.NOT_ATTEMPTED
+
+
+def _ended(result: PassResult, error: ReconcilerError) -> PassOutcome:
+    findings = error.findings[:_MOST_FINDINGS] if isinstance(error, ManifestError) else ()
+    details = (f"{one.span or 'the manifests'}: {one.severity.value}: {one.message} [{one.id}]" for one in findings)
+    return PassOutcome(result=result, reason=error.failure_reason, message=str(error), details=tuple(details))
+
+
+def _short(text: str) -> str:
+    text = escaped(text)
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}... ({len(text)} characters)"
+
+
+def _seen(sight: Sight) -> Seen:
+    summary = sight.plan.summary
+    return Seen(
+        drift=dict(sight.drift.counts),
+        planned={Action.CREATE: summary.create, Action.UPDATE: summary.update, Action.DELETE: summary.delete},
+        tripped=tuple(guard.id for guard in sight.plan.tripped),
+        held_back=sight.held_back,
+    )
+
+
+def _named(changes: Iterable[Change]) -> str:
+    texts = [f"{change.action.value} {change.entity}" for change in changes]
+    more = f" and {len(texts) - _MOST_NAMED} more" if len(texts) > _MOST_NAMED else ""
+    count = "1 change" if len(texts) == 1 else f"{len(texts)} changes"
+    return f"{count}: {', '.join(texts[:_MOST_NAMED])}{more}"

@@ -1,0 +1,123 @@
+"""Who is told how it goes: the metrics, the log and the health page, from the same outcomes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reconciler.formats.canonical import Json
+from reconciler.integrations.prometheus.metrics import LabelValues, RunMetrics
+from reconciler.model.change import Action
+from reconciler.model.drift import DriftClass
+from reconciler.model.report import ChangeStatus
+from reconciler.policy.guards import GUARDS
+from reconciler.ports import Clock
+from reconciler.service.health import Health
+from reconciler.service.log import Level, Log
+from reconciler.service.outcome import PassOutcome, PassResult, Seen
+
+_BROKER_ERRORS: Final = (
+    "authentication",
+    "authorization",
+    "cluster",
+    "outcome-unknown",
+    "refused-by-cluster",
+    "unreachable",
+    "unsupported",
+)
+_GUARD_REASONS: Final = frozenset({"guard", "frozen"})
+_LEVELS: Final = {
+    PassResult.IN_SYNC: Level.INFO,
+    PassResult.APPLIED: Level.INFO,
+    PassResult.DIFFERS: Level.WARNING,
+    PassResult.REFUSED: Level.WARNING,
+    PassResult.CHANGING: Level.WARNING,
+}
+
+
+def label_values() -> LabelValues:
+    """Every value that the labels of the metrics may have."""
+    return LabelValues(
+        results=[result.value for result in PassResult],
+        drift_classes=[drift.value for drift in DriftClass],
+        actions=[action.value for action in Action],
+        statuses=[status.value for status in ChangeStatus if status is not ChangeStatus.NOT_ATTEMPTED],
+        guards=list(GUARDS),
+        broker_errors=_BROKER_ERRORS,
+    )
+
+
+class Telling:
+    """The observer of the loop."""
+
+    def __init__(self, metrics: RunMetrics, log: Log, health: Health, *, clock: Clock) -> None:
+        self._metrics = metrics
+        self._log = log
+        self._health = health
+        self._clock = clock
+
+    def beat(self) -> None:
+        """The loop is alive."""
+        self._health.beat()
+
+    def step(self, message: str) -> None:
+        """A pass goes on; as a ``Progress``. What it does is not told, that it does something is."""
+        del message
+        self._health.beat()
+
+    def passed(self, outcome: PassOutcome, *, failures: int) -> None:
+        """A pass ended."""
+        self._health.passed(outcome)
+        self._count(outcome, failures)
+        for detail in outcome.details:
+            self._log.write(Level.ERROR, "finding", detail)
+        if outcome.again:
+            text = "the very same values were written as in the write before: somebody else undoes them, find out who"
+            self._log.write(Level.WARNING, "repeated", text)
+        message = outcome.message or outcome.result.value
+        fields: dict[str, Json] = {
+            "result": outcome.result.value,
+            "reason": outcome.reason,
+            "seconds": round(outcome.seconds, 3),
+            "failures": failures,
+            **_fields(outcome.seen),
+            "written": {status.value: _written(outcome, status) for status in ChangeStatus if _written(outcome, status)},
+        }
+        self._log.write(_LEVELS.get(outcome.result, Level.ERROR), "pass", f"{outcome.result.value}: {message}", fields)
+
+    def _count(self, outcome: PassOutcome, failures: int) -> None:
+        self._metrics.passed(
+            outcome.result.value,
+            seconds=outcome.seconds,
+            at=self._clock.now().timestamp(),
+            failures=failures,
+            valid=outcome.result.manifests_are_good,
+        )
+        if outcome.seen is not None:
+            self._metrics.saw(
+                drift={drift.value: count for drift, count in outcome.seen.drift.items()},
+                planned={action.value: count for action, count in outcome.seen.planned.items()},
+                tripped=outcome.seen.tripped,
+                held_back=outcome.seen.held_back,
+            )
+            if outcome.result is PassResult.REFUSED and outcome.reason in _GUARD_REASONS:
+                self._metrics.refused(outcome.seen.tripped)
+        if outcome.result is PassResult.CLUSTER:
+            self._metrics.broker_error(outcome.reason or "cluster")
+        self._metrics.wrote(
+            {(action.value, status.value): count for (action, status), count in outcome.written.items()}, again=outcome.again
+        )
+
+
+def _fields(seen: Seen | None) -> dict[str, Json]:
+    if seen is None:
+        return {}
+    return {
+        "drift": {drift.value: count for drift, count in seen.drift.items()},
+        "planned": {action.value: count for action, count in seen.planned.items()},
+        "guards": list(seen.tripped),
+        "held_back": seen.held_back,
+    }
+
+
+def _written(outcome: PassOutcome, status: ChangeStatus) -> int:
+    return sum(count for (_, one), count in outcome.written.items() if one is status)

@@ -1,0 +1,87 @@
+"""The manifests on disk: whether anything about them changed, and whether they are still there.
+
+A change is seen by the identity, size and times of the files that the paths lead to, so the exchange of a link (as Kubernetes
+does with a ConfigMap, and git-sync with a checkout) is one too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from reconciler.errors import UsageError, VanishedError
+from reconciler.formats.wording import shown
+from reconciler.manifest.discover import Discovery, discover
+from reconciler.workflows.load import find_repository_root
+from reconciler.workflows.plan import Intent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprint:
+    """What is on disk now. ``counts``: for each PATH how many YAML files it leads to, ``None`` where there is no such path."""
+
+    root: str | None
+    counts: tuple[int | None, ...]
+    digest: str
+
+
+class Watch:
+    """Looks at the paths, and loads what they say as long as they are what they were when first seen."""
+
+    def __init__(self, paths: Sequence[str], load: Callable[[], Intent]) -> None:
+        self._paths = tuple(paths)
+        self._load = load
+        self._first: Fingerprint | None = None
+
+    def fingerprint(self) -> Fingerprint:
+        """The state of the files now; their content is not read."""
+        try:
+            root = find_repository_root(self._paths)
+        except UsageError:
+            # Paths of different roots: loading says so, and to whom.
+            root = None
+        found = discover(self._paths, root=root, excluded=lambda _: False)
+        hashed = hashlib.sha256()
+        for file in found.files:
+            hashed.update(f"{_status_of(file.path)} {file.path}\0".encode("utf-8", "surrogateescape"))
+        counts = tuple(_count(path, found) for path in self._paths)
+        return Fingerprint(root=root, counts=counts, digest=hashed.hexdigest())
+
+    def load(self, now: Fingerprint) -> Intent:
+        """What the manifests want. Raises ``VanishedError`` when a path or the root is not what it was, and as loading does."""
+        for path, count in zip(self._paths, now.counts, strict=True):
+            if count is None:
+                raise VanishedError(f"{shown(path)} is not there; nothing is applied until it is back")
+        if self._first is not None:
+            self._require_same(self._first, now)
+        intent = self._load()
+        self._first = self._first or now
+        return intent
+
+    def _require_same(self, first: Fingerprint, now: Fingerprint) -> None:
+        for path, before, count in zip(self._paths, first.counts, now.counts, strict=True):
+            if before and not count:
+                msg = f"{shown(path)} held {before} YAML files and holds none now; nothing is applied until some are back"
+                raise VanishedError(msg)
+        if first.root != now.root:
+            was, is_now = (shown(root) if root else "none" for root in (first.root, now.root))
+            msg = f"the folder of the Repository file was {was} and is {is_now}; nothing is applied; start again if that is meant"
+            raise VanishedError(msg)
+
+
+def _status_of(path: str) -> tuple[int, ...]:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ()
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _count(path: str, found: Discovery) -> int | None:
+    if not os.path.exists(path):
+        return None
+    absolute = os.path.abspath(path)
+    places = (os.path.abspath(file.path) for file in found.files)
+    return sum(1 for place in places if place == absolute or place.startswith(absolute.rstrip(os.sep) + os.sep))
