@@ -9,7 +9,7 @@ from reconciler.apply.comparison import is_as_before, shows
 from reconciler.apply.freshness import Freshness
 from reconciler.apply.outcomes import Outcomes, Stop
 from reconciler.apply.retry import Patience, passes_by_itself
-from reconciler.errors import BackendError, OutcomeUnknownError, StalePlanError
+from reconciler.errors import AuthorizationError, BackendError, OutcomeUnknownError, RequestRefusedError, StalePlanError
 from reconciler.model.change import Change
 from reconciler.model.report import ChangeStatus
 from reconciler.ports import QuotaCluster
@@ -37,6 +37,7 @@ class RequestWriter:
                 break
             stop = Stop.of(failed)
             if not passes_by_itself(failed):
+                self._look_again(request)
                 return stop
             self._budget.sleep(wait)
             pending, changed = self._settled(pending)
@@ -60,8 +61,12 @@ class RequestWriter:
             if isinstance(error, OutcomeUnknownError):
                 self._doubt = error
             # What was sent before, and may have been done, stays unknown, whatever becomes of the same again.
-            status = ChangeStatus.NOT_ATTEMPTED if self._doubt is None else ChangeStatus.UNKNOWN
-            self._outcomes.mark(pending, status, error=str(self._doubt) if self._doubt else None)
+            if self._doubt is not None:
+                self._outcomes.mark(pending, ChangeStatus.UNKNOWN, error=str(self._doubt))
+            elif isinstance(error, (RequestRefusedError, AuthorizationError)):
+                self._outcomes.mark(pending, ChangeStatus.FAILED, error=str(error))
+            else:
+                self._outcomes.mark(pending, ChangeStatus.NOT_ATTEMPTED)
             return error
         self._outcomes.note(results, good=ChangeStatus.APPLIED)
         return None
@@ -80,6 +85,7 @@ class RequestWriter:
 
     def _refusal(self, request: Sequence[Change]) -> Stop | None:
         """Why not everything in a request that was answered is done. What is not attempted then, the cluster found changed."""
+        self._look_again(request)
         left = [self._outcomes[c] for c in request if self._outcomes[c].status is not ChangeStatus.APPLIED]
         if not left:
             return None
@@ -87,3 +93,14 @@ class RequestWriter:
         if stale:
             return Stop.of(StalePlanError(f"the cluster changed after planning: {stale[0].error}; plan again"))
         return Stop(reason="refused-by-cluster", message="stopped after the first request that was not done whole")
+
+    def _look_again(self, request: Sequence[Change]) -> None:
+        """All this was accepted when it was validated: a refusal may be an answer that was garbled on its way."""
+        refused = [change for change in request if self._outcomes[change].status is ChangeStatus.FAILED]
+        if not refused:
+            return
+        try:
+            live = self._cluster.current_state().entities
+        except BackendError:
+            return
+        self._outcomes.mark([change for change in refused if shows(change, live)], ChangeStatus.APPLIED)

@@ -91,6 +91,9 @@ def test_a_request_refused_whole_changes_nothing_and_stops_the_run(work: ChangeS
         work.require_untouched()
     else:
         assert report["summary"]["applied"] == len(proxy.writes[0])
+        refused = [change for change in report["changes"] if change["status"] == "failed"]
+        assert len(refused) == len(proxy.writes[1])
+        assert all("error 44" in change["error"] for change in refused)
         work.require_true(report)
     work.finish()
 

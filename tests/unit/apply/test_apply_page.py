@@ -13,8 +13,8 @@ from reconciler.apply.retry import Backoff
 from reconciler.model.report import ApplyResult, ChangeStatus
 
 PAGE = (Path(__file__).parents[3] / "docs" / "apply.md").read_text("utf-8")
-NOT_OF_A_RUN = {"usage", "output", "sandbox", "traffic", "baseline", "not-applied", "failed", "refused"}
-"""Wrong usage, other commands, the Python interface, and the roots of the error tree."""
+NOT_OF_A_RUN = {"usage", "output", "sandbox", "traffic", "baseline", "not-applied", "failed", "refused", "forge", "vanished"}
+"""Wrong usage, other commands and services, the Python interface, and the roots of the error tree."""
 
 REASONS = {
     kind.failure_reason for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.ReconcilerError)

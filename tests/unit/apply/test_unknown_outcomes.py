@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
@@ -13,7 +13,7 @@ from reconciler.apply.retry import Backoff
 from reconciler.apply.stepping import SteppedExecutor
 from reconciler.apply.steps import StepDown
 from reconciler.errors import AuthorizationError, BackendError, OutcomeUnknownError, RequestRefusedError, UnreachableError
-from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.change import Action, Alteration, AlterationResult, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Plan
 from reconciler.model.report import ApplyReport, ApplyResult
@@ -72,7 +72,23 @@ def test_what_does_not_pass_is_not_tried_again(error: BackendError) -> None:
     cluster = FakeCluster(before_write=failing(dict.fromkeys(range(2, 100), error)))
     report = execute(cluster, 5)
     assert (report.result, report.failure_reason, cluster.writes) == (ApplyResult.PARTIAL, error.failure_reason, 2)
-    assert statuses(report) == ["applied", "applied", "not_attempted", "not_attempted", "not_attempted"]
+    assert statuses(report) == ["applied", "applied", "failed", "failed", "not_attempted"]
+    assert {outcome.error for outcome in report.outcomes[2:4]} == {str(error)}
+
+
+def test_a_refusal_of_what_the_cluster_shows_was_garbled_on_its_way() -> None:
+    class Garbling(FakeCluster):
+        """Does the work of the second request, and answers that it did not."""
+
+        def alter(self, alterations: Sequence[Alteration], *, validate_only: bool) -> Sequence[AlterationResult]:
+            results = super().alter(alterations, validate_only=validate_only)
+            if not validate_only and self.writes == 2:
+                raise POLICY
+            return results
+
+    report = execute(Garbling(), 5)
+    assert (report.result, report.failure_reason) == (ApplyResult.PARTIAL, POLICY.failure_reason)
+    assert statuses(report) == ["applied", "applied", "applied", "applied", "not_attempted"]
 
 
 @pytest.mark.parametrize("error", [GONE, NO_CONTROLLER, POLICY])
