@@ -16,9 +16,8 @@ from reconciler.importing.quota_values import read_value
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.model.source import Span
 
-_LINE: Final = re.compile(
-    r"(?:Quota configs|Configs) for (?P<entity>.*?(?:user-principal|client-id|\bip\b).*) are(?: (?P<keys>.*))?"
-)
+_STARTS: Final = ("Quota configs for ", "Configs for ")
+_OF_QUOTAS: Final = ("user-principal", "client-id", "ip ", "the default ", "default ")
 _SCRAM: Final = re.compile(r"SCRAM credential configs for user-principal ")
 _CREDENTIAL_FIELDS: Final = frozenset({"SCRAM-SHA-256", "SCRAM-SHA-512", "salt", "stored_key", "server_key", "iterations"})
 """What clusters in ZooKeeper show beside quotas."""
@@ -34,7 +33,18 @@ _DEFAULTED: Final = re.compile(rf"(?:the )?default (?P<type>{_WORDS})")
 
 def is_description(text: str) -> bool:
     """True when a file has a line as ``--describe`` prints it; it is then no script."""
-    return any(_LINE.fullmatch(line.rstrip()) or _SCRAM.match(line) for line in text.split("\n"))
+    return any(_split(line) or _SCRAM.match(line) for line in text.split("\n"))
+
+
+def _split(line: str) -> tuple[str, str] | None:
+    """The entity and the keys of a line about quotas. Only a name can hold the word ``are``, so the last one is the verb."""
+    start = next((one for one in _STARTS if line.startswith(one)), None)
+    if start is None:
+        return None
+    entity, verb, keys = line.rstrip()[len(start) :].rpartition(" are")
+    if not verb or keys[:1] not in ("", " ") or not entity.startswith(_OF_QUOTAS):
+        return None
+    return entity, keys
 
 
 def read_description(text: str, out: Gatherer) -> None:
@@ -42,16 +52,16 @@ def read_description(text: str, out: Gatherer) -> None:
     seen: dict[Entity, tuple[dict[str, float], Span]] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         span = out.at(number)
-        found = _LINE.fullmatch(line.rstrip())
-        if found is None:
+        parts = _split(line)
+        if parts is None:
             _other_line(line, span, out)
             continue
-        entities = list(_readings(found["entity"]))
+        entities = list(_readings(parts[0]))
         if len(entities) != 1:
             how = "reads in two ways" if entities else "names no entity that can have a quota"
-            out.refuse("import-ambiguous", f"{shown(found['entity'])} {how}; write its manifest by hand", span)
+            out.refuse("import-ambiguous", f"{shown(parts[0])} {how}; write its manifest by hand", span)
             continue
-        quotas = _quotas(found["keys"] or "", entities[0], span, out)
+        quotas = _quotas(parts[1], entities[0], span, out)
         if quotas is None:
             continue
         earlier = seen.get(entities[0])

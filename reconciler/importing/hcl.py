@@ -21,6 +21,7 @@ _ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re
 _SIMPLE: Final = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
 _LITERALS: Final = {"true": True, "false": False, "null": None}
 _MOST_DIGITS: Final = 400
+_LARGEST: Final = 10**300
 
 
 def read_hcl(text: str, out: Gatherer) -> list[Resource]:
@@ -95,7 +96,7 @@ class _File:
     def value(self, node: Any) -> Value:
         try:
             return self.known(node)
-        except _NotConstant:
+        except (_NotConstant, RecursionError):
             return Expression(text=self.source(node), span=self.span(node))
 
     def known(self, node: Any) -> Value:
@@ -176,6 +177,8 @@ def _computed(operator: str, left: Fraction, right: Fraction) -> Fraction:
 
 
 def _digits(number: Fraction) -> str:
+    if abs(number) > _LARGEST:
+        raise _NotConstant
     return str(number.numerator) if number.denominator == 1 else number_text(float(number))
 
 

@@ -13,6 +13,7 @@ _OPERATORS: Final = ("<<<", "<<-", "&&", "||", ";;", "|&", "&>", "<<", ">>", ">&
 _REDIRECTIONS: Final = frozenset({"<<<", "<<-", "&>", "<<", ">>", ">&", "<&", ">|", "<", ">"})
 _CLOSING: Final = {"(": ")", "{": "}"}
 _EXPANSION: Final = re.compile(r"\$[A-Za-z_0-9@*#?$!({'\"-]")
+_VARIABLE: Final = re.compile(r"\$(?:[A-Za-z_][A-Za-z_0-9]*|.)")
 _CONTINUED: Final = re.compile(r"\\\r?\n")
 _BRACES: Final = re.compile(r"\{[^}]*\}")
 
@@ -170,9 +171,9 @@ class _Splitter:
         elif opening in ("'", '"'):
             end = self.script.find(opening, self.at + 2)
         else:
-            name = re.match(r"\$(?:[A-Za-z_][A-Za-z_0-9]*|.)", self.script[self.at :])
+            name = _VARIABLE.match(self.script, self.at)
             assert name is not None
-            end = self.at + name.end() - 1
+            end = name.end() - 1
         if end < 0:
             raise ShellSyntaxError("this expansion is never closed", line, column)
         self.advance(end + 1 - start)
