@@ -5,12 +5,18 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
 
 from reconciler.formats.schema_files import load_schema
+from reconciler.model.entity import Entity
+from reconciler.render.backtest_document import backtest_to_json
 from tests.support.command import run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -26,7 +32,7 @@ spec:
 """
 
 
-def test_history_grows_file_by_file_and_is_judged_as_the_log_is(tmp_path: Path) -> None:
+def test_history_grows_file_by_file_and_is_judged_as_the_log_is(spark: SparkSession, tmp_path: Path) -> None:
     logs, cells = tmp_path / "logs", tmp_path / "cells"
     logs.mkdir()
     (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
@@ -60,16 +66,12 @@ def test_history_grows_file_by_file_and_is_judged_as_the_log_is(tmp_path: Path) 
     assert len(list((cells / "data").iterdir())) == 2
     assert compact()["compacted"] == []
 
-    def judged(traffic: str, *options: str) -> dict[str, object]:
-        done = run(
-            "backtest", "quotas.yaml", "--traffic", traffic, "--master", "local[2]", "--format", "json", *options, cwd=tmp_path
-        )
-        assert (done.code, done.err) == (0, "")
-        jsonschema.Draft202012Validator(load_schema("backtest")).validate(done.json())
-        return done.json()
-
-    from_log, from_cells, exact = judged("7=logs"), judged("cells"), judged("7=logs", "--exact")
-    assert [d["provenance"]["form"] for d in (from_log, from_cells, exact)] == ["seconds", "seconds", "exact"]
+    done = run("backtest", "quotas.yaml", "--traffic", "cells", "--format", "json", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    jsonschema.Draft202012Validator(load_schema("backtest")).validate(done.json())
+    from_cells = done.json()
+    assert from_cells["provenance"]["form"] == "seconds"
+    from_log, exact = (judged(spark, logs, exact=exact) for exact in (False, True))
     assert from_cells["provenance"]["requests"] == exact["provenance"]["requests"]
     changed = [[v for v in d["verdicts"] if v["changed"]] for d in (from_log, from_cells, exact)]
     assert changed[0] == changed[1]
@@ -78,6 +80,19 @@ def test_history_grows_file_by_file_and_is_judged_as_the_log_is(tmp_path: Path) 
     assert by_seconds["seconds_certain"] <= exactly["seconds_over"] <= by_seconds["seconds_possible"]
     assert exactly["peak"] <= by_seconds["peak"]
     assert by_seconds["verdict"] == exactly["verdict"] == "certain"
+
+
+def judged(spark: SparkSession, logs: Path, *, exact: bool) -> dict[str, Any]:
+    from reconciler.traffic.backtest import Backtest, Question
+    from reconciler.traffic.opening import find_traffic, open_traffic
+
+    quotas = {Entity.of({"user": "alice"}): {"producer_byte_rate": 102400.0}}
+    recorded = open_traffic(find_traffic([f"7={logs}"]), lambda: spark, log_timezone="UTC")
+    try:
+        report = Backtest(recorded, Question(current=None, proposed=quotas, declared=quotas, exact=exact)).report()
+    finally:
+        recorded.close()
+    return backtest_to_json(report)
 
 
 def test_cells_cannot_be_asked_for_requests_or_compacted_again(tmp_path: Path) -> None:
