@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "apply": "change the cluster's quotas to what the manifests say, and verify",
     "revert": "put back what an apply report says was there before, and verify",
     "render": "show a saved plan in another form: text, JSON, Markdown, annotations, SARIF, HTML",
+    "comment": "keep one comment on a GitHub pull request true, from the plan to the end of apply",
     "drift": "tell what is live from what was merged, applied, changed or removed",
     "run": "watch manifests and a cluster, report drift, and apply when told to; for a service manager",
     "export": "write manifests, or a snapshot, from a live cluster",

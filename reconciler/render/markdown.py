@@ -21,8 +21,8 @@ from reconciler.render.markdown_lists import Section, listed, size
 from reconciler.render.markdown_marker import Marker, marker_line
 from reconciler.render.plan_text import INCOMPLETE, read_words, summary_sentence
 
-BUDGET: Final = 60_000
-"""Bytes of UTF-8. GitHub takes 65,536 characters; what is between is room for whoever posts the comment."""
+BUDGET: Final = 57_500
+"""Bytes of UTF-8. A posted comment has 60,000 at most (GitHub takes 65,536 characters); the rest is for its state."""
 
 FULL_PLAN: Final = "`kafka-quotas plan` prints the whole plan, and its `--out json=FILE` keeps it."
 
@@ -78,7 +78,8 @@ def _heading(cluster: str | None, limit: int) -> str:
 
 
 def _head(plan: Plan, limit: int) -> Iterator[str]:
-    yield marker_line(Marker(kind="plan", cluster=plan.cluster.name, digest=plan.digest))
+    empty = not (plan.changes or plan.findings or plan.tripped)
+    yield marker_line(Marker(kind="plan", cluster=plan.cluster.name, digest=plan.digest, empty=empty))
     yield _heading(plan.cluster.name, limit)
     yield ""
     moves = direction_sentence(plan)

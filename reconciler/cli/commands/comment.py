@@ -1,0 +1,157 @@
+"""``kafka-quotas comment``: keep one comment on a GitHub pull request true, from the plan to the end of apply."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reconciler.cli import exit_codes, options, output
+from reconciler.errors import FileAccessError, ForgeError, MissingDependencyError, UsageError
+
+if TYPE_CHECKING:
+    from reconciler.formats.canonical import Json
+    from reconciler.render.sticky_comment import Content, Status
+    from reconciler.render.styled import Line
+    from reconciler.workflows.comment_on_github import PullRequestOutcome
+
+_STATES: Final = ("planned", "applying", "applied", "failed", "outdated")
+_LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]{0,59}")
+_COMMIT: Final = re.compile(r"[0-9A-Fa-f]{7,64}")
+_LONGEST_WAIT: Final = 3600.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``comment``."""
+    parser.add_argument(
+        "body", nargs="?", metavar="BODY", help="what 'plan --out markdown=FILE' wrote; - for standard input; else the plan stays"
+    )
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--state", choices=_STATES, help="how far the change is (default: planned)")
+    what.add_argument("--report", metavar="FILE", help="applied or failed, as the report says that 'apply --report' wrote")
+    parser.add_argument("--cluster", metavar="NAME", help="the comment's cluster, where BODY does not say")
+    parser.add_argument("--label", default="", metavar="WORD", help="tells comments about one cluster from each other")
+    parser.add_argument(
+        "--commit", metavar="SHA", help="the commit that was planned or applied (default: of the workflow's event)"
+    )
+    parser.add_argument("--repository", metavar="OWNER/NAME", help="default: GITHUB_REPOSITORY")
+    parser.add_argument("--pull-request", type=int, metavar="N", help="default: of the workflow's event (GITHUB_EVENT_PATH)")
+    parser.add_argument("--api-url", metavar="URL", help="default: GITHUB_API_URL, else that of github.com")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="read the token from a file (default: GITHUB_TOKEN)")
+    parser.add_argument("--author", metavar="LOGIN", help="who the token comments as, e.g. my-app[bot], if it cannot ask itself")
+    parser.add_argument(
+        "--wait", type=float, default=120.0, metavar="SECONDS", help="for rate limits and faults, in all (default: %(default)g)"
+    )
+    parser.add_argument("--warn-only", action="store_true", help="exit 0 with a warning when the comment cannot be posted")
+    options.add_output_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Post or change the comment; 1 when that failed, unless it is only to warn."""
+    _check(args)
+    try:
+        outcome = _posted(args)
+    except (ForgeError, FileAccessError, MissingDependencyError) as error:
+        if not args.warn_only:
+            raise
+        output.tell(f"warning: no comment was posted: {error}")
+        return exit_codes.DONE
+    for warning in outcome.warnings():
+        output.tell(f"warning: {warning}")
+    output.print_result(args, document=lambda: _document(outcome), lines=lambda: _lines(outcome))
+    return exit_codes.DONE
+
+
+def _check(args: argparse.Namespace) -> None:
+    if args.body is None and args.state in (None, "planned") and not args.report:
+        raise UsageError(
+            "a plan is posted with BODY, the file that 'plan --out markdown=FILE' wrote; other states have a --state"
+        )
+    if args.label and not _LABEL.fullmatch(args.label):
+        raise UsageError("--label takes up to 60 letters, digits, blanks and . _ / -, beginning with a letter or digit")
+    if args.commit and not _COMMIT.fullmatch(args.commit):
+        raise UsageError("--commit takes the hexadecimal digits of a commit")
+    if args.pull_request is not None and args.pull_request < 1:
+        raise UsageError(f"--pull-request takes a number from 1 on, not {args.pull_request}")
+    if not 0 <= args.wait <= _LONGEST_WAIT:
+        raise UsageError(f"--wait takes seconds from 0 to {_LONGEST_WAIT:g}, not {args.wait:g}")
+
+
+def _posted(args: argparse.Namespace) -> PullRequestOutcome:
+    from reconciler.workflows.comment_on_github import GitHubTarget, post_comment
+    from reconciler.workflows.system_clock import SystemClock
+
+    target = GitHubTarget(
+        environment=os.environ,
+        repository=args.repository,
+        pull_request=args.pull_request,
+        api_url=args.api_url,
+        token_file=args.token_file,
+        author=args.author,
+    )
+    content, status = _content(args), _status(args)
+    return post_comment(target, content, status, cluster=args.cluster, label=args.label, clock=SystemClock(), patience=args.wait)
+
+
+def _content(args: argparse.Namespace) -> Content | None:
+    from reconciler.workflows.comment import body_content
+
+    if args.body is None:
+        return None
+    if args.body != "-":
+        return body_content(output.read_file(Path(args.body)), name=args.body, cluster=args.cluster, label=args.label)
+    try:
+        text = sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FileAccessError("cannot read standard input: not UTF-8 text") from error
+    return body_content(text, name="standard input", cluster=args.cluster, label=args.label)
+
+
+def _status(args: argparse.Namespace) -> Status:
+    from reconciler.render.markdown_marker import CommentState
+    from reconciler.render.sticky_comment import Status
+    from reconciler.workflows.comment_states import state_of_report
+
+    if args.report:
+        state, detail = state_of_report(output.read_file(Path(args.report)), name=args.report)
+        return Status(state=state, detail=detail, commit=args.commit)
+    return Status(state=CommentState(args.state or "planned"), commit=args.commit)
+
+
+def _document(outcome: PullRequestOutcome) -> dict[str, Json]:
+    from reconciler.formats.canonical import FORMAT_VERSION
+
+    comment = outcome.comment
+    return {
+        "format_version": FORMAT_VERSION,
+        "repository": outcome.repository,
+        "pull_request": outcome.pull_request,
+        "result": comment.result.value if comment else "no_pull_request",
+        "state": comment.state.value if comment else None,
+        "cluster": comment.cluster if comment else None,
+        "label": comment.label if comment else None,
+        "author": comment.author if comment else None,
+        "id": comment.id if comment else None,
+        "url": comment.url if comment else None,
+        "edited": bool(comment and comment.edited),
+        "folded": [*comment.folded] if comment else [],
+        "ignored": [one.id for one in comment.strangers] if comment else [],
+        "reason": (comment.reason if comment else outcome.reason) or None,
+    }
+
+
+def _lines(outcome: PullRequestOutcome) -> list[Line]:
+    from reconciler.model.entity import escaped
+    from reconciler.render.styled import line
+
+    comment = outcome.comment
+    if comment is None:
+        return [line(f"No comment: {escaped(outcome.reason)}.")]
+    where = f"on pull request {outcome.pull_request} of {outcome.repository}"
+    if comment.reason:
+        return [line(f"The comment {where} was left as it is: {escaped(comment.reason)}.")]
+    at = f": {escaped(comment.url)}" if comment.url else "."
+    return [line(f"The comment {where} is {comment.result.value}; it says {comment.state.value}{at}")]

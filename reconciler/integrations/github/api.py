@@ -1,0 +1,155 @@
+"""GitHub's REST API: requests that wait out limits, try again after faults, follow redirections, and end in one clear sentence.
+
+gidgethub knows what headers and answers mean (https://docs.github.com/rest); this decides what to do about them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import reconciler
+from reconciler.errors import ForgeError, MissingDependencyError
+from reconciler.integrations.github.address import ApiAddress
+from reconciler.integrations.github.refusal import refusal
+from reconciler.integrations.github.token import Token
+from reconciler.integrations.github.transport import Answer, Http, NoAnswerError
+from reconciler.integrations.github.waiting import MOST_TRIES, Pause, ends_at, pause_after_fault, pause_asked_for
+from reconciler.model.entity import escaped
+from reconciler.ports import Clock
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_VERSION: Final = "2022-11-28"
+"""Of the API, as GitHub Enterprise Server from 3.9 on has it, too."""
+
+_REPEATED: Final = frozenset({301, 307, 308})
+"""Redirections that ask for the same request at another address: GitHub's answers for a renamed repository."""
+
+_MOST_REDIRECTIONS: Final = 5
+_MOST_PAGES: Final = 100
+_PASSING: Final = frozenset({500, 502, 503, 504})
+
+
+class GitHubApi:
+    """One server, one token. ``patience``: seconds of waiting, in all, before a limit or fault becomes an error."""
+
+    def __init__(self, address: ApiAddress, token: Token, *, clock: Clock, patience: float) -> None:
+        self._address = address
+        self._token = token
+        self._clock = clock
+        self._left = patience
+        self._limits_met = 0
+        self._http = Http(address)
+        self._sansio = _sansio()
+
+    def get(self, path: str, *, doing: str) -> object:
+        """The document at a path. ``doing`` completes "cannot ..." in errors. Raises ``ForgeError``, as all of these do."""
+        return self._ask("GET", self._address.url(path), doing=doing)[0]
+
+    def pages(self, path: str, *, doing: str) -> Iterator[object]:
+        """The items of a list, page after page."""
+        url: str | None = self._address.url(path)
+        for _ in range(_MOST_PAGES):
+            document, following = self._ask("GET", str(url), doing=doing)
+            if not isinstance(document, list):
+                self._fail(doing, "the answer is not a list")
+            yield from document
+            if following is None:
+                return
+            url = self._address.joined(str(url), following)
+        self._fail(doing, f"there are more than {_MOST_PAGES} pages")
+
+    def send(self, method: str, path: str, document: Mapping[str, str] | None, *, doing: str) -> object:
+        """Change something; the answer's document, ``None`` for an answer without one.
+
+        A request that got no answer is sent again, so it may be done twice.
+        """
+        return self._ask(method, self._address.url(path), document=document, doing=doing)[0]
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._http.close()
+
+    def _ask(self, method: str, url: str, *, doing: str, document: Mapping[str, str] | None = None) -> tuple[object, str | None]:
+        tries = redirections = 0
+        while True:
+            tries += 1
+            try:
+                answer = self._answer(method, url, document)
+                if answer.status in _REPEATED or (answer.status == 302 and method == "GET"):
+                    redirections += 1
+                    url = self._redirected(url, answer, redirections, doing)
+                    tries = 0
+                    continue
+                result = self._understood(answer, doing)
+            except NoAnswerError as error:
+                if error.final or tries == MOST_TRIES:
+                    self._fail(doing, str(error))
+                self._wait(pause_after_fault(tries, str(error)), doing)
+                continue
+            if not isinstance(result, Pause):
+                return result
+            self._limits_met += 1
+            self._wait(result, doing)
+
+    def _answer(self, method: str, url: str, document: Mapping[str, str] | None) -> Answer:
+        headers: dict[str, str] = self._sansio.create_headers(
+            f"kafka-quotas/{reconciler.__version__}", oauth_token=self._token.reveal()
+        )
+        headers["x-github-api-version"] = _VERSION
+        body = None
+        if document is not None:
+            headers["content-type"] = "application/json; charset=utf-8"
+            body = json.dumps(document).encode()
+        return self._http.send(method, url, headers=headers, body=body)
+
+    def _understood(self, answer: Answer, doing: str) -> tuple[object, str | None] | Pause:
+        """The document and the link to the next page, or the pause that is asked for. Raises ``NoAnswerError`` for a fault."""
+        if answer.status in _PASSING:
+            raise NoAnswerError(f"it answers with HTTP status {answer.status}")
+        pause = pause_asked_for(answer, now=self._clock.now(), times=self._limits_met)
+        if pause is not None:
+            return pause
+        if not 200 <= answer.status < 300:
+            words = self._token.hidden_in(refusal(answer))
+            raise ForgeError(f"cannot {doing}: {words}", status=answer.status)
+        try:
+            document, _, following = self._sansio.decipher_response(answer.status, answer.headers, answer.body)
+        except (ValueError, LookupError, ArithmeticError, OSError) as error:
+            raise NoAnswerError("its answer is cut short or is not JSON") from error
+        return document, following
+
+    def _redirected(self, url: str, answer: Answer, count: int, doing: str) -> str:
+        location = answer.headers.get("location")
+        if location is None or count > _MOST_REDIRECTIONS:
+            self._fail(doing, "its redirections lead nowhere")
+        return self._address.joined(url, location)
+
+    def _wait(self, pause: Pause, doing: str) -> None:
+        if pause.seconds > self._left:
+            if not pause.limited:
+                self._fail(doing, f"{pause.why}, and no time is left to try again")
+            end = ends_at(pause, self._clock.now())
+            raise ForgeError(
+                f"cannot {doing}: {pause.why} of GitHub's API at {self._address.url('')} is reached; it ends at "
+                f"{end:%Y-%m-%d %H:%M:%S} UTC, in {pause.seconds:.0f} s, and only {self._left:.0f} s of waiting are left (--wait)"
+            )
+        self._left -= pause.seconds
+        self._clock.sleep(pause.seconds)
+
+    def _fail(self, doing: str, words: str) -> NoReturn:
+        shown = escaped(self._token.hidden_in(words))
+        raise ForgeError(f"cannot {doing}: GitHub's API at {self._address.url('')}: {shown}")
+
+
+def _sansio() -> Any:
+    try:
+        from gidgethub import sansio
+    except ImportError as error:
+        words = "posting comments needs gidgethub, which is not installed: pip install 'kafka-quota-reconciler[github]'"
+        raise MissingDependencyError(words) from error
+    module: ModuleType = sansio
+    return module

@@ -1,0 +1,201 @@
+"""Keep one comment on a pull request true: find ours, write it anew or for the first time, and fold what two runs made twice."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from reconciler.errors import FileAccessError, ForgeError
+from reconciler.integrations.github.comments import Comment
+from reconciler.render.markdown import BUDGET
+from reconciler.render.markdown_lists import size
+from reconciler.render.markdown_marker import CommentState, read_marker
+from reconciler.render.sticky_comment import Content, Status, content_for, is_edited, read_content, sticky_comment
+
+_ROUNDS: Final = 3
+"""How often a comment that somebody removes meanwhile is looked for again."""
+
+
+class Comments(Protocol):
+    """The comments of one pull request, as ``integrations.github.comments`` has them. Every method raises ``ForgeError``."""
+
+    def all(self) -> list[Comment]:
+        """Oldest first."""
+        ...
+
+    def create(self, body: str) -> Comment:
+        """A new one."""
+        ...
+
+    def update(self, comment_id: int, body: str) -> Comment | None:
+        """Another body; ``None`` when it is gone."""
+        ...
+
+    def delete(self, comment_id: int) -> None:
+        """Removed, whoever did it."""
+        ...
+
+
+class CommentResult(enum.StrEnum):
+    """What became of the comment."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+    LEFT = "left"
+    """There is nothing to say, or a newer run has said it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommentRequest:
+    """What the comment shall say. Without ``content`` it keeps the plan that it has."""
+
+    content: Content | None
+    status: Status
+    cluster: str | None
+    label: str
+    author: str
+    """Only comments of this login are ours."""
+    newest: str | None = None
+    """The newest commit of the pull request; a plan of another one is outdated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommentOutcome:
+    """What was done. ``edited``: somebody had changed the comment. ``strangers``: comments of others that have our marker."""
+
+    result: CommentResult
+    state: CommentState
+    cluster: str | None
+    label: str
+    author: str
+    reason: str = ""
+    id: int | None = None
+    url: str | None = None
+    edited: bool = False
+    folded: tuple[int, ...] = ()
+    strangers: tuple[Comment, ...] = ()
+
+
+def body_content(text: str, *, name: str, cluster: str | None, label: str) -> Content:
+    """The body that ``plan --out markdown=FILE`` or ``render`` wrote, for the comment of this cluster and label.
+
+    ``cluster`` is needed for a body that is about no cluster (findings of manifests that cannot be planned), else it must be
+    the body's own. Raises ``FileAccessError`` for any other text.
+    """
+    if size((text,)) > BUDGET + 1:
+        raise FileAccessError(
+            f"{name} has {len(text.encode())} bytes; a body has {BUDGET} at most: make it anew with this version"
+        )
+    content = read_content(text)
+    if content is None or content.marker.state is not None:
+        raise FileAccessError(
+            f"{name} is no comment that 'plan --out markdown=FILE' or 'render' wrote: its first line is no marker"
+        )
+    about = content.marker.cluster
+    if cluster is not None and about not in (None, cluster):
+        raise FileAccessError(f"{name} is about cluster {about!r}, not {cluster!r}")
+    heading = content.heading if about or cluster is None else content_for(cluster, label).heading
+    marker = dataclasses.replace(content.marker, cluster=about or cluster, label=label)
+    return dataclasses.replace(content, marker=marker, heading=heading)
+
+
+def keep_comment(comments: Comments, request: CommentRequest) -> CommentOutcome:
+    """Make the comment say what is asked for, whatever happened to it. Raises ``ForgeError``."""
+    author = request.author
+    for _ in range(_ROUNDS):
+        everything = [one for one in comments.all() if _address(one) == (request.cluster, request.label)]
+        ours = [one for one in everything if _same_login(one.author, author)]
+        outcome = CommentOutcome(
+            result=CommentResult.LEFT,
+            state=request.status.state,
+            cluster=request.cluster,
+            label=request.label,
+            author=author,
+            strangers=tuple(one for one in everything if one not in ours),
+        )
+        if not ours:
+            done = _without_one(comments, request, outcome)
+            if isinstance(done, CommentOutcome):
+                return done
+            # What was posted is not the only one, or not by whom we thought: found anew, and folded, in the next round.
+            author = done.author or author
+            continue
+        kept = _with_one(comments, request, ours, outcome)
+        if kept is not None:
+            return kept
+    raise ForgeError("the comment is removed, or written anew, as often as it is written; does another run do the same?")
+
+
+def _without_one(comments: Comments, request: CommentRequest, outcome: CommentOutcome) -> CommentOutcome | Comment:
+    status = _status_now(request)
+    if status.state is CommentState.OUTDATED:
+        return dataclasses.replace(outcome, state=status.state, reason="there is no comment that could be outdated")
+    if request.content is not None and request.content.marker.empty and status.state is CommentState.PLANNED:
+        return dataclasses.replace(outcome, reason="nothing would change, and there is no comment yet")
+    content = request.content or content_for(request.cluster, request.label)
+    created = comments.create(_fitting(content, status))
+    again = [one for one in comments.all() if _address(one) == (request.cluster, request.label)]
+    others = [one for one in again if _same_login(one.author, created.author) and one.id != created.id]
+    if others:
+        return created
+    strangers = tuple(one for one in again if one.id != created.id)
+    return dataclasses.replace(
+        outcome,
+        result=CommentResult.CREATED,
+        author=created.author or outcome.author,
+        id=created.id,
+        url=created.url,
+        strangers=strangers,
+    )
+
+
+def _with_one(comments: Comments, request: CommentRequest, ours: list[Comment], outcome: CommentOutcome) -> CommentOutcome | None:
+    """Rewrite the oldest and remove the rest; ``None`` when it is gone."""
+    kept, *rest = ours
+    marker, status = read_marker(kept.body), _status_now(request)
+    overtaken = status.state is not request.status.state and marker is not None and marker.commit != request.status.commit
+    text = kept.body
+    edited = is_edited(kept.body)
+    if not overtaken:
+        held = content_for(request.cluster, request.label) if edited else read_content(kept.body)
+        content = request.content or held or content_for(request.cluster, request.label)
+        text = _fitting(content, status, edited=edited)
+    same = text.rstrip() == kept.body.replace("\r\n", "\n").rstrip()
+    updated = kept if same else comments.update(kept.id, text)
+    if updated is None:
+        return None
+    for one in rest:
+        comments.delete(one.id)
+    outcome = dataclasses.replace(
+        outcome, state=status.state, id=kept.id, url=updated.url, folded=tuple(one.id for one in rest), edited=edited
+    )
+    if overtaken:
+        return dataclasses.replace(outcome, edited=False, reason="the comment is about a newer commit")
+    return dataclasses.replace(outcome, result=CommentResult.UNCHANGED if same else CommentResult.UPDATED)
+
+
+def _fitting(content: Content, status: Status, *, edited: bool = False) -> str:
+    try:
+        return sticky_comment(content, status, edited=edited)
+    except ValueError as error:
+        raise ForgeError(f"the comment is too long: {error}") from error
+
+
+def _status_now(request: CommentRequest) -> Status:
+    """A plan of a commit that is no longer the newest is outdated before it is posted."""
+    status = request.status
+    known = status.commit is not None and request.newest is not None
+    late = status.state is CommentState.PLANNED and known and not str(request.newest).startswith(str(status.commit).lower())
+    return dataclasses.replace(status, state=CommentState.OUTDATED) if late else status
+
+
+def _address(comment: Comment) -> tuple[str | None, str] | None:
+    marker = read_marker(comment.body)
+    return None if marker is None else marker.address
+
+
+def _same_login(one: str | None, other: str | None) -> bool:
+    return one is not None and other is not None and one.casefold() == other.casefold()
