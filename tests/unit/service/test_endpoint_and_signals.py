@@ -1,0 +1,139 @@
+"""The pages that the service serves, and the signals that it takes for requests."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from reconciler.errors import UnreachableError
+from reconciler.integrations.prometheus.metrics import RunMetrics
+from reconciler.service.endpoint import Endpoint, EndpointError
+from reconciler.service.health import Health, HealthLimits
+from reconciler.service.signals import SignalRequests
+from reconciler.service.telling import label_values
+from tests.fakes import FakeClock, FakeCluster
+from tests.support.polling import wait_until
+from tests.support.service_world import ServiceWorld, write_manifests
+
+
+@pytest.fixture
+def health() -> Health:
+    return Health(HealthLimits(silent=100.0, stale=100.0), clock=FakeClock())
+
+
+@pytest.fixture
+def endpoint(health: Health) -> Iterator[Endpoint]:
+    metrics = RunMetrics(label_values(), version="1.2.3", applies=True)
+    with Endpoint("127.0.0.1", 0, health, metrics.exposition) as serving:
+        yield serving
+
+
+def ask(endpoint: Endpoint, path: str, *, method: str = "GET", accept: str = "") -> tuple[int, str, str]:
+    connection = http.client.HTTPConnection(*endpoint.address, timeout=10)
+    with contextlib.closing(connection):
+        connection.request(method, path, headers={"Accept": accept})
+        answer = connection.getresponse()
+        return answer.status, answer.getheader("Content-Type", ""), answer.read().decode()
+
+
+def test_it_listens_on_loopback_and_tells_the_free_port_that_it_took(endpoint: Endpoint) -> None:
+    assert endpoint.address[0] == "127.0.0.1"
+    assert endpoint.url == f"http://127.0.0.1:{endpoint.address[1]}"
+    assert endpoint.address[1] > 0
+
+
+def test_metrics_come_in_the_format_that_is_asked_for(endpoint: Endpoint) -> None:
+    status, kind, body = ask(endpoint, "/metrics")
+    assert (status, kind.split(";")[0]) == (200, "text/plain")
+    assert 'kafka_quotas_build_info{version="1.2.3"} 1.0' in body
+
+    _, kind, body = ask(endpoint, "/metrics?x=1", accept="application/openmetrics-text;version=1.0.0")
+    assert kind.split(";")[0] == "application/openmetrics-text"
+    assert body.endswith("# EOF\n")
+
+
+def test_alive_is_not_yet_ready(endpoint: Endpoint) -> None:
+    status, kind, body = ask(endpoint, "/healthz")
+    assert (status, kind, json.loads(body)["status"]) == (200, "application/json", "alive")
+
+    status, _, body = ask(endpoint, "/readyz")
+    assert (status, json.loads(body)["status"]) == (503, "not ready")
+
+
+def test_nothing_else_is_served(endpoint: Endpoint) -> None:
+    assert ask(endpoint, "/")[0] == 404
+    assert ask(endpoint, "/metrics/../etc/passwd")[0] == 404
+    assert ask(endpoint, "/metrics", method="POST")[0] == 501
+    assert ask(endpoint, "/healthz", method="HEAD")[::2] == (200, "")
+
+
+def test_clients_that_say_nothing_do_not_keep_others_out_for_good(endpoint: Endpoint) -> None:
+    with contextlib.ExitStack() as stack:
+        for _ in range(40):
+            stack.enter_context(socket.create_connection(endpoint.address, timeout=10))
+        # More than it serves at once: the rest was turned away, so these are all that wait.
+
+    def answered() -> bool:
+        try:
+            return ask(endpoint, "/healthz")[0] == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    assert wait_until(answered, within_s=20)
+
+
+def test_a_port_that_is_taken_is_told_with_what_to_do(endpoint: Endpoint, health: Health) -> None:
+    port = endpoint.address[1]
+
+    with pytest.raises(EndpointError, match=rf"127.0.0.1:{port}.*second run.*--port"):
+        Endpoint("127.0.0.1", port, health, lambda _: (b"", ""))
+
+
+def test_an_outage_does_not_make_it_unready_at_once_nor_ever_dead(tmp_path) -> None:
+    world = ServiceWorld(write_manifests(tmp_path), FakeCluster())
+    world.run(50)
+    world.down = UnreachableError("nobody answers")
+
+    world.run(200)
+    assert world.health.ready()[0] is True
+    world.run(5000)
+
+    assert (world.health.ready()[0], world.health.alive()[0]) == (False, True)
+
+
+def test_signals_are_noted_and_wake_the_loop() -> None:
+    with SignalRequests() as requests:
+        assert (requests.stop_wanted(), requests.take_reread()) == (False, False)
+
+        os.kill(os.getpid(), signal.SIGHUP)
+        requests.wait(600)
+        assert (requests.take_reread(), requests.take_reread(), requests.stop_wanted()) == (True, False, False)
+
+        os.kill(os.getpid(), signal.SIGTERM)
+        requests.wait(600)
+        assert (requests.stop_wanted(), requests.stopped_by) == (True, signal.SIGTERM)
+
+
+def test_who_asks_twice_is_not_kept_waiting() -> None:
+    with SignalRequests() as requests:
+        os.kill(os.getpid(), signal.SIGINT)
+        requests.wait(600)
+
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+
+
+def test_afterwards_signals_mean_what_they_meant() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)]
+
+    with SignalRequests():
+        pass
+
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)] == before

@@ -1,0 +1,258 @@
+"""What the long-running service writes, and when it rather does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.apply.chunks import ChunkLimits
+from reconciler.apply.executor import ApplySettings
+from reconciler.errors import UnreachableError
+from reconciler.model.state import ClusterIdentity
+from reconciler.ports import QuotaCluster
+from tests.builders import user
+from tests.fakes import FakeCluster
+from tests.support.manifests import cluster as cluster_document
+from tests.support.service_world import ServiceWorld, rates, write_manifests
+
+ALICE, BOB, MALLORY = user("alice"), user("bob"), user("mallory")
+MIB = 1024.0 * 1024
+RATE = "producer_byte_rate"
+
+
+def test_without_apply_nothing_is_ever_written(tmp_path: Path) -> None:
+    world = ServiceWorld(write_manifests(tmp_path), FakeCluster(), applies=False)
+
+    world.run(250)
+
+    assert world.results == ["differs"] * 3
+    assert (world.cluster.writes, world.cluster.validations, world.cluster.entities) == (0, 0, {})
+    assert world.metric("planned_changes", action="create") == 1
+    assert world.metric("drift_entities", class_="differs") == 1
+    assert world.metric("last_success_timestamp_seconds") > 0
+
+
+def test_with_apply_the_cluster_gets_it_and_then_nothing_more_is_written(tmp_path: Path) -> None:
+    world = ServiceWorld(write_manifests(tmp_path), FakeCluster())
+
+    world.run(250)
+
+    assert world.results == ["applied", "in_sync", "in_sync"]
+    assert world.cluster.entities == {ALICE: {RATE: MIB}}
+    assert world.cluster.writes == 1
+    assert world.metric("changes_total", action="create", status="applied") == 1
+    assert world.metric("drift_entities", class_="in-sync") == 1
+    assert world.metric("planned_changes", action="create") == 0
+
+
+def test_every_connection_is_given_back(tmp_path: Path) -> None:
+    world = ServiceWorld(write_manifests(tmp_path), FakeCluster())
+
+    world.run(950)
+
+    assert world.connects == world.cluster.closes == 10
+
+
+def test_what_somebody_changes_by_hand_is_told_and_put_back_at_the_next_look(tmp_path: Path) -> None:
+    world = ServiceWorld(write_manifests(tmp_path), FakeCluster())
+
+    world.run(250, at={50: lambda: world.cluster.write_from_outside(ALICE, {RATE: 900_000.0})})
+
+    assert world.results == ["applied", "applied", "in_sync"]
+    assert world.cluster.entities == {ALICE: {RATE: MIB}}
+
+
+def test_somebody_who_undoes_every_write_is_told_of(tmp_path: Path) -> None:
+    world = ServiceWorld(write_manifests(tmp_path), FakeCluster())
+    undo = {at: lambda: world.cluster.write_from_outside(ALICE, {}) for at in (50, 150, 250)}
+
+    world.run(350, at=undo)
+
+    assert world.results == ["applied"] * 4
+    assert world.metric("repeated_writes_total") == 3
+    assert sum("somebody else undoes them" in line for line in world.log) == 3
+
+
+def test_a_guard_stops_the_write_and_is_counted_by_its_name(tmp_path: Path) -> None:
+    folder = write_manifests(tmp_path)
+    (folder / "all.yaml").write_text(
+        "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nmetadata: {name: all}\n"
+        "spec: {quotas: [{match: {user: {default: true}}, quotas: {producer_byte_rate: 1GiB}}]}\n"
+    )
+    world = ServiceWorld(folder, FakeCluster())
+
+    world.run(150)
+
+    assert world.results == ["refused", "refused"]
+    assert (world.cluster.writes, world.outcomes[0].reason) == (0, "guard")
+    assert world.metric("guard_refusals_total", guard="default-entity") == 2
+    assert world.metric("guard_tripped", guard="default-entity") == 1
+    assert world.metric("guard_refusals_total", guard="prune") == 0
+
+    accept = [{"guard": "default-entity", "until": "2026-12-31", "reason": "agreed"}]
+    (folder / "cluster.yaml").write_text(cluster_document(prune="never", accept=accept))
+    world.run(20)
+
+    assert world.results[-1] == "applied"
+    assert world.metric("guard_tripped", guard="default-entity") == 0
+
+
+@pytest.mark.parametrize("accepted", [False, True])
+def test_prune_confirm_removes_nothing_whatever_is_accepted_and_the_rest_is_still_written(
+    tmp_path: Path, *, accepted: bool
+) -> None:
+    folder = write_manifests(tmp_path, prune="confirm")
+    if accepted:
+        accept = [{"guard": "prune", "until": "2026-12-31", "reason": "a person's yes is for a person's run"}]
+        (folder / "cluster.yaml").write_text(cluster_document(prune="confirm", accept=accept))
+    world = ServiceWorld(folder, FakeCluster({MALLORY: {RATE: 5.0}}))
+
+    world.run(50)
+
+    assert world.cluster.entities == {MALLORY: {RATE: 5.0}, ALICE: {RATE: MIB}}
+    assert world.metric("prune_held_back_entities") == 1
+
+
+def test_prune_always_removes_what_nobody_declares(tmp_path: Path) -> None:
+    cluster = FakeCluster({user(f"u{n}"): {RATE: MIB} for n in range(20)} | {MALLORY: {RATE: 5.0}})
+    by_user = {f"u{n}": "1MiB" for n in range(20)}
+    world = ServiceWorld(write_manifests(tmp_path, prune="always", **by_user), cluster)
+
+    world.run(50)
+
+    assert MALLORY not in world.cluster.entities
+    assert len(world.cluster.entities) == 20
+    assert world.metric("changes_total", action="delete", status="applied") == 1
+
+
+def test_another_cluster_than_the_one_that_answered_first_is_never_written(tmp_path: Path) -> None:
+    world = ServiceWorld(write_manifests(tmp_path), FakeCluster())
+    other = FakeCluster(identity=ClusterIdentity(id="another", kafka_version="4.3"))
+
+    world.run(150, at={50: lambda: setattr(world, "cluster", other)})
+
+    assert world.results == ["applied", "refused"]
+    assert (world.outcomes[-1].reason, other.writes) == ("wrong-cluster", 0)
+
+
+def test_a_writer_who_comes_in_between_makes_it_plan_again_soon(tmp_path: Path) -> None:
+    def between(cluster: FakeCluster) -> None:
+        if cluster.describes == 2:  # the first is the plan's, the second looks whether anybody came in between
+            cluster.write_from_outside(ALICE, {RATE: 7.0})
+
+    world = ServiceWorld(write_manifests(tmp_path), FakeCluster(before_read=between))
+
+    world.run(50)
+
+    assert world.results == ["refused", "applied"]
+    assert world.outcomes[0].reason == "stale-plan"
+    assert world.cluster.entities == {ALICE: {RATE: MIB}}
+
+
+def test_two_services_on_one_cluster_end_with_what_the_manifests_say(tmp_path: Path) -> None:
+    by_user = {f"u{n}": f"{n + 1}MiB" for n in range(10)}
+    folder = write_manifests(tmp_path, **by_user)
+    settings = ApplySettings(limits=ChunkLimits(keys=2))
+    cluster = FakeCluster()
+    second = ServiceWorld(folder, cluster)
+    first = ServiceWorld(folder, _Meanwhile(cluster, lambda: second.run(5)), settings=settings)  # type: ignore[arg-type]  # wraps
+
+    first.run(150)
+    second.run(150)
+
+    assert cluster.entities == {user(name): {RATE: (n + 1) * MIB} for n, name in enumerate(by_user)}
+    assert second.results[-1] == first.results[-1] == "in_sync"
+
+
+class _Meanwhile:
+    """A cluster to which something else is done once, before its first write."""
+
+    def __init__(self, cluster: FakeCluster, do: object) -> None:
+        self._cluster, self._do = cluster, do
+
+    def alter(self, alterations, *, validate_only):
+        if not validate_only and self._do is not None:
+            do, self._do = self._do, None
+            do()
+        return self._cluster.alter(alterations, validate_only=validate_only)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._cluster, name)
+
+
+def test_told_to_stop_it_finishes_the_request_it_is_in_and_says_what_is_left(tmp_path: Path) -> None:
+    by_user = {f"u{n}": f"{n + 1}MiB" for n in range(6)}
+
+    def stop(cluster: QuotaCluster) -> None:
+        assert world.script is not None
+        world.script.stopped = True
+
+    cluster = FakeCluster(before_write=stop)
+    world = ServiceWorld(write_manifests(tmp_path, **by_user), cluster)
+    limits = ApplySettings(limits=ChunkLimits(keys=2), stop_wanted=lambda: world.script is not None and world.script.stopped)
+    world = ServiceWorld(tmp_path, cluster, settings=limits)
+
+    outcome = world.run(1000)
+
+    assert outcome is not None
+    assert (outcome.result.value, outcome.reason) == ("partial", "interrupted")
+    assert cluster.writes == 1
+    assert len(cluster.entities) == sum(outcome.written.values()) == 2
+    assert "before request 2 of 3" in outcome.message
+
+
+def test_told_to_stop_before_the_first_request_it_writes_nothing(tmp_path: Path) -> None:
+    cluster = FakeCluster()
+    world = ServiceWorld(write_manifests(tmp_path), cluster, settings=ApplySettings(stop_wanted=lambda: True))
+
+    world.run(3)
+
+    assert (world.results, world.outcomes[0].reason, cluster.writes) == (["failed"], "interrupted", 0)
+
+
+def test_a_request_to_read_again_is_done_at_once(tmp_path: Path) -> None:
+    world = ServiceWorld(write_manifests(tmp_path), FakeCluster())
+
+    def ask() -> None:
+        assert world.script is not None
+        world.script.reread = True
+
+    world.run(50, at={20: ask})
+
+    assert world.results == ["applied", "in_sync"]
+
+
+def test_ready_means_that_the_cluster_was_read_not_long_ago(tmp_path: Path) -> None:
+    world = ServiceWorld(write_manifests(tmp_path), FakeCluster())
+    world.down = UnreachableError("nobody answers")
+
+    world.run(50)
+    assert world.health.ready()[0] is False
+
+    world.down = None
+    world.run(60)
+    assert world.health.ready()[0] is True
+
+    world.down = UnreachableError("nobody answers")
+    world.run(400)
+    assert world.health.ready()[0] is False
+    assert world.health.alive()[0] is True
+
+
+def test_a_loop_that_is_stuck_is_not_alive(tmp_path: Path) -> None:
+    world = ServiceWorld(write_manifests(tmp_path), FakeCluster())
+
+    world.run(10)
+    world.clock.sleep(1300)
+
+    assert world.health.alive()[0] is False
+
+
+def test_entities_that_the_manifests_gain_while_it_runs_are_written_within_seconds(tmp_path: Path) -> None:
+    folder = write_manifests(tmp_path)
+    world = ServiceWorld(folder, FakeCluster())
+
+    world.run(20, at={5: lambda: (folder / "more.yaml").write_text(rates(bob="2MiB"))})
+
+    assert world.cluster.entities == {ALICE: {RATE: MIB}, BOB: {RATE: 2 * MIB}}

@@ -1,0 +1,186 @@
+"""Manifests that change, break, vanish or are exchanged under a running service."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reconciler.workflows.plan import load_intent
+from tests.builders import user
+from tests.fakes import FakeCluster
+from tests.support.manifests import cluster as cluster_document
+from tests.support.manifests import repository
+from tests.support.service_world import ServiceWorld, rates, write_manifests
+
+ALICE = user("alice")
+MIB = 1024.0 * 1024
+RATE = "producer_byte_rate"
+
+
+def test_while_the_manifests_are_invalid_nothing_is_read_or_written_and_the_last_state_stays(tmp_path: Path) -> None:
+    folder = write_manifests(tmp_path, alice="1MiB")
+    world = ServiceWorld(folder, FakeCluster())
+
+    world.run(50)
+    assert world.metric("manifests_valid") == 1
+    world.cluster.write_from_outside(ALICE, {RATE: 5.0})
+    (folder / "quotas.yaml").write_text(rates(alice="1MiB", bob="-3"))
+    world.run(250)
+
+    assert world.results == ["applied", "invalid", "invalid", "invalid"]
+    assert (world.connects, world.cluster.entities) == (1, {ALICE: {RATE: 5.0}})
+    assert world.metric("manifests_valid") == 0
+    assert world.metric("drift_entities", class_="in-sync") == 1
+    assert any("finding" in line and "quotas.yaml:" in line for line in world.log)
+
+    (folder / "quotas.yaml").write_text(rates(alice="3MiB"))
+    world.run(10)
+
+    assert world.results[-1] == "applied"
+    assert world.cluster.entities == {ALICE: {RATE: 3 * MIB}}
+
+
+def _gone(folder: Path) -> None:
+    shutil.rmtree(folder)
+
+
+def _emptied(folder: Path) -> None:
+    for file in folder.iterdir():
+        file.unlink()
+
+
+def _without_root(folder: Path) -> None:
+    (folder / "kafka-quotas.yaml").unlink()
+
+
+@pytest.mark.parametrize("vanish", [_gone, _emptied, _without_root])
+def test_manifests_that_vanish_are_told_and_never_read_as_an_order_to_remove(
+    tmp_path: Path, vanish: Callable[[Path], None]
+) -> None:
+    folder = write_manifests(tmp_path / "quotas", prune="always", alice="1MiB")
+    (folder / "kafka-quotas.yaml").write_text(repository())
+    world = ServiceWorld(folder, FakeCluster({ALICE: {RATE: MIB}}))
+
+    world.run(250, at={50: lambda: vanish(folder)})
+
+    assert world.results == ["in_sync", "vanished", "vanished"]
+    assert world.cluster.entities == {ALICE: {RATE: MIB}}
+    assert (world.cluster.writes, world.connects) == (0, 1)
+    assert world.metric("manifests_valid") == 0
+
+    write_manifests(folder, prune="always", alice="2MiB")
+    (folder / "kafka-quotas.yaml").write_text(repository())
+    world.run(20)
+
+    assert world.cluster.entities == {ALICE: {RATE: 2 * MIB}}
+
+
+def test_one_of_two_paths_that_is_emptied_is_told_too(tmp_path: Path) -> None:
+    one, two = write_manifests(tmp_path / "one", prune="always", alice="1MiB"), tmp_path / "two"
+    two.mkdir()
+    (two / "bob.yaml").write_text(rates(bob="1MiB"))
+    cluster = FakeCluster({ALICE: {RATE: MIB}, user("bob"): {RATE: MIB}})
+    world = ServiceWorld(one, cluster, paths=(str(one), str(two)))
+
+    world.run(50, at={20: (two / "bob.yaml").unlink})
+
+    assert world.results == ["in_sync", "vanished"]
+    assert cluster.writes == 0
+
+
+def test_the_exchange_of_a_config_map_is_seen(tmp_path: Path) -> None:
+    """As the kubelet does it: a hidden folder with a time in its name, a link ..data to it, and links to the files below that."""
+    mount = tmp_path / "manifests"
+    mount.mkdir()
+
+    def publish(number: int, rate: str) -> None:
+        version = mount / f"..2026_11_21_{number}"
+        write_manifests(version, alice=rate)
+        new = mount / "..data_tmp"
+        new.symlink_to(version.name)
+        new.replace(mount / "..data")
+
+    publish(1, "1MiB")
+    for name in ("cluster.yaml", "quotas.yaml"):
+        (mount / name).symlink_to(f"..data/{name}")
+    world = ServiceWorld(mount, FakeCluster())
+
+    world.run(20, at={7: lambda: publish(2, "2MiB")})
+
+    assert world.results == ["applied", "applied"]
+    assert world.cluster.entities == {ALICE: {RATE: 2 * MIB}}
+
+
+def test_the_exchange_of_a_checkout_behind_a_link_is_seen(tmp_path: Path) -> None:
+    one, two = write_manifests(tmp_path / "one", alice="1MiB"), write_manifests(tmp_path / "two", alice="2MiB")
+    link = tmp_path / "current"
+    link.symlink_to(one)
+    world = ServiceWorld(link, FakeCluster())
+
+    def exchange() -> None:
+        new = tmp_path / "new"
+        new.symlink_to(two)
+        new.replace(link)
+
+    world.run(20, at={7: exchange})
+
+    assert world.cluster.entities == {ALICE: {RATE: 2 * MIB}}
+
+
+def test_manifests_that_change_while_they_are_read_are_not_applied_but_read_again(tmp_path: Path) -> None:
+    folder = write_manifests(tmp_path, alice="1MiB")
+    reads = 0
+
+    def load():
+        nonlocal reads
+        reads += 1
+        intent = load_intent([str(folder)], cluster=None)
+        if reads == 1:
+            (folder / "quotas.yaml").write_text(rates(alice="2MiB"))
+        return intent
+
+    world = ServiceWorld(folder, FakeCluster(), load=load)
+
+    world.run(20)
+
+    assert world.results == ["changing", "applied"]
+    assert [a.ops for a in world.cluster.took_effect] == [{RATE: 2 * MIB}]
+
+
+def test_files_that_keep_changing_are_waited_for(tmp_path: Path) -> None:
+    folder = write_manifests(tmp_path, alice="1MiB")
+    world = ServiceWorld(folder, FakeCluster())
+
+    # A checkout that takes a while: first the file is gone, then it is there in part, then whole.
+    steps = {
+        16.0: (folder / "quotas.yaml").unlink,
+        17.0: lambda: (folder / "quotas.yaml").write_text(""),
+        18.0: lambda: (folder / "quotas.yaml").write_text(rates(alice="2MiB")),
+    }
+    world.run(30, at=steps)
+
+    assert world.results == ["applied", "applied"]
+
+
+def test_a_file_that_is_no_manifest_any_more_does_not_hide_the_others(tmp_path: Path) -> None:
+    folder = write_manifests(tmp_path, prune="always", alice="1MiB")
+    world = ServiceWorld(folder, FakeCluster({ALICE: {RATE: MIB}}))
+
+    world.run(50, at={20: (folder / "quotas.yaml").unlink})
+
+    assert world.results == ["in_sync", "refused"]
+    assert world.cluster.entities == {ALICE: {RATE: MIB}}
+    assert world.metric("guard_tripped", guard="empty-desired-state") == 1
+
+
+def test_a_cluster_document_that_goes_takes_nothing_with_it(tmp_path: Path) -> None:
+    folder = write_manifests(tmp_path, prune="always", alice="1MiB")
+    world = ServiceWorld(folder, FakeCluster({ALICE: {RATE: MIB}, user("bob"): {RATE: 1.0}}))
+    (folder / "cluster.yaml").write_text(cluster_document(prune="never"))
+
+    world.run(50, at={20: (folder / "cluster.yaml").unlink})
+
+    assert user("bob") in world.cluster.entities
