@@ -49,12 +49,13 @@ _FREE: Final = frozenset(
 
 
 class RefusedCommandError(Exception):
-    """A command that is not converted: the finding's id, the text, and the word at fault."""
+    """A command that is not converted: the finding's id, the text, the word at fault, and the entity as far as it is known."""
 
     def __init__(self, rule_id: str, message: str, word: Word) -> None:
         super().__init__(message)
         self.rule_id = rule_id
         self.word = word
+        self.entity: Entity | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,6 +95,7 @@ def read_alteration(words: Sequence[Word]) -> Alteration | None:
     if options.describes or options.other_thing or any(_is_other(word) for word in options.types):
         return None
     if options.faults:
+        options.faults[0].entity = _entity_if_known(options, first)
         raise options.faults[0]
     if not options.alters:
         return None
@@ -102,7 +104,11 @@ def read_alteration(words: Sequence[Word]) -> Alteration | None:
         raise RefusedCommandError("import-ambiguous", "--alter without --add-config or --delete-config changes nothing", first)
     place = options.add or options.delete
     assert place is not None
-    add = tuple(_pair(text, place) for text in _listed(options.add))
+    try:
+        add = tuple(_pair(text, place) for text in _listed(options.add))
+    except RefusedCommandError as refused:
+        refused.entity = entity
+        raise
     delete = tuple(_listed(options.delete))
     return Alteration(entity=entity, add=add, delete=delete, place=place, server=options.server)
 
@@ -186,6 +192,16 @@ def _valued(options: Options, name: str, value: Word) -> None:
     elif name in ("--bootstrap-server", "--bootstrap-controller", "--zookeeper"):
         options.zookeeper = options.zookeeper or name == "--zookeeper"
         options.server = (name, value.text)
+
+
+def _entity_if_known(options: Options, first: Word) -> Entity | None:
+    words = [*options.types, *(word for word, _ in options.names), *(word for _, word, _ in options.short)]
+    if any(word.varies for word in words):
+        return None
+    try:
+        return _entity(options, first)
+    except RefusedCommandError:
+        return None
 
 
 def _entity(options: Options, first: Word) -> Entity:

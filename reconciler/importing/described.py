@@ -18,6 +18,7 @@ from reconciler.model.source import Span
 
 _STARTS: Final = ("Quota configs for ", "Configs for ")
 _OF_QUOTAS: Final = ("user-principal", "client-id", "ip ", "the default ", "default ")
+_SEEMS_DESCRIBED: Final = re.compile(r"Quota configs for |Configs for (?:the )?(?:default|user-principal|client-id|ip) ")
 _SCRAM: Final = re.compile(r"SCRAM credential configs for user-principal ")
 _CREDENTIAL_FIELDS: Final = frozenset({"SCRAM-SHA-256", "SCRAM-SHA-512", "salt", "stored_key", "server_key", "iterations"})
 """What clusters in ZooKeeper show beside quotas."""
@@ -38,10 +39,11 @@ def is_description(text: str) -> bool:
 
 def _split(line: str) -> tuple[str, str] | None:
     """The entity and the keys of a line about quotas. Only a name can hold the word ``are``, so the last one is the verb."""
+    line = line.strip()
     start = next((one for one in _STARTS if line.startswith(one)), None)
     if start is None:
         return None
-    entity, verb, keys = line.rstrip()[len(start) :].rpartition(" are")
+    entity, verb, keys = line[len(start) :].rpartition(" are")
     if not verb or keys[:1] not in ("", " ") or not entity.startswith(_OF_QUOTAS):
         return None
     return entity, keys
@@ -76,8 +78,12 @@ def _other_line(line: str, span: Span, out: Gatherer) -> None:
         out.refuse("import-left-out", "credentials are left out: they are no quotas", span)
     elif "--add-config" in line or "--delete-config" in line:
         out.refuse("import-ambiguous", "a command between lines that --describe printed: import the two by themselves", span)
-    elif line.startswith(("Quota configs for ", "Configs for user", "Configs for client", "Configs for default")):
-        out.refuse("import-syntax", f"this line is cut, or the name in it is broken over lines: {shown(line)}", span)
+    elif _SEEMS_DESCRIBED.search(line):
+        out.refuse(
+            "import-syntax",
+            f"this line is cut, has something before it, or a name in it is broken over lines: {shown(line)}",
+            span,
+        )
 
 
 def _readings(text: str) -> Iterator[Entity]:

@@ -76,13 +76,15 @@ class _Script:
             alteration = read_alteration(words[at + 1 :])
         except RefusedCommandError as refused:
             self.refuse(refused.rule_id, str(refused), refused.word)
+            if refused.entity is not None:
+                self.unknown.add(refused.entity)
             return
         if alteration is None:
             return
         if command.conditional:
             message = (
-                "this command is in a loop, a condition or a function, so it may run never or often; write it out, or "
-                "import what --describe prints"
+                "this command is in a loop, a condition or a function, or after a test or the end, so it may run never or often; "
+                "write it out, or import what --describe prints"
             )
             self.unknown.add(alteration.entity)
             self.refuse("import-template", message, words[at])

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.cli.main import COMMANDS
 
-HEAVY = {"pyspark", "py4j", "numpy", "pandas", "pyarrow", "kazoo", "kafka", "rich", "deepdiff", "hcl2", "lark", "gidgethub", "urllib3"}
+HEAVY = {"pyspark", "py4j", "numpy", "pandas", "pyarrow", "kazoo", "kafka", "rich", "deepdiff", "gidgethub", "urllib3", "hcl2"}
 PROGRAM = """
 import json, sys
 from reconciler.cli.main import main

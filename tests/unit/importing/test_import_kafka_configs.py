@@ -53,6 +53,14 @@ def test_every_way_to_name_an_entity(options, expected):
     assert state(f"{ALTER} {options} {ADD}\n") == {expected: {"producer_byte_rate": 1024.0}}
 
 
+def test_a_test_of_something_ends_with_its_line():
+    script = f"[ -d x ] && {{ echo y; }}\n{ALTER} --user a {ADD}\n[ -d x ] &&\n  {ALTER} --user b {ADD}\n{ALTER} --user c {ADD}\n"
+    found = read(script)
+
+    assert [one.entity for one in found.quotas] == [user("a"), user("c")]
+    assert [(one.id, one.span.line) for one in found.findings] == [("import-template", 4)]
+
+
 def test_addresses_have_their_own_key():
     rate = "--add-config connection_creation_rate=5"
 
@@ -107,6 +115,8 @@ def test_commands_are_followed_in_their_order():
         f'"${{KAFKA}}/kafka-configs.sh" --bootstrap-server "$(hostname):9092" --alter --user a {ADD}',
         f"KAFKA_OPTS='-Dx=y' kafka-configs.sh --force --alter \\\n  --user a \\\r\n  {ADD}",
         f"( kafka-configs.sh --alter --user a {ADD} ) || exit 1",
+        f"cd /opt/kafka && bin/kafka-topics.sh --list && bin/kafka-configs.sh --alter --user a {ADD}",
+        f"if [ -z $X ]; then exit 1; fi\ng() {{ exit 1; }}\n[ -d x ] || exit 1\nkafka-configs.sh --alter --user a {ADD}",
         f"{{ kafka-configs.sh --alter --user a {ADD}; }} # and so on",
     ],
 )
@@ -133,6 +143,14 @@ def test_the_command_is_found_wherever_it_stands(line):
         (f"limit() {{ {ALTER} --user a {ADD}; }}", "kafka-configs"),
         (f"function limit {{ {ALTER} --user a {ADD}; }}", "kafka-configs"),
         (f"false || {ALTER} --user a {ADD}", "kafka-configs"),
+        (f"limit() ( {ALTER} --user a {ADD} )", "kafka-configs"),
+        (f"[ -n $X ] && {ALTER} --user a {ADD}", "kafka-configs"),
+        (f"grep -q x y && cd z && {ALTER} --user a {ADD}", "kafka-configs"),
+        (f"[ -n $X ] && {{ true; {ALTER} --user a {ADD}; }}", "kafka-configs"),
+        (f"[ -n $X ] && {{ true; }} && {ALTER} --user a {ADD}", "kafka-configs"),
+        (f"[ -n $X ] && (true; {ALTER} --user a {ADD})", "kafka-configs"),
+        (f"exit 0; {ALTER} --user a {ADD}", "kafka-configs"),
+        (f"OUT=$({ALTER} --user a {ADD})", "OUT"),
     ],
 )
 def test_what_only_the_shell_knows_is_refused_at_its_place(line, at):
@@ -210,6 +228,24 @@ def test_a_script_for_two_clusters_is_refused_at_the_second():
     assert [(one.id, one.span.line) for one in found.findings] == [("import-ambiguous", 2)]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{ALTER} --user a --add-config consumer_byte_rate=$RATE",
+        f"{ALTER} --user a --add-config consumer_byte_rate",
+        f"{ALTER} --user a --add-config consumer_byte_rate=0",
+        f"{ALTER} --user a --add-config-file more.properties",
+        f"if true; then {ALTER} --user a --delete-config producer_byte_rate; fi",
+        f"{ALTER} --user a --delete-config producer_byte_rate".replace("b1", "b2"),
+    ],
+)
+def test_an_entity_with_one_command_that_is_refused_is_not_converted_at_all(line):
+    found = read(f"{ALTER} --user a {ADD}\n{ALTER} --user b {ADD}\n{line}\n")
+
+    assert [one.entity for one in found.quotas] == [user("b")]
+    assert [one.span.line for one in found.findings] == [3]
+
+
 DESCRIBED = """\
 Quota configs for the default user-principal are consumer_byte_rate=2048.0, request_percentage=200.0
 Quota configs for user-principal 'alice' are producer_byte_rate=2.0E7
@@ -275,6 +311,7 @@ def test_the_four_views_may_be_one_file_and_repeat_themselves():
         ("Quota configs for user-principal 'a' are producer_byte_rate=NaN", "value-syntax"),
         ("Quota configs for user-principal 'a' are future_key=1.0", "unknown-quota-key"),
         ("Quota configs for user-principal 'broken", "import-syntax"),
+        ("12:00 Quota configs for user-principal 'a' are producer_byte_rate=1.0", "import-syntax"),
         (f"{ALTER} --user a {ADD}", "import-ambiguous"),
     ],
 )
