@@ -156,7 +156,7 @@ def test_two_services_on_one_cluster_end_with_what_the_manifests_say(tmp_path: P
     settings = ApplySettings(limits=ChunkLimits(keys=2))
     cluster = FakeCluster()
     second = ServiceWorld(folder, cluster)
-    first = ServiceWorld(folder, _Meanwhile(cluster, lambda: second.run(5)), settings=settings)  # type: ignore[arg-type]  # wraps
+    first = ServiceWorld(folder, _Meanwhile(cluster, lambda: second.run(5)), settings=settings)  # type: ignore[arg-type]  # it wraps a FakeCluster
 
     first.run(150)
     second.run(150)

@@ -1,0 +1,178 @@
+"""``kafka-quotas run`` as a service manager runs it: a process, its signals, its log, its pages, and a real broker."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.sandbox.spec import Sandbox
+from tests.support import raw_quotas
+from tests.support.command import COMMAND, environment, run
+from tests.support.manifests import cluster as cluster_document
+from tests.support.polling import wait_until
+from tests.support.service_world import rates
+
+PAYMENTS = frozenset({("user", "payments")})
+MIB = 1024.0 * 1024
+
+
+class Running:
+    """A service that runs; its log is JSON lines in a file."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.process = process
+        self._log = log
+
+    def events(self, event: str) -> list[dict[str, Any]]:
+        whole = self._log.read_text().rpartition("\n")[0]
+        return [row for row in map(json.loads, whole.splitlines()) if row["event"] == event]
+
+    def results(self) -> list[str]:
+        return [row["result"] for row in self.events("pass")]
+
+    def until(self, look: Callable[[], object]) -> None:
+        wait_until(lambda: self.process.poll() is not None or look(), within_s=60)
+        assert self.process.poll() is None, self._log.read_text()
+
+    def page(self, path: str) -> tuple[int, str]:
+        (started,) = self.events("started")
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{started['port']}{path}", timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def metric(self, name: str) -> float:
+        found = re.search(rf"^kafka_quotas_{re.escape(name)} (\S+)$", self.page("/metrics")[1], re.MULTILINE)
+        assert found, name
+        return float(found[1])
+
+    def end(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(60)
+
+
+@contextmanager
+def running(folder: Path, log: Path, *options: str) -> Iterator[Running]:
+    command = [*COMMAND, "run", str(folder), "--port", "0", "--log-format", "json", "--poll", "0.2", *options]
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(command, env=environment(), stdin=subprocess.DEVNULL, stderr=stderr)
+    try:
+        service = Running(process, log)
+        service.until(lambda: service.events("started"))
+        yield service
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def login(password: str) -> str:
+    jaas = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="{password}";'
+    return f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={jaas}\n"
+
+
+@pytest.mark.kafka
+def test_a_service_on_a_real_broker_from_a_wrong_password_to_its_end(clean_kafka: Sandbox, tmp_path: Path) -> None:
+    folder, log = tmp_path / "quotas", tmp_path / "log"
+    folder.mkdir()
+    secret = tmp_path / "client.properties"
+    secret.write_text(login("a-wrong-one"))
+    connection = {"bootstrapServers": [clean_kafka.sasl_bootstrap_servers], "properties": str(secret)}
+    (folder / "cluster.yaml").write_text(cluster_document(prune="always", connection=connection))
+    (folder / "quotas.yaml").write_text(rates(payments="20MiB"))
+    audit = tmp_path / "audit.jsonl"
+
+    with running(folder, log, "--apply", "--interval", "600", "--longest-retry", "1", "--audit", str(audit)) as service:
+        service.until(lambda: "cluster" in service.results())
+        assert service.page("/healthz")[0] == 200
+        assert service.page("/readyz")[0] == 503
+        assert service.metric('broker_errors_total{reason="authentication"}') >= 1
+
+        secret.write_text(login("alice-secret"))
+        service.until(lambda: service.results()[-1] == "applied")
+        assert raw_quotas.describe(clean_kafka.bootstrap_servers) == {PAYMENTS: {"producer_byte_rate": 20 * MIB}}
+        assert service.page("/readyz")[0] == 200
+
+        raw_quotas.alter(clean_kafka.bootstrap_servers, {PAYMENTS: {"producer_byte_rate": 7e6}})
+        raw_quotas.settled(clean_kafka.bootstrap_servers)
+        service.process.send_signal(signal.SIGHUP)
+        service.until(lambda: service.results().count("applied") == 2)
+        assert raw_quotas.describe(clean_kafka.bootstrap_servers) == {PAYMENTS: {"producer_byte_rate": 20 * MIB}}
+
+        (folder / "quotas.yaml").unlink()
+        service.until(lambda: service.results()[-1] == "refused")
+        (folder / "quotas.yaml").write_text("kind: [")
+        service.until(lambda: service.results()[-1] == "invalid")
+        assert service.metric("manifests_valid") == 0
+        assert service.metric('changes_total{action="update",status="applied"}') == 1
+        assert raw_quotas.describe(clean_kafka.bootstrap_servers) == {PAYMENTS: {"producer_byte_rate": 20 * MIB}}
+
+        assert service.end(signal.SIGTERM) == 0
+        (stopped,) = service.events("stopped")
+        assert (stopped["signal"], stopped["last"]) == (signal.SIGTERM, "invalid")
+
+    written = [json.loads(line) for line in audit.read_text().splitlines()]
+    assert [(line["principal"], line["result"]) for line in written] == [
+        ("alice", "done"),
+        ("alice", "done"),
+        ("alice", "refused"),
+    ]
+    assert "a-wrong-one" not in log.read_text() + audit.read_text()
+    assert "alice-secret" not in log.read_text() + audit.read_text()
+
+
+@pytest.fixture
+def nobody_there(tmp_path: Path) -> Path:
+    """Manifests of a cluster that does not answer: the port is taken, and nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        connection = {"bootstrapServers": [f"127.0.0.1:{taken.getsockname()[1]}"]}
+        folder = tmp_path / "quotas"
+        folder.mkdir()
+        (folder / "cluster.yaml").write_text(cluster_document(prune="never", connection=connection))
+        (folder / "quotas.yaml").write_text(rates(payments="20MiB"))
+        yield folder
+
+
+def test_a_second_one_on_the_same_port_ends_at_once_and_ctrl_c_ends_the_first(nobody_there: Path, tmp_path: Path) -> None:
+    with running(nobody_there, tmp_path / "log") as service:
+        port = service.events("started")[0]["port"]
+        second = run("run", str(nobody_there), "--port", str(port), cwd=tmp_path)
+
+        assert second.code == 1
+        assert f"cannot listen on 127.0.0.1:{port}" in second.err
+        assert "--port" in second.err
+        service.until(lambda: "cluster" in service.results())
+        assert service.end(signal.SIGINT) == 130
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--cluster", "prd"), "there is no cluster"),
+        (("--interval", "0"), "--interval takes seconds"),
+        (("--jitter", "2"), "--jitter takes a share"),
+        (("--port", "70000"), "--port takes a number"),
+        (("--audit", "file"), "without --apply"),
+        (("--accept", "prune"), "unrecognized arguments"),
+    ],
+)
+def test_a_way_of_calling_that_cannot_work_ends_at_once(nobody_there: Path, options: tuple[str, ...], words: str) -> None:
+    done = run("run", str(nobody_there), *(("--port", "0") if "--port" not in options else ()), *options, cwd=nobody_there)
+
+    assert done.code == 64
+    assert words in done.err
+    assert done.out == ""
