@@ -30,7 +30,7 @@ def _state(report: Place) -> tuple[CommentState, str]:
         return CommentState.APPLIED, "there was nothing to do"
     if result is ApplyResult.DONE:
         read_back = "every broker shows it" if report["verified"].flag() else "not read back"
-        return CommentState.APPLIED, f"{_entities(counts[ChangeStatus.APPLIED])} written, {read_back}"
+        return CommentState.APPLIED, f"wrote {_entities(counts[ChangeStatus.APPLIED])}, {read_back}"
     words = [report[key].optional(Place.text) for key in ("failure_reason", "message")]
     said = ": ".join(one.strip().rstrip(".") for one in words if one)
     return CommentState.FAILED, f"{_written(result, counts)}{f'; {said}' if said else ''}"
@@ -45,7 +45,8 @@ def _written(result: ApplyResult, counts: dict[ChangeStatus, int]) -> str:
         ChangeStatus.UNKNOWN: "not known",
         ChangeStatus.NOT_ATTEMPTED: "not attempted",
     }
-    return ", ".join(f"{_entities(counts[status])} {word}" for status, word in words.items() if counts[status]) or "not complete"
+    said = ", ".join(f"{_entities(counts[status])} {word}" for status, word in words.items() if counts[status])
+    return f"not complete: {said}" if said else "not complete"
 
 
 def _entities(count: int) -> str:

@@ -42,7 +42,10 @@ class ApiAddress:
 
         Raises ``ForgeError`` for an address of another server, which must not be sent the token.
         """
-        target = urllib.parse.urljoin(url, reference)
+        try:
+            target = urllib.parse.urljoin(url, reference)
+        except ValueError:
+            target = reference
         if _origin(target) != (self.scheme, self.host, self.port):
             shown = escaped(target[:200])
             raise ForgeError(f"{self.url('')} sends us on to another server ({shown}), which is not given the token")

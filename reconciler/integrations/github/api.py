@@ -118,7 +118,7 @@ class GitHubApi:
             raise ForgeError(f"cannot {doing}: {words}", status=answer.status)
         try:
             document, _, following = self._sansio.decipher_response(answer.status, answer.headers, answer.body)
-        except (ValueError, LookupError, ArithmeticError, OSError) as error:
+        except (ValueError, LookupError, ArithmeticError, OSError, RecursionError) as error:
             raise NoAnswerError("its answer is cut short or is not JSON") from error
         return document, following
 

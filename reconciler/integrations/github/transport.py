@@ -112,11 +112,12 @@ def _content(response: urllib3.BaseHTTPResponse) -> bytes:
 
 def _words(error: Exception) -> str:
     """The cause in a few words; urllib3's own text names objects in memory."""
-    from urllib3.exceptions import IncompleteRead, NameResolutionError, ProtocolError, ProxyError
+    from urllib3.exceptions import IncompleteRead, NameResolutionError, NewConnectionError, ProtocolError, ProxyError
     from urllib3.exceptions import TimeoutError as Timeout
 
     for kind, words in (
         (NameResolutionError, "its name cannot be resolved"),
+        (NewConnectionError, "no connection"),  # a kind of timeout to urllib3
         (Timeout, "it did not answer in time"),
         (ProxyError, "the proxy did not let us through"),
         (IncompleteRead, "its answer was cut short"),

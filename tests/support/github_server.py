@@ -1,0 +1,294 @@
+"""A server on loopback that behaves as GitHub's REST API does for comments and pull requests.
+
+Documents have the fields that GitHub's public OpenAPI description requires of ``issue-comment``, ``simple-user``,
+``pull-request-simple``, ``basic-error`` and ``validation-error``. Faults are scripted, and used up one request at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+REPOSITORY = "acme/quotas"
+NUMBER = 7
+HEAD = "a1" * 20
+TOKEN = "ghs_0123456789abcdefSECRET"
+BOT = "github-actions[bot]"
+PREFIX = "/api/v3"
+_MOST_CHARACTERS = 65_536
+_DOCS = "https://docs.github.com/rest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What happens to one request in place of the answer. ``done``: it is carried out first."""
+
+    status: int = 0
+    """0 closes the connection without an answer."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    cut: int | None = None
+    """The true answer, without all bytes from here on; its length in the header stays."""
+    done: bool = False
+    method: str | None = None
+    """Only for a request of this method; others pass until it came."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request as it came."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A proper answer."""
+
+    status: int
+    document: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class GitHubServer:
+    """The state behind it. ``identity``: the token may ask who it is, as that of a workflow may not."""
+
+    def __init__(self) -> None:
+        self.logins = {TOKEN: BOT}
+        self.identity = False
+        self.writes = True
+        self.per_page = 100
+        self.comments: dict[int, dict[str, Any]] = {}
+        self.pulls = [pull_request(NUMBER, HEAD)]
+        self.faults: list[Fault] = []
+        self.requests: list[Request] = []
+        self.before: Callable[[Request], None] = lambda request: None
+        self.url = ""
+        self._lock = threading.RLock()
+        self._last_id = 1_000
+
+    def seen(self, method: str) -> list[Request]:
+        """The requests of one method."""
+        return [one for one in self.requests if one.method == method]
+
+    def add(self, body: str, login: str | None = BOT) -> int:
+        """Somebody comments."""
+        with self._lock:
+            self._last_id += 1
+            self.comments[self._last_id] = self._comment(self._last_id, body, login)
+            return self._last_id
+
+    def body(self, comment_id: int) -> str:
+        """What a comment says."""
+        return str(self.comments[comment_id]["body"])
+
+    def edit(self, comment_id: int, body: str) -> None:
+        """Somebody changes a comment, in the form on the page."""
+        self.comments[comment_id]["body"] = body.replace("\n", "\r\n")
+
+    def answer(self, request: Request) -> Reply:
+        """What GitHub answers to a request."""
+        login = self.logins.get(request.headers.get("authorization", "").removeprefix("token "))
+        if login is None:
+            return refused(401, "Bad credentials")
+        url = urllib.parse.urlsplit(request.path)
+        query = dict(urllib.parse.parse_qsl(url.query))
+        path = url.path.removeprefix(PREFIX)
+        if path == "/user":
+            return Reply(status=200, document=user(login)) if self.identity else _not_for_integrations("metadata=read")
+        if request.method != "GET" and not self.writes:
+            return _not_for_integrations("issues=write; pull_requests=write")
+        with self._lock:
+            return self._route(request, path.removeprefix(f"/repos/{REPOSITORY}"), query, login)
+
+    def _route(self, request: Request, path: str, query: Mapping[str, str], login: str) -> Reply:
+        parts = path.split("/")[1:]
+        reply = self._pulls(request, parts, query) if request.method == "GET" else self._write(request, parts, login)
+        return reply or refused(404, "Not Found")
+
+    def _write(self, request: Request, parts: list[str], login: str) -> Reply | None:
+        match request.method, parts:
+            case "POST", ["issues", number, "comments"] if number == str(NUMBER):
+                return _bad_body(request) or Reply(status=201, document=self.comments[self.add(request.body["body"], login)])
+            case "PATCH", ["issues", "comments", comment] if int(comment) in self.comments:
+                bad = _bad_body(request)
+                self.comments[int(comment)] |= {} if bad else {"body": request.body["body"]}
+                return bad or Reply(status=200, document=self.comments[int(comment)])
+            case "DELETE", ["issues", "comments", comment] if self.comments.pop(int(comment), None):
+                return Reply(status=204)
+        return None
+
+    def _pulls(self, request: Request, parts: list[str], query: Mapping[str, str]) -> Reply | None:
+        listed: list[Any] | None = None
+        match parts:
+            case ["issues", number, "comments"] if number == str(NUMBER):
+                listed = list(self.comments.values())
+            case ["pulls"]:
+                listed = [one for one in self.pulls if one["head"]["label"] == query.get("head")]
+            case ["commits", commit, "pulls"]:
+                listed = [one for one in self.pulls if commit in (one["head"]["sha"], one["merge_commit_sha"])]
+            case ["pulls", number] if number == str(NUMBER):
+                return Reply(status=200, document=self.pulls[0])
+        return None if listed is None else self._page(listed, request, query)
+
+    def _page(self, items: list[Any], request: Request, query: Mapping[str, str]) -> Reply:
+        size, page = min(int(query.get("per_page", 30)), self.per_page), int(query.get("page", 1))
+        last = max(1, -(-len(items) // size))
+        base = f"{self.url.removesuffix(PREFIX)}{request.path.partition('?')[0]}"
+
+        def link(number: int, rel: str) -> str:
+            return f'<{base}?{urllib.parse.urlencode({**query, "page": number})}>; rel="{rel}"'
+
+        links = [link(page + 1, "next"), link(last, "last")] if page < last else []
+        links = [link(page - 1, "prev"), *links, link(1, "first")] if page > 1 else links
+        headers = {"link": ", ".join(links)} if links else {}
+        return Reply(status=200, document=items[(page - 1) * size : page * size], headers=headers)
+
+    def _comment(self, number: int, body: str, login: str | None) -> dict[str, Any]:
+        here = f"{self.url}/repos/{REPOSITORY}/issues"
+        return {
+            "id": number,
+            "node_id": f"IC_{number}",
+            "url": f"{here}/comments/{number}",
+            "html_url": f"https://github.example.org/{REPOSITORY}/pull/{NUMBER}#issuecomment-{number}",
+            "issue_url": f"{here}/{NUMBER}",
+            "body": body,
+            "user": user(login) if login else None,
+            "created_at": "2026-01-02T12:00:00Z",
+            "updated_at": "2026-01-02T12:00:00Z",
+            "author_association": "NONE",
+            "performed_via_github_app": None,
+        }
+
+
+def user(login: str) -> dict[str, Any]:
+    """A ``simple-user``."""
+    name = urllib.parse.quote(login)
+    links = ("followers_url", "following_url", "gists_url", "starred_url", "subscriptions_url", "organizations_url")
+    more = ("repos_url", "events_url", "received_events_url")
+    return {
+        "login": login,
+        "id": sum(login.encode()),
+        "node_id": "U_1",
+        "avatar_url": "https://avatars.example.org/1",
+        "gravatar_id": "",
+        "url": f"https://github.example.org/api/v3/users/{name}",
+        "html_url": f"https://github.example.org/{name}",
+        **{one: f"https://github.example.org/api/v3/users/{name}/{one}" for one in (*links, *more)},
+        "type": "Bot" if login.endswith("[bot]") else "User",
+        "site_admin": False,
+    }
+
+
+def pull_request(number: int, head: str, *, label: str = "acme:change", merged_as: str | None = None) -> dict[str, Any]:
+    """What is read of a ``pull-request-simple``."""
+    return {
+        "id": number,
+        "number": number,
+        "state": "closed" if merged_as else "open",
+        "title": "quotas",
+        "head": {"label": label, "ref": label.partition(":")[2], "sha": head},
+        "base": {"label": "acme:main", "ref": "main", "sha": "0" * 40},
+        "merged_at": "2026-01-02T13:00:00Z" if merged_as else None,
+        "merge_commit_sha": merged_as or "f" * 40,
+    }
+
+
+def refused(status: int, message: str, **headers: str) -> Reply:
+    """A ``basic-error``."""
+    return Reply(status=status, document={"message": message, "documentation_url": _DOCS, "status": str(status)}, headers=headers)
+
+
+def _not_for_integrations(needed: str) -> Reply:
+    return refused(403, "Resource not accessible by integration", **{"x-accepted-github-permissions": needed})
+
+
+def _bad_body(request: Request) -> Reply | None:
+    body = request.body.get("body") if isinstance(request.body, dict) else None
+    if not isinstance(body, str) or not body.strip():
+        words = "Body cannot be blank"
+    elif len(body) > _MOST_CHARACTERS:
+        words = f"body is too long (maximum is {_MOST_CHARACTERS} characters)"
+    else:
+        return None
+    errors = [{"resource": "IssueComment", "code": "unprocessable", "field": "data", "message": words}]
+    return Reply(status=422, document={"message": "Validation Failed", "errors": errors, "documentation_url": _DOCS})
+
+
+@contextlib.contextmanager
+def github_server() -> Iterator[GitHubServer]:
+    """The server, on a free port, for as long as the block lasts."""
+    state = GitHubServer()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"state": state}))
+    server.daemon_threads = True
+    state.url = f"http://127.0.0.1:{server.server_port}{PREFIX}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield state
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    state: GitHubServer
+
+    protocol_version = "HTTP/1.1"
+    timeout = 20
+    wbufsize = 65_536
+
+    def handle_any(self) -> None:
+        content = self.rfile.read(int(self.headers.get("content-length", 0)))
+        request = Request(
+            method=self.command,
+            path=self.path,
+            headers={name.lower(): value for name, value in self.headers.items()},
+            body=json.loads(content) if content else None,
+        )
+        self.state.requests.append(request)
+        self.state.before(request)
+        fault = self.state.faults[0] if self.state.faults and self.state.faults[0].method in (None, self.command) else None
+        if fault is None:
+            self.reply(self.state.answer(request))
+            return
+        self.state.faults.pop(0)
+        self.spoil(fault, self.state.answer(request) if fault.done or fault.cut is not None else None)
+
+    do_GET = do_POST = do_PATCH = do_DELETE = handle_any  # noqa: N815 - the names that the standard library looks for
+
+    def reply(self, reply: Reply, cut: int | None = None) -> None:
+        content = b"" if reply.document is None else json.dumps(reply.document).encode()
+        headers = {"content-type": "application/json; charset=utf-8"} if content else {}
+        self.write(reply.status, {**headers, **reply.headers}, content, cut)
+
+    def spoil(self, fault: Fault, reply: Reply | None) -> None:
+        if fault.cut is not None and reply is not None:
+            self.reply(reply, fault.cut)
+            self.close_connection = True
+        elif fault.status == 0:
+            self.close_connection = True
+        else:
+            self.write(fault.status, fault.headers, fault.body)
+
+    def write(self, status: int, headers: Mapping[str, str], content: bytes, cut: int | None = None) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        if status != 204:
+            self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content if cut is None else content[:cut])
+
+    def log_message(self, *args: object) -> None:
+        pass

@@ -1,0 +1,185 @@
+"""A posted comment: its state above the plan, found again, and told from one that somebody edited."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.finding import Finding, Severity
+from reconciler.render.markdown import BUDGET, findings_markdown, plan_markdown
+from reconciler.render.markdown_marker import CommentState, read_marker
+from reconciler.render.sticky_comment import LIMIT, Content, Status, content_for, is_edited, read_content, sticky_comment
+from tests.builders import plan, user
+from tests.support.hostile_names import HOSTILE
+from tests.support.markdown_views import by_github, by_markdown_it
+
+COMMIT = "a1" * 20
+
+
+def change(name: str) -> Change:
+    key = KeyChange(key="producer_byte_rate", before=1.0, after=2.0, reason=Reason.VALUE_DIFFERS)
+    return Change(entity=user(name), action=Action.UPDATE, keys=(key,))
+
+
+def content(body: str, label: str = "") -> Content:
+    found = read_content(body)
+    assert found is not None
+    return dataclasses.replace(found, marker=dataclasses.replace(found.marker, label=label))
+
+
+BODY = plan_markdown(plan(change("alice")))
+
+
+def test_a_planned_comment_is_the_body_below_one_line() -> None:
+    text = sticky_comment(content(BODY), Status(state=CommentState.PLANNED, commit=COMMIT, link="https://example.org/a/runs/1"))
+    lines = text.splitlines()
+    assert lines[1:4] == [
+        "### Kafka quotas: `prod`",
+        "",
+        f"**Planned** at commit `{COMMIT}` ([log](<https://example.org/a/runs/1>)).",
+    ]
+    assert [one for one in BODY.splitlines()[2:] if one and one not in lines] == []
+    assert text.count("\nNext: ") == 1
+    assert "<details>" not in text
+
+
+@pytest.mark.parametrize("state", [state for state in CommentState if state is not CommentState.PLANNED])
+def test_in_every_other_state_the_plan_is_folded_and_another_command_comes_next(state: CommentState) -> None:
+    text = sticky_comment(content(BODY), Status(state=state))
+    above, _, below = text.partition("<details>")
+    assert above.count("\nNext: ") == 1
+    assert "Next: merge" in below
+    assert by_github(text).elements.count("table") == by_markdown_it(text).elements.count("table") == 1
+
+
+def test_the_plan_goes_through_all_states_unchanged() -> None:
+    text = sticky_comment(content(BODY), Status(state=CommentState.PLANNED))
+    for state in (CommentState.APPLYING, CommentState.FAILED, CommentState.APPLYING, CommentState.APPLIED, CommentState.PLANNED):
+        text = sticky_comment(content(text), Status(state=state))
+    assert text == sticky_comment(content(BODY), Status(state=CommentState.PLANNED))
+
+
+def test_the_marker_of_a_posted_comment_says_all_that_is_needed_to_find_it() -> None:
+    text = sticky_comment(content(BODY, "team --> a"), Status(state=CommentState.APPLYING, commit=COMMIT))
+    marker = read_marker(text)
+    assert marker is not None
+    assert marker.address == ("prod", "team --> a")
+    assert (marker.state, marker.commit, marker.digest) == (CommentState.APPLYING, COMMIT, plan().digest)
+    assert text.partition("\n")[0].count("-->") == 1
+
+
+def test_a_comment_is_not_edited_by_what_a_forge_does_to_it() -> None:
+    text = sticky_comment(content(BODY), Status(state=CommentState.PLANNED))
+    assert not is_edited(text)
+    assert not is_edited(text.replace("\n", "\r\n").rstrip())
+    assert not is_edited(BODY), "a body that was posted as it is has no sum"
+
+
+@pytest.mark.parametrize(
+    "change_it",
+    [
+        lambda text: text.replace("alice", "mallory"),
+        lambda text: text + "and one more line\n",
+        lambda text: text.replace("**Planned**", "**Applied**"),
+        lambda text: text.replace('"sum"', '"gone"'),
+        lambda text: text.partition("\n")[2],
+    ],
+)
+def test_a_comment_that_somebody_changed_is_told(change_it) -> None:
+    assert is_edited(change_it(sticky_comment(content(BODY), Status(state=CommentState.PLANNED))))
+
+
+def test_an_edited_comment_says_so_and_whether_its_plan_is_kept() -> None:
+    kept = sticky_comment(content(BODY), Status(state=CommentState.PLANNED), edited=True)
+    assert "edited this comment; it was written anew" in kept
+    assert not is_edited(kept)
+    lost = sticky_comment(content_for("prod", ""), Status(state=CommentState.APPLIED), edited=True)
+    assert "was not kept" in lost
+
+
+def test_the_largest_body_leaves_room_for_the_longest_state() -> None:
+    many = plan(*(change(f"{n:05d}-{'x' * 100}") for n in range(5_000)))
+    body = plan_markdown(many)
+    assert len(body.encode()) <= BUDGET
+    body += "y" * (BUDGET - len(body.encode()))
+    status = Status(state=CommentState.FAILED, commit="f" * 64, detail="\U0001f600" * 9_000, link=f"https://h/{'r' * 200}")
+    text = sticky_comment(content(body, "-" * 60), status, edited=True)
+    assert len(text.encode()) <= LIMIT
+    assert "`kafka-quotas plan` prints the whole plan" in text
+    assert by_github(text).rows
+
+
+def test_a_content_that_leaves_no_room_is_refused() -> None:
+    with pytest.raises(ValueError, match="60000 is the most"):
+        sticky_comment(
+            Content(marker=content(BODY).marker, heading="### Kafka quotas", lines=("x" * LIMIT,)),
+            Status(state=CommentState.PLANNED),
+        )
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_what_strangers_wrote_stays_text_in_every_part(hostile: str) -> None:
+    body = plan_markdown(plan(change(hostile), cluster=dataclasses.replace(plan().cluster, name=hostile or "x")))
+    status = Status(state=CommentState.FAILED, detail=f"refused: {hostile}", link=f"https://example.org/{hostile}")
+    text = sticky_comment(content(body, "a b"), status)
+    again = content(text)
+    assert again.lines == content(body).lines
+    for seen in (by_github(text), by_markdown_it(text)):
+        assert set(seen.elements) <= {
+            "h3",
+            "p",
+            "strong",
+            "code",
+            "table",
+            "thead",
+            "tbody",
+            "tr",
+            "th",
+            "td",
+            "details",
+            "summary",
+            "a",
+        }
+        assert seen.elements.count("a") <= 1
+        assert "@" not in seen.outside("code")
+        assert not any(mark in seen.text() for mark in "\u202e\u200b\x1b")
+    assert not is_edited(text)
+
+
+@pytest.mark.parametrize(
+    "link", ["javascript:alert(1)", "https://e.org/a)b", "https://e.org/>x", "https://e.org/a b", "https://@e/x", ""]
+)
+def test_a_link_that_is_no_plain_address_is_left_out(link: str) -> None:
+    assert (
+        "log"
+        not in sticky_comment(content(BODY), Status(state=CommentState.PLANNED, link=link)).partition("kafka-quotas:content")[0]
+    )
+
+
+def test_a_status_alone_has_a_heading_and_a_next_step() -> None:
+    text = sticky_comment(content_for("p|@team", ""), Status(state=CommentState.APPLIED, detail="wrote 2 entities"))
+    assert text.splitlines()[1:4] == ['### Kafka quotas: `"p|@team"`', "", "**Applied**: wrote 2 entities."]
+    assert content(text).lines == ()
+
+
+def test_findings_of_no_cluster_are_a_body_too() -> None:
+    body = findings_markdown([Finding(id="yaml-syntax", severity=Severity.ERROR, message="wrong")])
+    text = sticky_comment(content(body), Status(state=CommentState.PLANNED))
+    assert read_marker(text) is not None
+    assert "yaml-syntax" in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "hello", "<!-- kafka-quotas:plan {} -->\n### Kafka quotas\n", BODY.partition("\n")[0], BODY.replace("### ", "# ")],
+)
+def test_any_other_text_is_no_body(text: str) -> None:
+    assert read_content(text) is None
+
+
+def test_only_a_plan_without_changes_findings_and_guards_is_empty() -> None:
+    finding = Finding(id="x", severity=Severity.INFO, message="m")
+    empties = [content(plan_markdown(one)).marker.empty for one in (plan(), plan(findings=(finding,)), plan(change("a")))]
+    assert empties == [True, False, False]
