@@ -1,0 +1,150 @@
+"""The files in deploy/ fit the code: command lines, pages, metrics and label values, and what an image would be built of."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.cli.main import build_parser
+from reconciler.integrations.prometheus.metrics import RunMetrics
+from reconciler.service.telling import label_values
+from reconciler.workflows.plan import load_intent
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+METRICS = RunMetrics(label_values(), version="0", applies=False)
+EXPOSED = METRICS.exposition("")[0].decode()
+NAME = re.compile(r"\bkafka_quotas_[a-z_]+\b")
+LABEL = re.compile(r'([a-z_]+)\s*(?:=~|!=|=)\s*"([^"]*)"')
+FROM_PROMETHEUS = {"instance"}
+
+
+def kubernetes() -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()))
+
+
+def of_kind(kind: str) -> dict[str, Any]:
+    (found,) = [one for one in kubernetes() if one["kind"] == kind]
+    return found
+
+
+def container() -> dict[str, Any]:
+    (one,) = of_kind("Deployment")["spec"]["template"]["spec"]["containers"]
+    return dict(one)
+
+
+def dockerfile() -> list[list[str]]:
+    text = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ")
+    return [line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def rules() -> list[dict[str, Any]]:
+    (group,) = yaml.safe_load((DEPLOY / "prometheus-rules.yaml").read_text())["groups"]
+    return list(group["rules"])
+
+
+def dashboard() -> dict[str, Any]:
+    return dict(json.loads((DEPLOY / "grafana-dashboard.json").read_text()))
+
+
+def expressions() -> list[str]:
+    panels = dashboard()["panels"]
+    return [rule["expr"] for rule in rules()] + [target["expr"] for panel in panels for target in panel["targets"]]
+
+
+def command_lines() -> dict[str, list[str]]:
+    (start,) = re.findall(r"^ExecStart=(.*)$", (DEPLOY / "kafka-quotas-run.service").read_text(), re.MULTILINE)
+    (command,) = [json.loads(rest) for word, rest in dockerfile() if word == "CMD"]
+    return {"systemd": shlex.split(start)[1:], "Dockerfile": command, "Kubernetes": container()["args"]}
+
+
+@pytest.mark.parametrize("where", ["systemd", "Dockerfile", "Kubernetes"])
+def test_the_command_line_is_understood_and_writes_nothing_until_somebody_adds_apply(where: str) -> None:
+    args = build_parser("run").parse_args(command_lines()[where])
+
+    assert (args.command, args.apply, args.log_format) == ("run", False, "json")
+
+
+def test_every_metric_in_rules_and_dashboard_is_one_that_is_exposed() -> None:
+    used = {name for expression in expressions() for name in NAME.findall(expression)}
+
+    assert len(used) > 10
+    assert used - METRICS.names() == set()
+
+
+def test_every_label_value_in_rules_and_dashboard_is_one_that_occurs() -> None:
+    pairs = {(label, value) for text in expressions() for label, values in LABEL.findall(text) for value in values.split("|")}
+    known = set(LABEL.findall(EXPOSED))
+
+    assert ("class", "missing") in pairs
+    assert {pair for pair in pairs if pair[0] not in FROM_PROMETHEUS} - known == set()
+
+
+def test_every_alert_says_how_bad_it_is_and_what_it_means() -> None:
+    assert len({rule["alert"] for rule in rules()}) == len(rules()) == 8
+    assert all(rule["labels"]["severity"] and rule["annotations"]["summary"] for rule in rules())
+
+
+def test_the_panels_of_the_dashboard_do_not_overlap() -> None:
+    places = [panel["gridPos"] for panel in dashboard()["panels"]]
+    cells = [(x, y) for at in places for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])]
+
+    assert len(cells) == len(set(cells))
+    assert max(x for x, _ in cells) < 24
+
+
+def test_probes_and_ports_are_those_that_are_served() -> None:
+    args = build_parser("run").parse_args(container()["args"])
+    one = container()
+
+    assert [port["containerPort"] for port in one["ports"]] == [args.port]
+    assert [port["port"] for port in of_kind("Service")["spec"]["ports"]] == [args.port]
+    assert (one["livenessProbe"]["httpGet"]["path"], one["readinessProbe"]["httpGet"]["path"]) == ("/healthz", "/readyz")
+    assert args.paths == [next(m["mountPath"] for m in one["volumeMounts"] if m["name"] == "manifests")]
+
+
+def test_the_manifests_in_the_config_map_are_good(tmp_path: Path) -> None:
+    for name, text in of_kind("ConfigMap")["data"].items():
+        (tmp_path / name).write_text(text)
+
+    intent = load_intent([str(tmp_path)], cluster=None)
+
+    assert len(intent.desired.entities) == 1
+    secrets = next(m["mountPath"] for m in container()["volumeMounts"] if m["name"] == "client")
+    assert intent.spec.connection is not None
+    assert intent.spec.connection.properties == f"{secrets}/{next(iter(of_kind('Secret')['stringData']))}"
+
+
+def test_an_image_would_be_built_of_what_is_there_and_that_makes_a_wheel(tmp_path: Path) -> None:
+    sources = [part.split()[:-1] for word, part in dockerfile() if word == "COPY" and not part.startswith("--from")]
+    for source in (one for group in sources for one in group):
+        target = tmp_path / source
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / source).is_dir():
+            shutil.copytree(ROOT / source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / source, target)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert len(list(tmp_path.glob("dist/*.whl"))) == 1
+
+
+def test_the_page_about_run_names_every_metric() -> None:
+    page = (ROOT / "docs" / "run.md").read_text()
+    families = {re.sub(r"_(bucket|sum|count)$", "", name) for name in METRICS.names()}
+
+    assert families - set(NAME.findall(page)) == set()
+    assert set(NAME.findall(page)) - families == set()
