@@ -41,6 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pull-request", type=int, metavar="N", help="default: of the workflow's event (GITHUB_EVENT_PATH)")
     parser.add_argument("--api-url", metavar="URL", help="default: GITHUB_API_URL, else that of github.com")
     parser.add_argument("--token-file", type=Path, metavar="FILE", help="read the token from a file (default: GITHUB_TOKEN)")
+    # Else --token would be short for --token-file, and its value in the message that there is no such file.
+    parser.add_argument("--token", nargs="?", dest="given_token", const="", help=argparse.SUPPRESS)
     parser.add_argument("--author", metavar="LOGIN", help="who the token comments as, e.g. my-app[bot], if it cannot ask itself")
     parser.add_argument(
         "--wait", type=float, default=120.0, metavar="SECONDS", help="for rate limits and faults, in all (default: %(default)g)"
@@ -66,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
+    if args.given_token is not None:
+        raise UsageError("a token on the command line can be read by everyone on this machine; set GITHUB_TOKEN, or --token-file")
     if args.body is None and args.state in (None, "planned") and not args.report:
         raise UsageError(
             "a plan is posted with BODY, the file that 'plan --out markdown=FILE' wrote; other states have a --state"

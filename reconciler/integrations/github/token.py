@@ -37,7 +37,7 @@ class Token:
 
 def read_token(environment: Mapping[str, str], file: Path | None) -> Token:
     """The token of a file, else of the environment. Raises ``UsageError`` without one, ``FileAccessError`` for no such file."""
-    where = f"the file {file}" if file else f"the environment variable {VARIABLE}"
+    where = "the file of --token-file" if file else f"the environment variable {VARIABLE}"
     secret = (_content(file) if file else environment.get(VARIABLE, "")).strip()
     if not secret:
         raise UsageError(f"{where} has no token; give one in {VARIABLE} or with --token-file")
@@ -50,7 +50,8 @@ def _content(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except OSError as error:
-        raise FileAccessError(f"cannot read the token file {file}: {error.strerror}") from error
+        # Neither this nor the error's own text names the file: it may be the token itself, given where its file belongs.
+        raise FileAccessError(f"cannot read the file of --token-file: {error.strerror}") from None
     except UnicodeDecodeError:
         # The error has the bytes, so it is not passed on.
-        raise FileAccessError(f"cannot read the token file {file}: not UTF-8 text") from None
+        raise FileAccessError("cannot read the file of --token-file: not UTF-8 text") from None

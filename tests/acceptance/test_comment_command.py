@@ -1,0 +1,275 @@
+"""``comment`` as a workflow runs it: a process of its own, a body from ``plan`` or ``render``, and a server like GitHub's."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from reconciler.formats.canonical import document_text
+from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.plan import Plan
+from reconciler.planning.digest import digest
+from reconciler.planning.document import plan_to_json
+from reconciler.render.sticky_comment import LIMIT
+from tests.builders import plan, user
+from tests.support.command import Done, run
+from tests.support.github_server import BOT, HEAD, NUMBER, REPOSITORY, TOKEN, Fault, GitHubServer, github_server
+from tests.support.hostile_names import HOSTILE
+from tests.support.markdown_views import by_github
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas/comment.v1.schema.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def github() -> Iterator[GitHubServer]:
+    with github_server() as server:
+        yield server
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    event = {"pull_request": {"number": NUMBER, "head": {"sha": HEAD}}}
+    (tmp_path / "event.json").write_text(json.dumps(event), encoding="utf-8")
+    (tmp_path / "plan.json").write_text(document_text(plan_to_json(planned("alice"))), encoding="utf-8")
+    return tmp_path
+
+
+def planned(*names: str) -> Plan:
+    key = KeyChange(key="producer_byte_rate", before=1.0, after=2.0, reason=Reason.VALUE_DIFFERS)
+    changes = [Change(entity=user(name), action=Action.UPDATE, keys=(key,)) for name in names]
+    whole = plan(*changes)
+    return dataclasses.replace(whole, digest=digest(whole.cluster.id, changes))
+
+
+def workflow(folder: Path, github: GitHubServer | str, **more: str) -> dict[str, str]:
+    """The environment of a step of a workflow."""
+    return {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_API_URL": github if isinstance(github, str) else github.url,
+        "GITHUB_EVENT_PATH": str(folder / "event.json"),
+        "GITHUB_REPOSITORY": REPOSITORY,
+        "GITHUB_RUN_ID": "31",
+        "GITHUB_SERVER_URL": "https://github.example.org",
+        "GITHUB_TOKEN": TOKEN,
+        **more,
+    }
+
+
+def comment(folder: Path, github: GitHubServer | str, *arguments: str, **more: str) -> Done:
+    done = run("comment", *arguments, cwd=folder, env=workflow(folder, github, **more))
+    assert TOKEN not in done.out + done.err
+    return done
+
+
+def rendered(folder: Path, name: str = "plan.json") -> str:
+    assert run("render", name, "--out", "markdown=body.md", cwd=folder).code == 0
+    return "body.md"
+
+
+def report(folder: Path, **fields: object) -> str:
+    summary = {"applied": 0, "failed": 0, "unknown": 0, "not_attempted": 0}
+    document = {"result": "done", "validate_only": False, "verified": True, "failure_reason": None, "message": None}
+    (folder / "report.json").write_text(
+        json.dumps({**document, "summary": {**summary, **dict(fields.pop("summary", {}))}, **fields})
+    )  # type: ignore[call-overload]  # as JSON has it
+    return "report.json"
+
+
+def test_from_the_plan_to_the_end_of_apply(folder, github):
+    body = rendered(folder)
+    first = comment(folder, github, body, "--format", "json")
+    applying = comment(folder, github, "--state", "applying", "--cluster", "prod")
+    applied = comment(folder, github, "--report", report(folder, summary={"applied": 1}), "--cluster", "prod")
+
+    assert (first.code, applying.code, applied.code) == (0, 0, 0)
+    Draft202012Validator(SCHEMA).validate(first.json())
+    assert (first.json()["result"], first.json()["state"], first.json()["author"]) == ("created", "planned", BOT)
+    ((number, text),) = [(number, one["body"]) for number, one in github.comments.items()]
+    assert applied.out == (
+        f"The comment on pull request {NUMBER} of {REPOSITORY} is updated; it says applied: "
+        f"https://github.example.org/{REPOSITORY}/pull/{NUMBER}#issuecomment-{number}\n"
+    )
+    assert f"**Applied** at commit `{HEAD}` ([log](<https://github.example.org/{REPOSITORY}/actions/runs/31>)): wrote" in text
+    assert "every broker shows it" in by_github(text).text()
+    assert "user=alice" in text
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"result": "refused", "failure_reason": "guard", "message": "guard @team"}, "nothing was written; guard: guard @team"),
+        ({"result": "failed", "failure_reason": "unreachable"}, "nothing was written; unreachable"),
+        ({"result": "partial", "summary": {"applied": 2, "failed": 1}}, "not complete: 2 entities written, 1 entity failed"),
+        ({"result": "partial"}, "not complete"),
+    ],
+)
+def test_a_run_that_failed_says_how(folder, github, fields, words):
+    done = comment(folder, github, rendered(folder), "--report", report(folder, **fields))
+
+    ((text),) = [one["body"] for one in github.comments.values()]
+    assert done.code == 0
+    assert words in by_github(text).text()
+    assert "Next: kafka-quotas plan shows what is left to do" in by_github(text).text()
+    assert "@" not in by_github(text).outside("code")
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"validate_only": true}', "[" * 100_000])
+def test_a_report_that_is_none_is_refused(folder, github, content):
+    (folder / "bad.json").write_text(content)
+
+    done = comment(folder, github, "--report", "bad.json", "--cluster", "prod")
+
+    assert done.code == 1
+    assert "bad.json is not a report that a comment can tell of" in done.err
+    assert github.requests == []
+
+
+def test_a_plan_of_5000_changes_stays_within_the_limit_and_says_where_the_rest_is(folder, github):
+    many = planned(*(f"team-{n:04d}-{'😀' * 20}" for n in range(5_000)))
+    (folder / "many.json").write_text(document_text(plan_to_json(many)), encoding="utf-8")
+
+    done = comment(folder, github, rendered(folder, "many.json"), "--label", "-".join("abcdefghij"))
+
+    ((text),) = [one["body"] for one in github.comments.values()]
+    assert done.code == 0
+    assert LIMIT * 0.9 < len(text.encode()) <= LIMIT
+    assert "of 5000 changed keys" in text
+    assert "`kafka-quotas plan` prints the whole plan" in text
+
+
+def test_names_of_strangers_stay_text_and_are_found_again(folder, github):
+    names = planned(*{name for name in HOSTILE if name and name != "\ud800"})
+    (folder / "names.json").write_text(document_text(plan_to_json(names)), encoding="utf-8")
+
+    comment(folder, github, rendered(folder, "names.json"))
+    done = comment(folder, github, "--state", "applying", "--cluster", "prod", "--format", "json")
+
+    ((text),) = [one["body"] for one in github.comments.values()]
+    assert (done.json()["result"], done.json()["edited"]) == ("updated", False)
+    assert "@" not in by_github(text).outside("code")
+    assert set(by_github(text).elements) & {"script", "img", "h1", "table"} == {"table"}
+
+
+def test_warnings_tell_of_strangers_and_edits(folder, github):
+    body = rendered(folder)
+    comment(folder, github, body)
+    ((first),) = github.comments
+    strange = github.add(github.body(first), login="mallory\u202e")
+    github.edit(first, github.body(first) + "\nand more")
+
+    done = comment(folder, github, body, "--format", "json")
+
+    assert done.err.splitlines() == [
+        "kafka-quotas: warning: somebody had edited the comment; it was written anew",
+        f"kafka-quotas: warning: comment {strange} of 'mallory\\u202e' has this tool's marker but is not by '{BOT}'; left alone",
+    ]
+    assert (done.json()["edited"], done.json()["ignored"]) == (True, [strange])
+    Draft202012Validator(SCHEMA).validate(done.json())
+
+
+def test_an_api_that_is_down_is_exit_code_1_or_only_a_warning(folder):
+    with github_server() as gone:
+        down = gone.url
+    body = rendered(folder)
+
+    failed = comment(folder, down, body, "--wait", "0")
+    warned = comment(folder, down, body, "--wait", "0", "--warn-only", "--format", "json")
+
+    assert (failed.code, warned.code) == (1, 0)
+    assert f"GitHub's API at {down}: no connection, and no time is left to try again" in failed.err
+    assert warned.err.startswith("kafka-quotas: warning: no comment was posted: cannot ask whose the token is")
+    assert warned.out == ""
+
+
+def test_a_limit_ends_within_the_wait_or_says_when_it_ends(folder, github):
+    body = rendered(folder)
+    github.faults.append(Fault(status=429, headers={"retry-after": "1"}))
+    waited = comment(folder, github, body)
+    github.faults.append(Fault(status=429, headers={"retry-after": "3000"}))
+    refused = comment(folder, github, body, "--wait", "5")
+
+    assert (waited.code, refused.code) == (0, 1)
+    assert "UTC, in 3000 s, and only 5 s of waiting are left (--wait)" in refused.err
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault(status=400, body=json.dumps({"message": TOKEN}).encode()), Fault(status=200, body=TOKEN.encode())]
+)
+def test_the_token_is_in_no_output_whatever_goes_wrong(folder, github, fault):
+    (folder / "token").write_text(f"{TOKEN}\n")
+    github.faults += [fault] * 4
+
+    done = comment(folder, github, rendered(folder), "-v", "--wait", "7", "--token-file", "token", GITHUB_TOKEN="wrong")
+
+    assert done.code == 1
+    assert "Traceback" in done.err, "and the token is not in it, as the function that ran this looked"
+
+
+def test_a_token_that_is_none_or_has_no_rights_is_told(folder, github):
+    body = rendered(folder)
+    none = comment(folder, github, body, GITHUB_TOKEN="")
+    strange = comment(folder, github, body, GITHUB_TOKEN="two words")
+    github.writes = False
+    weak = comment(folder, github, body)
+
+    assert (none.code, strange.code, weak.code) == (64, 64, 1)
+    assert "two words" not in strange.err
+    assert "permissions: pull-requests: write" in weak.err
+    assert "Traceback" not in weak.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(("--token", TOKEN), 64), ((f"--token={TOKEN}",), 64), (("--token-file", TOKEN), 1), (("-v", "--token-file", TOKEN), 1)],
+)
+def test_a_token_on_the_command_line_is_refused_and_not_repeated(folder, github, arguments, code):
+    done = comment(folder, github, rendered(folder), *arguments)
+
+    assert done.code == code
+    assert "--token-file" in done.err
+    assert github.requests == []
+    assert "--token " not in run("comment", "--help", cwd=folder).out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("--state", "planned"),
+        ("--state", "merged", "body.md"),
+        ("--state", "applied", "--report", "r.json"),
+        ("body.md", "--label", "@team"),
+        ("body.md", "--label", "x" * 61),
+        ("body.md", "--commit", "main"),
+        ("body.md", "--pull-request", "0"),
+        ("body.md", "--wait", "-1"),
+        ("body.md", "--wait", "nan"),
+        ("body.md", "--api-url", "http://github.example.org"),
+        ("body.md", "--repository", "quotas"),
+    ],
+)
+def test_what_makes_no_sense_is_a_usage_error(folder, github, arguments):
+    rendered(folder)
+
+    assert comment(folder, github, *arguments).code == 64
+    assert github.requests == []
+
+
+def test_a_body_may_come_from_standard_input_and_must_be_one(folder, github):
+    assert "standard input is no comment that 'plan --out markdown=FILE' or 'render' wrote" in comment(folder, github, "-").err
+
+
+def test_a_commit_without_pull_request_is_told_and_fine(folder, github):
+    (folder / "event.json").write_text(json.dumps({"ref": "refs/heads/main", "after": "d4" * 20}))
+
+    text = comment(folder, github, rendered(folder))
+    document = comment(folder, github, "body.md", "--format", "json").json()
+
+    assert (text.code, text.out) == (0, f"No comment: commit {'d4' * 20} belongs to no pull request.\n")
+    assert document["result"] == "no_pull_request"
+    Draft202012Validator(SCHEMA).validate(document)
