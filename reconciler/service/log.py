@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import enum
 import json
+import logging
 import threading
+from collections.abc import Iterator
 from typing import TextIO
 
 from reconciler.formats.canonical import Json, moment_to_json
@@ -54,3 +56,27 @@ class Log:
         with self._lock, contextlib.suppress(OSError, ValueError):
             self._stream.write(f"{line}\n")
             self._stream.flush()
+
+
+@contextlib.contextmanager
+def libraries_into(log: Log) -> Iterator[None]:
+    """Inside, what libraries warn of becomes lines of this log: theirs would be no JSON, and would not be escaped."""
+    handler = _LibraryHandler(log)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    logging.captureWarnings(capture=True)
+    try:
+        yield
+    finally:
+        logging.captureWarnings(capture=False)
+        root.removeHandler(handler)
+
+
+class _LibraryHandler(logging.Handler):
+    def __init__(self, log: Log) -> None:
+        super().__init__(level=logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        level = Level.ERROR if record.levelno >= logging.ERROR else Level.WARNING
+        self._log.write(level, "library", f"{record.name}: {record.getMessage()}")

@@ -16,7 +16,7 @@ from reconciler.model.finding import Severity
 from reconciler.ports import Clock
 from reconciler.service.endpoint import Endpoint
 from reconciler.service.health import Health, HealthLimits
-from reconciler.service.log import Level, Log, LogFormat
+from reconciler.service.log import Level, Log, LogFormat, libraries_into
 from reconciler.service.loop import Loop
 from reconciler.service.outcome import PassOutcome, PassResult
 from reconciler.service.pacing import Pace, Pacing
@@ -79,7 +79,8 @@ def run_service(settings: RunSettings, stream: TextIO, *, clock: Clock) -> RunEn
     stale = _STALE_INTERVALS * pace.interval * (1 + pace.jitter) + pace.poll
     health = Health(HealthLimits(silent=settings.run_seconds + _BEYOND_DEADLINE, stale=stale), clock=clock)
     telling = Telling(metrics, log, health, clock=clock)
-    with SignalRequests() as requests, Endpoint(settings.host, settings.port, health, metrics.exposition) as endpoint:
+    endpoint = Endpoint(settings.host, settings.port, health, metrics.exposition)
+    with SignalRequests() as requests, endpoint, libraries_into(log):
         mode = "applies what differs" if settings.applies else "only looks; --apply makes it write"
         log.write(
             Level.INFO,
@@ -87,8 +88,7 @@ def run_service(settings: RunSettings, stream: TextIO, *, clock: Clock) -> RunEn
             f"kafka-quotas {reconciler.__version__} {mode}; metrics at {endpoint.url}/metrics",
             {"version": reconciler.__version__, "applies": settings.applies, "url": endpoint.url, "port": endpoint.address[1]},
         )
-        first = _First()
-        watch = Watch(settings.paths, first.loading(_loader(settings)))
+        watch = Watch(settings.paths, _loader(settings))
         writing = None
         if settings.applies:
             writing = ApplySettings(run_seconds=settings.run_seconds, stop_wanted=requests.stop_wanted)
@@ -102,31 +102,15 @@ def run_service(settings: RunSettings, stream: TextIO, *, clock: Clock) -> RunEn
         )
         passes = Passes(watch, world, writing)
         loop = Loop(watch, passes, pace=pace, pacing=Pacing(pace), requests=requests, observer=telling, clock=clock)
-        last = loop.run(on_first=lambda _: first.require_usable())
+        last = loop.run(on_first=_require_usable)
         end = RunEnd(signal=requests.stopped_by, last=last)
         log.write(Level.INFO, "stopped", _farewell(end), {"signal": end.signal, "last": last.result.value if last else None})
     return end
 
 
-class _First:
-    """Remembers the usage error of the first load, which no later one cures."""
-
-    def __init__(self) -> None:
-        self._error: UsageError | None = None
-
-    def loading(self, load: Callable[[], Intent]) -> Callable[[], Intent]:
-        def remembering() -> Intent:
-            try:
-                return load()
-            except UsageError as error:
-                self._error = UsageError(str(error))
-                raise
-
-        return remembering
-
-    def require_usable(self) -> None:
-        if self._error is not None:
-            raise self._error
+def _require_usable(first: PassOutcome) -> None:
+    if first.reason == UsageError.failure_reason:
+        raise UsageError(first.message)
 
 
 def _loader(settings: RunSettings) -> Callable[[], Intent]:

@@ -28,12 +28,12 @@ class Fingerprint:
 
 
 class Watch:
-    """Looks at the paths, and loads what they say as long as they are what they were when first seen."""
+    """Looks at the paths, and loads what they say as long as they are where they were when that was last possible."""
 
     def __init__(self, paths: Sequence[str], load: Callable[[], Intent]) -> None:
         self._paths = tuple(paths)
         self._load = load
-        self._first: Fingerprint | None = None
+        self._good: Fingerprint | None = None
 
     def fingerprint(self) -> Fingerprint:
         """The state of the files now; their content is not read."""
@@ -54,19 +54,19 @@ class Watch:
         for path, count in zip(self._paths, now.counts, strict=True):
             if count is None:
                 raise VanishedError(f"{shown(path)} is not there; nothing is applied until it is back")
-        if self._first is not None:
-            self._require_same(self._first, now)
+        if self._good is not None:
+            self._require_same(self._good, now)
         intent = self._load()
-        self._first = self._first or now
+        self._good = now
         return intent
 
-    def _require_same(self, first: Fingerprint, now: Fingerprint) -> None:
-        for path, before, count in zip(self._paths, first.counts, now.counts, strict=True):
+    def _require_same(self, good: Fingerprint, now: Fingerprint) -> None:
+        for path, before, count in zip(self._paths, good.counts, now.counts, strict=True):
             if before and not count:
                 msg = f"{shown(path)} held {before} YAML files and holds none now; nothing is applied until some are back"
                 raise VanishedError(msg)
-        if first.root != now.root:
-            was, is_now = (shown(root) if root else "none" for root in (first.root, now.root))
+        if good.root != now.root:
+            was, is_now = (shown(root) if root else "none" for root in (good.root, now.root))
             msg = f"the folder of the Repository file was {was} and is {is_now}; nothing is applied; start again if that is meant"
             raise VanishedError(msg)
 

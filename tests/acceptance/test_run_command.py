@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -163,6 +164,7 @@ def test_a_second_one_on_the_same_port_ends_at_once_and_ctrl_c_ends_the_first(no
     ("options", "words"),
     [
         (("--cluster", "prd"), "there is no cluster"),
+        (("--bootstrap-server", "b1:x"), "b1:x"),
         (("--interval", "0"), "--interval takes seconds"),
         (("--jitter", "2"), "--jitter takes a share"),
         (("--port", "70000"), "--port takes a number"),
@@ -176,3 +178,21 @@ def test_a_way_of_calling_that_cannot_work_ends_at_once(nobody_there: Path, opti
     assert done.code == 64
     assert words in done.err
     assert done.out == ""
+
+
+def test_without_a_connection_it_ends_at_once(tmp_path: Path) -> None:
+    (tmp_path / "quotas.yaml").write_text(rates(payments="20MiB"))
+
+    done = run("run", str(tmp_path), "--port", "0", cwd=tmp_path)
+
+    assert done.code == 64
+    assert "it is not said how to reach" in done.err
+
+
+def test_without_its_extra_package_it_says_what_to_install(tmp_path: Path) -> None:
+    program = "import sys; sys.modules['prometheus_client'] = None; from reconciler.cli.main import main; sys.exit(main(['run']))"
+
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert "pip install 'kafka-quota-reconciler[service]'" in done.stderr

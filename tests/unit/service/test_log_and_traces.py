@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 from pathlib import Path
 
 import jsonschema
 import pytest
 
-from reconciler.service.log import Level, Log, LogFormat
+from reconciler.service.log import Level, Log, LogFormat, libraries_into
 from reconciler.service.traces import FileTraces
 from reconciler.workflows.connect import Access
 from tests.builders import user
@@ -71,6 +72,18 @@ def test_a_log_that_takes_no_more_stops_nothing() -> None:
             raise OSError(28, "No space left on device")
 
     Log(Full(), LogFormat.TEXT, clock=FakeClock()).write(Level.INFO, "pass", "text")
+
+
+def test_what_a_library_warns_of_is_a_line_like_any_other() -> None:
+    stream = io.StringIO()
+
+    with libraries_into(Log(stream, LogFormat.JSON, clock=FakeClock())):
+        logging.getLogger("kafka.conn").warning("node %s\nis away", 1)
+        logging.getLogger("kafka.conn").debug("a detail")
+    logging.getLogger("kafka.conn").debug("afterwards")
+
+    (row,) = map(json.loads, stream.getvalue().splitlines())
+    assert (row["level"], row["event"], row["message"]) == ("warning", "library", "kafka.conn: node 1\\u000ais away")
 
 
 def test_each_write_leaves_a_line_of_audit_and_its_report(tmp_path: Path) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from reconciler.apply.chunks import ChunkLimits
 from reconciler.apply.executor import ApplySettings
-from reconciler.errors import UnreachableError
+from reconciler.errors import LockedError, UnreachableError
 from reconciler.model.state import ClusterIdentity
 from reconciler.ports import QuotaCluster
 from tests.builders import user
@@ -200,6 +202,39 @@ def test_told_to_stop_it_finishes_the_request_it_is_in_and_says_what_is_left(tmp
     assert cluster.writes == 1
     assert len(cluster.entities) == sum(outcome.written.values()) == 2
     assert "before request 2 of 3" in outcome.message
+
+
+def test_who_tears_it_out_of_a_request_gets_told_that_its_outcome_is_unknown(tmp_path: Path) -> None:
+    def tear(cluster: QuotaCluster) -> None:
+        assert world.script is not None
+        world.script.stopped = True
+        raise KeyboardInterrupt
+
+    world = ServiceWorld(write_manifests(tmp_path), FakeCluster(before_write=tear))
+
+    outcome = world.run(1000)
+
+    assert outcome is not None
+    assert (outcome.result.value, outcome.reason) == ("partial", "interrupted")
+    assert world.metric("changes_total", action="create", status="unknown") == 1
+
+
+def test_where_another_run_holds_the_lock_it_comes_back_soon(tmp_path: Path) -> None:
+    class Locked(FakeCluster):
+        holders = 1
+
+        @contextlib.contextmanager
+        def exclusive(self, holder: str) -> Iterator[None]:
+            if self.holders:
+                self.holders -= 1
+                raise LockedError("somebody else writes", holder="process 1")
+            yield
+
+    world = ServiceWorld(write_manifests(tmp_path), Locked())
+
+    world.run(30)
+
+    assert (world.results, world.outcomes[0].reason) == (["refused", "applied"], "locked")
 
 
 def test_told_to_stop_before_the_first_request_it_writes_nothing(tmp_path: Path) -> None:
