@@ -167,6 +167,20 @@ def test_two_services_on_one_cluster_end_with_what_the_manifests_say(tmp_path: P
     assert second.results[-1] == first.results[-1] == "in_sync"
 
 
+def test_two_services_with_different_manifests_both_tell_that_somebody_undoes_their_work(tmp_path: Path) -> None:
+    cluster = FakeCluster()
+    one = ServiceWorld(write_manifests(tmp_path / "one", alice="1MiB"), cluster)
+    two = ServiceWorld(write_manifests(tmp_path / "two", alice="900KiB"), cluster)
+
+    for _ in range(4):
+        one.run(3)
+        two.run(3)
+
+    assert one.results == two.results == ["applied"] * 4
+    # The first write of the first one created what the later ones change, so it is no repetition of anything.
+    assert (one.metric("repeated_writes_total"), two.metric("repeated_writes_total")) == (2, 3)
+
+
 class _Meanwhile:
     """A cluster to which something else is done once, before its first write."""
 
