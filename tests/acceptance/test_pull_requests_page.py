@@ -1,0 +1,106 @@
+"""The steps of ``docs/pull-requests.md``, run as written: what happens to the comment never changes how plan and apply end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import environment
+from tests.support.github_server import HEAD, NUMBER, REPOSITORY, TOKEN, GitHubServer, github_server
+from tests.support.markdown_views import by_github
+
+PAGE = (Path(__file__).parents[2] / "docs/pull-requests.md").read_text(encoding="utf-8")
+PLAN_STEP, APPLY_STEP = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+MANIFESTS = """
+apiVersion: kafka-quotas/v1
+kind: Cluster
+metadata: {name: prod-eu}
+spec: {connection: {bootstrapServers: ["127.0.0.1:1"]}, prune: never}
+---
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: payments}
+spec: {quotas: [{match: {user: payments-api}, quotas: {producer_byte_rate: 20MiB}}]}
+"""
+
+
+@pytest.fixture
+def github() -> Iterator[GitHubServer]:
+    with github_server() as server:
+        yield server
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    (tmp_path / "quotas").mkdir()
+    (tmp_path / "quotas/all.yaml").write_text(MANIFESTS, encoding="utf-8")
+    snapshot = {"format_version": "1.0", "cluster": {}, "observed": {"at": "2026-01-02T00:00:00Z"}, "entities": []}
+    (tmp_path / "now.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    event = {"pull_request": {"number": NUMBER, "head": {"sha": HEAD}}}
+    (tmp_path / "event.json").write_text(json.dumps(event), encoding="utf-8")
+    return tmp_path
+
+
+def step(script: str, folder: Path, url: str) -> subprocess.CompletedProcess[str]:
+    """One step, by the shell that GitHub runs it with."""
+    extra = {
+        "GITHUB_API_URL": url,
+        "GITHUB_EVENT_PATH": str(folder / "event.json"),
+        "GITHUB_REPOSITORY": REPOSITORY,
+        "GITHUB_TOKEN": TOKEN,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    return subprocess.run(
+        ["bash", "-e", "-c", script], cwd=folder, env=environment(extra), capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def comment(github: GitHubServer) -> str:
+    (only,) = github.comments.values()
+    return by_github(str(only["body"])).text()
+
+
+def test_the_steps_post_the_plan_and_then_how_apply_ended(folder, github):
+    # No cluster here: the plan is made of a snapshot, and apply reaches nobody.
+    planned = step(PLAN_STEP.replace("plan quotas", "plan quotas --current now.json"), folder, github.url)
+    after_plan = comment(github)
+    applied = step(APPLY_STEP, folder, github.url)
+
+    assert (planned.returncode, applied.returncode) == (0, 1), planned.stderr + applied.stderr
+    assert "Planned at commit" in after_plan
+    assert "user=payments-api" in after_plan
+    assert "Not applied at commit" in comment(github)
+    assert "no Kafka broker can be reached" in comment(github)
+    assert "user=payments-api" in comment(github)
+
+
+def test_findings_are_posted_and_fail_the_step(folder, github):
+    (folder / "quotas/all.yaml").write_text(MANIFESTS.replace("20MiB", "20XiB"), encoding="utf-8")
+
+    assert step(PLAN_STEP, folder, github.url).returncode == 1
+    assert "unknown-unit" in comment(github)
+    assert "Kafka quotas: prod-eu" in comment(github)
+
+
+def test_without_github_the_steps_end_as_they_would_with_it(folder):
+    with github_server() as gone:
+        down = gone.url
+    # No wait for a server that is not there.
+    planned = step(
+        PLAN_STEP.replace("plan quotas", "plan quotas --current now.json").replace("--warn-only", "--warn-only --wait 0"),
+        folder,
+        down,
+    )
+    applied = step(APPLY_STEP.replace("--warn-only", "--warn-only --wait 0"), folder, down)
+
+    assert (planned.returncode, applied.returncode) == (0, 1)
+    assert planned.stderr.count("warning: no comment was posted") == 1
+    assert applied.stderr.count("warning: no comment was posted") == 2
+    assert TOKEN not in planned.stderr + applied.stderr
