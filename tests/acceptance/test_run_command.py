@@ -135,6 +135,35 @@ def test_a_service_on_a_real_broker_from_a_wrong_password_to_its_end(clean_kafka
     assert "alice-secret" not in log.read_text() + audit.read_text()
 
 
+@pytest.mark.kafka
+def test_two_of_them_on_one_broker_end_with_what_the_manifests_say(clean_kafka: Sandbox, tmp_path: Path) -> None:
+    folder = tmp_path / "quotas"
+    folder.mkdir()
+    connection = {"bootstrapServers": [clean_kafka.bootstrap_servers]}
+    (folder / "cluster.yaml").write_text(cluster_document(prune="never", connection=connection))
+    names = [f"client-{number}" for number in range(10)]
+    (folder / "quotas.yaml").write_text(rates(**dict.fromkeys(names, "20MiB")))
+    options = ("--apply", "--interval", "600", "--longest-retry", "1")
+
+    with running(folder, tmp_path / "one", *options) as one, running(folder, tmp_path / "two", *options) as two:
+        both = (one, two)
+        for service in both:
+            service.until(lambda service=service: service.results()[-1:] in (["applied"], ["in_sync"]))
+        (folder / "quotas.yaml").write_text(rates(**dict.fromkeys(names, "30MiB")))
+        for service in both:
+            before = len(service.results())
+            service.process.send_signal(signal.SIGHUP)
+            service.until(lambda service=service, n=before: service.results()[n:][-1:] in (["applied"], ["in_sync"]))
+
+        assert raw_quotas.settled(clean_kafka.bootstrap_servers) == {
+            frozenset({("user", name)}): {"producer_byte_rate": 30 * MIB} for name in names
+        }
+        for service in both:
+            assert set(service.results()) <= {"applied", "in_sync", "refused"}
+            assert {row["reason"] for row in service.events("pass")} <= {None, "stale-plan"}
+            assert service.end(signal.SIGTERM) == 0
+
+
 @pytest.fixture
 def nobody_there(tmp_path: Path) -> Path:
     """Manifests of a cluster that does not answer: the port is taken, and nobody listens."""
