@@ -68,7 +68,6 @@ class Events:
 
 def _counted(rows: DataFrame) -> list[Row]:
     series = rows.groupBy("status", "broker", "kind", "user", "client_id").agg(
-        F.min(series_key()).alias("key"),
         F.max("records").alias("largest"),
         F.count(F.lit(1)).alias("lines"),
         F.sum(F.col("records") + F.col("overhead")).alias("amount"),
@@ -77,7 +76,7 @@ def _counted(rows: DataFrame) -> list[Row]:
         F.sum(F.col("throttled").cast("long")).alias("throttled"),
         F.min("detail").alias("detail"),
     )
-    return series.collect()
+    return series.withColumn("key", series_key()).collect()
 
 
 def _series(counted: Sequence[Row], files: Sequence[str]) -> tuple[Series, ...]:

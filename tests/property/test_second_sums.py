@@ -142,19 +142,27 @@ def test_the_second_of_the_largest_key_is_kept() -> None:
     assert (key >> SECOND_BITS).tolist() == [2**30 - 1]
 
 
-@given(st.lists(st.floats(1e-3, 1e12), min_size=1, max_size=200), st.floats(0.01, 1.0))
-def test_a_quantile_of_a_histogram_is_just_above_the_true_one(rates: list[float], share: float) -> None:
-    numbers, counts = np.unique(histogram.bins_of(np.asarray(rates)), return_counts=True)
-    found = histogram.quantile(zip(numbers.tolist(), counts.tolist(), strict=True), share)
-    assert found is not None
-    true = sorted(rates)[max(0, math.ceil(share * len(rates)) - 1)]
-    assert true <= found * (1 + 1e-9)
-    assert found <= true * 2 ** (1 / 32) * (1 + 1e-9)
+RATES = st.lists(st.floats(1e-3, 1e12), min_size=1, max_size=100)
+
+
+@given(st.lists(RATES, min_size=1, max_size=4), st.floats(0.01, 1.0), st.integers(1, 50))
+def test_a_quantile_of_a_histogram_is_just_above_the_true_one(rates: list[list[float]], share: float, batch: int) -> None:
+    histograms = histogram.Histograms()
+    groups = np.repeat(np.arange(len(rates)) * 3, [len(one) for one in rates])
+    together = np.concatenate([np.asarray(one) for one in rates])
+    for start in range(0, len(groups), batch):
+        histograms.add(groups[start : start + batch], together[start : start + batch])
+    found = histograms.quantiles(share)
+    assert sorted(found) == [3 * number for number in range(len(rates))]
+    for number, one in enumerate(rates):
+        true = sorted(one)[max(0, math.ceil(share * len(one)) - 1)]
+        assert true <= found[3 * number] * (1 + 1e-9)
+        assert found[3 * number] <= true * 2 ** (1 / 32) * (1 + 1e-9)
 
 
 def test_rates_outside_the_histogram_fall_into_its_ends() -> None:
     assert histogram.bins_of(np.asarray([0.0, 1e-300, 1e300])).tolist() == [0, 0, histogram.BINS - 1]
-    assert histogram.quantile([], 0.5) is None
+    assert histogram.Histograms().quantiles(0.5) == {}
 
 
 @settings(max_examples=100)

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from reconciler.traffic.judging.exact import numbers_of
@@ -23,14 +23,12 @@ from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SecondsJudge,
 from reconciler.traffic.kernels.timeline import Doubles
 from reconciler.traffic.sources.request_log import CHARGED
 
-_SCHEMA: Final = "number int, counts array<bigint>, peaks array<double>, bins array<bigint>"
-_ARROW: Final = pa.schema(
-    [
-        ("number", pa.int32()), ("counts", pa.list_(pa.int64())), ("peaks", pa.list_(pa.float64())),
-        ("bins", pa.list_(pa.int64())),
-    ]
-)  # fmt: skip
 _NONE: Final = -1
+_OF_A_SIDE: Final = ("certain", "expected", "possible", "longest_s", "first_certain", "first_possible", "longest_from")
+_WHOLE: Final = ("number", "active", "amount", *(f"{name}_{side}" for side in ("before", "after") for name in _OF_A_SIDE))
+_RATES: Final = ("peak_upper", "peak_expected", "p999")
+_ARROW: Final = pa.schema([*((name, pa.int64()) for name in _WHOLE), *((name, pa.float64()) for name in _RATES)])
+_SCHEMA: Final = ", ".join((*(f"{name} bigint" for name in _WHOLE), *(f"{name} double" for name in _RATES)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +60,12 @@ def judged_by_seconds(placed: DataFrame, groups: Sequence[Group], era: Era) -> d
         judge = SecondsJudge((limits.before, limits.after), limits.era)
         for batch in batches:
             judge.feed(numbers_of(batch, "key"), numbers_of(batch, "amount"))
-        yield pa.RecordBatch.from_pylist([row_of(verdict) for verdict in judge.verdicts()], schema=_ARROW)
+        yield batch_of_verdicts(list(judge.verdicts()))
 
     key = F.shiftleft(F.col("group").cast("long"), SECOND_BITS).bitwiseOR(F.col("second").cast("long"))
     keyed = placed.select(key.alias("key"), F.col("amount").cast("long").alias("amount"))
     ordered = keyed.repartition(F.shiftright("key", SECOND_BITS)).sortWithinPartitions("key")
-    return {row.number: verdict_of(row) for row in ordered.mapInArrow(judge, _SCHEMA).collect()}
+    return {verdict.group: verdict for verdict in verdicts_of(ordered.mapInArrow(judge, _SCHEMA).toArrow())}
 
 
 def judged_rows_by_seconds(
@@ -80,32 +78,38 @@ def judged_rows_by_seconds(
     return judged_by_seconds(summed, grouping.groups, era)
 
 
-def row_of(verdict: GroupVerdict) -> dict[str, object]:
-    """A verdict as a row of plain numbers."""
-    counts = [verdict.active, verdict.amount]
-    for side in verdict.sides:
-        firsts = (_NONE if first is None else first for first in (side.first_certain, side.first_possible, side.longest_from))
-        counts += [side.certain, side.expected, side.possible, side.longest_s, *firsts]
-    return {
-        "number": verdict.group,
-        "counts": counts,
-        "peaks": [verdict.peak_upper, verdict.peak_expected],
-        "bins": [number for both in verdict.histogram for number in both],
-    }
+def batch_of_verdicts(verdicts: Sequence[GroupVerdict]) -> pa.RecordBatch:
+    """Verdicts as columns of plain numbers."""
+    rows = [
+        (v.group, v.active, v.amount, *(_plain(getattr(side, name)) for side in v.sides for name in _OF_A_SIDE)) for v in verdicts
+    ]
+    rates = [(v.peak_upper, v.peak_expected, v.p999) for v in verdicts]
+    columns = [
+        *(zip(*rows, strict=True) if rows else [()] * len(_WHOLE)),
+        *(zip(*rates, strict=True) if rates else [()] * len(_RATES)),
+    ]
+    return pa.RecordBatch.from_arrays([pa.array(c, type=f.type) for c, f in zip(columns, _ARROW, strict=True)], schema=_ARROW)
 
 
-def verdict_of(row: Row) -> GroupVerdict:
-    """The inverse of ``row_of``."""
-    active, amount, *sides = row.counts
-    return GroupVerdict(
-        group=row.number,
-        active=active,
-        amount=amount,
-        peak_upper=row.peaks[0],
-        peak_expected=row.peaks[1],
-        histogram=tuple(zip(row.bins[::2], row.bins[1::2], strict=True)),
-        sides=tuple(_side(sides[start : start + 7]) for start in range(0, len(sides), 7)),
-    )
+def verdicts_of(table: pa.Table) -> Iterator[GroupVerdict]:
+    """The inverse of ``batch_of_verdicts``."""
+    width = len(_OF_A_SIDE)
+    for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        group, active, amount, *rest = row
+        peak_upper, peak_expected, p999 = rest[-3:]
+        yield GroupVerdict(
+            group=group,
+            active=active,
+            amount=amount,
+            peak_upper=peak_upper,
+            peak_expected=peak_expected,
+            p999=p999,
+            sides=(_side(rest[:width]), _side(rest[width : 2 * width])),
+        )
+
+
+def _plain(value: int | None) -> int:
+    return _NONE if value is None else value
 
 
 def _side(counts: Sequence[int]) -> SideVerdict:

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 
 from reconciler.traffic.judging.grouping import Group, Grouping, Series
 from reconciler.traffic.judging.placing import placed
@@ -24,11 +24,11 @@ from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 
-_SCHEMA: Final = "of_series boolean, number int, counts array<bigint>, peak double, bins array<bigint>"
+_SCHEMA: Final = "of_series boolean, number int, counts array<bigint>, peak double, p999 double"
 _ARROW: Final = pa.schema(
     [
         ("of_series", pa.bool_()), ("number", pa.int32()), ("counts", pa.list_(pa.int64())), ("peak", pa.float64()),
-        ("bins", pa.list_(pa.int64())),
+        ("p999", pa.float64()),
     ]
 )  # fmt: skip
 _NONE: Final = -1
@@ -80,11 +80,12 @@ def judged_exactly(rows: DataFrame, series: Sequence[Series], grouping: Grouping
     found = placed(rows, series, grouping, range(len(grouping.groups)))
     groups: dict[int, ExactVerdict] = {}
     counts: dict[int, SeriesCounts] = {}
-    for row in found.mapInArrow(judge, _SCHEMA).collect():
-        if row.of_series:
-            counts[row.number] = _added(counts.get(row.number), row.counts)
+    table = found.mapInArrow(judge, _SCHEMA).toArrow()
+    for of_series, number, numbers, peak, p999 in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        if of_series:
+            counts[number] = _added(counts.get(number), numbers)
         else:
-            groups[row.number] = _verdict(row)
+            groups[number] = _verdict(number, numbers, peak, p999)
     return ExactResult(groups=groups, series=counts)
 
 
@@ -110,7 +111,7 @@ def _judged(batches: Iterator[pa.RecordBatch], work: Work) -> Iterator[pa.Record
         _count(counts, stream.feed(batch_of(batch, numbers_of(batch, "series"))))
     _count(counts, stream.finish())
     rows: list[dict[str, object]] = [_group_row(verdict) for verdict in stream.totals()]
-    rows += [{"of_series": True, "number": n, "counts": c.tolist(), "peak": 0.0, "bins": []} for n, c in counts.items()]
+    rows += [{"of_series": True, "number": n, "counts": c.tolist(), "peak": 0.0, "p999": 0.0} for n, c in counts.items()]
     yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)
 
 
@@ -136,18 +137,17 @@ def _group_row(verdict: ExactVerdict) -> dict[str, object]:
         first = _NONE if side.first_ms is None else side.first_ms
         since = _NONE if side.longest_from is None else side.longest_from
         counts += [side.throttled, side.seconds_over, first, side.longest_s, since]
-    bins = [number for both in verdict.histogram for number in both]
-    return {"of_series": False, "number": verdict.group, "counts": counts, "peak": verdict.peak, "bins": bins}
+    return {"of_series": False, "number": verdict.group, "counts": counts, "peak": verdict.peak, "p999": verdict.p999}
 
 
-def _verdict(row: Row) -> ExactVerdict:
-    requests, active, *sides = row.counts
+def _verdict(number: int, counts: Sequence[int], peak: float, p999: float) -> ExactVerdict:
+    requests, active, *sides = counts
     return ExactVerdict(
-        group=row.number,
+        group=number,
         requests=requests,
         active=active,
-        peak=row.peak,
-        histogram=tuple(zip(row.bins[::2], row.bins[1::2], strict=True)),
+        peak=peak,
+        p999=p999,
         sides=tuple(_side(sides[start : start + 5]) for start in range(0, len(sides), 5)),
     )
 

@@ -33,7 +33,8 @@ class Outcome:
     longest_from: int | None
     peak: float
     peak_is_bound: bool
-    histogram: tuple[tuple[int, int], ...]
+    p999: float
+    """What 99.9 % of its seconds do not exceed."""
     throttled: int | None
     throttled_before: int | None
     amount_over: Mapping[int, int] | None
@@ -62,7 +63,7 @@ def _exact(found: ExactResult, grouping: Grouping, index: int) -> Outcome:
         longest_from=side.longest_from,
         peak=whole.peak,
         peak_is_bound=False,
-        histogram=whole.histogram,
+        p999=whole.p999,
         throttled=side.throttled,
         throttled_before=sum(one.throttled_before for one in counts.values()),
         amount_over={m: one.amount_over for m, one in counts.items()},
@@ -100,7 +101,7 @@ def _seconds(
         longest_from=side.longest_from,
         peak=whole.peak_upper,
         peak_is_bound=True,
-        histogram=whole.histogram,
+        p999=whole.p999,
         throttled=None,
         throttled_before=None,
         amount_over=None,

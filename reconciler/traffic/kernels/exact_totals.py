@@ -28,13 +28,13 @@ class ExactSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactVerdict:
-    """One group. ``peak``: the largest open-loop rate; ``histogram``: (bin, seconds) of each second's largest."""
+    """One group. ``peak``: the largest open-loop rate; ``p999``: what the largest of 99.9 % of its seconds do not exceed."""
 
     group: int
     requests: int
     active: int
     peak: float
-    histogram: tuple[tuple[int, int], ...]
+    p999: float
     sides: tuple[ExactSide, ...]
 
 
@@ -87,7 +87,7 @@ class Totals:
         at = first_places(counts[0])
         groups, counts = counts[0, at], np.add.reduceat(counts[1:], at, axis=1)
         peaks, firsts = np.maximum.reduceat(peaks, at), np.minimum.reduceat(firsts, at, axis=1) if self._sides else firsts
-        histograms, longest = self._histograms.by_group(), [runs.longest() for runs in self._runs]
+        p999, longest = self._histograms.quantiles(0.999), [runs.longest() for runs in self._runs]
         for place, group in enumerate(groups.tolist()):
             row = counts[:, place].tolist()
             yield ExactVerdict(
@@ -95,7 +95,7 @@ class Totals:
                 requests=row[0],
                 active=row[1],
                 peak=float(peaks[place]),
-                histogram=histograms[group],
+                p999=p999[group],
                 sides=tuple(
                     _side(row[2 + 2 * n : 4 + 2 * n], int(firsts[n, place]), longest[n].get(group)) for n in range(self._sides)
                 ),

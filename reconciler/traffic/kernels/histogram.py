@@ -1,8 +1,7 @@
-"""Log-binned histograms of rates: 32 bins an octave, so a value read back is at most 2.2 % above the one counted. They add up."""
+"""Log-binned histograms of rates: 32 bins an octave, so a value read back is at most 2.2 % above the one counted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -28,18 +27,6 @@ def top_of(one: int) -> float:
     return float(2.0 ** ((one + 1 - _ONE) / _PER_OCTAVE))
 
 
-def quantile(bins: Iterable[tuple[int, int]], share: float) -> float | None:
-    """A rate that at least ``share`` (0 to 1) of what was counted does not exceed; ``None`` when nothing was."""
-    counted = sorted(bins)
-    total = sum(count for _, count in counted)
-    seen = 0
-    for one, count in counted:
-        seen += count
-        if seen >= share * total:
-            return top_of(one)
-    return None
-
-
 class Histograms:
     """A histogram of each group; groups come in batches, in order."""
 
@@ -53,12 +40,18 @@ class Histograms:
         self._packed.append(packed)
         self._counts.append(counts)
 
-    def by_group(self) -> dict[int, tuple[tuple[int, int], ...]]:
-        """(bin, count) of each group, rising."""
+    def quantiles(self, share: float) -> dict[int, float]:
+        """For each group a rate that at least ``share`` (0 to 1) of its own do not exceed: the upper edge of their bin."""
+        if not self._packed:
+            return {}
         packed, where = np.unique(np.concatenate(self._packed), return_inverse=True)
         counts = np.zeros(len(packed), dtype=np.int64)
         np.add.at(counts, where, np.concatenate(self._counts))
-        found: dict[int, list[tuple[int, int]]] = {}
-        for both, count in zip(packed.tolist(), counts.tolist(), strict=True):
-            found.setdefault(both // BINS, []).append((both % BINS, count))
-        return {group: tuple(bins) for group, bins in found.items()}
+        groups, bins = packed // BINS, packed % BINS
+        first = np.flatnonzero(np.diff(groups, prepend=-1))
+        seen = np.cumsum(counts)
+        before = np.repeat(seen[first] - counts[first], np.diff(first, append=len(groups)))
+        total = np.repeat(np.add.reduceat(counts, first), np.diff(first, append=len(groups)))
+        enough = np.flatnonzero(seen - before >= share * total)
+        reached = enough[np.flatnonzero(np.diff(groups[enough], prepend=-1))]
+        return dict(zip(groups[reached].tolist(), map(top_of, bins[reached].tolist()), strict=True))

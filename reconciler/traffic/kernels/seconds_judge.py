@@ -43,14 +43,14 @@ class SideVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupVerdict:
-    """One group: its traffic, and a verdict for each side's limit. ``histogram``: (bin, seconds) of the upper bound."""
+    """One group: its traffic, and a verdict for each side's limit. ``p999``: what 99.9 % of upper bounds do not exceed."""
 
     group: int
     active: int
     amount: int
     peak_upper: float
     peak_expected: float
-    histogram: tuple[tuple[int, int], ...]
+    p999: float
     sides: tuple[SideVerdict, ...]
 
 
@@ -110,7 +110,7 @@ class SecondsJudge:
         top = np.maximum.reduceat(peaks[1:], _first_places(peaks[0]), axis=1)
         sides = [_by_group_of_side(np.concatenate(side, axis=1)) for side in self._sides]
         longest = [runs.longest() for runs in self._runs]
-        histograms = self._histograms.by_group()
+        p999 = self._histograms.quantiles(0.999)
         for place, group in enumerate(totals[0].tolist()):
             yield GroupVerdict(
                 group=group,
@@ -118,7 +118,7 @@ class SecondsJudge:
                 amount=int(totals[2, place]),
                 peak_upper=float(top[0, place]),
                 peak_expected=float(top[1, place]),
-                histogram=histograms[group],
+                p999=p999[group],
                 sides=tuple(_side(side[:, place], runs.get(group)) for side, runs in zip(sides, longest, strict=True)),
             )
 
