@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import socket
+import ssl
 import threading
 import traceback
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from reconciler.integrations.github.token import Token
 from reconciler.integrations.github.transport import Http, proxy_for
 from tests.builders import NOON
 from tests.fakes import FakeClock
+from tests.support.certificates import Authority
 from tests.support.github_server import BOT, NUMBER, PREFIX, REPOSITORY, TOKEN, Fault, GitHubServer, github_server
 
 LIMITED = {"x-ratelimit-limit": "5000", "x-ratelimit-remaining": "0", "content-type": "application/json"}
@@ -414,3 +416,56 @@ def test_what_holds_a_connection_gives_it_back(github):
     http.close()
 
     assert answer.status == 401
+
+
+@pytest.fixture
+def secured(tmp_path) -> Iterator[tuple[GitHubServer, Authority, str]]:
+    """The server behind TLS, with a certificate for 127.0.0.1 that only the returned authority vouches for."""
+    authority = Authority()
+    (tmp_path / "server.pem").write_text(authority.sign("github").pem(), encoding="utf-8")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.pem")
+    with github_server(tls=context) as server:
+        yield server, authority, server.url
+
+
+def test_a_server_that_nobody_vouches_for_is_not_given_the_token(secured, clock):
+    server, _, url = secured
+    api = GitHubApi(api_address(url), Token(TOKEN), clock=clock, patience=120.0)
+
+    with pytest.raises(ForgeError) as error:
+        api.get("/user", doing="ask")
+    api.close()
+
+    assert "no trusted TLS connection" in message(error)
+    assert (server.requests, clock.seconds) == ([], 0), "and it is not tried again"
+
+
+def test_the_authority_of_a_company_is_trusted_where_the_environment_names_it(secured, clock, tmp_path, monkeypatch):
+    server, authority, url = secured
+    server.identity = True
+    (tmp_path / "ca.pem").write_text(authority.pem, encoding="utf-8")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    api = GitHubApi(api_address(url), Token(TOKEN), clock=clock, patience=120.0)
+
+    assert PullRequestComments(api, repository=REPOSITORY, number=NUMBER).whoami() == BOT
+    api.close()
+
+
+@pytest.mark.parametrize("proxy", ["http://[", "ftp://proxy:1", "http://me:SECRET@host:port"])
+def test_a_proxy_that_is_none_is_a_usage_error_without_its_password(monkeypatch, proxy):
+    monkeypatch.setenv("https_proxy", proxy)
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+    with pytest.raises(UsageError, match="the proxy for https") as error:
+        Http(api_address("https://github.example.org"))
+
+    assert "SECRET" not in "".join(traceback.format_exception(error.value))
+
+
+def test_a_proxy_may_be_named_without_its_scheme(monkeypatch):
+    monkeypatch.setenv("https_proxy", "proxy.example.org:3128")
+    monkeypatch.setenv("no_proxy", "")
+
+    assert proxy_for(api_address("https://api.github.com")) == "http://proxy.example.org:3128"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import ssl
 import threading
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
@@ -225,12 +226,15 @@ def _bad_body(request: Request) -> Reply | None:
 
 
 @contextlib.contextmanager
-def github_server() -> Iterator[GitHubServer]:
+def github_server(tls: ssl.SSLContext | None = None) -> Iterator[GitHubServer]:
     """The server, on a free port, for as long as the block lasts."""
     state = GitHubServer()
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"state": state}))
     server.daemon_threads = True
-    state.url = f"http://127.0.0.1:{server.server_port}{PREFIX}"
+    if tls:
+        # The handshake is the handler's, so that one that fails ends with it.
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    state.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}{PREFIX}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from reconciler.errors import MissingDependencyError
+from reconciler.errors import MissingDependencyError, UsageError
 from reconciler.integrations.github.address import ApiAddress
 
 if TYPE_CHECKING:
@@ -49,11 +49,17 @@ class Http:
             raise MissingDependencyError(f"posting comments needs urllib3, which is not installed: {_INSTALL}") from error
         timeout = urllib3.Timeout(connect=_CONNECT_SECONDS, read=_READ_SECONDS)
         proxy = proxy_for(address)
-        self._pool: urllib3.PoolManager = (
-            urllib3.ProxyManager(proxy, proxy_headers=_proxy_headers(proxy), timeout=timeout, retries=False)
-            if proxy
-            else urllib3.PoolManager(timeout=timeout, retries=False)
-        )
+        try:
+            self._pool: urllib3.PoolManager = (
+                urllib3.ProxyManager(proxy, proxy_headers=_proxy_headers(proxy), timeout=timeout, retries=False)
+                if proxy
+                else urllib3.PoolManager(timeout=timeout, retries=False)
+            )
+        except ValueError:
+            # The address may hold a password, so neither it nor the error is shown.
+            raise UsageError(
+                f"the proxy for {address.scheme} in the environment is not a URL such as http://proxy:3128"
+            ) from None
 
     def send(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None) -> Answer:
         """Send one request. Raises ``NoAnswerError``."""
@@ -83,7 +89,8 @@ def proxy_for(address: ApiAddress) -> str | None:
     """The proxy of the environment (``https_proxy``, ``no_proxy``, in either case), never for this machine itself."""
     if address.on_this_machine or urllib.request.proxy_bypass(address.host):
         return None
-    return urllib.request.getproxies().get(address.scheme)
+    proxy = urllib.request.getproxies().get(address.scheme)
+    return f"http://{proxy}" if proxy and "://" not in proxy else proxy
 
 
 def _proxy_headers(proxy: str) -> Mapping[str, str]:
