@@ -178,6 +178,9 @@ class _AtCluster:
         )
         try:
             world.traces.ended(report)
+        except KeyboardInterrupt:
+            # Who does not want to wait still gets told what was written.
+            return outcome
         except ReconcilerError as error:
             message = f"{outcome.message}; but that could not be recorded: {error}"
             result = PassResult.PARTIAL if report.wrote else outcome.result
@@ -185,7 +188,7 @@ class _AtCluster:
         if outcome.result is PassResult.APPLIED:
             try:
                 self._seen = _seen(look(self._intent, cluster, given, clock=world.clock))
-            except ReconcilerError:
+            except (ReconcilerError, KeyboardInterrupt):
                 # It was verified a moment ago; what this look could not tell, the next pass will.
                 return outcome
         return outcome

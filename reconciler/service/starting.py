@@ -102,7 +102,11 @@ def run_service(settings: RunSettings, stream: TextIO, *, clock: Clock) -> RunEn
         )
         passes = Passes(watch, world, writing)
         loop = Loop(watch, passes, pace=pace, pacing=Pacing(pace), requests=requests, observer=telling, clock=clock)
-        last = loop.run(on_first=_require_usable)
+        try:
+            last = loop.run(on_first=_require_usable)
+        except KeyboardInterrupt:
+            log.write(Level.WARNING, "stopped", "interrupted in the middle of a pass, before it had written anything")
+            raise
         end = RunEnd(signal=requests.stopped_by, last=last)
         log.write(Level.INFO, "stopped", _farewell(end), {"signal": end.signal, "last": last.result.value if last else None})
     return end

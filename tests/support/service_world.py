@@ -19,6 +19,7 @@ from reconciler.service.pacing import Pace, Pacing
 from reconciler.service.passes import Passes, Traces, World
 from reconciler.service.telling import Telling, label_values
 from reconciler.service.watch import Watch
+from reconciler.workflows.drift import GivenBaseline
 from reconciler.workflows.plan import Intent, load_intent
 from tests.fakes import FakeClock, FakeCluster
 from tests.support.manifests import cluster as cluster_document
@@ -90,6 +91,7 @@ class ServiceWorld:
         paths: tuple[str, ...] = (),
         log_format: LogFormat = LogFormat.TEXT,
         load: Callable[[], Intent] | None = None,
+        given: Callable[[], GivenBaseline | None] = lambda: None,
         pace: Pace = PACE,
     ) -> None:
         self.cluster = cluster
@@ -106,7 +108,7 @@ class ServiceWorld:
         self.watch = Watch(places, load or (lambda: load_intent(places, cluster=None)))
         world = World(
             connect=self._connect,
-            given=lambda: None,
+            given=given,
             traces=traces or NoTraces(),
             clock=self.clock,
             progress=self._telling,
