@@ -69,7 +69,7 @@ def test_with_a_trusted_reference_its_cluster_document_holds(checkout: GitReposi
 
 def test_a_checkout_of_another_commit_under_the_running_service_is_applied(checkout: GitRepository) -> None:
     checkout.branch()
-    checkout.write("quotas.yaml", rates(alice="2MiB"))
+    checkout.write("quotas.yaml", rates(alice="20MiB"))
     checkout.commit()
     checkout.git("checkout", "-q", "main")
     world = ServiceWorld(checkout.folder, FakeCluster())
@@ -77,4 +77,4 @@ def test_a_checkout_of_another_commit_under_the_running_service_is_applied(check
     world.run(30, at={12: lambda: checkout.git("checkout", "-q", "pull-request")})
 
     assert world.results == ["applied", "applied"]
-    assert world.cluster.entities == {user("alice"): {RATE: 2 * MIB}}
+    assert world.cluster.entities == {user("alice"): {RATE: 20 * MIB}}

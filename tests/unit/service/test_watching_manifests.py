@@ -71,11 +71,11 @@ def test_manifests_that_vanish_are_told_and_never_read_as_an_order_to_remove(
     assert (world.cluster.writes, world.connects) == (0, 1)
     assert world.metric("manifests_valid") == 0
 
-    write_manifests(folder, prune="always", alice="2MiB")
+    write_manifests(folder, prune="always", alice="20MiB")
     (folder / "kafka-quotas.yaml").write_text(repository())
     world.run(20)
 
-    assert world.cluster.entities == {ALICE: {RATE: 2 * MIB}}
+    assert world.cluster.entities == {ALICE: {RATE: 20 * MIB}}
 
 
 def test_one_of_two_paths_that_is_emptied_is_told_too(tmp_path: Path) -> None:
@@ -108,14 +108,14 @@ def test_the_exchange_of_a_config_map_is_seen(tmp_path: Path) -> None:
         (mount / name).symlink_to(f"..data/{name}")
     world = ServiceWorld(mount, FakeCluster())
 
-    world.run(20, at={7: lambda: publish(2, "2MiB")})
+    world.run(20, at={7: lambda: publish(2, "20MiB")})
 
     assert world.results == ["applied", "applied"]
-    assert world.cluster.entities == {ALICE: {RATE: 2 * MIB}}
+    assert world.cluster.entities == {ALICE: {RATE: 20 * MIB}}
 
 
 def test_the_exchange_of_a_checkout_behind_a_link_is_seen(tmp_path: Path) -> None:
-    one, two = write_manifests(tmp_path / "one", alice="1MiB"), write_manifests(tmp_path / "two", alice="2MiB")
+    one, two = write_manifests(tmp_path / "one", alice="1MiB"), write_manifests(tmp_path / "two", alice="20MiB")
     link = tmp_path / "current"
     link.symlink_to(one)
     world = ServiceWorld(link, FakeCluster())
@@ -127,7 +127,7 @@ def test_the_exchange_of_a_checkout_behind_a_link_is_seen(tmp_path: Path) -> Non
 
     world.run(20, at={7: exchange})
 
-    assert world.cluster.entities == {ALICE: {RATE: 2 * MIB}}
+    assert world.cluster.entities == {ALICE: {RATE: 20 * MIB}}
 
 
 def test_manifests_that_change_while_they_are_read_are_not_applied_but_read_again(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_manifests_that_change_while_they_are_read_are_not_applied_but_read_agai
         reads += 1
         intent = load_intent([str(folder)], cluster=None)
         if reads == 1:
-            (folder / "quotas.yaml").write_text(rates(alice="2MiB"))
+            (folder / "quotas.yaml").write_text(rates(alice="20MiB"))
         return intent
 
     world = ServiceWorld(folder, FakeCluster(), load=load)
@@ -147,7 +147,7 @@ def test_manifests_that_change_while_they_are_read_are_not_applied_but_read_agai
     world.run(20)
 
     assert world.results == ["changing", "applied"]
-    assert [a.ops for a in world.cluster.took_effect] == [{RATE: 2 * MIB}]
+    assert [a.ops for a in world.cluster.took_effect] == [{RATE: 20 * MIB}]
 
 
 def test_files_that_keep_changing_are_waited_for(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_files_that_keep_changing_are_waited_for(tmp_path: Path) -> None:
     steps = {
         16.0: (folder / "quotas.yaml").unlink,
         17.0: lambda: (folder / "quotas.yaml").write_text(""),
-        18.0: lambda: (folder / "quotas.yaml").write_text(rates(alice="2MiB")),
+        18.0: lambda: (folder / "quotas.yaml").write_text(rates(alice="20MiB")),
     }
     world.run(30, at=steps)
 
