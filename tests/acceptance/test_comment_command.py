@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from reconciler.planning.digest import digest
 from reconciler.planning.document import plan_to_json
 from reconciler.render.sticky_comment import LIMIT
 from tests.builders import plan, user
-from tests.support.command import Done, run
+from tests.support.command import Done, environment, run
 from tests.support.github_server import BOT, HEAD, NUMBER, REPOSITORY, TOKEN, Fault, GitHubServer, github_server
 from tests.support.hostile_names import HOSTILE
 from tests.support.markdown_views import by_github
@@ -186,6 +188,20 @@ def test_an_api_that_is_down_is_exit_code_1_or_only_a_warning(folder):
     assert warned.out == ""
 
 
+@pytest.mark.parametrize("library", ["gidgethub", "urllib3"])
+def test_without_the_extra_the_message_says_how_to_install_it(folder, library):
+    program = f"import sys; sys.modules[{library!r}] = None; from reconciler.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, "comment", "--state", "applying", "--cluster", "prod"]
+    env = environment(workflow(folder, "https://github.example.org"))
+
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"kafka-quotas: posting comments needs {library}, which is not installed: pip install 'kafka-quota-reconciler[github]'\n"
+    )
+
+
 def test_a_limit_ends_within_the_wait_or_says_when_it_ends(folder, github):
     body = rendered(folder)
     github.faults.append(Fault(status=429, headers={"retry-after": "1"}))
@@ -216,7 +232,9 @@ def test_a_token_that_is_none_or_has_no_rights_is_told(folder, github):
     strange = comment(folder, github, body, GITHUB_TOKEN="two words")
     github.writes = False
     weak = comment(folder, github, body)
+    warned = comment(folder, github, body, "--warn-only", GITHUB_TOKEN="")
 
+    assert (warned.code, warned.err) == (0, none.err.replace("kafka-quotas: ", "kafka-quotas: warning: no comment was posted: "))
     assert (none.code, strange.code, weak.code) == (64, 64, 1)
     assert "two words" not in strange.err
     assert "permissions: pull-requests: write" in weak.err

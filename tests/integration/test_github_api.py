@@ -62,6 +62,13 @@ def test_every_comment_is_read_over_all_pages(github, comments):
     assert len(github.seen("GET")) == 3
 
 
+def test_a_comment_that_comes_twice_is_one_and_the_oldest_is_first(github, comments):
+    one, two = github.add("one"), github.add("two")
+    github.comments = {two: github.comments[two], one: github.comments[one], -1: github.comments[two]}
+
+    assert [comment.id for comment in comments.all()] == [one, two]
+
+
 def test_a_request_says_who_asks_and_for_which_version(github, comments):
     comments.all()
 
@@ -145,6 +152,15 @@ def test_a_secondary_limit_that_does_not_say_how_long_is_a_minute(github, commen
     github.faults.append(Fault(status=403, headers={"content-type": "application/json"}, body=words))
 
     assert comments.all() == []
+    assert clock.seconds == 60
+
+
+def test_each_further_limit_that_does_not_say_how_long_is_waited_for_twice_as_long(github, comments, clock):
+    github.faults += [Fault(status=429)] * 2
+
+    with pytest.raises(ForgeError, match="in 120 s, and only 60 s"):
+        comments.all()
+
     assert clock.seconds == 60
 
 

@@ -315,6 +315,14 @@ def test_findings_of_no_cluster_take_the_comment_of_the_cluster_that_is_given(gi
     assert "### Kafka quotas: `prod`" in only(github)
 
 
+def test_findings_may_be_about_the_whole_repository(github):
+    first = post(github, findings_markdown([]))
+    again = post(github, None, CommentState.FAILED)
+
+    assert first.cluster is None
+    assert again.id == first.id
+
+
 @pytest.mark.parametrize("text", ["hello", "x" * 70_000, "<!-- kafka-quotas:plan -->"])
 def test_any_other_text_is_not_posted(text):
     with pytest.raises(FileAccessError, match=r"body\.md"):
@@ -347,6 +355,12 @@ def test_after_a_merge_the_pull_request_is_found_by_the_commit(github, tmp_path)
 
     assert outcome.pull_request == NUMBER
     assert f"at commit `{merged}`" in only(github)
+
+
+def test_a_plan_of_a_pushed_commit_is_not_outdated_on_the_pull_request_that_is_given(github, tmp_path):
+    pushed = event(tmp_path, f'{{"ref": "refs/heads/main", "after": "{"d4" * 20}"}}')
+
+    assert post(github, body(), environment=pushed).state is CommentState.PLANNED
 
 
 def test_a_commit_that_belongs_to_no_pull_request_is_no_failure(github, tmp_path):

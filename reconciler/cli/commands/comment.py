@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, options, output
-from reconciler.errors import FileAccessError, ForgeError, MissingDependencyError, UsageError
+from reconciler.errors import FileAccessError, ReconcilerError, UsageError
 
 if TYPE_CHECKING:
     from reconciler.formats.canonical import Json
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     try:
         outcome = _posted(args)
-    except (ForgeError, FileAccessError, MissingDependencyError) as error:
+    except ReconcilerError as error:
         if not args.warn_only:
             raise
         output.tell(f"warning: no comment was posted: {error}")
