@@ -33,7 +33,7 @@ _WORDS: Final = {
     CommentState.PLANNED: ("Planned", ""),
     CommentState.APPLYING: ("Being applied", "Next: wait; this comment will say how it ended."),
     CommentState.APPLIED: ("Applied", "Next: nothing; `kafka-quotas drift` tells whether somebody changes it by hand."),
-    CommentState.FAILED: ("Not applied", "Next: `kafka-quotas plan` shows what is left to do, and `kafka-quotas apply` does it."),
+    CommentState.FAILED: ("Failed", "Next: `kafka-quotas plan` shows what is left to do, and `kafka-quotas apply` does it."),
     CommentState.OUTDATED: ("Outdated", "Next: wait for the plan of the newest commit, or run `kafka-quotas plan` on it."),
 }
 _EDITED: Final = "**Somebody had edited this comment; it was written anew.**"
@@ -103,20 +103,22 @@ def sticky_comment(content: Content, status: Status, *, edited: bool = False) ->
 
 
 def _whole(content: Content, status: Status, *, edited: bool) -> str:
-    lines = (content.heading, "", *_status(status, edited=edited, kept=bool(content.lines)), *_held(content, status))
+    lines = (content.heading, "", *_status(content, status, edited=edited), *_held(content, status))
     body = "\n".join(lines).rstrip() + "\n"
     marker = dataclasses.replace(content.marker, state=status.state, commit=status.commit, checksum=checksum(body))
     return f"{marker_line(marker)}\n{body}"
 
 
-def _status(status: Status, *, edited: bool, kept: bool) -> Iterator[str]:
+def _status(content: Content, status: Status, *, edited: bool) -> Iterator[str]:
     word, next_step = _WORDS[status.state]
+    if status.state is CommentState.PLANNED and content.marker.kind == "findings":
+        word = "Cannot be planned"
     commit = f" at commit {code(status.commit, limit=_SHOWN)}" if status.commit else ""
     log = f" ([log](<{status.link}>))" if status.link and _LINK.fullmatch(status.link) else ""
     detail = f": {prose(status.detail)}" if status.detail else ""
     yield from (f"**{word}**{commit}{log}{detail}".rstrip(".") + ".", "")
     if edited:
-        yield from (_EDITED if kept else _LOST, "")
+        yield from (_EDITED if content.lines else _LOST, "")
     if next_step:
         yield from (next_step, "")
 

@@ -76,7 +76,7 @@ def test_the_steps_post_the_plan_and_then_how_apply_ended(folder, github):
     assert (planned.returncode, applied.returncode) == (0, 1), planned.stderr + applied.stderr
     assert "Planned at commit" in after_plan
     assert "user=payments-api" in after_plan
-    assert "Not applied at commit" in comment(github)
+    assert "Failed at commit" in comment(github)
     assert "no Kafka broker can be reached" in comment(github)
     assert "user=payments-api" in comment(github)
 
@@ -86,6 +86,7 @@ def test_findings_are_posted_and_fail_the_step(folder, github):
 
     assert step(PLAN_STEP, folder, github.url).returncode == 1
     assert "unknown-unit" in comment(github)
+    assert "Cannot be planned at commit" in comment(github)
     assert "Kafka quotas: prod-eu" in comment(github)
 
 
