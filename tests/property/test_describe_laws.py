@@ -33,7 +33,11 @@ class Snapshot:
         return current(self.entities)
 
 
-@pytest.mark.parametrize(("query", "expected"), random_filters.EXPECTED, ids=str)
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    random_filters.EXPECTED,
+    ids=lambda value: str(sorted(value) if isinstance(value, set | frozenset) else value),
+)
 def test_the_fixture_is_answered_as_kafka_answers_it(query, expected):
     reader = Snapshot({entity: {"request_percentage": 1.0} for entity in random_filters.FIXTURE.values()})
 
