@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TextIO
 
 import reconciler
 from reconciler import errors
@@ -146,14 +146,16 @@ def entry_point() -> None:
         # These read, compare, write and end. Nothing of theirs has cycles, and looking for some takes a fifth of the time.
         gc.disable()
     code = main()
-    _detach_broken_stdout()
+    for stream in (sys.stdout, sys.stderr):
+        _detach_if_broken(stream)
     sys.exit(code)
 
 
-def _detach_broken_stdout() -> None:
-    """Let Python's own flush at exit not complain a second time about a reader that went away."""
+def _detach_if_broken(stream: TextIO | None) -> None:
+    """Python flushes at exit, too: a reader that went away or a full disk must not take the exit code's place then."""
+    if stream is None:
+        return
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        stream.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -93,7 +93,8 @@ def test_every_request_leads_to_what_it_asks_for_and_changes_nothing_else(
 
 
 @pytest.mark.parametrize("make", [user, client, lambda name: pair(name, name)], ids=["user", "client-id", "both"])
-def test_hostile_names_are_written_found_and_shown_as_they_are(broker: BrokerCluster, make) -> None:
+def test_hostile_names_are_written_found_and_shown_as_they_are(broker: BrokerCluster, kafka_sandbox: Sandbox, make) -> None:
+    raw_quotas.remove_all(kafka_sandbox.bootstrap_servers)
     some = SENDABLE[:: 1 if make is user else 6]
     for name in some:
         report = altered(broker, alter_request(make(name), add={"producer_byte_rate": 1e12}))

@@ -32,6 +32,10 @@ def progress(screen: Screen, *, quiet: bool = False, after_seconds: float = SOON
     return PatientProgress(argparse.Namespace(quiet=quiet), after_seconds=after_seconds, stream=screen)
 
 
+def timer_of(telling: PatientProgress) -> threading.Timer | None:
+    return telling._timer
+
+
 def test_the_step_that_goes_on_is_told_once(screen: Screen) -> None:
     with progress(screen) as telling:
         telling.step("reading")
@@ -51,18 +55,21 @@ def test_what_ends_in_time_tells_nothing(screen: Screen) -> None:
 @pytest.mark.parametrize(("quiet", "terminal"), [(True, True), (False, False)])
 def test_quiet_and_no_terminal_start_nothing_that_could_print(screen: Screen, quiet: bool, terminal: bool) -> None:
     screen.terminal = terminal
-    before = threading.active_count()
     with progress(screen, quiet=quiet) as telling:
         telling.step("reading")
-        assert threading.active_count() == before
+        assert timer_of(telling) is None
 
 
 def test_nothing_is_printed_while_a_person_is_asked_and_the_time_starts_again_after(screen: Screen) -> None:
     with progress(screen, after_seconds=NEVER) as telling:
         telling.step("reading")
-        waiting = threading.active_count()
+        first = timer_of(telling)
+        assert first is not None
         with telling.silent():
-            wait_until(lambda: threading.active_count() < waiting)
+            wait_until(lambda: not first.is_alive())
+            assert timer_of(telling) is None
         telling.step("writing")
-        assert threading.active_count() == waiting
+        second = timer_of(telling)
+        assert second is not None
+        assert second.is_alive()
     assert screen.getvalue() == ""
