@@ -9,12 +9,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from reconciler.traffic.judging.exact import numbers_of
+from reconciler.traffic.judging.exact import limits_of, numbers_of
 from reconciler.traffic.judging.grouping import Group, Grouping, Series
 from reconciler.traffic.judging.placing import with_groups
 from reconciler.traffic.kernels.sampled_rate import Era
@@ -42,10 +41,7 @@ class Limits:
     @classmethod
     def of(cls, groups: Sequence[Group], era: Era) -> Limits:
         """A group that is not of a side is unlimited there."""
-        sides = ([g.before for g in groups], [g.after for g in groups])
-        before, after = (
-            np.asarray([np.nan if s is None or s.limit is None else s.limit for s in side], dtype=np.float64) for side in sides
-        )
+        before, after = limits_of(groups)
         return cls(before, after, era)
 
 

@@ -21,7 +21,7 @@ from reconciler.traffic.kernels.exact_sides import Side
 from reconciler.traffic.kernels.exact_stream import ExactStream, JudgedBatch
 from reconciler.traffic.kernels.exact_totals import ExactSide, ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Window
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.timeline import Doubles, Integers
 from reconciler.traffic.kinds import Kind
 
 _SCHEMA: Final = "of_series boolean, number int, counts array<bigint>, peak double, p999 double"
@@ -65,9 +65,8 @@ class Work:
     def of(cls, groups: Sequence[Group], window: Window) -> Work:
         """The limits on both sides; a group that is not of a side is unlimited there."""
         unrecords = np.asarray([group.kind in (Kind.FETCH, Kind.CONNECTION) for group in groups], dtype=np.bool_)
-        before = [group.before.limit if group.before else None for group in groups]
-        after = [group.after.limit if group.after else None for group in groups]
-        return cls(Side(_limits(before), unrecords), Side(_limits(after), unrecords), window)
+        before, after = limits_of(groups)
+        return cls(Side(before, unrecords), Side(after, unrecords), window)
 
 
 def judged_exactly(rows: DataFrame, series: Sequence[Series], grouping: Grouping, window: Window) -> ExactResult:
@@ -100,8 +99,14 @@ def numbers_of(table: pa.Table | pa.RecordBatch, name: str) -> Integers:
     return np.asarray(table.column(name).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _limits(values: Sequence[float | None]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.asarray([np.nan if value is None else value for value in values], dtype=np.float64)
+def limits_of(groups: Sequence[Group]) -> tuple[Doubles, Doubles]:
+    """By group number, before and after; NaN is unlimited, and so is a side that a group is not of."""
+    sides = ([group.before for group in groups], [group.after for group in groups])
+    before, after = (
+        np.asarray([np.nan if one is None or one.limit is None else one.limit for one in side], dtype=np.float64)
+        for side in sides
+    )
+    return before, after
 
 
 def _judged(batches: Iterator[pa.RecordBatch], work: Work) -> Iterator[pa.RecordBatch]:

@@ -27,14 +27,16 @@ def judged_locally(
             if group in groups:
                 places.setdefault(one.key, []).append(group)
     numbers = np.asarray(sorted(places), dtype=np.int64)
+    found = [places[number] for number in numbers.tolist()]
+    # A series whose bucket changes is in one group of each side.
+    turns = [
+        np.asarray([groups_of[turn] if turn < len(groups_of) else -1 for groups_of in found], dtype=np.int64)
+        for turn in range(max(map(len, found), default=0))
+    ]
     keys, amounts = [], []
     for of_series, seconds, amount in cells:
         where = np.searchsorted(numbers, of_series)
-        for turn in range(max((len(found) for found in places.values()), default=0)):
-            # A series whose bucket changes is in one group of each side.
-            group_of = np.asarray(
-                [found[turn] if turn < len(found) else -1 for found in map(places.__getitem__, numbers.tolist())]
-            )
+        for group_of in turns:
             groups_here = group_of[where]
             mine = groups_here >= 0
             keys.append(keys_of(groups_here[mine], seconds[mine]))

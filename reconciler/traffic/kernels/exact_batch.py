@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.timeline import Doubles, Integers
 
 TIME_BITS: Final = 42
 """A key is the group's number, shifted by this, plus the charge time in ms since 1970."""
@@ -69,6 +69,6 @@ def time_of(keys: Integers) -> Integers:
     return np.asarray(keys & _TIME, dtype=np.int64)
 
 
-def first_places(values: Integers) -> Integers:
+def first_places(values: Integers | Doubles) -> Integers:
     """Where a new value begins, in an array that is not empty and in which equal values lie together."""
     return np.concatenate((np.zeros(1, dtype=np.int64), np.flatnonzero(np.diff(values)) + 1))

@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from reconciler.traffic.kernels.exact_batch import first_places
 from reconciler.traffic.kernels.histogram import Histograms
 from reconciler.traffic.kernels.runs import Runs
 from reconciler.traffic.kernels.sampled_rate import Era
@@ -85,7 +86,7 @@ class SecondsJudge:
         keys, amounts = np.concatenate((self._held[0], keys)), np.concatenate((self._held[1], amounts))
         if not len(keys):
             return
-        first = _first_places(keys)
+        first = first_places(keys)
         keys, amounts = keys[first], np.add.reduceat(amounts, first)
         # More of the last second may follow.
         self._held = np.stack((keys[-1:], amounts[-1:]))
@@ -107,7 +108,7 @@ class SecondsJudge:
             return
         totals = _by_group(np.concatenate(self._parts.totals, axis=1), np.add)
         peaks = np.concatenate(self._parts.peaks, axis=1)
-        top = np.maximum.reduceat(peaks[1:], _first_places(peaks[0]), axis=1)
+        top = np.maximum.reduceat(peaks[1:], first_places(peaks[0]), axis=1)
         sides = [_by_group_of_side(np.concatenate(side, axis=1)) for side in self._sides]
         longest = [runs.longest() for runs in self._runs]
         p999 = self._histograms.quantiles(0.999)
@@ -123,7 +124,7 @@ class SecondsJudge:
             )
 
     def _judge(self, groups: Integers, seconds: Integers, amounts: Integers, found: Bounds) -> None:
-        first = _first_places(groups)
+        first = first_places(groups)
         here = groups[first]
         ones = np.ones(len(groups), dtype=np.int64)
         self._parts.totals.append(np.stack((here, np.add.reduceat(ones, first), np.add.reduceat(amounts, first))))
@@ -140,18 +141,13 @@ def _count_and_first(flags: Flags, seconds: Integers, first: Integers) -> tuple[
     return np.add.reduceat(flags.astype(np.int64), first), np.minimum.reduceat(np.where(flags, seconds, _NEVER), first)
 
 
-def _first_places(groups: Integers | Doubles) -> Integers:
-    """Where a new group begins, in an array in which equal groups lie together."""
-    return np.concatenate((np.zeros(1, dtype=np.int64), np.flatnonzero(np.diff(groups)) + 1))
-
-
 def _by_group(rows: Integers, join: np.ufunc) -> Integers:
-    first = _first_places(rows[0])
+    first = first_places(rows[0])
     return np.concatenate((rows[:1, first], join.reduceat(rows[1:], first, axis=1)))
 
 
 def _by_group_of_side(rows: Integers) -> Integers:
-    first = _first_places(rows[0])
+    first = first_places(rows[0])
     counted = np.add.reduceat(rows[1::2], first, axis=1)
     earliest = np.minimum.reduceat(rows[2::2], first, axis=1)
     return np.concatenate((counted, earliest))

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from reconciler.errors import TrafficError
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.request_log import CHARGED
+from reconciler.traffic.sources.request_log import CHARGED, UNREADABLE
 
 COLUMNS: Final = (
     ("ts", "timestamp"), ("interval_ms", "int"), ("broker", "int"), ("user", "string"), ("client_id", "string"),
@@ -30,7 +30,6 @@ _EVENT: Final = "event"
 
 UNKNOWN_IDENTITY: Final = "unknown-identity"
 NOT_AN_EVENT: Final = "not-an-event"
-UNREADABLE: Final = "unreadable"
 
 
 def to_normal_form(rows: DataFrame) -> DataFrame:
