@@ -6,7 +6,6 @@ import contextlib
 import json
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,27 +37,6 @@ pytestmark = pytest.mark.kafka
 
 MIDDLE = 25
 """The transaction, of 60, at which something happens."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ZooKeeperServer]:
-    with zookeeper_server() as started:
-        yield started
-
-
-@pytest.fixture
-def place(server: ZooKeeperServer) -> Iterator[str]:
-    with zookeeper_client(server.address) as root:
-        root.create("/one")
-        make_kafka(root, "/one")
-        yield f"{server.address}/one"
-        root.delete("/one", recursive=True)
-
-
-@pytest.fixture
-def witness(place: str) -> Iterator[KazooClient]:
-    with zookeeper_client(place) as client:
-        yield client
 
 
 @pytest.fixture

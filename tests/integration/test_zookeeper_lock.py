@@ -6,7 +6,6 @@ import contextlib
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,11 +16,9 @@ from reconciler.errors import AuthorizationError, BackendError, LockedError
 from reconciler.model.change import Alteration
 from tests.builders import user
 from tests.support.command import environment, run
-from tests.support.kafka_tree import make_kafka
 from tests.support.polling import wait_until
-from tests.support.zookeeper_server import ZooKeeperServer, zookeeper_server
 from tests.support.zookeeper_session import expire_session, zookeeper_cluster
-from tests.support.zookeeper_tree import nodes_below, zookeeper_client
+from tests.support.zookeeper_tree import nodes_below
 
 pytestmark = pytest.mark.kafka
 
@@ -47,27 +44,6 @@ with zookeeper_cluster(sys.argv[1], session_seconds=1.0) as cluster, cluster.exc
     print("held", flush=True)
     sys.stdin.read()
 """
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ZooKeeperServer]:
-    with zookeeper_server() as started:
-        yield started
-
-
-@pytest.fixture
-def place(server: ZooKeeperServer) -> Iterator[str]:
-    with zookeeper_client(server.address) as root:
-        root.create("/one")
-        make_kafka(root, "/one")
-        yield f"{server.address}/one"
-        root.delete("/one", recursive=True)
-
-
-@pytest.fixture
-def witness(place: str) -> Iterator[KazooClient]:
-    with zookeeper_client(place) as client:
-        yield client
 
 
 def test_while_one_holds_the_lock_another_is_refused_and_told_who_it_is(place: str, witness: KazooClient) -> None:
