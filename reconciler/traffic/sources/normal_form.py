@@ -21,10 +21,16 @@ from reconciler.traffic.sources.request_log import CHARGED, UNREADABLE
 COLUMNS: Final = (
     ("ts", "timestamp"), ("interval_ms", "int"), ("broker", "int"), ("user", "string"), ("client_id", "string"),
     ("kind", "string"), ("amount", "bigint"), ("semantics", "string"), ("throttled", "boolean"), ("overhead", "bigint"),
-    ("tie", "bigint"),
+    ("tie", "bigint"), ("ip", "string"), ("strict", "boolean"), ("part", "int"),
 )  # fmt: skip
-"""``ts``: the charge time, or the end of the interval; UTC, microseconds. ``overhead``: the part of ``amount`` that is no
-records, which a fetch quota does not cut. ``tie``: orders requests of one microsecond. The last three may be missing or null."""
+"""``ts``: the charge time, or the end of the interval; UTC, microseconds. ``amount``: bytes (produce, fetch), nanoseconds of a
+thread (request), partitions (mutation), connections (connection). ``overhead``: the part of ``amount`` that is no records, which a
+fetch quota does not cut. ``tie``: orders requests of one microsecond.
+
+A mutation has one row for each topic of its request: the same ``ts`` and ``tie``, and ``part`` counts the topics from 0 in the
+order of the request; ``strict`` says whether its API version is refused topics (CreateTopics from 6, CreatePartitions from 3,
+DeleteTopics from 5; null: it is) or only delayed. A connection has an ``ip``, and neither user nor client id. From ``throttled``
+on, columns may be missing or null."""
 _REQUIRED: Final = tuple(name for name, _ in COLUMNS[:8])
 _EVENT: Final = "event"
 
@@ -35,24 +41,30 @@ NOT_AN_EVENT: Final = "not-an-event"
 def to_normal_form(rows: DataFrame) -> DataFrame:
     """Charged rows of ``request_log`` as the normal form."""
     charged = rows.where(F.col("status") == CHARGED)
+    of_client = F.col("kind") != Kind.CONNECTION.value
     columns = {
         "ts": F.timestamp_micros("ts_us"),
         "interval_ms": F.lit(0),
         "broker": F.col("broker"),
-        "user": F.col("user"),
-        "client_id": F.col("client_id"),
+        "user": F.when(of_client, F.col("user")),
+        "client_id": F.when(of_client, F.col("client_id")),
         "kind": F.col("kind"),
         "amount": F.col("records") + F.col("overhead"),
         "semantics": F.lit(_EVENT),
         "throttled": F.col("throttled"),
         "overhead": F.col("overhead"),
         "tie": F.col("tie"),
+        "ip": F.when(~of_client, F.col("client_id")),
+        "strict": _optional("strict", "boolean", set(rows.columns)),
+        "part": _optional("part", "int", set(rows.columns)),
     }
     return charged.select(*(columns[name].cast(kind).alias(name) for name, kind in COLUMNS))
 
 
 def read_normal_form(spark: SparkSession, paths: list[str], *, also: Sequence[str] = ()) -> DataFrame:
-    """Rows as ``request_log`` has them; ``also``: ``file``, the address of each row's file.
+    """Rows as ``request_log`` has them, with ``strict`` and ``part``; ``also``: ``file``, the address of each row's file.
+
+    The client id of a connection is its address: whoever has ``ip`` has neither user nor client id.
 
     Raises ``TrafficError`` when a column is missing or of another type.
     """
@@ -65,7 +77,11 @@ def from_normal_form(found: DataFrame, *, also: Sequence[str] = ()) -> DataFrame
     _require_columns(found.schema)
     known = {field.name for field in found.schema}
     amount, overhead = F.col("amount"), F.coalesce(_optional("overhead", "bigint", known), F.lit(0).cast("bigint"))
-    identity = F.col("user").isNotNull() & F.col("client_id").isNotNull()
+    user, client_id = F.col("user"), F.col("client_id")
+    of_address = F.col("kind") == Kind.CONNECTION.value
+    if "ip" in known:
+        user, client_id = F.when(of_address, F.lit("")).otherwise(user), F.when(of_address, F.col("ip")).otherwise(client_id)
+    identity = user.isNotNull() & client_id.isNotNull() & (F.lit("ip" in known) | ~of_address)
     usable = F.col("ts").isNotNull() & F.col("broker").isNotNull() & F.col("kind").isin([k.value for k in Kind]) & (amount >= 0)
     status = (
         F.when(~F.coalesce(usable, F.expr("false")), F.lit(UNREADABLE))
@@ -73,19 +89,23 @@ def from_normal_form(found: DataFrame, *, also: Sequence[str] = ()) -> DataFrame
         .when(~identity, F.lit(UNKNOWN_IDENTITY))
         .otherwise(F.lit(CHARGED))
     )
-    tie = F.coalesce(_optional("tie", "bigint", known), F.xxhash64("user", "client_id", "kind", "amount"))
+    # The topics of one request stay together.
+    told_apart = F.when(F.col("part").isNull(), amount) if "part" in known else amount
+    tie = F.coalesce(_optional("tie", "bigint", known), F.xxhash64(user, client_id, "kind", told_apart))
     return found.select(
         status.alias("status"),
         F.col("broker").cast("int").alias("broker"),
         "kind",
-        "user",
-        "client_id",
+        user.alias("user"),
+        client_id.alias("client_id"),
         F.unix_micros("ts").alias("ts_us"),
         (amount - overhead).alias("records"),
         overhead.alias("overhead"),
         F.coalesce(_optional("throttled", "boolean", known), F.expr("false")).alias("throttled"),
         tie.alias("tie"),
         F.lit(None).cast("string").alias("detail"),
+        _optional("strict", "boolean", known).alias("strict"),
+        _optional("part", "int", known).alias("part"),
         *also,
     )
 
