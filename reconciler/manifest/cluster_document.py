@@ -8,6 +8,7 @@ from typing import Final
 
 from reconciler.formats.wording import shown
 from reconciler.formats.yaml_nodes import YamlMapping, YamlNode, YamlScalar
+from reconciler.manifest.backtest_settings import backtest_policy, capacity
 from reconciler.manifest.collector import Collector
 from reconciler.manifest.documents import ClusterDocument
 from reconciler.manifest.fields import items, mapping, scalar, text, texts
@@ -38,6 +39,8 @@ def cluster(root: YamlMapping, out: Collector) -> ClusterDocument:
         guards=guard_limits(mapping(spec, "guards"), out),
         freeze=freeze_windows(spec, out),
         accept=tuple(_acceptances(items(spec, "accept"), out)),
+        backtest=backtest_policy(mapping(spec, "backtest"), out),
+        capacity=capacity(mapping(spec, "capacity"), out),
         span=out.span(root),
         places={name: out.span(node) for name, node in spec.items.items()} if spec else {},
     )

@@ -50,6 +50,7 @@ def _owners(node: YamlMapping | None, out: Collector) -> Iterator[tuple[str, Own
         if not isinstance(value, YamlMapping):
             continue
         line, column = node.keys[name] if node else (1, 1)
+        labels = mapping(value, "labels")
         # A field that is there and cannot be used allows nothing, not everything.
         yield (
             name,
@@ -58,6 +59,7 @@ def _owners(node: YamlMapping | None, out: Collector) -> Iterator[tuple[str, Own
                 paths=texts(value, "paths") if "paths" in value.items else None,
                 entities=selectors(value.items["entities"], out) if "entities" in value.items else None,
                 clusters=cluster_choice(value.items.get("clusters"), out),
+                labels={k: v.text for k, v in labels.items.items() if isinstance(v, YamlScalar)} if labels else {},
                 span=Span(file=out.file, line=line, column=column),
             ),
         )

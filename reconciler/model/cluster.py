@@ -7,6 +7,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from reconciler.model.backtest_policy import BacktestPolicy
 from reconciler.model.entity import Entity
 from reconciler.model.freeze import FreezeWindow
 from reconciler.model.guard_limits import GuardLimits
@@ -78,6 +79,9 @@ class ClusterSpec:
     guards: GuardLimits = field(default_factory=GuardLimits)
     freeze: tuple[FreezeWindow, ...] = ()
     accept: tuple[Acceptance, ...] = ()
+    backtest: BacktestPolicy = field(default_factory=BacktestPolicy)
+    capacity: Mapping[str, float] = field(default_factory=dict)
+    """What one broker can do, by quota key; the backtest compares the sum of the limits with it."""
     span: Span | None = field(default=None, compare=False)
     places: Mapping[str, Span] = field(default_factory=dict, compare=False)
     """Where the fields of ``spec`` are, by their names in the manifest; those that are not written are not here."""

@@ -1,0 +1,104 @@
+"""``spec.backtest`` and ``spec.capacity`` of a Cluster document, and the labels of owners."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.manifest.documents import ClusterDocument, RepositoryDocument
+from reconciler.manifest.reading import FileContent, read_documents
+from reconciler.model.backtest import Verdict
+from reconciler.model.backtest_policy import BacktestPolicy, HistoryNeeds, OwnerChoice
+from reconciler.model.cluster import ClusterSpec
+from reconciler.model.entity import Entity
+
+CLUSTER = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: prod}\nspec:\n  prune: never\n"
+REPOSITORY = "apiVersion: kafka-quotas/v1\nkind: Repository\nspec:\n"
+
+
+def read(*lines: str, head: str = CLUSTER) -> FileContent:
+    return read_documents((head + "".join(f"  {line}\n" for line in lines)).encode(), "c.yaml")
+
+
+def spec(*lines: str) -> ClusterSpec:
+    content = read(*lines)
+    assert content.findings == ()
+    (document,) = content.documents
+    assert isinstance(document, ClusterDocument)
+    return document.spec
+
+
+def test_a_policy_with_everything_is_read() -> None:
+    policy = spec(
+        "backtest:",
+        "  history: {hours: 24, coveragePercent: 90, unknownPercent: 0.5}",
+        "  fail:",
+        "    - {verdicts: [certain], owners: {labels: {tier: gold}}, reason: gold is never throttled}",
+        "    - verdicts: [certain, possible]",
+        "      owners: [team-a, 7]",
+        "      match: {user: {prefix: pay-}}",
+        "      keys: [producer_byte_rate]",
+        "      seconds: 10",
+        "      unchanged: true",
+    ).backtest
+    assert policy.history == HistoryNeeds(hours=24, coverage_percent=90, unknown_percent=0.5)
+    gold, other = policy.fail
+    assert (gold.verdicts, gold.owners, gold.reason) == (
+        (Verdict.CERTAIN,),
+        OwnerChoice(labels={"tier": "gold"}),
+        "gold is never throttled",
+    )
+    assert (gold.match, gold.keys, gold.seconds, gold.unchanged) == (None, (), 1, False)
+    assert other.owners == OwnerChoice(names=("team-a", "7"))
+    assert other.match is not None
+    assert other.match.matches(Entity.of({"user": "pay-1", "client-id": "x"}))
+    assert (other.keys, other.seconds, other.unchanged) == (("producer_byte_rate",), 10, True)
+    assert other.span is not None
+    assert (other.span.line, other.span.column) == (10, 9)
+
+
+def test_without_a_policy_only_coverage_and_unknown_clients_count() -> None:
+    assert spec().backtest == BacktestPolicy(history=HistoryNeeds(hours=0, coverage_percent=95, unknown_percent=1), fail=())
+    assert spec().capacity == {}
+
+
+def test_capacity_is_written_as_quotas_are() -> None:
+    assert spec("capacity: {producer_byte_rate: 500MiB, request_percentage: 800%}").capacity == {
+        "producer_byte_rate": 500 * 1024**2,
+        "request_percentage": 800.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("capacity: {producer_byte_rate: 5 apples}", "unknown-unit"),
+        ("capacity: {producer_byte_rate: 0}", "value-not-positive"),
+        ("capacity: {records: 5}", "unknown-field"),
+        ("backtest: {fail: [{verdicts: [clear]}]}", "wrong-value"),
+        ("backtest: {fail: [{owners: [a]}]}", "missing-field"),
+        ("backtest: {history: {coveragePercent: 101}}", "wrong-value"),
+        ("backtest: {fail: [{verdicts: [certain], match: {user: {regex: '('}}}]}", "invalid-selector"),
+    ],
+)
+def test_what_cannot_be_meant_is_a_finding(line: str, found: str) -> None:
+    content = read(line)
+    assert [one.id for one in content.findings] == [found]
+
+
+def test_a_rule_whose_selector_is_none_fails_nobody() -> None:
+    (document,) = read("backtest: {fail: [{verdicts: [certain], match: {user: {regex: '('}}}]}").documents
+    assert isinstance(document, ClusterDocument)
+    assert document.spec.backtest.fail == ()
+
+
+def test_owners_have_labels() -> None:
+    content = read("owners: {team-a: {labels: {tier: gold, floor: 3}}, team-b: {}}", head=REPOSITORY)
+    (document,) = content.documents
+    assert isinstance(document, RepositoryDocument)
+    assert content.findings == ()
+    assert {name: owner.labels for name, owner in document.owners.items()} == {
+        "team-a": {"tier": "gold", "floor": "3"},
+        "team-b": {},
+    }
+    gold = OwnerChoice(labels={"tier": "gold"})
+    assert [name for name, owner in document.owners.items() if gold.chooses(name, owner.labels)] == ["team-a"]
