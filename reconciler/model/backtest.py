@@ -90,7 +90,7 @@ class BucketVerdict:
     longest_s: int
     longest_from: datetime.datetime | None
     peak: float
-    """The largest open-loop sampled rate, bytes/s; judged by seconds, what it cannot exceed."""
+    """The largest open-loop sampled rate, in the unit of the key; judged by seconds, what it cannot exceed."""
     recommended: float | None
     """A limit at which no request of this history would have been throttled, on any broker."""
     recommended_reason: str | None

@@ -39,6 +39,12 @@ def byte_rate(value: float) -> str:
     return f"{value:.4g} B/s"
 
 
+def rate(key: str, value: float) -> str:
+    """A measured rate in the unit of a key, rounded to four digits: ``20 MiB/s``, ``35.2 %``."""
+    known = QuotaKey(key)
+    return byte_rate(value) if known.is_bytes else f"{value:.4g}{_SUFFIX[known]}"
+
+
 def factor(before: float | None, after: float | None) -> str:
     """``x0.5`` when both sides are positive numbers, else nothing: a wrong unit is the mistake that reviewers must catch."""
     if before is None or after is None or not (0 < before < math.inf and 0 < after < math.inf):

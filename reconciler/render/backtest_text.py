@@ -8,7 +8,7 @@ from typing import Final
 from reconciler.formats.canonical import number_text
 from reconciler.model.backtest import BacktestReport, BucketVerdict, Member, Provenance, UnusedReason, Verdict
 from reconciler.model.entity import display_name
-from reconciler.render.amounts import amount, byte_rate
+from reconciler.render.amounts import amount, rate
 from reconciler.render.styled import Line, Style, line
 
 _SHOWN_BUCKETS: Final = 30
@@ -83,7 +83,7 @@ def _bucket(verdict: BucketVerdict, *, current_known: bool) -> Iterator[Line]:
     over = verdict.verdict in (Verdict.CERTAIN, Verdict.POSSIBLE)
     yield line("  ", _VERDICT[verdict.verdict], "  ", (_title(verdict), Style.STRONG))
     yield line(f"    limit    {_limit_change(verdict, current_known=current_known)}")
-    peak = f"{byte_rate(verdict.peak)} sampled rate"
+    peak = f"{rate(verdict.key, verdict.peak)} sampled rate"
     if verdict.headroom is not None:
         share = 100 / verdict.headroom
         peak += f", {share:.0f} % of the proposed limit"

@@ -12,6 +12,7 @@ from pyspark.sql import Row
 
 from reconciler.model.backtest import BacktestReport, Form, Provenance
 from reconciler.model.entity import Entity
+from reconciler.model.quota import CLIENT_KEYS
 from reconciler.model.source import Span
 from reconciler.resolution.levels import QuotaTable, Resolver
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
@@ -19,7 +20,6 @@ from reconciler.traffic.judging.outcome import Outcome, exact_outcomes, groups_b
 from reconciler.traffic.judging.throttle_findings import throttle_findings
 from reconciler.traffic.judging.verdicts import bucket_verdicts, is_changed, moment, unused_quotas
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window
-from reconciler.traffic.kinds import BYTES, KEY_OF_KIND
 from reconciler.traffic.recorded import Facts, Recorded, RecordedRequests
 
 _PROVEN_SAMPLES: Final = (11, 1000)
@@ -93,7 +93,7 @@ def proves_by_seconds(window: Window) -> bool:
 
 
 def _resolvers(quotas: QuotaTable) -> dict[str, Resolver]:
-    return {key.value: Resolver(quotas, key.value) for key in map(KEY_OF_KIND.__getitem__, BYTES)}
+    return dict(Resolver.by_key(quotas, CLIENT_KEYS))
 
 
 def _provenance(question: Question, recorded: Recorded, form: Form) -> Provenance:
@@ -154,6 +154,7 @@ def _assumptions(question: Question, facts: Facts, form: Form) -> tuple[str, ...
 
 def _request_line(row: Row, series: Sequence[Series]) -> str:
     one = series[row.series]
+    unit = one.kind.amounts_a_unit
     at = moment(row.ts_us)
     document = {
         "ts": at.astimezone(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -162,10 +163,10 @@ def _request_line(row: Row, series: Sequence[Series]) -> str:
         "correlation_id": row.correlation_id,
         "user": one.user,
         "client_id": one.client_id,
-        "key": KEY_OF_KIND[one.kind].value,
+        "key": one.kind.key.value,
         "amount": row.amount,
-        "rate": row.rate,
-        "limit": row.limit,
+        "rate": row.rate / unit,
+        "limit": None if row.limit is None else row.limit / unit,
         "throttle_ms": row.throttle_ms,
         "throttle_band": [row.low, row.high],
         "recorded_throttle_ms": row.recorded_throttle_ms,

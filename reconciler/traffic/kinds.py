@@ -23,6 +23,29 @@ class Kind(enum.StrEnum):
     CONNECTION = "connection"
     """Connections accepted."""
 
+    @property
+    def key(self) -> QuotaKey:
+        """The quota key that limits it."""
+        return KEY_OF_KIND[self]
+
+    @property
+    def amounts_a_unit(self) -> float:
+        """How many amounts are one unit of the limit: a request limit is in percent of a thread, its amounts are nanoseconds."""
+        return NANOSECONDS_A_PERCENT if self is Kind.REQUEST else 1.0
+
+    @property
+    def refuses(self) -> bool:
+        """Whether what is over the limit is sent away and charged nothing: fetches answered empty, connections closed."""
+        return self in (Kind.FETCH, Kind.CONNECTION)
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether one throttle is at most one sample long."""
+        return self in (Kind.REQUEST, Kind.CONNECTION)
+
+
+NANOSECONDS_A_PERCENT: Final = 1e7
+"""Kafka records nanoseconds x 100 / 10^9: percent times seconds of one thread."""
 
 KEY_OF_KIND: Final[Mapping[Kind, QuotaKey]] = {
     Kind.PRODUCE: QuotaKey.PRODUCER_BYTE_RATE,
@@ -33,3 +56,5 @@ KEY_OF_KIND: Final[Mapping[Kind, QuotaKey]] = {
 }
 BYTES: Final = (Kind.PRODUCE, Kind.FETCH)
 """Judged by the sampled rate of bytes."""
+SAMPLED: Final = (*BYTES, Kind.REQUEST, Kind.CONNECTION)
+"""Judged by a sampled rate; mutations have a token bucket."""

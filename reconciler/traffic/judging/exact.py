@@ -22,7 +22,6 @@ from reconciler.traffic.kernels.exact_stream import ExactStream, JudgedBatch
 from reconciler.traffic.kernels.exact_totals import ExactSide, ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.timeline import Doubles, Integers
-from reconciler.traffic.kinds import Kind
 
 _SCHEMA: Final = "of_series boolean, number int, counts array<bigint>, peak double, p999 double"
 _ARROW: Final = pa.schema(
@@ -64,9 +63,10 @@ class Work:
     @classmethod
     def of(cls, groups: Sequence[Group], window: Window) -> Work:
         """The limits on both sides; a group that is not of a side is unlimited there."""
-        unrecords = np.asarray([group.kind in (Kind.FETCH, Kind.CONNECTION) for group in groups], dtype=np.bool_)
+        unrecords = np.asarray([group.kind.refuses for group in groups], dtype=np.bool_)
+        capped = np.asarray([group.kind.is_capped for group in groups], dtype=np.bool_)
         before, after = limits_of(groups)
-        return cls(Side(before, unrecords), Side(after, unrecords), window)
+        return cls(Side(before, unrecords, capped), Side(after, unrecords, capped), window)
 
 
 def judged_exactly(rows: DataFrame, series: Sequence[Series], grouping: Grouping, window: Window) -> ExactResult:
@@ -100,10 +100,14 @@ def numbers_of(table: pa.Table | pa.RecordBatch, name: str) -> Integers:
 
 
 def limits_of(groups: Sequence[Group]) -> tuple[Doubles, Doubles]:
-    """By group number, before and after; NaN is unlimited, and so is a side that a group is not of."""
+    """By group number, before and after, in amounts a second; NaN is unlimited, and so is a side that a group is not of."""
+    units = [group.kind.amounts_a_unit for group in groups]
     sides = ([group.before for group in groups], [group.after for group in groups])
     before, after = (
-        np.asarray([np.nan if one is None or one.limit is None else one.limit for one in side], dtype=np.float64)
+        np.asarray(
+            [np.nan if one is None or one.limit is None else one.limit * unit for one, unit in zip(side, units, strict=True)],
+            dtype=np.float64,
+        )
         for side in sides
     )
     return before, after
@@ -129,7 +133,7 @@ def _count(counts: dict[int, Integers], judged: JudgedBatch | None) -> None:
     over = judged.over[AFTER]
     told = np.flatnonzero(before | over)
     numbers, places = np.unique(of_series[told], return_inverse=True)
-    # Sums of doubles are exact here: an amount is below 2^31, and a batch holds far fewer than 2^22 requests.
+    # Sums of doubles are exact here: an amount is below 2^31 (a minute of nanoseconds: 2^36), and a batch has some 2^16 requests.
     weights = (before[told], after[told], np.where(over[told], judged.sides[AFTER].amount[told], 0))
     found = np.stack([np.bincount(places, weights=weight, minlength=len(numbers)) for weight in weights], axis=1)
     for series, row in zip(numbers.tolist(), found.astype(np.int64), strict=True):

@@ -18,7 +18,7 @@ class Outcome:
     """A target after the change. Seconds are of those with traffic; judged exactly, the three counts are one number.
 
     ``first_ms`` and ``longest_from`` are since 1970; ``peak`` is the largest rate, or its upper bound. What is counted in
-    requests is ``None`` where only seconds are known.
+    requests is ``None`` where only seconds are known. Rates are in the unit of the limit (percent of a thread, for requests).
     """
 
     verdict: Verdict
@@ -49,7 +49,7 @@ def exact_outcomes(found: ExactResult, grouping: Grouping) -> tuple[Outcome, ...
 def _exact(found: ExactResult, grouping: Grouping, index: int) -> Outcome:
     whole = found.groups[index]
     side = whole.sides[AFTER]
-    members = grouping.targets[index].members
+    members, unit = grouping.targets[index].members, grouping.targets[index].kind.amounts_a_unit
     counts = {m: found.series.get(m, _NOTHING) for m in members}
     return Outcome(
         verdict=Verdict.CERTAIN if side.throttled else Verdict.CLEAR,
@@ -61,9 +61,9 @@ def _exact(found: ExactResult, grouping: Grouping, index: int) -> Outcome:
         first_ms=side.first_ms,
         longest_s=side.longest_s,
         longest_from=side.longest_from,
-        peak=whole.peak,
+        peak=whole.peak / unit,
         peak_is_bound=False,
-        p999=whole.p999,
+        p999=whole.p999 / unit,
         throttled=side.throttled,
         throttled_before=sum(one.throttled_before for one in counts.values()),
         amount_over={m: one.amount_over for m, one in counts.items()},
@@ -83,9 +83,9 @@ def _seconds(
     whole, group = found[index], grouping.groups[index]
     side = whole.sides[AFTER]
     certain = side.certain
-    if group.kind is Kind.FETCH and certain:
-        # A fetch that is throttled leaves no debt, so only the first is proven; and none is when sizes would have been cut.
-        certain = 0 if _cut(series, grouping, index, group, window) else 1
+    if group.kind.refuses and certain:
+        # What is refused leaves no debt, so only the first is proven; and none is when sizes would have been cut.
+        certain = 0 if group.kind is Kind.FETCH and _cut(series, grouping, index, group, window) else 1
     verdict = Verdict.CERTAIN if certain else Verdict.POSSIBLE if side.possible else Verdict.CLEAR
     first = side.first_certain if certain else side.first_possible
     before = (found[g].sides[BEFORE].expected for g in groups_before(grouping, index) if g in found)
@@ -99,9 +99,9 @@ def _seconds(
         first_ms=None if first is None else first * 1000,
         longest_s=side.longest_s,
         longest_from=side.longest_from,
-        peak=whole.peak_upper,
+        peak=whole.peak_upper / group.kind.amounts_a_unit,
         peak_is_bound=True,
-        p999=whole.p999,
+        p999=whole.p999 / group.kind.amounts_a_unit,
         throttled=None,
         throttled_before=None,
         amount_over=None,

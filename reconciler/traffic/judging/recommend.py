@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 from typing import Final
 
 from reconciler.formats.units import BINARY_UNITS
+from reconciler.model.quota import QuotaKey, ValueType
 
 _STEPS: Final = ((2, 0.125), (8, 0.25), (16, 0.5), (64, 1.0), (128, 2.0), (256, 5.0), (512, 10.0), (1024, 25.0))
 """Below each bound, the step of values in one unit; all are whole numbers of bytes from KiB on. At most an eighth is added."""
@@ -30,3 +32,21 @@ def safe_byte_rate(peak: float) -> tuple[float, str]:
         unit, rounded = names[names.index(unit) + 1], 1.0
         size *= 1024
     return rounded * size, f"{rounded:g}{unit}"
+
+
+_DECIMAL_STEPS: Final = ((2, "0.1"), (4, "0.25"), (10, "0.5"))
+"""Below each bound of the leading digits, the step of values; at most an eighth is added."""
+_SUFFIX: Final = {QuotaKey.REQUEST_PERCENTAGE: "%"}
+
+
+def safe_limit(key: QuotaKey, peak: float) -> tuple[float, str]:
+    """The same for any key, ``peak`` in its unit: ``6%``, ``12.5`` partitions/s, whole connections/s."""
+    if key.is_bytes:
+        return safe_byte_rate(peak)
+    exact = max(decimal.Decimal(peak), decimal.Decimal("0.01"))
+    place = decimal.Decimal(10) ** exact.adjusted()
+    step = next(decimal.Decimal(step) for bound, step in _DECIMAL_STEPS if exact < bound * place) * place
+    if key.value_type is ValueType.INT:
+        step = step.to_integral_value(rounding=decimal.ROUND_UP)
+    number = float((exact / step).to_integral_value(rounding=decimal.ROUND_CEILING) * step)
+    return number, f"{number:.12g}{_SUFFIX.get(key, '')}"

@@ -9,13 +9,25 @@ from reconciler.formats.canonical import number_text
 from reconciler.model.backtest import BucketVerdict, Verdict
 from reconciler.model.entity import Entity, display_name
 from reconciler.model.finding import Finding, Severity
+from reconciler.model.quota import QuotaKey
 from reconciler.model.source import Span
-from reconciler.traffic.judging.recommend import safe_byte_rate
+from reconciler.traffic.judging.recommend import safe_limit
 
 WOULD_THROTTLE: Final = "would-throttle"
 ALREADY_OVER: Final = "over-current-limit"
 
 _BINARY: Final = ((1024**4, "TiB/s"), (1024**3, "GiB/s"), (1024**2, "MiB/s"), (1024, "KiB/s"))
+_PER_SECOND: Final = {
+    QuotaKey.CONTROLLER_MUTATION_RATE: " partitions/s",
+    QuotaKey.CONNECTION_CREATION_RATE: " connections/s",
+}
+_WHILE: Final = {
+    QuotaKey.PRODUCER_BYTE_RATE: "while producing",
+    QuotaKey.CONSUMER_BYTE_RATE: "while fetching",
+    QuotaKey.REQUEST_PERCENTAGE: "for its request time",
+    QuotaKey.CONTROLLER_MUTATION_RATE: "while creating or deleting partitions",
+    QuotaKey.CONNECTION_CREATION_RATE: "while connecting",
+}
 
 
 def throttle_findings(
@@ -47,14 +59,15 @@ def _message(hit: Sequence[BucketVerdict], *, changed: bool) -> str:
     limit = worst.limit_after or 0.0
     longest_from = f"{worst.longest_from:%H:%M:%S}" if worst.longest_from else "?"
     verb = "would have been throttled" if changed else "is over its limit, which does not change, and would have been throttled"
-    what = "producing" if worst.key.startswith("producer") else "fetching"
+    key = QuotaKey(worst.key)
     others = len({(v.user, v.client_id) for v in hit}) - 1
     also = f" (and {others} more {'bucket' if others == 1 else 'buckets'} of the same quota)" if others else ""
-    number, text = safe_byte_rate(max(v.peak for v in hit))
+    number, text = safe_limit(key, max(v.peak for v in hit))
+    safe = f"{text}/s ({number_text(number)})" if key.is_bytes else f"{text}{_PER_SECOND.get(key, '')}"
     return (
-        f"{bucket_words(worst)}{also} {verb} while {what}, on broker {worst.broker} in {worst.seconds_over} of "
+        f"{bucket_words(worst)}{also} {verb} {_WHILE[key]}, on broker {worst.broker} in {worst.seconds_over} of "
         f"{worst.active_seconds} s with traffic (longest from {longest_from} UTC for {worst.longest_s} s): "
-        f"peak {_rate(worst.peak)} against a limit of {_rate(limit)}; {text}/s ({number_text(number)}) would have been safe"
+        f"peak {_rate(key, worst.peak)} against a limit of {_rate(key, limit)}; {safe} would have been safe"
     )
 
 
@@ -68,7 +81,9 @@ def bucket_words(verdict: BucketVerdict) -> str:
     return f"client-id {display_name(client_id)}"
 
 
-def _rate(value: float) -> str:
+def _rate(key: QuotaKey, value: float) -> str:
+    if not key.is_bytes:
+        return f"{value:.3g}{_PER_SECOND.get(key, ' %')}"
     for size, unit in _BINARY:
         if value >= size:
             return f"{value / size:.3g} {unit}"

@@ -8,10 +8,11 @@ from typing import Final
 
 from reconciler.model.backtest import BucketVerdict, Member, UnusedQuota, UnusedReason, Verdict
 from reconciler.model.entity import Entity, EntityType
+from reconciler.model.quota import QuotaKey
 from reconciler.resolution.levels import QuotaTable, Resolved, Resolver
 from reconciler.traffic.judging.grouping import Grouping, Series, Target
 from reconciler.traffic.judging.outcome import Outcome
-from reconciler.traffic.judging.recommend import safe_byte_rate
+from reconciler.traffic.judging.recommend import safe_limit
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND
 
 _UTC: Final = datetime.UTC
@@ -44,12 +45,13 @@ def _verdict(index: int, series: Sequence[Series], grouping: Grouping, outcome: 
     bucket = target.bucket
     earlier = [grouping.before_of_series[m] for m in target.members]
     limits = _limits([e for e in earlier if e is not None])
-    number, text = safe_byte_rate(peak_anywhere)
+    key = target.kind.key
+    number, text = safe_limit(key, peak_anywhere)
     bound = "cannot have exceeded" if outcome.peak_is_bound else "was at most"
     return BucketVerdict(
         user=bucket.user,
         client_id=bucket.client_id,
-        key=KEY_OF_KIND[target.kind].value,
+        key=key.value,
         broker=target.broker,
         entity=target.after.source,
         limit_before=limits[0] if limits else None,
@@ -71,11 +73,15 @@ def _verdict(index: int, series: Sequence[Series], grouping: Grouping, outcome: 
         peak=outcome.peak,
         recommended=number,
         recommended_reason=(
-            f"the sampled rate of this bucket {bound} {peak_anywhere:.0f} bytes/s on any broker; "
+            f"the sampled rate of this bucket {bound} {_rate_words(key, peak_anywhere)} on any broker; "
             f"{text} is the next round value, and no request of this history would have been throttled at it"
         ),
         members=_members(target, series, grouping, outcome),
     )
+
+
+def _rate_words(key: QuotaKey, rate: float) -> str:
+    return f"{rate:.0f} bytes/s" if key.is_bytes else f"{rate:.4g} {key.unit.removesuffix(' per broker')}"
 
 
 def is_changed(index: int, grouping: Grouping) -> bool:

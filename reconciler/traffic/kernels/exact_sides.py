@@ -12,16 +12,21 @@ from reconciler.traffic.kernels.exact_batch import Batch, first_places, group_of
 from reconciler.traffic.kernels.sampled_rate import SampledRate, Window, throttle_ms
 from reconciler.traffic.kernels.timeline import Doubles, Integers, Spans
 
+UNCAPPED: Final = 2**62
 _LONG_MAX: Final = float(2**63 - 2048)
 """The largest double that is a 64-bit integer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """By group number: the limit (NaN: unlimited), and whether the requests are un-recorded when they violate, as fetches are."""
+    """By group number: the limit (NaN: unlimited), and whether the requests are un-recorded when they violate, as fetches are.
+
+    ``capped``: whether a throttle is at most one sample long; such requests are not cut. ``None``: none is.
+    """
 
     limits: Doubles
     unrecords: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    capped: np.ndarray[tuple[int], np.dtype[np.bool_]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,8 @@ class Charges:
         self._charged = np.empty(0, dtype=np.int64)
         self._sensor = SampledRate(window)
         self._sensor_of: int | None = None
+        some = side is not None and side.capped is not None and bool(side.capped.any())
+        self._capped = side.capped if side is not None and some else None
 
     def judge(self, batch: Batch, live: Spans | None) -> Judged:
         """``live``: of what was kept and this batch; ``None`` for brokers whose rates have no such form."""
@@ -59,7 +66,7 @@ class Charges:
         total = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(self._charged)))
         width = live.window_ms[kept:]
         rate = (total[kept + 1 :] - total[live.first[kept:]]) / (width / 1000.0)
-        throttle = throttles(rate, width, limits)
+        throttle = throttles(rate, width, limits, self._caps(groups))
         if self._side is not None and np.any((throttle > 0) & self._side.unrecords[groups]):
             self._unrecord(groups, limits, live, (rate, throttle))
         return Judged(amounts, np.asarray(rate, dtype=np.float64), throttle)
@@ -68,13 +75,22 @@ class Charges:
         """Forget what is in no live sample any more."""
         self._charged = self._charged[place:]
 
+    def _caps(self, groups: Integers) -> Integers | None:
+        if self._capped is None:
+            return None
+        return np.where(self._capped[groups], self._window.sample_ms, UNCAPPED)
+
+    def _cap_ms(self, group: int) -> int | None:
+        return self._window.sample_ms if self._capped is not None and self._capped[group] else None
+
     def _cut(self, records: Integers, limits: Doubles, groups: Integers) -> Integers:
         """A broker asks its log for no more than an empty window could serve."""
         if self._side is None or not np.any(self._side.unrecords):
             return records
         window = self._window
         cap = np.floor(limits * (window.samples - 1) * (window.sample_ms / 1000))
-        cap = np.where(self._side.unrecords[groups] & ~np.isnan(limits), np.minimum(cap, _LONG_MAX), _LONG_MAX)
+        cuts = self._side.unrecords if self._capped is None else self._side.unrecords & ~self._capped
+        cap = np.where(cuts[groups] & ~np.isnan(limits), np.minimum(cap, _LONG_MAX), _LONG_MAX)
         return np.minimum(records, cap.astype(np.int64))
 
     def _unrecord(self, groups: Integers, limits: Doubles, live: Spans, found: tuple[Doubles, Integers]) -> None:
@@ -91,6 +107,7 @@ class Charges:
             here = slice(origin, kept + end)
             charged = self._charged[here].tolist()
             limit = float(limits[begin])
+            cap_ms = self._cap_ms(int(groups[begin]))
             sums = [0]
             for amount in charged[: kept + begin - origin]:
                 sums.append(sums[-1] + amount)
@@ -100,7 +117,7 @@ class Charges:
             for place, (oldest, width) in enumerate(spans, start=begin):
                 amount = charged[kept + place - origin]
                 judged = (sums[-1] + amount - sums[oldest - origin]) / (width / 1000.0)
-                asked = throttle_ms(judged, width, limit)
+                asked = throttle_ms(judged, width, limit, cap_ms)
                 rate[place], throttle[place] = judged, asked
                 # Only a delay above zero sends the fetch away empty: a violation that rounds to 0 ms stays charged.
                 stays = amount if asked <= 0 else 0
@@ -117,21 +134,23 @@ class Charges:
             self._sensor.record(amount, now)
             rate, width = self._sensor.measure(now)
             rates.append(rate)
-            asked.append(0 if math.isnan(limit) else throttle_ms(rate, width, limit))
+            asked.append(0 if math.isnan(limit) else throttle_ms(rate, width, limit, self._cap_ms(group)))
             if unrecord and asked[-1] > 0:
                 self._sensor.record(-amount, now)
         return Judged(amounts, np.asarray(rates, dtype=np.float64), np.asarray(asked, dtype=np.int64))
 
 
-def throttles(rate: Doubles, window_ms: Integers, limits: Doubles) -> Integers:
-    """``sampled_rate.throttle_ms`` for many requests; a limit that is NaN throttles nobody."""
+def throttles(rate: Doubles, window_ms: Integers, limits: Doubles, caps_ms: Integers | None = None) -> Integers:
+    """``sampled_rate.throttle_ms`` for many requests; a limit that is NaN throttles nobody, a cap of ``UNCAPPED`` is none."""
     found = np.zeros(len(rate), dtype=np.int64)
     over = np.flatnonzero(rate > limits)
     plain = over[limits[over] > 0]
     exact = (rate[plain] - limits[plain]) / limits[plain] * window_ms[plain]
     floor = np.floor(exact)
     rounded = np.where(exact - floor >= 0.5, floor + 1, floor)
-    found[plain] = np.minimum(rounded, float(2**62)).astype(np.int64).astype(np.int32)
+    most = float(UNCAPPED) if caps_ms is None else caps_ms[plain].astype(np.float64)
+    found[plain] = np.minimum(rounded, most).astype(np.int64).astype(np.int32)
     for place in over[limits[over] <= 0].tolist():
-        found[place] = throttle_ms(float(rate[place]), int(window_ms[place]), float(limits[place]))
+        cap = None if caps_ms is None or caps_ms[place] == UNCAPPED else int(caps_ms[place])
+        found[place] = throttle_ms(float(rate[place]), int(window_ms[place]), float(limits[place]), cap)
     return found

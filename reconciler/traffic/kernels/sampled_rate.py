@@ -106,15 +106,17 @@ class SampledRate:
         self._sums[index] = 0
 
 
-def throttle_ms(rate: float, window_ms: int, limit: float) -> int:
+def throttle_ms(rate: float, window_ms: int, limit: float, cap_ms: int | None = None) -> int:
     """The delay that Kafka asks for: 0 within the limit, else ``round((rate - limit) / limit x window)`` as Java rounds.
 
     Produce and fetch delays have no cap, but they are narrowed to 32 bits: a limit far too small for the traffic wraps around, in
-    Kafka as here, and a negative result throttles nobody.
+    Kafka as here, and a negative result throttles nobody. Those of requests and connections are at most one sample (``cap_ms``),
+    which counts before they are narrowed.
     """
     if rate <= limit:
         return 0
-    return _narrowed(java_round(_divided(rate - limit, limit) * window_ms))
+    asked = java_round(_divided(rate - limit, limit) * window_ms)
+    return _narrowed(asked if cap_ms is None else min(asked, cap_ms))
 
 
 def java_round(value: float) -> int:

@@ -24,8 +24,8 @@ COLUMNS: Final = (
     ("tie", "bigint"), ("ip", "string"), ("strict", "boolean"), ("part", "int"),
 )  # fmt: skip
 """``ts``: the charge time, or the end of the interval; UTC, microseconds. ``amount``: bytes (produce, fetch), nanoseconds of a
-thread (request), partitions (mutation), connections (connection). ``overhead``: the part of ``amount`` that is no records, which a
-fetch quota does not cut. ``tie``: orders requests of one microsecond.
+thread (request), partitions (mutation), connections (connection). ``overhead``: the part of ``amount`` that is no records, which
+a fetch quota does not cut. ``tie``: orders requests of one microsecond.
 
 A mutation has one row for each topic of its request: the same ``ts`` and ``tie``, and ``part`` counts the topics from 0 in the
 order of the request; ``strict`` says whether its API version is refused topics (CreateTopics from 6, CreatePartitions from 3,
