@@ -217,6 +217,12 @@ class TrafficError(ReconcilerError):
     failure_reason = "traffic"
 
 
+class QuotaCallbackError(ReconcilerError):
+    """A quota callback cannot be used: it is not to be found or not trusted, lacks a method, fails, or answers nonsense."""
+
+    failure_reason = "quota-callback"
+
+
 class ForgeError(ReconcilerError):
     """A comment could not be posted on a forge such as GitHub: no rights, no such pull request, a rate limit, or no answer.
 

@@ -23,6 +23,8 @@ class Bucket:
 
     user: str
     client_id: str
+    other: tuple[tuple[str, str], ...] = ()
+    """Further tags that a quota callback gave, sorted by their names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +44,13 @@ class Resolved:
     winner: Candidate | None = None
     overridden: tuple[Candidate, ...] = ()
     """Other quotas that name this client, directly or by default, from the strongest to the weakest."""
+    computed: float | None = None
+    """The limit that a quota callback computed, which no single entity sets."""
 
     @property
     def value(self) -> float | None:
         """The limit; ``None`` is unlimited."""
-        return self.winner.value if self.winner else None
+        return self.winner.value if self.winner else self.computed
 
     @property
     def source(self) -> Entity | None:
@@ -83,6 +87,7 @@ class Resolver:
     def __init__(self, quotas: QuotaTable, key: str) -> None:
         """Entities of other types (ip, unknown ones) and without the key are left out."""
         self._levels = _no_levels()
+        self._remembered: frozenset[int] = frozenset()
         for entity, values in quotas.items():
             value = values.get(key)
             tags = None if value is None else _tags_of(entity)
@@ -103,9 +108,9 @@ class Resolver:
         return {key: cls._over(levels) for key, levels in tables.items()}
 
     @classmethod
-    def _over(cls, levels: _Levels) -> Resolver:
+    def _over(cls, levels: _Levels, remembered: frozenset[int] = frozenset()) -> Resolver:
         found = cls({}, "")
-        found._levels = levels
+        found._levels, found._remembered = levels, remembered
         return found
 
     def changed(self, values: Mapping[Entity, float | None]) -> Resolver:
@@ -120,7 +125,54 @@ class Resolver:
             else:
                 level, place = _place(tags)
                 levels[level - 1].pop(place, None)
-        return self._over(levels)
+        return self._over(levels, self._remembered)
+
+    def remembering(self, *earlier: Resolver) -> Resolver:
+        """The same table on a broker that also had those quotas since its start.
+
+        Brokers before 4.2 keep in mind which kinds of quota (client, user, both) they ever had. That moves clients without a
+        limit to other buckets; no limit depends on it.
+        """
+        return self._over(self._levels, self._remembered.union(*(one.kinds for one in earlier)))
+
+    @property
+    def kinds(self) -> frozenset[int]:
+        """The kinds of quota in use, those remembered included."""
+        here = frozenset(kind for kind, level in zip(_KINDS, self._levels, strict=True) if level)
+        return here | self._remembered
+
+    def touches(self, user: str | None, client_id: str | None) -> frozenset[Candidate]:
+        """What may be about a client of whom a name is not known (``None``); an unknown client id may also be an empty one."""
+        one, two, three, four, five, six, seven, eight = self._levels
+        found: set[Candidate] = {*five.values(), *six.values(), *eight.values()}
+        pairs = one.values() if user is None and client_id is None else self._pairs(user, client_id)
+        found.update(pairs)
+        for level, name in ((two, user), (three, user), (four, client_id), (seven, client_id)):
+            found.update(level.values() if name is None else filter(None, [level.get(name)]))
+        if client_id == "":
+            return frozenset(candidate for candidate in found if candidate.level in USER_LEVELS)
+        return frozenset(found)
+
+    def resolve_partly(self, user: str | None, client_id: str | None) -> Resolved | None:
+        """As ``resolve``, when a name is not known (``None``) and no such name would change the answer; else ``None``."""
+        if user is not None and client_id is not None:
+            return self.resolve(user, client_id)
+        # Weaker levels never decide, so only what may come before the user's own level, or before client ids, is in the way.
+        found = sorted(self.touches(user, client_id), key=lambda candidate: candidate.level)
+        strongest = found[0] if found else None
+        if strongest is None:
+            return Resolved(bucket=Bucket(user=user or "", client_id=client_id or ""))
+        shared = USER_LEVELS if client_id is None else CLIENT_LEVELS
+        if (user is None and client_id is None) or strongest.level not in shared:
+            return None
+        bucket = Bucket(user=user or "", client_id="") if client_id is None else Bucket(user="", client_id=client_id)
+        return Resolved(bucket=bucket, winner=strongest, overridden=tuple(found[1:]))
+
+    def _pairs(self, user: str | None, client_id: str | None) -> list[Candidate]:
+        if user is not None and client_id is not None:
+            return list(filter(None, [self._levels[0].get((user, client_id))]))
+        place, name = (0, user) if client_id is None else (1, client_id)
+        return [found for pair, found in self._levels[0].items() if isinstance(pair, tuple) and pair[place] == name]
 
     @property
     def enabled(self) -> bool:
@@ -181,9 +233,9 @@ class Resolver:
     def _level_of_unlimited(self, user: str, client_id: str) -> int:
         """The level whose tags the broker gives to somebody without a limit."""
         # With one kind of quota in use the broker does not look further: everybody gets that kind's tags, limited or not.
-        kinds = {kind for kind, level in zip(_KINDS, self._levels, strict=True) if level}
+        kinds = self.kinds
         if len(kinds) == 1:
-            return {_CLIENT_KIND: 8, _USER_KIND: 6, _PAIR_KIND: 5}[kinds.pop()]
+            return {_CLIENT_KIND: 8, _USER_KIND: 6, _PAIR_KIND: 5}[next(iter(kinds))]
         # What is set here is what an empty client id escapes: it shapes the tags all the same.
         return next((c.level for c in self.candidates(user, client_id) if c), 8)
 

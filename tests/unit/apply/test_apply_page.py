@@ -13,7 +13,10 @@ from reconciler.apply.retry import Backoff
 from reconciler.model.report import ApplyResult, ChangeStatus
 
 PAGE = (Path(__file__).parents[3] / "docs" / "apply.md").read_text("utf-8")
-NOT_OF_A_RUN = {"usage", "output", "sandbox", "traffic", "baseline", "not-applied", "failed", "refused", "forge", "vanished"}
+NOT_OF_A_RUN = {
+    "usage", "output", "sandbox", "traffic", "baseline", "not-applied", "failed", "refused", "forge", "vanished",
+    "quota-callback",
+}  # fmt: skip
 """Wrong usage, other commands and services, the Python interface, and the roots of the error tree."""
 
 REASONS = {

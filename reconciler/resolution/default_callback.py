@@ -1,0 +1,91 @@
+"""Kafka's own quota callback, told through its protocol: the eight levels by tags, as a broker without a class of its own has it.
+
+Source: ``DefaultQuotaCallback`` in Kafka's ``ClientQuotaManager``. ``levels.Resolver`` gives the same buckets and limits with
+their reasons; this one is what a user's class may build on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from reconciler.model.entity import DEFAULT, Entity, EntityName, EntityType
+from reconciler.resolution.quota_callback import ClusterMetadata, Principal, QuotaType
+
+USER_TAG: Final = "user"
+CLIENT_ID_TAG: Final = "client-id"
+
+_Pair: TypeAlias = tuple[EntityName | None, EntityName | None]
+
+
+class DefaultQuotaCallback:
+    """``options``: ``remember-kinds: true`` for brokers before 4.2, which keep in mind which kinds of quota they ever had."""
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        self._remembers = (options or {}).get("remember-kinds") == "true"
+        self._quotas: dict[QuotaType, dict[_Pair, float]] = {quota_type: {} for quota_type in QuotaType}
+        self._kinds: dict[QuotaType, Counter[tuple[bool, bool]]] = {quota_type: Counter() for quota_type in QuotaType}
+
+    def quota_metric_tags(self, quota_type: QuotaType, principal: Principal, client_id: str) -> Mapping[str, str]:
+        """The user's tag, the client id's, or both."""
+        user = principal.name
+        by_user, by_client, by_both = _tags(user, ""), _tags("", client_id), _tags(user, client_id)
+        kinds = {kind for kind, count in self._kinds[quota_type].items() if count}
+        if len(kinds) <= 1:
+            return {(True, False): by_user, (True, True): by_both}.get(next(iter(kinds), (False, True)), by_client)
+        quotas = self._quotas[quota_type]
+        walk: tuple[tuple[_Pair, Mapping[str, str]], ...] = (
+            ((user, client_id), by_both), ((user, DEFAULT), by_both), ((user, None), by_user),
+            ((DEFAULT, client_id), by_both), ((DEFAULT, DEFAULT), by_both), ((DEFAULT, None), by_user),
+            ((None, client_id), by_client), ((None, DEFAULT), by_client),
+        )  # fmt: skip
+        return next((tags for pair, tags in walk if pair in quotas), by_client)
+
+    def quota_limit(self, quota_type: QuotaType, metric_tags: Mapping[str, str]) -> float | None:
+        """Looked up by the tags, the most specific entity first."""
+        user, client = metric_tags.get(USER_TAG, ""), metric_tags.get(CLIENT_ID_TAG, "")
+        walk: tuple[_Pair, ...] = ()
+        if user and client:
+            walk = ((user, client), (user, DEFAULT), (DEFAULT, client), (DEFAULT, DEFAULT))
+        elif user:
+            walk = ((user, None), (DEFAULT, None))
+        elif client:
+            walk = ((None, client), (None, DEFAULT))
+        quotas = self._quotas[quota_type]
+        return next((quotas[pair] for pair in walk if pair in quotas), None)
+
+    def update_quota(self, quota_type: QuotaType, entity: Entity, value: float) -> None:
+        """Keep it."""
+        pair = _pair(entity)
+        if pair not in self._quotas[quota_type]:
+            self._kinds[quota_type][_kind(pair)] += 1
+        self._quotas[quota_type][pair] = value
+
+    def remove_quota(self, quota_type: QuotaType, entity: Entity) -> None:
+        """Forget it."""
+        pair = _pair(entity)
+        if self._quotas[quota_type].pop(pair, None) is not None and not self._remembers:
+            self._kinds[quota_type][_kind(pair)] -= 1
+
+    def quota_reset_required(self, quota_type: QuotaType) -> bool:
+        """Never: quotas change by the calls above alone."""
+        del quota_type
+        return False
+
+    def update_cluster_metadata(self, cluster: ClusterMetadata) -> bool:
+        """Of no weight."""
+        del cluster
+        return False
+
+
+def _tags(user: str, client_id: str) -> Mapping[str, str]:
+    return {USER_TAG: user, CLIENT_ID_TAG: client_id}
+
+
+def _pair(entity: Entity) -> _Pair:
+    return entity.name(EntityType.USER.value), entity.name(EntityType.CLIENT_ID.value)
+
+
+def _kind(pair: _Pair) -> tuple[bool, bool]:
+    return pair[0] is not None, pair[1] is not None
