@@ -108,6 +108,15 @@ def print_findings(args: argparse.Namespace, findings: Sequence[Finding], *, to_
         print_lines(args, findings_lines(findings), sys.stderr)
 
 
+def write_findings(files: Sequence[tuple[str, Path]], findings: Sequence[Finding]) -> None:
+    """Write findings to the files of ``--out``, where they take the place of a result. Raises ``FileAccessError``."""
+    from reconciler.cli.renderings import findings_as
+    from reconciler.formats.whole_file import write_whole
+
+    for name, path in files:
+        write_whole(path, [findings_as(name, findings)])
+
+
 class StderrProgress:
     """Progress for a person: only when stderr is a terminal and not ``--quiet``."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,83 +11,226 @@ import reconciler
 
 if TYPE_CHECKING:
     from reconciler.formats.canonical import Json
+    from reconciler.model.drift import Drift
     from reconciler.model.finding import Finding
     from reconciler.model.plan import Plan
     from reconciler.render.places import Places
 
-PLAN_FORMATS: Final = ("text", "json", "markdown", "github", "sarif", "html")
 FINDINGS_FORMATS: Final = ("text", "json", "github", "sarif")
+PLAN_FORMATS: Final = ("text", "json", "markdown", "github", "sarif", "html", "summary", "code-quality", "junit", "outputs")
+VALIDATE_FORMATS: Final = PLAN_FORMATS
+DRIFT_FORMATS: Final = ("text", "json", "github", "summary", "code-quality", "junit", "outputs")
+
+SUMMARY_BUDGET: Final = 1_000_000
+"""Bytes of a summary: the page of a step in GitHub Actions may have 1 MiB."""
 
 
 def plan_as(name: str, plan: Plan) -> str:
     """A plan in one of ``PLAN_FORMATS``; the text is without colour."""
+    if name in ("code-quality", "junit"):
+        from reconciler.render.guard_findings import guard_findings
+
+        return findings_as(name, (*guard_findings(plan), *plan.findings), suite="kafka-quotas plan")
+    return _PLANS[name](plan)
+
+
+def findings_as(
+    name: str, findings: Sequence[Finding], counts: Mapping[str, int] | None = None, *, suite: str = "kafka-quotas validate"
+) -> str:
+    """Findings in any format that a command has, text without colour.
+
+    ``counts`` join the summary of the JSON document, ``suite`` is JUnit's name for all of them.
+    """
+    if name == "json":
+        from reconciler.render.findings_document import findings_to_json
+
+        return _document(findings_to_json(findings, counts))
+    if name == "junit":
+        from reconciler.render.junit import junit
+
+        return junit(findings, name=suite, places=places())
+    return _FINDINGS[name](findings)
+
+
+def drift_as(name: str, drift: Drift) -> str:
+    """Drift in one of ``DRIFT_FORMATS``; the text is without colour, and lists no unmanaged entities."""
+    if name in _DRIFTS:
+        return _DRIFTS[name](drift)
+    from reconciler.render.drift_findings import drift_findings
+
+    return findings_as(name, (*drift_findings(drift), *drift.findings), suite="kafka-quotas drift")
+
+
+def _document(document: Json) -> str:
     from reconciler.formats.canonical import document_text
 
-    match name:
-        case "json":
-            from reconciler.planning.document import plan_to_json
+    return document_text(document)
 
-            return document_text(plan_to_json(plan))
-        case "markdown":
-            from reconciler.render.markdown import plan_markdown
 
-            return plan_markdown(plan)
-        case "github":
-            from reconciler.render.annotations import plan_annotations
-
-            return plan_annotations(plan, places=places())
-        case "sarif":
-            from reconciler.render.sarif import plan_to_sarif
-
-            return document_text(plan_to_sarif(plan, rules=explanations(), version=reconciler.__version__, places=places()))
-        case "html":
-            from reconciler.render.html import plan_html
-
-            return plan_html(plan)
+def _plan_text(plan: Plan) -> str:
     from reconciler.render.plan_text import plan_lines
     from reconciler.render.styled import plain
 
     return plain(plan_lines(plan))
 
 
-def findings_as(name: str, findings: Sequence[Finding], counts: Mapping[str, int] | None = None) -> str:
-    """Findings in any format that a command has but text; ``counts`` join the summary of the JSON document."""
-    from reconciler.formats.canonical import document_text
+def _plan_json(plan: Plan) -> str:
+    from reconciler.planning.document import plan_to_json
 
-    match name:
-        case "markdown":
-            from reconciler.render.markdown import findings_markdown
-
-            return findings_markdown(findings)
-        case "github":
-            from reconciler.render.annotations import findings_annotations
-
-            return findings_annotations(findings, places=places())
-        case "html":
-            from reconciler.render.html import findings_html
-
-            return findings_html(findings)
-    return document_text(_findings_document(name, findings, counts))
+    return _document(plan_to_json(plan))
 
 
-def _findings_document(name: str, findings: Sequence[Finding], counts: Mapping[str, int] | None) -> Json:
-    if name == "sarif":
-        from reconciler.render.sarif import findings_to_sarif
+def _plan_markdown(plan: Plan) -> str:
+    from reconciler.render.markdown import plan_markdown
 
-        return findings_to_sarif(findings, rules=explanations(), version=reconciler.__version__, places=places())
-    from reconciler.render.findings_document import findings_to_json
+    return plan_markdown(plan)
 
-    return findings_to_json(findings, counts)
+
+def _plan_summary(plan: Plan) -> str:
+    from reconciler.render.markdown import plan_markdown
+
+    return plan_markdown(plan, budget=SUMMARY_BUDGET)
+
+
+def _plan_annotations(plan: Plan) -> str:
+    from reconciler.render.annotations import plan_annotations
+
+    return plan_annotations(plan, places=places())
+
+
+def _plan_sarif(plan: Plan) -> str:
+    from reconciler.render.sarif import plan_to_sarif
+
+    return _document(plan_to_sarif(plan, rules=explanations(), version=reconciler.__version__, places=places()))
+
+
+def _plan_html(plan: Plan) -> str:
+    from reconciler.render.html import plan_html
+
+    return plan_html(plan)
+
+
+def _plan_outputs(plan: Plan) -> str:
+    from reconciler.render.outputs import plan_outputs
+
+    return plan_outputs(plan)
+
+
+_PLANS: Final[Mapping[str, Callable[[Plan], str]]] = {
+    "text": _plan_text,
+    "json": _plan_json,
+    "markdown": _plan_markdown,
+    "summary": _plan_summary,
+    "github": _plan_annotations,
+    "sarif": _plan_sarif,
+    "html": _plan_html,
+    "outputs": _plan_outputs,
+}
+
+
+def _findings_text(findings: Sequence[Finding]) -> str:
+    from reconciler.render.findings_text import findings_lines
+    from reconciler.render.styled import plain
+
+    return plain(findings_lines(findings))
+
+
+def _findings_markdown(findings: Sequence[Finding]) -> str:
+    from reconciler.render.markdown import findings_markdown
+
+    return findings_markdown(findings)
+
+
+def _findings_summary(findings: Sequence[Finding]) -> str:
+    from reconciler.render.markdown import findings_markdown
+
+    return findings_markdown(findings, budget=SUMMARY_BUDGET)
+
+
+def _findings_annotations(findings: Sequence[Finding]) -> str:
+    from reconciler.render.annotations import findings_annotations
+
+    return findings_annotations(findings, places=places())
+
+
+def _findings_sarif(findings: Sequence[Finding]) -> str:
+    from reconciler.render.sarif import findings_to_sarif
+
+    return _document(findings_to_sarif(findings, rules=explanations(), version=reconciler.__version__, places=places()))
+
+
+def _findings_html(findings: Sequence[Finding]) -> str:
+    from reconciler.render.html import findings_html
+
+    return findings_html(findings)
+
+
+def _findings_code_quality(findings: Sequence[Finding]) -> str:
+    from reconciler.render.code_quality import code_quality
+
+    return _document(code_quality(findings, places=places()))
+
+
+def _findings_outputs(findings: Sequence[Finding]) -> str:
+    from reconciler.render.outputs import findings_outputs
+
+    return findings_outputs(findings)
+
+
+_FINDINGS: Final[Mapping[str, Callable[[Sequence[Finding]], str]]] = {
+    "text": _findings_text,
+    "markdown": _findings_markdown,
+    "summary": _findings_summary,
+    "github": _findings_annotations,
+    "sarif": _findings_sarif,
+    "html": _findings_html,
+    "code-quality": _findings_code_quality,
+    "outputs": _findings_outputs,
+}
+
+
+def _drift_text(drift: Drift) -> str:
+    from reconciler.render.drift_text import drift_lines
+    from reconciler.render.styled import plain
+
+    return plain(drift_lines(drift))
+
+
+def _drift_json(drift: Drift) -> str:
+    from reconciler.planning.drift_document import drift_to_json
+
+    return _document(drift_to_json(drift))
+
+
+def _drift_summary(drift: Drift) -> str:
+    from reconciler.render.drift_markdown import drift_markdown
+
+    return drift_markdown(drift, budget=SUMMARY_BUDGET)
+
+
+def _drift_outputs(drift: Drift) -> str:
+    from reconciler.render.outputs import drift_outputs
+
+    return drift_outputs(drift)
+
+
+_DRIFTS: Final[Mapping[str, Callable[[Drift], str]]] = {
+    "text": _drift_text,
+    "json": _drift_json,
+    "summary": _drift_summary,
+    "outputs": _drift_outputs,
+}
 
 
 def explanations() -> Mapping[str, str]:
-    """Why each finding and guard exists, by its id in annotations and SARIF."""
+    """Why each finding, guard and class of drift exists, by its id in annotations and SARIF."""
     from reconciler.model.explanation import Topic
+    from reconciler.render.drift_findings import DRIFT_PREFIX
     from reconciler.render.guard_findings import GUARD_PREFIX
     from reconciler.workflows import explain
 
-    known = explain.explanations().values()
-    return {f"{GUARD_PREFIX if one.topic is Topic.GUARD else ''}{one.id}": one.text for one in known}
+    prefixes = {Topic.GUARD: GUARD_PREFIX, Topic.DRIFT: DRIFT_PREFIX}
+    return {f"{prefixes.get(one.topic, '')}{one.id}": one.text for one in explain.explanations().values()}
 
 
 def places() -> Places:

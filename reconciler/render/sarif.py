@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import urllib.parse
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from reconciler.formats.canonical import Json, canonical_bytes, entity_to_json
+from reconciler.formats.canonical import Json
 from reconciler.model.entity import escaped
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.plan import Plan
 from reconciler.model.source import Span
+from reconciler.render.fingerprints import fingerprint, place_order
 from reconciler.render.guard_findings import GUARD_PREFIX, guard_findings
 from reconciler.render.places import Places
 
@@ -39,7 +39,7 @@ def findings_to_sarif(
 ) -> dict[str, Json]:
     """One run. ``rules`` explains findings by id; ``version`` is this tool's."""
     where = places or Places()
-    ordered = sorted(findings, key=lambda f: _order(f, where))
+    ordered = sorted(findings, key=lambda f: place_order(f, where))
     kept = ordered[:MOST_RESULTS]
     ids = sorted({finding.id for finding in kept})
     seen: Counter[str] = Counter()
@@ -60,12 +60,6 @@ def findings_to_sarif(
     }
 
 
-def _order(finding: Finding, places: Places) -> tuple[int, str, int, int, str, str]:
-    span = finding.span
-    place = (places.relative(span.file), span.line, span.column) if span else ("", 0, 0)
-    return (finding.severity.rank, *place, finding.id, finding.message)
-
-
 def _rule(rule_id: str, explanation: str | None) -> dict[str, Json]:
     rule: dict[str, Json] = {"id": rule_id, "name": rule_id}
     if explanation:
@@ -78,7 +72,7 @@ def _rule(rule_id: str, explanation: str | None) -> dict[str, Json]:
 
 
 def _result(finding: Finding, rule_index: int, places: Places, seen: Counter[str]) -> dict[str, Json]:
-    print_of = _fingerprint(finding, places)
+    print_of = fingerprint(finding, places)
     seen[print_of] += 1
     result: dict[str, Json] = {
         "ruleId": finding.id,
@@ -102,11 +96,3 @@ def _location(span: Span | None, places: Places) -> dict[str, Json]:
     artifact: dict[str, Json] = {"uri": f"file://{uri}"} if uri.startswith("/") else {"uri": uri, "uriBaseId": "%SRCROOT%"}
     region: dict[str, Json] = {"startLine": span.line, "startColumn": span.column} if span else {"startLine": 1}
     return {"physicalLocation": {"artifactLocation": artifact, "region": region}}
-
-
-def _fingerprint(finding: Finding, places: Places) -> str:
-    """What stays the same when lines move: the rule, the file, and what the finding is about."""
-    entity = entity_to_json(finding.entity) if finding.entity is not None else None
-    about: Json = [entity, finding.key] if entity is not None else finding.message
-    path = places.relative(finding.span.file) if finding.span else None
-    return hashlib.sha256(canonical_bytes([finding.id, path, about])).hexdigest()[:32]

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.cli import every_cluster, exit_codes, options, output
+from reconciler.cli import every_cluster, exit_codes, options, output, renderings
 from reconciler.errors import ManifestError, UsageError
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--detailed-exitcode", action="store_true", help="exit 2 when something differs; unmanaged entities do not"
     )
-    options.add_output_options(parser)
+    options.add_out_option(parser, renderings.DRIFT_FORMATS)
+    options.add_output_options(parser, formats=renderings.DRIFT_FORMATS)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -54,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     from reconciler.workflows.plan import load_intent
     from reconciler.workflows.references import References
 
+    files = output.parse_out(args.out, formats=renderings.DRIFT_FORMATS)
     options.check_one_state(args)
     options.check_all_clusters(args, "bootstrap_server", "zookeeper", "current")
     ignore = tuple(_selector(text) for text in args.ignore)
@@ -62,20 +64,25 @@ def run(args: argparse.Namespace) -> int:
         progress.step("reading the manifests")
         try:
             if args.all_clusters:
+                every_cluster.check_formats(args, files)
                 intents = load_every_intent(args.paths, fail_on=fail_on, references=references)
                 given = _given(args)
                 found = for_every(intents, lambda intent: _drift(args, intent, given, ignore, progress))
                 with progress.silent():
-                    every_cluster.print_every(args, found, document=_document, lines=lambda drift: _lines(args, drift))
+                    every_cluster.print_every(
+                        args, found, document=_document, lines=lambda drift: _lines(args, drift), files=files
+                    )
                 return every_cluster.exit_code(args, found, differs=lambda drift: drift.differs)
             intent = load_intent(args.paths, cluster=args.cluster, fail_on=fail_on, references=references)
             given = _given(args)
         except ManifestError as error:
+            if not args.all_clusters:
+                output.write_findings(files, error.findings)
             output.print_findings(args, error.findings, to_stdout=True)
             raise
         drift = _drift(args, intent, given, ignore, progress)
     output.print_findings(args, drift.findings, to_stdout=False)
-    output.print_result(args, document=lambda: _document(drift), lines=lambda: _lines(args, drift))
+    _print(args, drift, files)
     return exit_codes.DIFFERENCES if args.detailed_exitcode and drift.differs else exit_codes.DONE
 
 
@@ -101,6 +108,19 @@ def _given(args: argparse.Namespace) -> GivenBaseline | None:
         msg = "a baseline file is of one cluster; with --all-clusters give a git reference as --baseline"
         raise UsageError(msg)
     return given_baseline(args.baseline, args.paths) if args.baseline is not None else None
+
+
+def _print(args: argparse.Namespace, drift: Drift, files: Sequence[tuple[str, Path]]) -> None:
+    from reconciler.formats.whole_file import write_whole
+
+    for name, path in files:
+        write_whole(path, [renderings.drift_as(name, drift)])
+    output.print_result(
+        args,
+        document=lambda: _document(drift),
+        lines=lambda: _lines(args, drift),
+        other=lambda name: renderings.drift_as(name, drift),
+    )
 
 
 def _document(drift: Drift) -> Json:

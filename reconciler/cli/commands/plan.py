@@ -59,6 +59,8 @@ def run(args: argparse.Namespace) -> int:
                 return _every(args, extras, references, files, progress)
             intent = load_intent(args.paths, cluster=args.cluster, fail_on=Severity(args.fail_on), references=references)
         except ManifestError as error:
+            if not args.all_clusters:
+                output.write_findings(files, error.findings)
             output.print_findings(args, error.findings, to_stdout=True)
             raise
         plan = _plan(args, intent, extras, progress)

@@ -6,8 +6,12 @@ import argparse
 from typing import TYPE_CHECKING
 
 from reconciler.cli import every_cluster, exit_codes, options, output, renderings
+from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from reconciler.formats.canonical import Json
     from reconciler.workflows.validate import Validation
 
@@ -19,7 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_all_clusters_option(parser)
     options.add_trusted_ref_option(parser)
     options.add_fail_on_option(parser)
-    options.add_output_options(parser, formats=renderings.FINDINGS_FORMATS)
+    options.add_out_option(parser, renderings.VALIDATE_FORMATS)
+    options.add_output_options(parser, formats=renderings.VALIDATE_FORMATS)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,13 +36,15 @@ def run(args: argparse.Namespace) -> int:
     from reconciler.workflows.load import stop_on
     from reconciler.workflows.validate import validate
 
+    files = output.parse_out(args.out, formats=renderings.VALIDATE_FORMATS)
     options.check_all_clusters(args)
     if args.all_clusters:
-        return _every(args)
+        return _every(args, files)
     with PatientProgress(args) as progress:
         progress.step("reading the manifests")
         checked = validate(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
     counts = _counts(checked)
+    output.write_findings(files, checked.findings)
     output.print_result(
         args,
         document=lambda: findings_to_json(checked.findings, counts),
@@ -48,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     return exit_codes.DONE
 
 
-def _every(args: argparse.Namespace) -> int:
+def _every(args: argparse.Namespace, files: Sequence[tuple[str, Path]]) -> int:
     from reconciler.cli.progress import PatientProgress
     from reconciler.model.entity import display_name
     from reconciler.model.finding import Severity
@@ -59,6 +66,8 @@ def _every(args: argparse.Namespace) -> int:
     from reconciler.workflows.load import stop_on
     from reconciler.workflows.validate import validate_every
 
+    if files:
+        raise UsageError("--all-clusters and --out exclude each other; without --all-clusters every cluster is checked, too")
     every_cluster.check_formats(args)
     with PatientProgress(args) as progress:
         progress.step("reading the manifests")

@@ -1,0 +1,34 @@
+"""Drift in the form of findings, for the formats that know nothing else: one warning for every entity that differs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reconciler.model.drift import Drift, EntityDrift, KeyDrift
+from reconciler.model.entity import escaped
+from reconciler.model.finding import Finding, Severity
+from reconciler.render.amounts import amount
+
+DRIFT_PREFIX: Final = "drift/"
+"""What comes before a class of drift where ids of findings and classes meet; ``explain`` knows the class."""
+
+
+def drift_findings(drift: Drift) -> tuple[Finding, ...]:
+    """In the order of the entities, each where its manifest declares it; unmanaged entities are none."""
+    return tuple(_finding(one) for one in drift.entities if one.drift.is_difference)
+
+
+def _finding(one: EntityDrift) -> Finding:
+    keys = "; ".join(_key(key) for key in one.keys)
+    place = one.source or next((key.source for key in one.keys if key.source), None)
+    return Finding(
+        id=f"{DRIFT_PREFIX}{one.drift.value}",
+        severity=Severity.WARNING,
+        message=f"{one.entity}: {keys}",
+        span=place,
+        entity=one.entity,
+    )
+
+
+def _key(key: KeyDrift) -> str:
+    return f"{escaped(key.key)} is {amount(key.key, key.live)} on the cluster, declared {amount(key.key, key.desired)}"

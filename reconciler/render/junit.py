@@ -1,0 +1,72 @@
+"""Findings as JUnit XML, the form of test results that nearly every CI system shows.
+
+There is no standard; this is what Ant's JUnit task writes and its readers agree on: ``testsuites``, ``testsuite`` with counts,
+``testcase`` with ``failure`` or ``skipped``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+from xml.sax.saxutils import escape, quoteattr
+
+from reconciler.model.entity import escaped
+from reconciler.model.finding import Finding, Severity
+from reconciler.render.fingerprints import place_order
+from reconciler.render.places import Places
+
+MOST_CASES: Final = 5000
+"""The worst come first; what has no room is counted in a case of its own."""
+
+_HEAD: Final = '<?xml version="1.0" encoding="UTF-8"?>'
+
+
+def junit(findings: Sequence[Finding], *, name: str, places: Places | None = None) -> str:
+    """One suite of this name: an error is a failed case, a warning or info a skipped one.
+
+    Without an error there is one case that passes, so that a good run is not an empty report.
+    """
+    where = places or Places()
+    ordered = sorted(findings, key=lambda one: place_order(one, where))
+    cases = [_case(one, where) for one in ordered[:MOST_CASES]]
+    failed = sum(one.severity is Severity.ERROR for one in ordered[:MOST_CASES])
+    skipped = len(cases) - failed
+    if len(ordered) > MOST_CASES:
+        more = f"{len(ordered) - MOST_CASES} more findings have no room here"
+        cases.append(_element("testcase", {"classname": name, "name": more}, "<skipped/>"))
+        skipped += 1
+    if not failed:
+        cases.append(_element("testcase", {"classname": name, "name": "no errors"}))
+    counts = {"tests": str(len(cases)), "failures": str(failed), "errors": "0", "skipped": str(skipped)}
+    suite = _element("testsuite", {"name": name, **counts}, "\n", *(f"{case}\n" for case in cases))
+    return f"{_HEAD}\n{_element('testsuites', {'name': name, **counts}, f'{chr(10)}{suite}{chr(10)}')}\n"
+
+
+def _case(finding: Finding, places: Places) -> str:
+    span = finding.span
+    place = f"{places.relative(span.file)}:{span.line}:{span.column}" if span else ""
+    title = f"{place}: {finding.message}" if place else finding.message
+    lines = [title, *(f"{places.relative(r.span.file)}:{r.span.line}:{r.span.column}: {r.message}" for r in finding.related)]
+    attributes = {"classname": finding.id, "name": title}
+    if span:
+        attributes |= {"file": places.relative(span.file), "line": str(span.line)}
+    if finding.severity is Severity.ERROR:
+        text = "\n".join(escape(_legal(line)) for line in lines)
+        inside = f"<failure message={_quoted(finding.message)} type={_quoted(finding.id)}>{text}</failure>"
+    else:
+        inside = f"<skipped message={_quoted(f'{finding.severity.value}: {finding.message}')}/>"
+    return _element("testcase", attributes, inside)
+
+
+def _element(tag: str, attributes: dict[str, str], *inside: str) -> str:
+    written = "".join(f" {name}={_quoted(value)}" for name, value in attributes.items())
+    return f"<{tag}{written}>{''.join(inside)}</{tag}>" if inside else f"<{tag}{written}/>"
+
+
+def _quoted(text: str) -> str:
+    return quoteattr(_legal(text))
+
+
+def _legal(text: str) -> str:
+    """Everything that does not print is escaped: no control, surrogate or non-character, which XML cannot hold, is left."""
+    return escaped(text)
