@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding
+from reconciler.model.source import Span
 
 
 class Verdict(enum.StrEnum):
@@ -21,7 +22,7 @@ class Verdict(enum.StrEnum):
     CLEAR = "clear"
     """No request of the history would have been throttled."""
     INCONCLUSIVE = "inconclusive"
-    """The history does not say who sent what."""
+    """Nobody is seen to be throttled, and the history does not show enough to say that nobody is."""
 
 
 class Form(enum.StrEnum):
@@ -31,6 +32,44 @@ class Form(enum.StrEnum):
     """Request by request."""
     SECONDS = "seconds"
     """From sums of whole seconds, with what is proven about the requests in them."""
+
+
+class Regrouped(enum.StrEnum):
+    """How the clients of a bucket shared limits before."""
+
+    SAME = "same"
+    MERGED = "merged"
+    """They had several buckets."""
+    SPLIT = "split"
+    """They shared theirs with clients that are now in others."""
+    REGROUPED = "regrouped"
+    """Both."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class BucketName:
+    """The tags of a bucket; an empty one is absent."""
+
+    user: str
+    client_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateSeries:
+    """A bucket's rate over time, in equal intervals of ``step_s`` seconds from ``start`` on; one item an interval.
+
+    ``rate`` is the largest estimate from whole seconds, ``upper`` what no request can have exceeded, both in the unit of the key.
+    ``over`` and ``possible`` count seconds that are probably and possibly over the proposed limit, ``over_before`` those
+    that were probably over an earlier one (``None``: not known).
+    """
+
+    start: datetime.datetime
+    step_s: int
+    rate: tuple[float, ...]
+    upper: tuple[float, ...]
+    over: tuple[int, ...]
+    possible: tuple[int, ...]
+    over_before: tuple[int, ...] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,10 +131,24 @@ class BucketVerdict:
     peak: float
     """The largest open-loop sampled rate, in the unit of the key; judged by seconds, what it cannot exceed."""
     recommended: float | None
-    """A limit at which no request of this history would have been throttled, on any broker."""
+    """A limit at which no request of this history would have been throttled, on any broker, with a margin."""
     recommended_reason: str | None
     members: tuple[Member, ...]
     """The largest first."""
+    reason: str | None = None
+    """Why a verdict is inconclusive."""
+    p999: float = 0.0
+    """What the rate does not exceed in 99.9 % of the active seconds."""
+    safe: float | None = None
+    """The smallest round limit at which no request of this history would have been throttled, on any broker."""
+    safe_p999: float | None = None
+    """The same for 99.9 % of the active seconds of each broker; ``None``: too few seconds for such a share."""
+    margin: float = 0.0
+    """What ``recommended`` adds for the shortness of the history, as a share of the peak."""
+    regrouped: Regrouped = Regrouped.SAME
+    buckets_before: tuple[BucketName, ...] = ()
+    """The limited buckets that the members had before, of those that are not this one: some of many, sorted."""
+    rates: RateSeries | None = None
 
     @property
     def share_over(self) -> float:
@@ -133,6 +186,78 @@ class Coverage:
     requests: int
     start: datetime.datetime
     end: datetime.datetime
+    hours: int = 0
+    """Whole hours between the first and the last request of the whole history."""
+    hours_missing: int = 0
+    """Those of them in which this broker was not recorded."""
+    first_missing: datetime.datetime | None = None
+
+    @property
+    def share(self) -> float:
+        """Of the whole hours, those that were recorded: 0 to 1."""
+        return 1 - self.hours_missing / self.hours if self.hours else 1.0
+
+
+class Fit(enum.StrEnum):
+    """How a limit fits the traffic under it."""
+
+    NEAR = "near"
+    """Little is left."""
+    LOOSE = "loose"
+    """It is many times what anybody used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaFit:
+    """A proposed quota that is nearly reached, or far from it. ``share``: of the limit, what its fullest bucket used."""
+
+    entity: Entity
+    key: str
+    limit: float
+    fit: Fit
+    share: float
+    buckets: int
+    """How many buckets, each on a broker, it limits in this history."""
+    fullest: BucketName
+    broker: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityUse:
+    """One broker, if all that were recorded there used all of their limits at once."""
+
+    broker: int
+    key: str
+    capacity: float
+    before: float | None
+    """``None``: the earlier quotas are not known."""
+    after: float
+    buckets: int
+    """How many limits are added up."""
+    unlimited: int
+    """Buckets without a limit, which are not in the sums."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedBucket:
+    """A bucket that a rule does not allow, where it is worst."""
+
+    bucket: BucketName
+    key: str
+    broker: int
+    verdict: Verdict
+    seconds: int
+    owners: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleOutcome:
+    """One rule of the policy; ``words`` says it as a sentence."""
+
+    words: str
+    reason: str | None
+    span: Span | None
+    failed: tuple[FailedBucket, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,3 +295,13 @@ class BacktestReport:
     verdicts: tuple[BucketVerdict, ...] = ()
     unused: tuple[UnusedQuota, ...] = ()
     findings: tuple[Finding, ...] = ()
+    fits: tuple[QuotaFit, ...] = ()
+    capacity: tuple[CapacityUse, ...] = ()
+    rules: tuple[RuleOutcome, ...] = ()
+    cluster: str | None = None
+    """The name of the Cluster document."""
+
+    @property
+    def refused(self) -> bool:
+        """Whether a rule of the policy fails."""
+        return any(rule.failed for rule in self.rules)
