@@ -6,7 +6,7 @@ decides (charge time, then a hash of connection and correlation id).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,8 +22,9 @@ from reconciler.traffic.kernels.exact_stream import ExactStream, JudgedBatch
 from reconciler.traffic.kernels.exact_totals import ExactSide, ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.timeline import Doubles, Integers
+from reconciler.traffic.kinds import Kind
 
-_SCHEMA: Final = "of_series boolean, number int, counts array<bigint>, peak double, p999 double"
+RESULT_SCHEMA: Final = "of_series boolean, number int, counts array<bigint>, peak double, p999 double"
 _ARROW: Final = pa.schema(
     [
         ("of_series", pa.bool_()), ("number", pa.int32()), ("counts", pa.list_(pa.int64())), ("peak", pa.float64()),
@@ -70,16 +71,20 @@ class Work:
 
 
 def judged_exactly(rows: DataFrame, series: Sequence[Series], grouping: Grouping, window: Window) -> ExactResult:
-    """Judge every charged row of ``rows`` (columns of ``request_log``)."""
+    """Judge every charged row of ``rows`` (columns of ``request_log``) that a sampled rate limits."""
     work = Work.of(grouping.groups, window)
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from _judged(batches, work)
 
-    found = placed(rows, series, grouping, range(len(grouping.groups)))
+    sampled = {number for number, group in enumerate(grouping.groups) if group.kind is not Kind.MUTATION}
+    return result_of(placed(rows, series, grouping, sampled).mapInArrow(judge, RESULT_SCHEMA).toArrow())
+
+
+def result_of(table: pa.Table) -> ExactResult:
+    """What the workers found, put together. ``table``: what ``rows_of`` gave, of any number of workers."""
     groups: dict[int, ExactVerdict] = {}
     counts: dict[int, SeriesCounts] = {}
-    table = found.mapInArrow(judge, _SCHEMA).toArrow()
     for of_series, number, numbers, peak, p999 in zip(*(column.to_pylist() for column in table.columns), strict=True):
         if of_series:
             counts[number] = _added(counts.get(number), numbers)
@@ -117,14 +122,19 @@ def _judged(batches: Iterator[pa.RecordBatch], work: Work) -> Iterator[pa.Record
     stream = ExactStream((work.before, work.after), work.window)
     counts: dict[int, Integers] = {}
     for batch in batches:
-        _count(counts, stream.feed(batch_of(batch, numbers_of(batch, "series"))))
-    _count(counts, stream.finish())
-    rows: list[dict[str, object]] = [_group_row(verdict) for verdict in stream.totals()]
+        count_into(counts, stream.feed(batch_of(batch, numbers_of(batch, "series"))))
+    count_into(counts, stream.finish())
+    yield rows_of(stream.totals(), counts)
+
+
+def rows_of(verdicts: Iterable[ExactVerdict], counts: Mapping[int, Integers]) -> pa.RecordBatch:
+    """What a worker sends to the driver; counts are by series."""
+    rows: list[dict[str, object]] = [_group_row(verdict) for verdict in verdicts]
     rows += [{"of_series": True, "number": n, "counts": c.tolist(), "peak": 0.0, "p999": 0.0} for n, c in counts.items()]
-    yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)
+    return pa.RecordBatch.from_pylist(rows, schema=_ARROW)
 
 
-def _count(counts: dict[int, Integers], judged: JudgedBatch | None) -> None:
+def count_into(counts: dict[int, Integers], judged: JudgedBatch | None) -> None:
     """Add what is throttled, and charged in seconds over, to its series; those of which nothing is are left out."""
     if judged is None:
         return

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window, java_round
+from reconciler.traffic.kernels.second_sums import ROUNDING, Flags
 from reconciler.traffic.kernels.timeline import Doubles, Integers
 
 
@@ -59,7 +60,8 @@ def play(times_ms: Integers, amounts: Integers, strict: Integers, limit: float, 
     admitted, throttles = [], []
     for at, amount, refuses in zip(times_ms.tolist(), amounts.tolist(), strict.tolist(), strict=True):
         admitted.append(bucket.take(amount, at, strict=bool(refuses)))
-        throttles.append(bucket.throttle_ms())
+        # Who is only ever refused hears of no delay while admitted, whatever is left.
+        throttles.append(0 if refuses and admitted[-1] else bucket.throttle_ms())
     return Mutations(np.asarray(admitted, dtype=np.bool_), np.asarray(throttles, dtype=np.int64))
 
 
@@ -73,6 +75,69 @@ def permissive_tokens(times_ms: Integers, amounts: Integers, limit: float, windo
         return np.empty(0)
     allowed = limit * ((times_ms - times_ms[0]) / 1000.0)
     total = np.cumsum(amounts.astype(np.float64))
-    burst = limit * window.samples * (window.sample_ms / 1000)
-    done = total + np.maximum.accumulate(allowed - burst - (total - amounts))
+    done = total + np.maximum.accumulate(allowed - burst_of(limit, window) - (total - amounts))
     return np.asarray(allowed - done, dtype=np.float64)
+
+
+def burst_of(limit: float, window: Window) -> float:
+    """The tokens of a full bucket."""
+    return limit * window.samples * (window.sample_ms / 1000)
+
+
+def least_limit(early_s: Doubles, late_s: Doubles, amounts: Integers, window: Window) -> float:
+    """The least limit at which a bucket is never overdrawn, when amount i comes between ``late_s[i]`` and ``early_s[i]``.
+
+    Known times are both; of a whole second, ``early_s`` is its beginning and ``late_s`` its end. Tokens after i are above zero
+    while, for each j up to i, what was asked from j to i is at most limit x (burst seconds + the time from j to i); so the least
+    limit is the largest of these ratios. Dinkelbach's method finds it: each round takes the ratio of the pair that exceeds the
+    last one's limit most, until none does.
+    """
+    if not len(amounts):
+        return 0.0
+    burst_s = burst_of(1.0, window)
+    total = np.cumsum(amounts.astype(np.float64))
+    before = total - amounts
+    limit = float(amounts.max()) / burst_s
+    while True:
+        open_ = limit * late_s - before
+        best = np.maximum.accumulate(open_)
+        excess = total[1:] - limit * (early_s[1:] + burst_s) + best[:-1]
+        if not len(excess):
+            return limit
+        last = int(np.argmax(excess))
+        first = int(np.argmax(open_[: last + 1]))
+        asked, seconds = total[last + 1] - before[first], burst_s + max(0.0, early_s[last + 1] - late_s[first])
+        if not asked / seconds > limit:
+            return limit
+        limit = float(asked / seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBounds:
+    """For each second with traffic, what is proven about its tokens without the single requests.
+
+    ``overdrawn``: after the last request before it, and still at its own first one, a permissive bucket is below zero: so
+    that earlier request was delayed, or one up to this was refused. ``in_credit``: never below zero in it. ``estimate``: tokens
+    left, when everything of a second comes at once.
+    """
+
+    overdrawn: Flags
+    in_credit: Flags
+    estimate: Doubles
+
+
+def bounds_of_seconds(seconds: Integers, amounts: Integers, limit: float, window: Window) -> TokenBounds:
+    """``seconds`` rise strictly. What is asked in one of them may come in any parts, at any times within it."""
+    at = (seconds - seconds[0]).astype(np.float64)
+    burst = burst_of(limit, window)
+    total = np.cumsum(amounts.astype(np.float64))
+    before = total - amounts
+    slack = ROUNDING * (burst + total[-1])
+    # Least: everything before comes as late, and everything of this second as early as it can.
+    latest = np.concatenate(([-np.inf], np.maximum.accumulate(limit * (at + 1) - before)[:-1]))
+    least = np.minimum(burst - amounts, burst - total + limit * at - latest)
+    # Most, at the first request of a second: everything before as early, and this one as late as it can.
+    earliest = np.maximum.accumulate(limit * at - before)
+    most = np.concatenate(([burst], burst - total[:-1] + limit * (at[1:] + 1) - earliest[:-1]))
+    estimate = permissive_tokens(seconds * 1000, amounts, limit, window)
+    return TokenBounds(most < -slack, least >= slack, estimate)
