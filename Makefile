@@ -1,6 +1,6 @@
 # Every target sets up what it needs first; that takes a few minutes once, and no time when nothing changed.
 # Nothing is written outside .venv, the caches that git ignores, and the user's cache folder (Kafka's jars).
-.PHONY: help demo test test-all lint format setup pins clean
+.PHONY: help demo test test-all site lint format setup pins clean
 
 BIN = .venv/bin
 # Given, these are the arguments of one run of pytest; else everything runs, two at a time, and then alone what compares moments.
@@ -22,6 +22,10 @@ endif
 
 test-all: test ## test, and what needs more than Python, Java, make and git: a client in Go (1.24 or newer)
 	@$(BIN)/python -m pytest -m interop tests/interop
+
+site: ## the documentation in build/site; a link that leads nowhere is an error
+	@tools/setup.sh --without-java
+	@$(BIN)/sphinx-build -W --keep-going -q -b html docs build/site
 
 lint: ## ruff, mypy, import-linter, and the checks of the workflows
 	@tools/setup.sh --without-java

@@ -1,0 +1,17 @@
+"""How Sphinx makes the site (``make site``): the pages of this folder, and those that are written from code and schemas."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tools" / "site"))
+
+project = "kafka-quotas"
+extensions = ["myst_parser", "generated_pages"]
+exclude_patterns = ["conf.py"]
+html_theme = "furo"
+html_title = "kafka-quotas"
+html_copy_source = False
+html_show_copyright = False
+myst_heading_anchors = 4
+suppress_warnings = ["misc.highlighting_failure"]  # console transcripts are not always their language

@@ -1,0 +1,59 @@
+"""A Sphinx extension: writes the pages of the reference before anything is read, and turns links out of docs/ to their pages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from catalogue_page import catalogue_page
+from commands_page import commands_page
+from documents_page import documents_page
+from folder_page import folder_page
+from sphinx.application import Sphinx
+
+ROOT: Final = Path(__file__).parents[2]
+_FOLDERS: Final = {
+    "deploy": ("Files for a service", "What `deploy/` of the repository holds; [how to use it](../run.md)."),
+    "examples/many-teams": ("A repository of many teams", "What `examples/many-teams` of the repository holds."),
+}
+_LINK: Final = re.compile(r"\]\(\.\./([\w./-]+?)/?\)")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """What Sphinx calls."""
+    app.connect("builder-inited", _write_pages)
+    app.connect("source-read", _turn_links)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _write_pages(app: Sphinx) -> None:
+    folder = Path(app.srcdir) / "reference"
+    pages = {
+        "commands.md": commands_page(),
+        "documents.md": documents_page(ROOT / "schemas"),
+        "ids.md": catalogue_page(),
+        **{_page_of(path): folder_page(ROOT, path, title, text) for path, (title, text) in _FOLDERS.items()},
+        **{f"schemas/{path.name}": path.read_text(encoding="utf-8") for path in (ROOT / "schemas").glob("*.json")},
+    }
+    for name, content in pages.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text(encoding="utf-8") != content:
+            path.write_text(content, encoding="utf-8")
+
+
+def _turn_links(_app: Sphinx, name: str, source: list[str]) -> None:
+    """A link to the README leads to the first page here, one to a folder of the repository to its page."""
+
+    def turned(found: re.Match[str]) -> str:
+        if found[1] == "README.md":
+            return "](index.md)"
+        return f"](reference/{_page_of(found[1])})" if found[1] in _FOLDERS else found[0]
+
+    if "/" not in name:
+        source[0] = _LINK.sub(turned, source[0])
+
+
+def _page_of(folder: str) -> str:
+    return f"{folder.rsplit('/', 1)[-1]}.md"
