@@ -15,7 +15,8 @@ Every message has an id in `[brackets]`. `kafka-quotas explain ID` says the same
 _CHAPTERS: Final = {
     Topic.FINDING: "## Findings\n\nThe severity of those marked *adjustable* can be set in the Repository document:\n"
     "`spec: {lint: {ID: error|warning|info|off}}`.\n",
-    Topic.GUARD: "## Guards\n\nA guard that trips is accepted for one run with `--accept ID`, or in the Cluster document under `spec.accept`.\n",
+    Topic.GUARD: "## Guards\n\nA guard that trips is accepted for one run with `--accept ID`, or in the Cluster document under\n"
+    "`spec.accept`.\n",
     Topic.DRIFT: "## Classes of drift\n",
 }
 

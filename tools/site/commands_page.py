@@ -17,7 +17,7 @@ _HEAD: Final = """\
 | exit code | meaning |
 |---|---|
 | 0 | done |
-| 1 | could not finish, and nothing was written: findings at or above `--fail-on`, refused by the broker's validation, unreachable |
+| 1 | could not finish, nothing written: findings at or above `--fail-on`, refused by the broker's validation, unreachable |
 | 2 | differences, only with `--detailed-exitcode` |
 | 3 | refused: a guard, a stale plan, the wrong cluster, a lock, nobody to ask |
 | 4 | something was written, and the run did not complete or could not be verified |
