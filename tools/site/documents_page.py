@@ -11,8 +11,8 @@ _HEAD: Final = """\
 # Documents
 
 What the tool reads (manifests) and what it prints with `--format json`. Each has a JSON Schema of draft 2020-12, which
-`kafka-quotas schema KIND` prints. A printed document carries `format_version`: a change of its first number may break a reader, of its
-second only adds.
+`kafka-quotas schema KIND` prints. A printed document carries `format_version`: a change of its first number may break a reader,
+of its second only adds.
 In JSON an entity is an object of type to name, where `null` is the default entity: `{"user": "alice", "client-id": null}`.
 """
 _DEEPEST: Final = 6
