@@ -76,15 +76,48 @@ class RateSeries:
 class Member:
     """One client of a bucket. ``share``: its part of the bytes, 0 to 1. ``limit_before`` ``None``: unlimited, or not known.
 
+    A ``user`` or ``client_id`` of ``None`` was not recorded; an empty client id is really empty.
     ``share_of_excess``: its part of the bytes charged in the seconds that are over; ``None`` when there are none, or not known.
     """
 
-    user: str
-    client_id: str
+    user: str | None
+    client_id: str | None
     share: float
     requests: int
     limit_before: float | None = None
     share_of_excess: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A bucket's clients under the proposed limit when each connection waits out its throttles, then goes on where it was.
+
+    A bucket that has more to send than its limit allows does not run at the limit: it pulses, many times the limit within a
+    second or two, then next to nothing until the samples of the burst are forgotten.
+    """
+
+    connections: int
+    requests: int
+    """Those that were played, from the beginning of the history; all of the bucket's unless there were too many."""
+    complete: bool
+    """Whether they were all."""
+    throughput: float
+    """From the first request to the last one of the recorded time, in the unit of the key."""
+    throughput_of_limit: float
+    """The same as a multiple of the limit, over the time in which there was work waiting; 0: there never was."""
+    waited: int
+    """Requests that met a throttle."""
+    wait_median_s: float
+    """Of those, the throttle that they met."""
+    wait_longest_s: float
+    behind_longest_s: float
+    """How much later than recorded a request was charged."""
+    pulse_of_limit: float | None
+    """What a pulse charges a second, as a multiple of the limit; ``None``: fewer than two pulses."""
+    pulse_s: float | None
+    """How many seconds a pulse lasts."""
+    pulse_every_s: float | None
+    """From the begin of one to that of the next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +182,12 @@ class BucketVerdict:
     buckets_before: tuple[BucketName, ...] = ()
     """The limited buckets that the members had before, of those that are not this one: some of many, sorted."""
     rates: RateSeries | None = None
+    tags: tuple[tuple[str, str], ...] = ()
+    """Further tags of the bucket, which a quota callback gave, sorted by their names."""
+    undecided: bool = False
+    """Who sent this was not recorded well enough to say which quota applies: names and limits here are what is known."""
+    waiting: Waiting | None = None
+    """``None``: not throttled, not judged request by request, or it is not known which connection sent what."""
 
     @property
     def share_over(self) -> float:

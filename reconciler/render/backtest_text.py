@@ -143,7 +143,10 @@ def _members(members: Sequence[Member]) -> str:
 
 def _member_name(member: Member) -> str:
     client = display_name(member.client_id) if member.client_id else "(no client id)"
-    return f"{display_name(member.user)}/{client}"
+    if member.client_id is None:
+        client = "(client id not recorded)"
+    user = "(user not recorded)" if member.user is None else display_name(member.user)
+    return f"{user}/{client}"
 
 
 def _unused(report: BacktestReport) -> Iterator[Line]:

@@ -90,7 +90,7 @@ def _series(counted: Sequence[Row], files: Sequence[str]) -> tuple[Series, ...]:
     ]  # fmt: skip
     if not series:
         raise TrafficError(_nothing_usable(counted, files))
-    return tuple(sorted(series, key=lambda s: (s.broker, s.kind, s.user, s.client_id)))
+    return tuple(sorted(series, key=lambda one: one.sort_key))
 
 
 def _nothing_usable(counted: Sequence[Row], files: Sequence[str]) -> str:

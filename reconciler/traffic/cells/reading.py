@@ -53,7 +53,7 @@ def open_history(folder: SegmentFolder) -> History:
         )  # fmt: skip
         known = found.get(one.key)
         found[one.key] = one if known is None else _joined(known, one)
-    series = sorted(found.values(), key=lambda s: (s.broker, s.kind, s.user, s.client_id))
+    series = sorted(found.values(), key=lambda one: one.sort_key)
     return History(
         folder=folder, segments=segments, series=tuple(series), throttled=int(pc.sum(table.column("throttled")).as_py() or 0)
     )

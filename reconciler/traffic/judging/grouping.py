@@ -2,30 +2,56 @@
 
 Pure, and on the driver: it sees distinct series, never requests. A bucket whose members are the same before and after is
 replayed once for both limits; others are replayed in their own group on each side.
+
+Who sent something need not be known whole. A series whose quota depends on what is not known is in a target of its own that
+nothing is said of, and every bucket that it may belong to is marked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
+from reconciler.resolution.callback_limits import BrokerLimits
 from reconciler.resolution.levels import Bucket, Resolved, Resolver
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 
 
+class Limits(Protocol):
+    """Who shares which limit of one key; the eight levels, or whatever else a broker has in their place."""
+
+    def resolve(self, user: str, client_id: str, /) -> Resolved:
+        """The bucket and limit of a client."""
+        ...
+
+
+Tables: TypeAlias = Mapping[str, Resolver] | Mapping[str, Limits | BrokerLimits]
+"""By quota key."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One client's requests of one kind on one broker. ``key``: its number, as ``series_key`` makes it."""
+    """One client's requests of one kind on one broker. ``key``: its number, as ``series_key`` makes it.
+
+    A ``user`` or ``client_id`` of ``None`` is not known; an empty client id is really empty.
+    """
 
     broker: int
     kind: Kind
-    user: str
-    client_id: str
+    user: str | None
+    client_id: str | None
     requests: int
     amount: int
     key: int = 0
     largest: int = 0
     """The most record bytes of one request."""
+
+    @property
+    def sort_key(self) -> tuple[int, str, bool, str, bool, str]:
+        """By broker, kind, user and client id; what is not known comes first."""
+        user, client_id = self.user, self.client_id
+        return self.broker, self.kind.value, user is not None, user or "", client_id is not None, client_id or ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +70,12 @@ class Target:
     bucket: Bucket
     after: Resolved
     members: tuple[int, ...]
+    undecided: bool = False
+    """Who sent this is not known well enough to say which quota applies."""
+    may_have: tuple[int, ...] = ()
+    """Series of undecided targets that may belong here too."""
+    reconsidered: bool = False
+    """Of an undecided target: the change is about a quota that may be theirs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +98,15 @@ class Grouping:
     before_of_series: tuple[Resolved | None, ...]
 
 
-def group_series(series: Sequence[Series], before: Mapping[str, Resolver] | None, after: Mapping[str, Resolver]) -> Grouping:
-    """Resolvers are by key. ``before`` is ``None`` when the earlier quotas are not known: then there is one side only."""
-    after_of = [after[KEY_OF_KIND[s.kind]].resolve(s.user, s.client_id) for s in series]
-    before_of = [None if before is None else before[KEY_OF_KIND[s.kind]].resolve(s.user, s.client_id) for s in series]
-    targets = tuple(
-        Target(broker=broker, kind=kind, bucket=bucket, after=after_of[members[0]], members=members)
-        for (broker, kind, bucket), members in sorted(_members(series, after_of).items())
-    )
+def group_series(
+    series: Sequence[Series],
+    before: Tables | None,
+    after: Tables,
+) -> Grouping:
+    """Limits are by key. ``before`` is ``None`` when the earlier quotas are not known: then there is one side only."""
+    after_of = [_resolved(after, one) for one in series]
+    before_of = [None if before is None else _resolved(before, one) for one in series]
+    targets = _targets(series, before, after, after_of)
     earlier = {members: place for place, members in _members(series, before_of).items()}
     groups: list[Group] = []
     groups_of: list[list[int]] = [[] for _ in series]
@@ -95,6 +128,61 @@ def group_series(series: Sequence[Series], before: Mapping[str, Resolver] | None
         target_of_series=tuple(target_of),
         before_of_series=tuple(before_of),
     )
+
+
+def _resolved(limits: Tables, one: Series) -> Resolved | None:
+    """``None``: what is known of the client does not decide it."""
+    found = limits[KEY_OF_KIND[one.kind]]
+    table = found.at(one.broker) if isinstance(found, BrokerLimits) else found
+    if one.user is not None and one.client_id is not None:
+        return table.resolve(one.user, one.client_id)
+    # A callback may look at any letter of a name.
+    return table.resolve_partly(one.user, one.client_id) if isinstance(table, Resolver) else None
+
+
+def _targets(
+    series: Sequence[Series],
+    before: Tables | None,
+    after: Tables,
+    after_of: Sequence[Resolved | None],
+) -> tuple[Target, ...]:
+    undecided = [index for index, found in enumerate(after_of) if found is None]
+    targets = []
+    for (broker, kind, bucket), members in sorted(_members(series, after_of).items()):
+        resolved = after_of[members[0]]
+        assert resolved is not None
+        may_have = tuple(index for index in undecided if _may_be_in(series[index], broker, kind, bucket))
+        targets.append(Target(broker=broker, kind=kind, bucket=bucket, after=resolved, members=members, may_have=may_have))
+    for index in undecided:
+        one = series[index]
+        bucket = Bucket(user=one.user or "", client_id=one.client_id or "")
+        targets.append(
+            Target(
+                broker=one.broker,
+                kind=one.kind,
+                bucket=bucket,
+                after=Resolved(bucket=bucket),
+                members=(index,),
+                undecided=True,
+                reconsidered=before is None or _candidates(before, one) != _candidates(after, one),
+            )
+        )
+    return tuple(targets)
+
+
+def _candidates(limits: Tables, one: Series) -> object:
+    """What may decide about a client; for a callback, which can look at anything, equal to nothing else."""
+    found = limits[KEY_OF_KIND[one.kind]]
+    return found.touches(one.user, one.client_id) if isinstance(found, Resolver) else found
+
+
+def _may_be_in(one: Series, broker: int, kind: Kind, bucket: Bucket) -> bool:
+    if (one.broker, one.kind) != (broker, kind):
+        return False
+    if bucket.other:
+        return True
+    names = ((one.user, bucket.user), (one.client_id, bucket.client_id))
+    return all(known is None or tag in ("", known) for known, tag in names)
 
 
 def _side(resolved: Resolved | None) -> Side | None:

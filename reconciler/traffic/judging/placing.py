@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import reduce
 from typing import Final
 
 import pyarrow as pa
@@ -32,7 +33,7 @@ def placed(
     """
     joined = with_groups(rows.where(F.col("status") == CHARGED), series, grouping, groups)
     key = F.shiftleft(F.col("group").cast("long"), TIME_BITS).bitwiseOR(F.floor(F.col("ts_us") / 1000))
-    found = joined.select(key.alias("key"), _order().alias("order_"), "records", "overhead", "series", *also)
+    found = joined.select(key.alias("key"), order_of().alias("order_"), "records", "overhead", "series", *also)
     return found.repartition(F.shiftright("key", TIME_BITS)).sortWithinPartitions("key")
 
 
@@ -48,13 +49,16 @@ def with_groups(rows: DataFrame, series: Sequence[Series], grouping: Grouping, g
     arrays = [pa.array(column, type=field.type) for column, field in zip(columns, _PLACES, strict=True)]
     places = rows.sparkSession.createDataFrame(pa.Table.from_arrays(arrays, schema=_PLACES))
     if len({one.key for one in series}) < len(series):
-        return rows.join(F.broadcast(places.drop("series_key")), list(IDENTITY))
+        # Names that are not known are null, and equal here.
+        known = F.broadcast(places.drop("series_key").withColumnsRenamed({name: f"its_{name}" for name in IDENTITY}))
+        same = [rows[name].eqNullSafe(known[f"its_{name}"]) for name in IDENTITY]
+        return rows.join(known, reduce(Column.__and__, same)).drop(*(f"its_{name}" for name in IDENTITY))
     # Joining on one number takes a third of the time of joining on three strings.
     return rows.withColumn("series_key", series_key()).join(F.broadcast(places.drop(*IDENTITY)), "series_key")
 
 
-def _order() -> Column:
-    """Microseconds within the ms, then a hash of what identifies the request."""
+def order_of() -> Column:
+    """What decides between requests of one ms: microseconds within the ms, then a hash of what identifies the request."""
     rest = (1 << ORDER_BITS - _MICRO_BITS) - 1
     micros = F.shiftleft(F.pmod(F.col("ts_us"), F.lit(1000)).cast("long"), ORDER_BITS - _MICRO_BITS)
     return micros.bitwiseOR(F.col("tie").bitwiseAND(F.lit(rest).cast("long")))

@@ -9,11 +9,11 @@ from typing import Final
 from reconciler.model.backtest import BucketVerdict, Member, UnusedQuota, UnusedReason, Verdict
 from reconciler.model.entity import Entity, EntityType
 from reconciler.model.quota import QuotaKey
-from reconciler.resolution.levels import QuotaTable, Resolved, Resolver
+from reconciler.resolution.levels import Bucket, QuotaTable, Resolved, Resolver
 from reconciler.traffic.judging.grouping import Grouping, Series, Target
 from reconciler.traffic.judging.outcome import Outcome
 from reconciler.traffic.judging.recommend import safe_limit
-from reconciler.traffic.kinds import BYTES, KEY_OF_KIND
+from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
 
 _UTC: Final = datetime.UTC
 _RANK: Final = {v: rank for rank, v in enumerate((Verdict.CERTAIN, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verdict.CLEAR))}
@@ -26,7 +26,7 @@ def moment(micros: int) -> datetime.datetime:
 
 def bucket_verdicts(series: Sequence[Series], grouping: Grouping, outcomes: Mapping[int, Outcome]) -> tuple[BucketVerdict, ...]:
     """One verdict for each target that was judged, worst first."""
-    peaks: dict[tuple[str, str, str], float] = {}
+    peaks: dict[tuple[str, Bucket, bool], float] = {}
     for index, outcome in outcomes.items():
         place = _place(grouping.targets[index])
         peaks[place] = max(peaks.get(place, 0.0), outcome.peak)
@@ -36,8 +36,8 @@ def bucket_verdicts(series: Sequence[Series], grouping: Grouping, outcomes: Mapp
     return tuple(sorted(verdicts, key=_worst_first))
 
 
-def _place(target: Target) -> tuple[str, str, str]:
-    return target.kind.value, target.bucket.user, target.bucket.client_id
+def _place(target: Target) -> tuple[str, Bucket, bool]:
+    return target.kind.value, target.bucket, target.undecided
 
 
 def _verdict(index: int, series: Sequence[Series], grouping: Grouping, outcome: Outcome, peak_anywhere: float) -> BucketVerdict:
@@ -58,7 +58,7 @@ def _verdict(index: int, series: Sequence[Series], grouping: Grouping, outcome: 
         limits_before=limits,
         limit_after=target.after.value,
         changed=is_changed(index, grouping),
-        verdict=outcome.verdict,
+        verdict=_told(target, outcome),
         requests=sum(series[m].requests for m in target.members),
         throttled_before=outcome.throttled_before if limits else None,
         throttled=outcome.throttled,
@@ -77,6 +77,9 @@ def _verdict(index: int, series: Sequence[Series], grouping: Grouping, outcome: 
             f"{text} is the next round value, and no request of this history would have been throttled at it"
         ),
         members=_members(target, series, grouping, outcome),
+        reason=_why_untold(target, outcome),
+        tags=bucket.other,
+        undecided=target.undecided,
     )
 
 
@@ -84,9 +87,35 @@ def _rate_words(key: QuotaKey, rate: float) -> str:
     return f"{rate:.0f} bytes/s" if key.is_bytes else f"{rate:.4g} {key.unit.removesuffix(' per broker')}"
 
 
+def _told(target: Target, outcome: Outcome) -> Verdict:
+    """The verdict, where what is not known of other clients could not change it.
+
+    More traffic in a bucket leaves a second certain (the bound rises) and a bucket of tokens no fuller; request by request it
+    moves the samples, and so decides nothing.
+    """
+    certain = outcome.verdict is Verdict.CERTAIN and (outcome.peak_is_bound or target.kind is Kind.MUTATION)
+    if target.undecided or (target.may_have and target.after.value is not None and not certain):
+        return Verdict.INCONCLUSIVE
+    return outcome.verdict
+
+
+def _why_untold(target: Target, outcome: Outcome) -> str | None:
+    if _told(target, outcome) is outcome.verdict:
+        return None
+    if target.undecided:
+        return "the history does not say who sent this well enough to tell which quota applies"
+    count = len(target.may_have)
+    who = (
+        "a client that the history does not name whole" if count == 1 else f"{count} clients that the history does not name whole"
+    )
+    return f"requests of {who} may be in this bucket, too"
+
+
 def is_changed(index: int, grouping: Grouping) -> bool:
     """Whether a target's limit differs for a member, or who shares it does."""
     target = grouping.targets[index]
+    if target.undecided:
+        return target.reconsidered
     earlier = [grouping.before_of_series[m] for m in target.members]
     return _changed(target, earlier, same_members=grouping.groups[index].before is not None)
 
@@ -110,7 +139,7 @@ def _members(target: Target, series: Sequence[Series], grouping: Grouping, outco
     total = sum(series[m].amount for m in target.members)
     excess = sum((outcome.amount_over or {}).values())
     members = []
-    for index in sorted(target.members, key=lambda m: (-series[m].amount, series[m].user, series[m].client_id)):
+    for index in sorted(target.members, key=lambda m: (-series[m].amount, series[m].sort_key)):
         one, earlier = series[index], grouping.before_of_series[index]
         members.append(
             Member(
@@ -142,7 +171,11 @@ def unused_quotas(series: Sequence[Series], declared: QuotaTable, proposed: Quot
         winning: set[Entity] = set()
         hidden: set[Entity] = set()
         for user, client_id in clients:
-            resolved = resolver.resolve(user, client_id)
+            resolved = resolver.resolve_partly(user, client_id)
+            if resolved is None:
+                # Any of them may be in use.
+                winning.update(candidate.entity for candidate in resolver.touches(user, client_id))
+                continue
             if resolved.source is not None:
                 winning.add(resolved.source)
             hidden.update(c.entity for c in resolved.overridden)

@@ -81,7 +81,8 @@ def from_normal_form(found: DataFrame, *, also: Sequence[str] = ()) -> DataFrame
     of_address = F.col("kind") == Kind.CONNECTION.value
     if "ip" in known:
         user, client_id = F.when(of_address, F.lit("")).otherwise(user), F.when(of_address, F.col("ip")).otherwise(client_id)
-    identity = user.isNotNull() & client_id.isNotNull() & (F.lit("ip" in known) | ~of_address)
+    # A client of whom a name is not known may still be judged; of an address there is nothing else to know.
+    identity = ~of_address | client_id.isNotNull() if "ip" in known else ~of_address
     usable = F.col("ts").isNotNull() & F.col("broker").isNotNull() & F.col("kind").isin([k.value for k in Kind]) & (amount >= 0)
     status = (
         F.when(~F.coalesce(usable, F.expr("false")), F.lit(UNREADABLE))

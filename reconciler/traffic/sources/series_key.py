@@ -16,6 +16,6 @@ _HALF: Final = 32
 
 
 def series_key() -> Column:
-    """A long, of the columns ``IDENTITY``, which must not be null."""
+    """A long, of the columns ``IDENTITY``; a name that is not known is null."""
     rest = F.xxhash64("broker", "kind", "client_id").bitwiseAND(F.lit((1 << _HALF) - 1).cast("long"))
     return F.shiftleft(F.hash("user").cast("long"), _HALF).bitwiseOR(rest)
