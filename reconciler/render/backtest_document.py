@@ -6,7 +6,7 @@ import datetime
 
 from reconciler.formats.canonical import FORMAT_VERSION, Json, entity_to_json, value_to_json
 from reconciler.formats.finding_json import finding_to_json
-from reconciler.model.backtest import BacktestReport, BucketVerdict, Member, Provenance
+from reconciler.model.backtest import BacktestReport, BucketVerdict, Member, Provenance, Waiting
 
 
 def backtest_to_json(report: BacktestReport) -> dict[str, Json]:
@@ -72,12 +72,31 @@ def _verdict(verdict: BucketVerdict) -> dict[str, Json]:
         "recommended": value_to_json(verdict.recommended),
         "recommended_reason": verdict.recommended_reason,
         "members": [_member(member) for member in verdict.members],
+        "undecided": verdict.undecided,
+        "waiting": None if verdict.waiting is None else _waiting(verdict.waiting),
     }
 
 
 def _bucket(verdict: BucketVerdict) -> dict[str, Json]:
-    tags = {"user": verdict.user, "client-id": verdict.client_id}
+    tags = {"user": verdict.user, "client-id": verdict.client_id, **dict(verdict.tags)}
     return {tag: name for tag, name in tags.items() if name}
+
+
+def _waiting(waiting: Waiting) -> dict[str, Json]:
+    return {
+        "connections": waiting.connections,
+        "requests": waiting.requests,
+        "complete": waiting.complete,
+        "throughput": waiting.throughput,
+        "throughput_of_limit": waiting.throughput_of_limit,
+        "waited": waiting.waited,
+        "wait_median_s": waiting.wait_median_s,
+        "wait_longest_s": waiting.wait_longest_s,
+        "behind_longest_s": waiting.behind_longest_s,
+        "pulse_of_limit": waiting.pulse_of_limit,
+        "pulse_s": waiting.pulse_s,
+        "pulse_every_s": waiting.pulse_every_s,
+    }
 
 
 def _member(member: Member) -> dict[str, Json]:

@@ -10,6 +10,7 @@ from reconciler.model.backtest import BacktestReport, BucketVerdict, Member, Pro
 from reconciler.model.entity import display_name
 from reconciler.render.amounts import amount, rate
 from reconciler.render.styled import Line, Style, line
+from reconciler.render.waiting_words import waiting_words
 
 _SHOWN_BUCKETS: Final = 30
 _SHOWN_MEMBERS: Final = 5
@@ -95,6 +96,8 @@ def _bucket(verdict: BucketVerdict, *, current_known: bool) -> Iterator[Line]:
         if verdict.recommended is not None:
             safe = amount(verdict.key, verdict.recommended)
             yield line("    safe     ", (safe, Style.STRONG), ": no request of this history is over it, on any broker")
+    if verdict.waiting is not None:
+        yield line(f"    waiting  {waiting_words(verdict.waiting)}")
     yield line(f"    clients  {_members(verdict.members)}")
 
 
@@ -104,11 +107,16 @@ def _title(verdict: BucketVerdict) -> str:
         parts.append(f"user {display_name(verdict.user)}")
     if verdict.client_id:
         parts.append(f"client-id {display_name(verdict.client_id)}")
+    parts += [f"{display_name(tag)} {display_name(name)}" for tag, name in verdict.tags]
+    if verdict.undecided:
+        parts.append("not recorded whole")
     who = ", ".join(parts) or "clients without a client id"
     return f"{who}: {verdict.key} on broker {verdict.broker}"
 
 
 def _limit_change(verdict: BucketVerdict, *, current_known: bool) -> str:
+    if verdict.undecided:
+        return "not known, since it is not recorded who these clients are"
     after = _limit(verdict.key, verdict.limit_after)
     source = f", set for {verdict.entity}" if verdict.entity is not None else ""
     if not current_known:
