@@ -1,0 +1,157 @@
+"""The state of clusters at one moment, for people to look at: declared, live, drift, last runs, and traffic against limits."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reconciler.model.backtest import Form, Verdict
+from reconciler.model.cluster_failure import ClusterFailure
+from reconciler.model.drift import BaselineOrigin, DriftClass
+from reconciler.model.entity import Entity
+from reconciler.model.finding import Finding
+from reconciler.model.plan import Source
+from reconciler.model.source import Span
+from reconciler.model.state import ClusterIdentity, Observed, Quotas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityOverview:
+    """One entity on all sides; ``None``: not there, or, for ``live`` of a cluster that was not read, not known.
+
+    ``drift`` is ``None`` for what was not compared. ``baseline`` is only given where it is needed to tell what happened.
+    """
+
+    entity: Entity
+    drift: DriftClass | None
+    declared: Quotas | None
+    live: Quotas | None
+    baseline: Quotas | None = None
+    owner: str | None = None
+    note: str | None = None
+    source: Span | None = None
+    protected: bool = False
+    in_scope: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOverview:
+    """One cluster. ``failure``: why it could not be read; then ``entities`` are what is declared, as far as that is known.
+
+    ``callback`` and ``static_defaults`` (by key): why its quotas may not be what holds, as ``resolve`` says it. ``counts`` has
+    every class of drift when the cluster was read.
+    """
+
+    cluster: ClusterIdentity
+    prune: str | None = None
+    observed: Observed | None = None
+    complete: bool = True
+    baseline: BaselineOrigin | None = None
+    counts: Mapping[DriftClass, int] = field(default_factory=dict)
+    entities: tuple[EntityOverview, ...] = ()
+    callback: str | None = None
+    static_defaults: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    failure: ClusterFailure | None = None
+
+    @property
+    def differs(self) -> bool:
+        """True when an entity is in a class of drift that is a difference."""
+        return any(count for drift, count in self.counts.items() if drift.is_difference)
+
+    @property
+    def declared(self) -> int:
+        """How many entities the manifests declare here."""
+        return sum(1 for one in self.entities if one.declared is not None)
+
+    @property
+    def live(self) -> int | None:
+        """How many entities the cluster has; ``None`` when it was not read."""
+        return sum(1 for one in self.entities if one.live is not None) if self.observed is not None else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """One run of an audit file."""
+
+    file: str
+    started: datetime.datetime
+    ended: datetime.datetime
+    command: str
+    cluster: ClusterIdentity
+    result: str
+    """``done``, ``nothing_to_do``, ``refused``, ``partial`` or ``failed``."""
+    failure_reason: str | None
+    verified: bool
+    validate_only: bool
+    applied: int
+    failed: int
+    unknown: int
+    not_attempted: int
+    accepted: tuple[str, ...]
+    principal: str | None
+    os_user: str
+    commit: str | None
+    dirty: bool | None
+
+    def is_of(self, cluster: ClusterIdentity) -> bool:
+        """By the cluster's own id where both are known, else by name."""
+        if self.cluster.id is not None and cluster.id is not None:
+            return self.cluster.id == cluster.id
+        return self.cluster.name is not None and self.cluster.name == cluster.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketTraffic:
+    """One bucket of a backtest on one broker: its peak, its limit, and what was said of it. ``None``: unlimited, or not known."""
+
+    bucket: Mapping[str, str]
+    key: str
+    broker: int
+    entity: Entity | None
+    limit_before: float | None
+    limit_after: float | None
+    changed: bool
+    verdict: Verdict
+    requests: int
+    active_seconds: int
+    seconds_over: int
+    peak: float
+    recommended: float | None
+
+    @property
+    def share(self) -> float | None:
+        """The peak as a part of the limit, 1 for just as much; ``None`` without a limit."""
+        return None if not self.limit_after else self.peak / self.limit_after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficReport:
+    """The file of a backtest, as far as it is shown; buckets are as it has them, the worst first."""
+
+    file: str
+    form: Form
+    semantics: str
+    start: datetime.datetime
+    end: datetime.datetime
+    requests: int
+    current_known: bool
+    buckets: tuple[BucketTraffic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """All of it. ``runs`` are the latest first; ``runs_left_out`` older ones are in the audit files and not here."""
+
+    at: datetime.datetime
+    version: str
+    source: Source
+    clusters: tuple[ClusterOverview, ...]
+    runs: tuple[RunRecord, ...] = ()
+    runs_left_out: int = 0
+    audited: bool = False
+    """True when an audit file was given."""
+    traffic: tuple[TrafficReport, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,107 @@
+"""The entities of a report for the page's script: one short row each, so that a hundred thousand of them stay a few megabytes.
+
+A row is ``[entity, class, declared, live, owner, file, line, note, flags, baseline]``, cut after the last field that says
+something. An entity is ``[type, name, ...]`` with numbers for types and ``0`` for the default; quotas are ``[key, value, ...]``
+with numbers for keys, ``0`` for none, and ``1`` for live quotas that equal the declared ones; the numbers of words are places in
+the lists beside the rows, counted from 1 (0: none) where they may be absent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Final
+
+from reconciler.formats.canonical import Json, moment_to_json, value_to_json
+from reconciler.model.drift import DriftClass
+from reconciler.model.entity import DEFAULT, Entity, display_name
+from reconciler.model.overview import ClusterOverview, EntityOverview, Overview
+from reconciler.model.quota import QuotaKey
+from reconciler.model.state import Quotas, same_value
+
+PROTECTED: Final = 1
+OUT_OF_SCOPE: Final = 2
+CLASSES: Final = tuple(drift.value for drift in DriftClass)
+
+
+def embedded(overview: Overview) -> str:
+    """JSON for the inside of a ``script`` element: ASCII, and without any character that could end the element."""
+    document = {"classes": list(CLASSES), "clusters": [_Rows().of(one) for one in overview.clusters]}
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    # Inside strings these may all be written as escapes, and outside of strings JSON has none of them.
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+class _Rows:
+    """The rows of one cluster, and the words that they share."""
+
+    def __init__(self) -> None:
+        self._types: dict[str, int] = {}
+        # The five known ones first: their order is the one in which limits are shown.
+        self._keys: dict[str, int] = {key.value: number for number, key in enumerate(QuotaKey)}
+        self._owners: dict[str, int] = {}
+        self._files: dict[str, int] = {}
+
+    def of(self, one: ClusterOverview) -> Json:
+        rows: list[Json] = [self._row(entity) for entity in one.entities]
+        return {
+            "name": cluster_name(one),
+            "at": moment_to_json(one.observed.at) if one.observed else None,
+            "callback": one.callback,
+            "statics": dict(one.static_defaults),
+            "types": list(self._types),
+            "keys": list(self._keys),
+            "owners": list(self._owners),
+            "files": list(self._files),
+            "rows": rows,
+        }
+
+    def _row(self, one: EntityOverview) -> Json:
+        row: list[Json] = [
+            self._entity(one.entity),
+            -1 if one.drift is None else CLASSES.index(one.drift.value),
+            self._quotas(one.declared),
+            1 if one.declared is not None and _equal(one.declared, one.live) else self._quotas(one.live),
+            _place(self._owners, one.owner) + 1 if one.owner is not None else 0,
+            _place(self._files, one.source.file) + 1 if one.source else 0,
+            one.source.line if one.source else 0,
+            one.note or 0,
+            (PROTECTED if one.protected else 0) | (0 if one.in_scope else OUT_OF_SCOPE),
+            self._quotas(one.baseline),
+        ]
+        while row[-1] == 0:
+            row.pop()
+        return row
+
+    def _entity(self, entity: Entity) -> list[Json]:
+        parts: list[Json] = []
+        for entity_type, name in entity.parts:
+            parts += [_place(self._types, entity_type), 0 if name is DEFAULT else name]
+        return parts
+
+    def _quotas(self, quotas: Quotas | None) -> Json:
+        if quotas is None:
+            return 0
+        flat: list[Json] = []
+        for key, value in sorted(quotas.items()):
+            flat += [_place(self._keys, key), value_to_json(value)]
+        return flat
+
+
+def cluster_name(one: ClusterOverview) -> str:
+    """What a cluster is called on the page, ready to be shown."""
+    name = one.cluster.name or one.cluster.id
+    return display_name(name) if name else "the cluster"
+
+
+def _equal(one: Quotas, other: Quotas | None) -> bool:
+    return other is not None and one.keys() == other.keys() and all(same_value(v, other[k]) for k, v in one.items())
+
+
+def _place(known: dict[str, int], word: str) -> int:
+    return known.setdefault(word, len(known))
+
+
+def total(clusters: Iterable[ClusterOverview]) -> int:
+    """Entities of all clusters together."""
+    return sum(len(one.entities) for one in clusters)

@@ -1,0 +1,231 @@
+"""The parts of the page that are plain HTML: the clusters, what differs, the last runs, and traffic against limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from reconciler.model.backtest import Form, Verdict
+from reconciler.model.drift import DriftClass
+from reconciler.model.entity import display_name
+from reconciler.model.overview import BucketTraffic, ClusterOverview, EntityOverview, Overview, RunRecord, TrafficReport
+from reconciler.model.state import same_value
+from reconciler.render.amounts import amount, byte_rate
+from reconciler.render.findings_text import counts_sentence
+from reconciler.render.html_page import name, styled, text
+from reconciler.render.report_page_data import cluster_name
+from reconciler.render.report_page_parts import bar, count, drift_word, notes, quoted, section, table, time_element
+
+_RESULTS: Final = {
+    "done": ("done", "good"),
+    "nothing_to_do": ("nothing to do", "faint"),
+    "refused": ("refused", "warn"),
+    "partial": ("partial", "bad"),
+    "failed": ("failed", "bad"),
+}
+_VERDICTS: Final = {
+    Verdict.CERTAIN: ("throttled", "bad"),
+    Verdict.POSSIBLE: ("possibly throttled", "warn"),
+    Verdict.CLEAR: ("clear", "good"),
+    Verdict.INCONCLUSIVE: ("not known", "warn"),
+}
+_NO_AUDIT: Final = (
+    '<p class="faint">No audit file was given: <code>--audit FILE</code> shows what <code>apply --audit</code> wrote.</p>'
+)
+_NO_BACKTEST: Final = (
+    '<p class="faint">No backtest was given: <code>--backtest FILE</code> shows what <code>backtest --format json</code> '
+    "printed.</p>"
+)
+
+
+def headline(overview: Overview) -> str:
+    """One sentence: what a hurried reader takes away; HTML."""
+    clusters = overview.clusters
+    unread = [one for one in clusters if one.failure is not None]
+    differ = [one for one in clusters if one.differs]
+    parts = []
+    if unread:
+        parts.append(styled(f"{count(len(unread), 'cluster')} of {len(clusters)} could not be read", "bad"))
+    if differ:
+        parts.append(
+            styled(f"{count(len(differ), 'cluster')} {'differs' if len(differ) == 1 else 'differ'} from the manifests", "bad")
+        )
+    if not parts:
+        word = "The cluster has" if len(clusters) == 1 else f"All {len(clusters)} clusters have"
+        parts.append(styled(f"{word} what the manifests say", "good"))
+    return ", ".join(parts) + "."
+
+
+def clusters_section(overview: Overview) -> Iterator[str]:
+    """One row a cluster, then what is to be known about each."""
+    heads = ("Cluster", "State", "Declared", "Live", "In sync", "Differences", "Unmanaged", "Read", "Last change")
+    rows = (_cluster_row(one, overview) for one in overview.clusters)
+    numbers = frozenset({"Declared", "Live", "In sync", "Unmanaged"})
+    caption = text(f"{count(len(overview.clusters), 'cluster')}, entities by their state")
+    yield from section(
+        "clusters", "Clusters", (*table(caption, heads, rows, numbers=numbers, of=len(overview.clusters)), *_details(overview))
+    )
+
+
+def _cluster_row(one: ClusterOverview, overview: Overview) -> tuple[str, ...]:
+    cluster = one.cluster
+    about = ", ".join(part for part in (cluster.id, f"Kafka {cluster.kafka_version}" if cluster.kafka_version else None) if part)
+    title = f"<strong>{quoted(cluster_name(one))}</strong>" + (f'<br><span class="faint">{quoted(about)}</span>' if about else "")
+    changing = (run for run in overview.runs if not run.validate_only and run.result != "nothing_to_do" and run.is_of(cluster))
+    last = next(changing, None)
+    change = f"{time_element(last.ended)}, {styled(*_RESULTS.get(last.result, (last.result, 'warn')))}" if last else ""
+    if one.failure is not None:
+        state = styled("skipped" if one.failure.skipped else "could not be read", "warn" if one.failure.skipped else "bad")
+        return title, state, f"{one.declared:,}", "?", "?", "?", "?", "", change
+    state = styled("differs", "bad") if one.differs else styled("in sync", "good")
+    read = f"{time_element(one.observed.at)}, {text(_origin(one))}" if one.observed else ""
+    kinds = [(drift, number) for drift, number in one.counts.items() if drift.is_difference and number]
+    differences = "<br>".join(f"{number:,} {drift_word(drift)}" for drift, number in kinds)
+    return (
+        title,
+        state,
+        f"{one.declared:,}",
+        f"{one.live or 0:,}",
+        f"{one.counts.get(DriftClass.IN_SYNC, 0):,}",
+        differences or "none",
+        f"{one.counts.get(DriftClass.UNMANAGED, 0):,}",
+        read,
+        change,
+    )
+
+
+def _origin(one: ClusterOverview) -> str:
+    assert one.observed is not None
+    return {"broker": "from its brokers", "zookeeper": "from ZooKeeper"}.get(one.observed.origin.value, "in a snapshot")
+
+
+def _details(overview: Overview) -> Iterator[str]:
+    yield from notes(overview.notes)
+    for one in overview.clusters:
+        failed = one.failure
+        if failed is None and not one.notes and not one.findings and one.complete:
+            continue
+        yield f"<h3>{quoted(cluster_name(one))}</h3>"
+        if failed is not None:
+            word = styled("Skipped" if failed.skipped else "Could not be read", "warn" if failed.skipped else "bad")
+            yield f'<p>{word}: {quoted(failed.message)} <span class="faint">({text(failed.failure_reason)})</span></p>'
+        if not one.complete:
+            yield f"<p>{styled('Only some of the manifests were read: what they do not declare was not compared.', 'warn')}</p>"
+        if one.findings:
+            yield f"<p>{text(counts_sentence(one.findings))} in the manifests; <code>kafka-quotas validate</code> lists them.</p>"
+        yield from notes(one.notes)
+
+
+def differences_section(overview: Overview) -> Iterator[str]:
+    """Every entity that is neither in sync nor unmanaged, as far as a page goes."""
+    found = [(one, entity) for one in overview.clusters for entity in one.entities if entity.drift and entity.drift.is_difference]
+    yield from section("differences", "Differences", _differences(overview, found))
+
+
+def _differences(overview: Overview, found: Sequence[tuple[ClusterOverview, EntityOverview]]) -> Iterator[str]:
+    if not found:
+        read = [one for one in overview.clusters if one.failure is None]
+        yield f"<p>{styled('None.', 'good')} What is declared is live.</p>" if read else "<p>No cluster was read.</p>"
+        return
+    if any(entity.drift is DriftClass.DIFFERS for _, entity in found):
+        yield (
+            '<p class="note">No baseline was given, so what was merged but not applied is not told from what was changed by '
+            "hand: <code>--baseline</code> tells.</p>"
+        )
+    rows = (_difference(one, entity) for one, entity in found)
+    heads = ("Entity", "Cluster", "State", "Declared", "Live", "Owner", "Declared at")
+    yield from table(text(count(len(found), "entity", "entities")), heads, rows, of=len(found))
+
+
+def _difference(one: ClusterOverview, entity: EntityOverview) -> tuple[str, ...]:
+    wanted, live = entity.declared or {}, entity.live or {}
+    keys = [key for key in sorted(wanted.keys() | live.keys()) if not same_value(wanted.get(key), live.get(key))]
+    sides = [
+        "<br>".join(f"{name(key)} {text(amount(key, side.get(key)))}" for key in keys) if side else "nothing"
+        for side in (wanted, live)
+    ]
+    protected = ' <span class="tag">protected</span>' if entity.protected else ""
+    return (
+        name(str(entity.entity)),
+        quoted(cluster_name(one)),
+        drift_word(entity.drift) + protected,
+        *sides,
+        quoted(entity.owner or ""),
+        name(f"{entity.source.file}:{entity.source.line}") if entity.source else "",
+    )
+
+
+def runs_section(overview: Overview) -> Iterator[str]:
+    """The runs of the audit files, the latest first."""
+    heads = ("Ended", "Cluster", "Command", "Result", "Entities", "Who", "Commit", "Accepted guards")
+    total = len(overview.runs) + overview.runs_left_out
+    if overview.runs:
+        body = tuple(table(text(f"{count(total, 'run')}, the latest first"), heads, map(_run, overview.runs), of=total))
+    elif overview.audited:
+        body = ("<p>The audit file has no run.</p>",)
+    else:
+        body = (_NO_AUDIT,)
+    yield from section("runs", "Last runs", body)
+
+
+def _run(run: RunRecord) -> tuple[str, ...]:
+    result = styled(*_RESULTS.get(run.result, (run.result, "warn")))
+    if run.failure_reason:
+        result += f" ({text(run.failure_reason)})"
+    if run.result in ("done", "partial") and not run.verified and not run.validate_only:
+        result += f" {styled('not verified', 'warn')}"
+    counts = (("applied", run.applied), ("failed", run.failed), ("unknown", run.unknown), ("not attempted", run.not_attempted))
+    who = run.os_user if run.principal is None else f"{run.principal} ({run.os_user})"
+    commit = name(run.commit[:12]) + (" with uncommitted changes" if run.dirty else "") if run.commit else ""
+    label = run.cluster.name or run.cluster.id
+    return (
+        time_element(run.ended),
+        quoted(display_name(label)) if label else "",
+        text(run.command) + (" (validate only)" if run.validate_only else ""),
+        result,
+        text(", ".join(f"{number:,} {word}" for word, number in counts if number)),
+        quoted(who),
+        commit,
+        text(", ".join(run.accepted)),
+    )
+
+
+def traffic_section(overview: Overview) -> Iterator[str]:
+    """What backtests say of recorded traffic under the limits, the worst first."""
+    body = tuple(line for one in overview.traffic for line in _traffic(one))
+    yield from section("traffic", "Traffic against limits", body or (_NO_BACKTEST,))
+
+
+def _traffic(one: TrafficReport) -> Iterator[str]:
+    hit = sum(1 for bucket in one.buckets if bucket.verdict is Verdict.CERTAIN)
+    yield f"<h3>{quoted(one.file)}</h3>"
+    word = "judged request by request" if one.form is Form.EXACT else "judged from sums of whole seconds"
+    yield (
+        f"<p>{count(one.requests, 'request')} from {time_element(one.start)} to {time_element(one.end)}, {word}. "
+        f"{styled(f'{hit:,} throttled', 'bad') if hit else styled('None throttled for certain', 'good')} of "
+        f"{count(len(one.buckets), 'bucket')}.</p>"
+    )
+    heads = ("Bucket", "Key", "Broker", "Verdict", "Peak against limit", "Peak", "Limit", "Seconds over", "Safe limit")
+    caption = f"Buckets of {quoted(one.file)}, the worst first; the mark on each bar is the limit"
+    yield from table(
+        caption, heads, map(_bucket, one.buckets), numbers=frozenset({"Broker", "Seconds over"}), of=len(one.buckets)
+    )
+
+
+def _bucket(one: BucketTraffic) -> tuple[str, ...]:
+    tags = " ".join(f"{tag}={display_name(value)}" for tag, value in one.bucket.items())
+    share = one.share
+    before = "unlimited" if one.limit_before is None else amount(one.key, one.limit_before)
+    after = "unlimited" if one.limit_after is None else amount(one.key, one.limit_after)
+    limit = f"<strong>{text(after)}</strong>" + (f', <span class="faint">before {text(before)}</span>' if one.changed else "")
+    return (
+        name(tags) if tags else "clients without a client id",
+        name(one.key),
+        str(one.broker),
+        styled(*_VERDICTS[one.verdict]),
+        bar(share) + f"{100 * share:,.0f} % of the limit" if share is not None else "",
+        text(byte_rate(one.peak) if one.key.endswith("byte_rate") else amount(one.key, one.peak)),
+        limit,
+        f"{one.seconds_over:,} of {one.active_seconds:,}",
+        text(amount(one.key, one.recommended)) if one.recommended is not None else "",
+    )

@@ -1,0 +1,170 @@
+"""Report: the state of every cluster of the manifests at one moment, also of those that could not be read. It never writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import reconciler
+from reconciler.errors import ManifestError, ReconcilerError, UntrustedError
+from reconciler.model.cluster_failure import ClusterFailure
+from reconciler.model.drift import Baseline, DriftClass
+from reconciler.model.entity import Entity
+from reconciler.model.finding import Severity
+from reconciler.model.overview import ClusterOverview, EntityOverview, Overview
+from reconciler.model.selector import any_matches
+from reconciler.model.state import ClusterIdentity, CurrentState, DesiredState, Quotas
+from reconciler.planning.drift import compare
+from reconciler.ports import Clock, Progress
+from reconciler.workflows.connect import Access, check_cluster_id, quota_reader
+from reconciler.workflows.drift import GivenBaseline
+from reconciler.workflows.every_cluster import load_every_intent
+from reconciler.workflows.git_source import source_of
+from reconciler.workflows.plan import Intent, load_intent
+from reconciler.workflows.references import References
+from reconciler.workflows.report_files import Recorded
+from reconciler.workflows.resolve_views import current_view
+
+_NO_DIFFERENCE: Final = (DriftClass.IN_SYNC, DriftClass.UNMANAGED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Which clusters, and how to reach them: one by its name or by ``access``, or all of the manifests."""
+
+    paths: tuple[str, ...] = (".",)
+    cluster: str | None = None
+    access: Access = field(default_factory=Access)
+    trusted_ref: str | None = None
+    fail_on: Severity = Severity.ERROR
+
+    @property
+    def one(self) -> bool:
+        """True when a single cluster is meant."""
+        access = self.access
+        return any((self.cluster, access.bootstrap_server, access.zookeeper, access.current))
+
+
+def load_asked(asked: Asked) -> tuple[Intent | ClusterFailure, ...]:
+    """What the manifests want of each cluster. Raises as ``load_intent`` and ``load_every_intent``."""
+    references = References(trusted=asked.trusted_ref)
+    if asked.one:
+        return (load_intent(asked.paths, cluster=asked.cluster, fail_on=asked.fail_on, references=references),)
+    return load_every_intent(asked.paths, fail_on=asked.fail_on, references=references)
+
+
+def make_report(
+    intents: Sequence[Intent | ClusterFailure],
+    asked: Asked,
+    *,
+    baseline: GivenBaseline | None,
+    recorded: Recorded,
+    clock: Clock,
+    progress: Progress,
+) -> Overview:
+    """Read every cluster, one after the other; one that cannot be read is in the result with the reason, and stops no other."""
+    clusters = tuple(_overview(intent, asked, baseline, progress) for intent in intents)
+    return Overview(
+        at=clock.now(),
+        version=reconciler.__version__,
+        source=source_of(Path(asked.paths[0])),
+        clusters=clusters,
+        runs=recorded.runs,
+        runs_left_out=recorded.runs_left_out,
+        audited=recorded.audited,
+        traffic=recorded.traffic,
+        notes=recorded.notes,
+    )
+
+
+def _overview(
+    intent: Intent | ClusterFailure, asked: Asked, baseline: GivenBaseline | None, progress: Progress
+) -> ClusterOverview:
+    if isinstance(intent, ClusterFailure):
+        return ClusterOverview(cluster=intent.cluster, findings=intent.findings, failure=intent)
+    progress.step(f"reading the quotas of cluster {intent.spec.name}" if intent.spec.name else "reading the cluster")
+    try:
+        with quota_reader(intent.spec, asked.access, trusted=intent.trusted) as reader:
+            state = reader.current_state()
+            check_cluster_id(intent.spec, state.cluster)
+            return overview_of(intent, state, source=reader, baseline=baseline)
+    except ReconcilerError as error:
+        return declared_only(intent, error)
+
+
+def overview_of(intent: Intent, state: CurrentState, *, source: object, baseline: GivenBaseline | None = None) -> ClusterOverview:
+    """A cluster that was read from ``source``. Raises ``BaselineError`` for a baseline of another cluster."""
+    view = current_view(state, source=source, name=intent.spec.name)
+    given = baseline.of(intent, state.cluster) if baseline is not None else None
+    found = compare(intent.desired, state.entities, given.entities if given else None, scope=intent.spec.scope)
+    classes = {one.entity: one.drift for one in found.entities}
+    unreadable = (node.message for node in state.unreadable)
+    return ClusterOverview(
+        cluster=view.cluster,
+        prune=intent.spec.prune.value,
+        observed=state.observed,
+        complete=intent.desired.complete,
+        baseline=given.origin if given else None,
+        counts=found.counts,
+        entities=tuple(_entities(intent, state.entities, given, classes)),
+        callback=view.doubts.callback,
+        static_defaults=view.doubts.static_defaults,
+        notes=tuple(dict.fromkeys((*state.notes, *unreadable, *view.notes, *intent.notes))),
+        findings=intent.findings,
+    )
+
+
+def declared_only(intent: Intent, error: ReconcilerError) -> ClusterOverview:
+    """A cluster that could not be read: what is declared, and why there is no more."""
+    identity = ClusterIdentity(name=intent.spec.name, id=intent.spec.cluster_id)
+    failure = ClusterFailure(
+        cluster=identity,
+        failure_reason=error.failure_reason,
+        message=str(error),
+        skipped=isinstance(error, UntrustedError),
+        findings=error.findings if isinstance(error, ManifestError) else (),
+    )
+    return ClusterOverview(
+        cluster=identity,
+        prune=intent.spec.prune.value,
+        complete=intent.desired.complete,
+        entities=tuple(_entities(intent, None, None, {})),
+        notes=intent.notes,
+        findings=intent.findings,
+        failure=failure,
+    )
+
+
+def _entities(
+    intent: Intent, live: Mapping[Entity, Quotas] | None, baseline: Baseline | None, classes: Mapping[Entity, DriftClass]
+) -> Iterator[EntityOverview]:
+    known = live or {}
+    before = baseline.entities if baseline else {}
+    everything = intent.desired.entities.keys() | known.keys() | classes.keys()
+    for entity in sorted(everything, key=lambda one: one.sort_key):
+        declared = intent.desired.entities.get(entity)
+        drift = None if live is None else classes.get(entity, _without_class(intent.desired, entity))
+        yield EntityOverview(
+            entity=entity,
+            drift=drift,
+            declared={key.value: quota.value for key, quota in declared.quotas.items()} if declared else None,
+            live=known.get(entity),
+            baseline=before.get(entity) if drift is not None and drift not in _NO_DIFFERENCE else None,
+            owner=declared.owner if declared else None,
+            note=declared.note if declared else None,
+            source=declared.source if declared else None,
+            protected=bool(intent.spec.protected) and any_matches(intent.spec.protected, entity),
+            in_scope=intent.spec.scope.contains(entity),
+        )
+
+
+def _without_class(desired: DesiredState, entity: Entity) -> DriftClass | None:
+    """What the comparison has nothing to say of is in sync, or, when only some manifests were read, was not compared."""
+    return DriftClass.IN_SYNC if desired.complete or entity in desired.entities else None
+
+
+def failed(overview: Overview) -> bool:
+    """True when a cluster could not be read that should have been."""
+    return any(one.failure is not None and not one.failure.skipped for one in overview.clusters)
