@@ -14,12 +14,16 @@ from reconciler.model.backtest import BacktestReport, Form, Provenance
 from reconciler.model.entity import Entity
 from reconciler.model.quota import CLIENT_KEYS
 from reconciler.model.source import Span
+from reconciler.resolution.address_limits import AddressLimits
+from reconciler.resolution.addresses import ADDRESS_KEY
+from reconciler.resolution.callback_limits import BrokerLimits
 from reconciler.resolution.levels import QuotaTable, Resolver
-from reconciler.traffic.judging.grouping import Grouping, Series, group_series
+from reconciler.traffic.judging.grouping import Grouping, Limits, Series, group_series
 from reconciler.traffic.judging.outcome import Outcome, exact_outcomes, groups_before, seconds_outcomes
 from reconciler.traffic.judging.throttle_findings import throttle_findings
 from reconciler.traffic.judging.verdicts import bucket_verdicts, is_changed, moment, unused_quotas
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window
+from reconciler.traffic.kinds import Kind
 from reconciler.traffic.recorded import Facts, Recorded, RecordedRequests
 
 _PROVEN_SAMPLES: Final = (11, 1000)
@@ -36,6 +40,8 @@ class Question:
     """The part of ``proposed`` that the manifests say; unused quotas are looked for here."""
     sources: Mapping[tuple[Entity, str], Span] = field(default_factory=dict)
     window: Window = DEFAULT_WINDOW
+    controller_window: Window = DEFAULT_WINDOW
+    """``controller.quota.window.num`` and ``.size.seconds``: how many seconds of its limit a bucket of tokens holds."""
     version_from: str = "no Kafka version was given"
     log_timezone: str = "UTC"
     exact: bool = False
@@ -73,12 +79,16 @@ class Backtest:
 
     def _outcomes(self) -> tuple[Form, Mapping[int, Outcome]]:
         recorded, grouping, window = self._recorded, self._grouping, self._question.window
-        if isinstance(recorded, RecordedRequests) and (self._question.exact or not proves_by_seconds(window)):
-            found = exact_outcomes(recorded.exactly(grouping, window), grouping)
-            return Form.EXACT, dict(enumerate(found))
         wanted = self._touched() if not isinstance(recorded, RecordedRequests) else set(range(len(grouping.groups)))
-        judged = recorded.by_seconds(grouping, wanted, window.era)
-        return Form.SECONDS, seconds_outcomes(judged, recorded.series, grouping, window)
+        mutations = {number for number in wanted if grouping.groups[number].kind is Kind.MUTATION}
+        if isinstance(recorded, RecordedRequests) and (self._question.exact or not proves_by_seconds(window)):
+            form, found = Form.EXACT, exact_outcomes(recorded.exactly(grouping, window), grouping)
+        else:
+            judged = recorded.by_seconds(grouping, wanted - mutations, window.era)
+            form, found = Form.SECONDS, seconds_outcomes(judged, recorded.series, grouping, window)
+        if mutations:
+            found |= recorded.mutations(grouping, mutations, self._question.controller_window)
+        return form, found
 
     def _touched(self) -> set[int]:
         """The groups of what changes; without known earlier quotas, of everything that is limited."""
@@ -92,8 +102,10 @@ def proves_by_seconds(window: Window) -> bool:
     return (window.samples, window.sample_ms) == _PROVEN_SAMPLES
 
 
-def _resolvers(quotas: QuotaTable) -> dict[str, Resolver]:
-    return dict(Resolver.by_key(quotas, CLIENT_KEYS))
+def _resolvers(quotas: QuotaTable) -> dict[str, Limits | BrokerLimits]:
+    limits: dict[str, Limits | BrokerLimits] = dict(Resolver.by_key(quotas, CLIENT_KEYS))
+    limits[ADDRESS_KEY] = AddressLimits(quotas)
+    return limits
 
 
 def _provenance(question: Question, recorded: Recorded, form: Form) -> Provenance:

@@ -14,7 +14,9 @@ from reconciler.model.backtest import Coverage
 from reconciler.traffic.judging.by_seconds import judged_rows_by_seconds
 from reconciler.traffic.judging.exact import ExactResult, judged_exactly
 from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.judging.outcome import Outcome, exact_outcomes
 from reconciler.traffic.judging.requests import judged_requests
+from reconciler.traffic.judging.tokens import judged_tokens
 from reconciler.traffic.judging.verdicts import moment
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
@@ -50,6 +52,10 @@ class Events:
     def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
         """Verdicts of all groups."""
         return judged_exactly(self._rows, self.series, grouping, window)
+
+    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, Outcome]:
+        """Outcomes of these groups, topic by topic."""
+        return exact_outcomes(judged_tokens(self._rows, self.series, grouping, groups, window), grouping)
 
     def requests(self, grouping: Grouping, window: Window) -> DataFrame:
         """Every request; the rows must hold the identity columns."""

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from reconciler.model.backtest import Coverage
 from reconciler.traffic.judging.exact import ExactResult
 from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.judging.outcome import Outcome
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 
@@ -45,6 +46,10 @@ class Recorded(Protocol):
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Era) -> Mapping[int, GroupVerdict]:
         """Verdicts of these groups."""
+        ...
+
+    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, Outcome]:
+        """By target, of these groups, which are of mutations: buckets of tokens. ``window``: the controller's settings."""
         ...
 
     def close(self) -> None:

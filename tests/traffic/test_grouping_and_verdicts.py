@@ -54,7 +54,7 @@ def verdict_of(group: int, *, peak: float, throttled: int = 0) -> ExactVerdict:
 
 
 def exact(found: ExactResult, grouping: Grouping) -> dict[int, Outcome]:
-    return dict(enumerate(exact_outcomes(found, grouping)))
+    return exact_outcomes(found, grouping)
 
 
 CLIENTS = series(("alice", "a"), ("alice", "b"), ("bob", "a"))

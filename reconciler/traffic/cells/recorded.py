@@ -13,8 +13,10 @@ from reconciler.traffic.cells.segments import SegmentFolder
 from reconciler.traffic.judging.by_seconds import Limits, judged_by_seconds
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.locally import judged_locally
+from reconciler.traffic.judging.outcome import Outcome, seconds_outcomes
+from reconciler.traffic.judging.tokens import tokens_by_seconds
 from reconciler.traffic.judging.verdicts import moment
-from reconciler.traffic.kernels.sampled_rate import Era
+from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.recorded import Facts
 from reconciler.traffic.sources.request_log import CHARGED, EMPTY_THROTTLED, UNREADABLE
@@ -45,6 +47,12 @@ class Cells:
             limits = Limits.of(grouping.groups, era)
             return judged_locally(some_cells(self._history, keys), self.series, grouping, groups, limits)
         return judged_by_seconds(placed_cells(self._session(), self._history, grouping, groups), grouping.groups, era)
+
+    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, Outcome]:
+        """Outcomes of these groups; mutations are few, so it is done here."""
+        keys = [one.key for index, one in enumerate(self.series) if not set(groups).isdisjoint(grouping.groups_of_series[index])]
+        found = tokens_by_seconds(some_cells(self._history, keys), self.series, grouping, groups, window)
+        return seconds_outcomes(found, self.series, grouping, window)
 
     def close(self) -> None:
         """Nothing is held."""

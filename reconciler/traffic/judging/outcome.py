@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from reconciler.model.backtest import Verdict
 from reconciler.traffic.judging.exact import AFTER, BEFORE, ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Group, Grouping, Series
+from reconciler.traffic.kernels.exact_totals import ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
+from reconciler.traffic.kernels.topics import PARTLY, REFUSED
 from reconciler.traffic.kinds import Kind
 
 
@@ -39,11 +41,15 @@ class Outcome:
     throttled_before: int | None
     amount_over: Mapping[int, int] | None
     """By series, what it was charged in the seconds that are over."""
+    refused: int | None = None
+    """Of what is throttled, what is sent away: topics, connections. ``None``: nothing of this kind is, or it is not known."""
+    partly: int | None = None
+    """Requests for several topics of which only some are refused."""
 
 
-def exact_outcomes(found: ExactResult, grouping: Grouping) -> tuple[Outcome, ...]:
-    """One for each target."""
-    return tuple(_exact(found, grouping, index) for index in range(len(grouping.targets)))
+def exact_outcomes(found: ExactResult, grouping: Grouping) -> dict[int, Outcome]:
+    """By target, of those whose group was judged."""
+    return {index: _exact(found, grouping, index) for index in range(len(grouping.targets)) if index in found.groups}
 
 
 def _exact(found: ExactResult, grouping: Grouping, index: int) -> Outcome:
@@ -67,7 +73,15 @@ def _exact(found: ExactResult, grouping: Grouping, index: int) -> Outcome:
         throttled=side.throttled,
         throttled_before=sum(one.throttled_before for one in counts.values()),
         amount_over={m: one.amount_over for m, one in counts.items()},
+        refused=_refused(whole, grouping.targets[index].kind),
+        partly=whole.sides[PARTLY].throttled if len(whole.sides) > PARTLY else None,
     )
+
+
+def _refused(whole: ExactVerdict, kind: Kind) -> int | None:
+    if kind is Kind.CONNECTION:
+        return whole.sides[AFTER].throttled
+    return whole.sides[REFUSED].throttled if len(whole.sides) > REFUSED else None
 
 
 def seconds_outcomes(

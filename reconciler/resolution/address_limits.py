@@ -1,0 +1,35 @@
+"""Connection limits of addresses in the form in which limits of clients are asked: a bucket, and what limits it."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from reconciler.model.entity import EntityType
+from reconciler.model.ip_literals import address_of
+from reconciler.resolution.addresses import AddressTable
+from reconciler.resolution.levels import Bucket, QuotaTable, Resolved
+
+
+class AddressLimits:
+    """A broker counts connections by address: its own limit, else that of the default address, one bucket for each address.
+
+    Where two spellings of an address have different limits, the one that was applied last holds; that is not known, so the lower
+    one is taken. What is set for a host name is about no address that is known here.
+    """
+
+    def __init__(self, quotas: QuotaTable) -> None:
+        self._table = AddressTable(quotas)
+
+    def resolve(self, _user: str, address: str, /) -> Resolved:
+        """``address`` stands where a client has its client id, whose user plays no part."""
+        answer = self._table.resolve(address)
+        bucket = Bucket(user="", client_id="", other=((EntityType.IP.value, canonical_address(address)),))
+        if answer.unclear:
+            return Resolved(bucket=bucket, winner=min(answer.unclear, key=lambda one: one.value), overridden=answer.unclear)
+        return Resolved(bucket=bucket, winner=answer.found[0] if answer.found else None, overridden=answer.found[1:])
+
+
+def canonical_address(name: str) -> str:
+    """One spelling for each address; what is no literal address stays as it is."""
+    packed = address_of(name)
+    return name if packed is None else ipaddress.ip_address(packed).compressed
