@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 from reconciler.traffic.kernels import histogram
 from reconciler.traffic.kernels.deferred_work import DeferredWork
 from reconciler.traffic.kernels.exact_stream import judge_one
-from reconciler.traffic.kernels.sampled_rate import Era, Window
+from reconciler.traffic.kernels.sampled_rate import Era, SampledRate, Window
 from reconciler.traffic.kernels.second_sums import SECOND_BITS, bounds, keys_of
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SecondsJudge
 from tests.support.arrivals import PATTERNS, arrivals
 
 WINDOW = Window()
+SETTINGS = st.builds(
+    Window, samples=st.integers(2, 40), sample_ms=st.sampled_from([1000, 2000, 5000, 30_000]), era=st.sampled_from(list(Era))
+)
 ERAS = st.sampled_from(list(Era))
 GROUPS = st.lists(st.tuples(st.sampled_from(PATTERNS), st.integers(0, 10**6), st.integers(1, 250)), min_size=1, max_size=4)
 
@@ -29,10 +32,12 @@ def cells(times: np.ndarray, amounts: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return seconds, np.bincount(places, weights=amounts).astype(np.int64)
 
 
-def judged(groups: list[tuple[np.ndarray, np.ndarray]], limits: list[float], batch: int) -> list[GroupVerdict]:
+def judged(
+    groups: list[tuple[np.ndarray, np.ndarray]], limits: list[float], batch: int, window: Window = WINDOW
+) -> list[GroupVerdict]:
     keys = np.concatenate([keys_of(np.full(len(s), number), s) for number, (s, _) in enumerate(groups)])
     amounts = np.concatenate([x for _, x in groups])
-    judge = SecondsJudge([np.asarray(limits), np.full(len(limits), np.nan)])
+    judge = SecondsJudge([np.asarray(limits), np.full(len(limits), np.nan)], window)
     for start in range(0, len(keys), batch):
         judge.feed(keys[start : start + batch], amounts[start : start + batch])
     return list(judge.verdicts())
@@ -49,6 +54,50 @@ def test_the_largest_rate_of_a_second_lies_within_its_bounds(pattern: str, seed:
     for place, second in enumerate(seconds):
         largest = rates[times // 1000 == second].max()
         assert found.lower[place] * (1 - 1e-12) <= largest <= found.upper[place] * (1 + 1e-12)
+
+
+@settings(max_examples=250)
+@given(SETTINGS, st.sampled_from(PATTERNS), st.integers(0, 10**6), st.integers(1, 400))
+def test_bounds_hold_for_other_window_settings(window: Window, pattern: str, seed: int, count: int) -> None:
+    times, overhead, records = arrivals(pattern, seed, count)
+    amounts = overhead + records
+    seconds, sums = cells(times, amounts)
+    found = bounds(keys_of(np.full(len(seconds), 3), seconds), sums, window)
+    # The plain model, not a faster form of it.
+    sensor, rates = SampledRate(window), []
+    for at, amount in zip(times.tolist(), amounts.tolist(), strict=True):
+        sensor.record(amount, at)
+        rates.append(sensor.measure(at)[0])
+    for place, second in enumerate(seconds):
+        largest = max(rate for rate, at in zip(rates, times.tolist(), strict=True) if at // 1000 == second)
+        assert found.lower[place] * (1 - 1e-12) <= largest <= found.upper[place] * (1 + 1e-12)
+        assert found.lower[place] <= found.expected[place]
+
+
+@settings(max_examples=60)
+@given(SETTINGS, GROUPS, st.floats(0.3, 1.3), st.integers(1, 60))
+def test_batches_may_end_anywhere_under_any_settings(
+    window: Window, drawn: list[tuple[str, int, int]], share: float, batch: int
+) -> None:
+    traffic = [cells(times, overhead + records) for times, overhead, records in (arrivals(*d) for d in drawn)]
+    limits = [share * float(x.max()) for _, x in traffic]
+    assert judged(traffic, limits, batch, window) == judged(traffic, limits, 10**6, window)
+
+
+def test_the_proof_is_the_known_one_for_default_settings() -> None:
+    seconds = np.arange(40)
+    sums = np.arange(1, 41) ** 2
+    keys = keys_of(np.zeros(40, dtype=np.int64), seconds)
+    last = [int(sums[-k:].sum()) for k in range(14)]
+    new, old = bounds(keys, sums, Era.OVERLAPPING), bounds(keys, sums, Era.DROPPING)
+    assert (new.lower[-1], new.expected[-1], new.upper[-1]) == (last[11] / 12, last[11] / 10.5, max(last[13] / 11, last[12] / 10))
+    assert (old.lower[-1], old.expected[-1], old.upper[-1]) == (last[10] / 11, last[11] / 10.5, last[12] / 10)
+
+
+@pytest.mark.parametrize("window", [Window(samples=1), Window(sample_ms=1500), Window(samples=11, sample_ms=600_000)])
+def test_settings_of_which_seconds_prove_nothing_are_refused(window: Window) -> None:
+    with pytest.raises(ValueError, match="prove nothing"):
+        bounds(np.asarray([1, 2]), np.asarray([1, 1]), window)
 
 
 @settings(max_examples=150)

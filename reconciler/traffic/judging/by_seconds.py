@@ -16,8 +16,7 @@ from pyspark.sql import functions as F
 from reconciler.traffic.judging.exact import limits_of, numbers_of
 from reconciler.traffic.judging.grouping import Group, Grouping, Series
 from reconciler.traffic.judging.placing import with_groups
-from reconciler.traffic.kernels.sampled_rate import Era
-from reconciler.traffic.kernels.second_sums import SECOND_BITS
+from reconciler.traffic.kernels.second_sums import SECOND_BITS, Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SecondsJudge, SideVerdict
 from reconciler.traffic.kernels.timeline import Doubles
 from reconciler.traffic.sources.request_log import CHARGED
@@ -32,24 +31,30 @@ _SCHEMA: Final = ", ".join((*(f"{name} bigint" for name in _WHOLE), *(f"{name} d
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """By group number, NaN unlimited, on both sides; and the era that is modelled. Small, since it travels with the code."""
+    """By group number, NaN unlimited, on both sides; and the broker that is modelled. Small, since it travels with the code."""
 
     before: Doubles
     after: Doubles
-    era: Era
+    era: Rule
 
     @classmethod
-    def of(cls, groups: Sequence[Group], era: Era) -> Limits:
+    def of(cls, groups: Sequence[Group], era: Rule) -> Limits:
         """A group that is not of a side is unlimited there."""
         before, after = limits_of(groups)
         return cls(before, after, era)
 
 
-def judged_by_seconds(placed: DataFrame, groups: Sequence[Group], era: Era) -> dict[int, GroupVerdict]:
+def judged_by_seconds(placed: DataFrame, groups: Sequence[Group], era: Rule) -> dict[int, GroupVerdict]:
     """Verdicts by group, with the sides before and after.
 
     ``placed``: columns ``group``, ``second`` and ``amount``; several rows of one group and second add up.
     """
+    key = F.shiftleft(F.col("group").cast("long"), SECOND_BITS).bitwiseOR(F.col("second").cast("long"))
+    return judged_keys(placed.select(key.alias("key"), F.col("amount").cast("long").alias("amount")), groups, era)
+
+
+def judged_keys(keyed: DataFrame, groups: Sequence[Group], era: Rule) -> dict[int, GroupVerdict]:
+    """The same from columns ``key``, as ``second_sums.keys_of`` packs groups and seconds, and ``amount``."""
     limits = Limits.of(groups, era)
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -58,14 +63,13 @@ def judged_by_seconds(placed: DataFrame, groups: Sequence[Group], era: Era) -> d
             judge.feed(numbers_of(batch, "key"), numbers_of(batch, "amount"))
         yield batch_of_verdicts(list(judge.verdicts()))
 
-    key = F.shiftleft(F.col("group").cast("long"), SECOND_BITS).bitwiseOR(F.col("second").cast("long"))
-    keyed = placed.select(key.alias("key"), F.col("amount").cast("long").alias("amount"))
+    # Keys are shuffled by their group and sorted as one number, which Spark does by radix.
     ordered = keyed.repartition(F.shiftright("key", SECOND_BITS)).sortWithinPartitions("key")
     return {verdict.group: verdict for verdict in verdicts_of(ordered.mapInArrow(judge, _SCHEMA).toArrow())}
 
 
 def judged_rows_by_seconds(
-    rows: DataFrame, series: Sequence[Series], grouping: Grouping, groups: Collection[int], era: Era
+    rows: DataFrame, series: Sequence[Series], grouping: Grouping, groups: Collection[int], era: Rule
 ) -> dict[int, GroupVerdict]:
     """The same from single requests (columns of ``request_log``)."""
     charged = with_groups(rows.where(F.col("status") == CHARGED), series, grouping, groups)

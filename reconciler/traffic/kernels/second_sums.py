@@ -14,6 +14,13 @@ is summed is later than the oldest live start, which is less than 12 s ago: in t
 11 s, and it is 10 s at least. Older: a sample is dropped when its start is 11 s old, so everything of the last 10 s is in live
 samples, they span less than 11 s, and what is summed is later than 11 s ago.
 
+With N samples of W whole seconds the same reasoning gives, for brokers from 3.8 on and for older ones
+
+    S(N W) / ((N + 1) W)  <=  rate  <=  max over k of S(k + 1) / max((N - 1) W, k - 1),   (N - 1) W < k <= (N + 1) W
+
+where k is how many seconds back the oldest live start lies. For long samples the k are taken together in a few steps, which
+widens the upper bound and leaves it proven.
+
 Broker arithmetic is in doubles: a bound within rounding of the limit decides nothing.
 """
 
@@ -21,21 +28,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from reconciler.traffic.kernels.sampled_rate import Era
+from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.timeline import Doubles, Integers
 
 SECOND_BITS: Final = 33
 """A key is the group's number, shifted by this, plus the second since 1970."""
-REACH: Final = 12
-"""How many seconds back a cell still counts."""
+LONGEST_PROVEN_S: Final = 3600
+"""Window settings that look further back than this are judged request by request, or not at all."""
+_STEPS: Final = 8
+"""Into how many steps the k of one bound are taken together."""
+_FEW: Final = 40
+"""Seconds: up to so many back are gone through one by one."""
 ROUNDING: Final = 1e-12
+REACH: Final = 12
+"""How many seconds back a cell still counts under the default settings."""
 
 Flags = npt.NDArray[np.bool_]
+
+Rule: TypeAlias = Era | Window
+"""The window settings; of an era alone, the default ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +74,61 @@ def keys_of(groups: Integers, seconds: Integers) -> Integers:
     return (groups << SECOND_BITS) | seconds
 
 
-def bounds(keys: Integers, amounts: Integers, era: Era = Era.OVERLAPPING) -> Bounds:
-    """For cells in strictly rising order of their keys. Raises ``ValueError`` for another order, which would tear sums apart."""
+def proves(window: Window) -> bool:
+    """Whether whole seconds prove anything: samples of whole seconds, more than one of them, and not too many."""
+    return window.sample_ms % 1000 == 0 and window.samples > 1 and reach(window) <= LONGEST_PROVEN_S
+
+
+def reach(rule: Rule) -> int:
+    """How many seconds back a cell still counts."""
+    window = _window(rule)
+    return (window.samples + (window.era is Era.OVERLAPPING)) * _sample_s(window)
+
+
+def longest_pause_s(rule: Rule) -> int:
+    """A pause above this ends an episode: nothing of before is left in the rate."""
+    return _window(rule).expiry_ms // 1000
+
+
+def bounds(keys: Integers, amounts: Integers, rule: Rule = Era.OVERLAPPING) -> Bounds:
+    """For cells in strictly rising order of their keys.
+
+    Raises ``ValueError`` for another order, which would tear sums apart, and for settings of which seconds prove nothing.
+    """
     if np.any(keys[1:] <= keys[:-1]):
         raise ValueError("cells must be in strictly rising order of group and second")
-    lengths = (11, 12, 13) if era is Era.OVERLAPPING else (10, 11, 12)
-    sums = _sums(keys, amounts, lengths)
-    if era is Era.OVERLAPPING:
-        s11, s12, s13 = sums
-        return Bounds(lower=s11 / 12.0, expected=s11 / 10.5, upper=np.maximum(s13 / 11.0, s12 / 10.0))
-    s10, s11, s12 = sums
-    return Bounds(lower=s10 / 11.0, expected=s11 / 10.5, upper=s12 / 10.0)
+    window = _window(rule)
+    if not proves(window):
+        raise ValueError(f"whole seconds prove nothing about {window.samples} samples of {window.sample_ms} ms")
+    count, sample, spare = window.samples, _sample_s(window), window.era is Era.OVERLAPPING
+    whole = (count - 1 + spare) * sample
+    steps = _steps((count - 1) * sample, reach(window))
+    lowest, expected, *highest = _sums(keys, amounts, (whole, count * sample, *(length for length, _ in steps)))
+    upper = highest[0] / steps[0][1]
+    for total, (_, divisor) in zip(highest[1:], steps[1:], strict=True):
+        upper = np.maximum(upper, total / divisor)
+    return Bounds(lower=lowest / float(whole + sample), expected=expected / ((count - 0.5) * sample), upper=upper)
+
+
+def _steps(least: int, most: int) -> tuple[tuple[int, float], ...]:
+    """Lengths of sums, and by what each is divided, for all k above ``least`` up to ``most``: some at a time."""
+    wide = -(-(most - least) // _STEPS)
+    first = range(least + 1, most + 1, wide)
+    return tuple((min(k + wide - 1, most) + 1, float(max(least, k - 1))) for k in first)
+
+
+def _window(rule: Rule) -> Window:
+    return rule if isinstance(rule, Window) else Window(era=rule)
+
+
+def _sample_s(window: Window) -> int:
+    return window.sample_ms // 1000
 
 
 def _sums(keys: Integers, amounts: Integers, lengths: Sequence[int]) -> tuple[Integers, ...]:
     """For each cell the amounts of the last so many seconds, its own included."""
+    if max(lengths) > _FEW:
+        return _far_sums(keys, amounts, lengths)
     found = tuple(amounts.copy() for _ in lengths)
     for back in range(1, min(max(lengths), len(keys))):
         apart = keys[back:] - keys[:-back]
@@ -81,3 +137,9 @@ def _sums(keys: Integers, amounts: Integers, lengths: Sequence[int]) -> tuple[In
         for total, length in zip(found, lengths, strict=True):
             total[back:] += np.where(apart < length, amounts[:-back], 0)
     return found
+
+
+def _far_sums(keys: Integers, amounts: Integers, lengths: Sequence[int]) -> tuple[Integers, ...]:
+    """The same by running sums, which cost no more for long windows; their differences are exact whatever they wrap around to."""
+    total = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(amounts)))
+    return tuple(total[1:] - total[np.searchsorted(keys, keys - length, side="right")] for length in lengths)

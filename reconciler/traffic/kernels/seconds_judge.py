@@ -16,11 +16,11 @@ from reconciler.traffic.kernels.exact_batch import first_places
 from reconciler.traffic.kernels.histogram import Histograms
 from reconciler.traffic.kernels.runs import Runs
 from reconciler.traffic.kernels.sampled_rate import Era
-from reconciler.traffic.kernels.second_sums import REACH, SECOND_BITS, Bounds, Flags, bounds
+from reconciler.traffic.kernels.second_sums import SECOND_BITS, Bounds, Flags, Rule, bounds, longest_pause_s, reach
 from reconciler.traffic.kernels.timeline import Doubles, Integers
 
 LONGEST_PAUSE_S: Final = 11
-"""A pause above this ends an episode: nothing of before is left in the rate."""
+"""A pause above this ends an episode under the default settings: nothing of before is left in the rate."""
 _SECOND: Final = (1 << SECOND_BITS) - 1
 _NEVER: Final = np.iinfo(np.int64).max
 
@@ -30,7 +30,7 @@ class SideVerdict:
     """Seconds of one group under one limit, of those with traffic; each count includes the one before it.
 
     ``first_*`` are seconds since 1970, ``None`` when there is none; an episode is a run of active seconds that are all probably
-    over, without a pause above ``LONGEST_PAUSE_S``.
+    over, without a pause after which nothing of before is left in the rate.
     """
 
     certain: int
@@ -66,14 +66,14 @@ class _Parts:
 class SecondsJudge:
     """Feed cells in order, then take the verdicts."""
 
-    def __init__(self, limits: Sequence[Doubles], era: Era = Era.OVERLAPPING) -> None:
+    def __init__(self, limits: Sequence[Doubles], rule: Rule = Era.OVERLAPPING) -> None:
         """``limits``: for each side an array by group number; NaN is unlimited."""
-        self._era = era
+        self._rule, self._reach = rule, reach(rule)
         self._limits = tuple(limits)
         self._parts = _Parts()
         self._histograms = Histograms()
         self._sides: tuple[list[Integers], ...] = tuple([] for _ in self._limits)
-        self._runs = tuple(Runs(LONGEST_PAUSE_S) for _ in self._limits)
+        self._runs = tuple(Runs(longest_pause_s(rule)) for _ in self._limits)
         self._tail_keys = np.empty(0, dtype=np.int64)
         self._tail_amounts = np.empty(0, dtype=np.int64)
         self._held = np.empty((2, 0), dtype=np.int64)
@@ -96,9 +96,9 @@ class SecondsJudge:
         if not len(keys):
             return
         all_keys, all_amounts = np.concatenate((self._tail_keys, keys)), np.concatenate((self._tail_amounts, amounts))
-        found = bounds(all_keys, all_amounts, self._era)
+        found = bounds(all_keys, all_amounts, self._rule)
         new = slice(len(self._tail_keys), None)
-        self._tail_keys, self._tail_amounts = all_keys[-REACH:].copy(), all_amounts[-REACH:].copy()
+        self._tail_keys, self._tail_amounts = all_keys[-self._reach :].copy(), all_amounts[-self._reach :].copy()
         self._judge(keys >> SECOND_BITS, keys & _SECOND, amounts, Bounds(found.lower[new], found.expected[new], found.upper[new]))
 
     def verdicts(self) -> Iterator[GroupVerdict]:
