@@ -24,7 +24,6 @@ def backtest_policy(node: YamlMapping | None, out: Collector) -> BacktestPolicy:
         history=HistoryNeeds(
             hours=_number(history, "hours", built_in.hours),
             coverage_percent=_number(history, "coveragePercent", built_in.coverage_percent),
-            unknown_percent=_number(history, "unknownPercent", built_in.unknown_percent),
         ),
         fail=tuple(_rules(items(node, "fail"), out)),
     )

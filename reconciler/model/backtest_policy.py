@@ -49,8 +49,6 @@ class HistoryNeeds:
     """From the first to the last request."""
     coverage_percent: float = 95.0
     """Of the whole hours of the history, those in which a broker was recorded."""
-    unknown_percent: float = 1.0
-    """Of a broker's requests of one kind, those whose client is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pyspark.sql import Row
 
-from reconciler.model.backtest import BacktestReport, Form, Provenance
+from reconciler.model.backtest import BacktestReport, BucketVerdict, Form, Provenance
+from reconciler.model.backtest_policy import HistoryNeeds
 from reconciler.model.entity import Entity
 from reconciler.model.quota import CLIENT_KEYS
 from reconciler.model.source import Span
@@ -18,13 +19,19 @@ from reconciler.resolution.address_limits import AddressLimits
 from reconciler.resolution.addresses import ADDRESS_KEY
 from reconciler.resolution.callback_limits import BrokerLimits
 from reconciler.resolution.levels import QuotaTable, Resolver
+from reconciler.traffic.judging.capacity import capacity_uses
+from reconciler.traffic.judging.completing import completed, row_of, target_numbers, worth_a_plot
 from reconciler.traffic.judging.grouping import Grouping, Limits, Series, group_series
+from reconciler.traffic.judging.history_gaps import with_gaps
 from reconciler.traffic.judging.outcome import Outcome, exact_outcomes, groups_before, seconds_outcomes
+from reconciler.traffic.judging.quota_fits import quota_fits
+from reconciler.traffic.judging.rate_series import Grid, Lines, groups_to_plot, rate_series
+from reconciler.traffic.judging.report_findings import report_findings
 from reconciler.traffic.judging.throttle_findings import throttle_findings
 from reconciler.traffic.judging.verdicts import bucket_verdicts, is_changed, moment, unused_quotas
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.recorded import Facts, Recorded, RecordedRequests
+from reconciler.traffic.recorded import Facts, Recorded, RecordedOverTime, RecordedRequests
 
 _PROVEN_SAMPLES: Final = (11, 1000)
 """The window settings for which one-second sums prove something."""
@@ -46,6 +53,11 @@ class Question:
     log_timezone: str = "UTC"
     exact: bool = False
     """Judge every request, where they are known."""
+    needs: HistoryNeeds = field(default_factory=HistoryNeeds)
+    capacity: Mapping[str, float] = field(default_factory=dict)
+    """What one broker can do, by quota key."""
+    plots: int = 0
+    """Of how many buckets, the worst ones, the rate over time is wanted."""
 
 
 class Backtest:
@@ -61,21 +73,44 @@ class Backtest:
         """Verdicts, unused quotas, findings and where they come from."""
         question, series = self._question, self._recorded.series
         form, outcomes = self._outcomes()
-        verdicts = bucket_verdicts(series, self._grouping, outcomes)
+        provenance = self._with_gaps(_provenance(question, self._recorded, form))
+        judged = bucket_verdicts(series, self._grouping, outcomes)
+        verdicts = self._plotted(completed(judged, self._grouping, provenance, question.needs))
+        capacity = capacity_uses(self._grouping, question.capacity)
         return BacktestReport(
-            provenance=_provenance(question, self._recorded, form),
+            provenance=provenance,
             verdicts=verdicts,
             unused=unused_quotas(series, question.declared, question.proposed),
-            findings=throttle_findings(verdicts, question.sources),
+            findings=(*throttle_findings(verdicts, question.sources), *report_findings(verdicts, capacity)),
+            fits=quota_fits(verdicts),
+            capacity=capacity,
         )
 
     def request_lines(self) -> Iterator[str]:
         """JSON lines, one a charged request under the proposed quotas, in the order of charging."""
         if not isinstance(self._recorded, RecordedRequests):
             raise TypeError("this traffic has no requests")
-        judged = self._recorded.requests(self._grouping, self._question.window)
+        judged = self._recorded.requests(self._grouping, self._question.window, self._question.controller_window)
         for row in judged.toLocalIterator(prefetchPartitions=True):
             yield _request_line(row, self._recorded.series)
+
+    def _with_gaps(self, provenance: Provenance) -> Provenance:
+        recorded = self._recorded
+        hours = recorded.hours() if isinstance(recorded, RecordedOverTime) else {}
+        return replace(provenance, coverage=with_gaps(provenance.coverage, hours))
+
+    def _plotted(self, verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
+        """The worst ones with their rates over time, where cells of whole seconds can give them."""
+        recorded, grouping, window = self._recorded, self._grouping, self._question.window
+        shown = worth_a_plot(verdicts, self._question.plots)
+        if not shown or not isinstance(recorded, RecordedOverTime) or not proves_by_seconds(window):
+            return tuple(verdicts)
+        number_of, grid = target_numbers(grouping), Grid.over(recorded.facts.coverage)
+        targets = {row: number_of[row] for row in map(row_of, shown)}
+        groups = groups_to_plot(grouping, set(targets.values()))
+        points = recorded.rates(grouping, groups, Lines.of(grouping, window, grid))
+        series = {row: rate_series(grouping, target, points, grid) for row, target in targets.items()}
+        return tuple(one if one.undecided else replace(one, rates=series.get(row_of(one))) for one in verdicts)
 
     def _outcomes(self) -> tuple[Form, Mapping[int, Outcome]]:
         recorded, grouping, window = self._recorded, self._grouping, self._question.window
@@ -168,7 +203,7 @@ def _request_line(row: Row, series: Sequence[Series]) -> str:
     one = series[row.series]
     unit = one.kind.amounts_a_unit
     at = moment(row.ts_us)
-    document = {
+    document: dict[str, object] = {
         "ts": at.astimezone(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "broker": one.broker,
         "connection": row.connection,
@@ -177,10 +212,14 @@ def _request_line(row: Row, series: Sequence[Series]) -> str:
         "client_id": one.client_id,
         "key": one.kind.key.value,
         "amount": row.amount,
-        "rate": row.rate / unit,
+        "rate": None if row.rate is None else row.rate / unit,
         "limit": None if row.limit is None else row.limit / unit,
         "throttle_ms": row.throttle_ms,
         "throttle_band": [row.low, row.high],
         "recorded_throttle_ms": row.recorded_throttle_ms,
     }
+    if one.kind is Kind.CONNECTION:
+        document |= {"user": None, "client_id": None, "ip": one.client_id}
+    if row.refused is not None:
+        document["refused"] = row.refused
     return json.dumps(document, ensure_ascii=True)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from pyspark.sql import DataFrame
 
 from reconciler.model.backtest import Coverage
+from reconciler.traffic.cells.segments import Covered
 from reconciler.traffic.judging.exact import ExactResult
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.outcome import Outcome
+from reconciler.traffic.judging.rate_series import Lines, Points
+from reconciler.traffic.judging.verdicts import moment
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
+from reconciler.traffic.sources.request_log import CHARGED, EMPTY_THROTTLED, UNREADABLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +33,45 @@ class Facts:
     not_charged: Mapping[str, int] = field(default_factory=dict)
     unreadable: int = 0
     unreadable_samples: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        source: str,
+        files: Sequence[str],
+        *,
+        covered: Iterable[Covered],
+        statuses: Mapping[str, int],
+        throttled_then: int,
+        samples: tuple[str, ...] = (),
+    ) -> Facts:
+        """``statuses`` counts lines by what they are; of one broker several parts may be covered."""
+        return cls(
+            source=source,
+            files=tuple(files),
+            coverage=_coverage(covered),
+            requests=statuses.get(CHARGED, 0),
+            censored=statuses.get(EMPTY_THROTTLED, 0),
+            throttled_then=throttled_then,
+            not_charged={s: n for s, n in sorted(statuses.items()) if s not in (CHARGED, EMPTY_THROTTLED, UNREADABLE)},
+            unreadable=statuses.get(UNREADABLE, 0),
+            unreadable_samples=samples,
+        )
+
+
+def _coverage(covered: Iterable[Covered]) -> tuple[Coverage, ...]:
+    parts: dict[int, list[Covered]] = {}
+    for part in covered:
+        parts.setdefault(part.broker, []).append(part)
+    return tuple(
+        Coverage(
+            broker=broker,
+            requests=sum(part.requests for part in mine),
+            start=moment(min(part.start_us for part in mine)),
+            end=moment(max(part.end_us for part in mine)),
+        )
+        for broker, mine in sorted(parts.items())
+    )
 
 
 class Recorded(Protocol):
@@ -65,6 +108,19 @@ class RecordedRequests(Recorded, Protocol):
         """Verdicts of all groups."""
         ...
 
-    def requests(self, grouping: Grouping, window: Window) -> DataFrame:
+    def requests(self, grouping: Grouping, window: Window, controller_window: Window) -> DataFrame:
         """Every request under the proposed quotas, as ``judging.requests`` gives them."""
+        ...
+
+
+@runtime_checkable
+class RecordedOverTime(Recorded, Protocol):
+    """Traffic that can tell when it was recorded, and how fast it was over time."""
+
+    def hours(self) -> Mapping[int, Collection[int]]:
+        """By broker the hours since 1970 of which there is something; brokers that are left out have no gaps known."""
+        ...
+
+    def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
+        """Of these few groups, as ``judging.rate_series`` makes them."""
         ...

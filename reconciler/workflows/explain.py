@@ -40,6 +40,33 @@ _RUN_TIME: Final = (
         explanation="Recorded traffic is above a limit that this change does not touch: the clients are throttled today, and the "
         "recording shows only what the limit let through, so their real demand may be higher.",
     ),
+    Rule(
+        id="may-throttle",
+        severity=Severity.INFO,
+        explanation="Sums of whole seconds leave it open whether recorded clients would have been held back by the proposed "
+        "quota: it depends on the requests within those seconds. Judge them with backtest --exact, or write the value that the "
+        "message calls safe.",
+    ),
+    Rule(
+        id="history-incomplete",
+        severity=Severity.WARNING,
+        explanation="The recorded traffic shows too little to call a bucket clear that this change touches: hours of a broker "
+        "are missing, the whole history is short, or it does not say who sent what. Record more, or change what spec.backtest "
+        "of the Cluster document asks for.",
+    ),
+    Rule(
+        id="limits-above-capacity",
+        severity=Severity.INFO,
+        explanation="If everybody recorded on one broker used the whole limit at once, that broker would have to do more than "
+        "spec.capacity of the Cluster document says it can. Quotas are often given out more than once on purpose; then no quota "
+        "protects the broker from all of its clients together.",
+    ),
+    Rule(
+        id="backtest-policy",
+        severity=Severity.ERROR,
+        explanation="A rule of spec.backtest in the Cluster document does not allow what the backtest found for a bucket, so "
+        "backtest ends with exit code 1. Change the quota, or the rule, which with --trusted-ref counts only after merge.",
+    ),
     COUNTS_AFTER_MERGE,
 )
 """Findings that come from traffic, or from git, where no manifest alone can be an example."""

@@ -30,6 +30,10 @@ ALL = explanations()
 WITHOUT_EXAMPLE = {
     "would-throttle",
     "over-current-limit",
+    "may-throttle",
+    "history-incomplete",
+    "limits-above-capacity",
+    "backtest-policy",
     "refused-by-broker",
     "counts-after-merge",
     "unmanaged-change",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final
 
 from reconciler.formats.canonical import number_text
@@ -15,6 +15,7 @@ from reconciler.traffic.judging.recommend import safe_limit
 
 WOULD_THROTTLE: Final = "would-throttle"
 ALREADY_OVER: Final = "over-current-limit"
+MAY_THROTTLE: Final = "may-throttle"
 
 _BINARY: Final = ((1024**4, "TiB/s"), (1024**3, "GiB/s"), (1024**2, "MiB/s"), (1024, "KiB/s"))
 _PER_SECOND: Final = {
@@ -35,13 +36,14 @@ def throttle_findings(
 ) -> tuple[Finding, ...]:
     """A warning for every (entity, key) whose change would have throttled somebody; an info where the limit is not what changes.
 
+    An info, too, for a change that might have throttled somebody, when there is none that it would have for certain.
     ``sources``: where each proposed value is written. The order is that of the verdicts, worst first.
     """
     grouped: dict[tuple[Entity, str, bool], list[BucketVerdict]] = {}
     for verdict in verdicts:
         if verdict.verdict is Verdict.CERTAIN and verdict.entity is not None:
             grouped.setdefault((verdict.entity, verdict.key, verdict.changed), []).append(verdict)
-    return tuple(
+    certain = tuple(
         Finding(
             id=WOULD_THROTTLE if changed else ALREADY_OVER,
             severity=Severity.WARNING if changed else Severity.INFO,
@@ -52,23 +54,48 @@ def throttle_findings(
         )
         for (entity, key, changed), hit in grouped.items()
     )
+    return (*certain, *_possible(verdicts, grouped, sources or {}))
 
 
-def _message(hit: Sequence[BucketVerdict], *, changed: bool) -> str:
-    worst = hit[0]
-    limit = worst.limit_after or 0.0
-    longest_from = f"{worst.longest_from:%H:%M:%S}" if worst.longest_from else "?"
-    verb = "would have been throttled" if changed else "is over its limit, which does not change, and would have been throttled"
-    key = QuotaKey(worst.key)
-    others = len({(v.user, v.client_id) for v in hit}) - 1
-    also = f" (and {others} more {'bucket' if others == 1 else 'buckets'} of the same quota)" if others else ""
-    number, text = safe_limit(key, max(v.peak for v in hit))
-    safe = f"{text}/s ({number_text(number)})" if key.is_bytes else f"{text}{_PER_SECOND.get(key, '')}"
+def _possible(
+    verdicts: Sequence[BucketVerdict], certain: Container[tuple[Entity, str, bool]], sources: Mapping[tuple[Entity, str], Span]
+) -> Iterator[Finding]:
+    grouped: dict[tuple[Entity, str], list[BucketVerdict]] = {}
+    for one in verdicts:
+        told = one.entity is None or (one.entity, one.key, True) in certain
+        if one.verdict is Verdict.POSSIBLE and one.changed and one.entity is not None and not told:
+            grouped.setdefault((one.entity, one.key), []).append(one)
+    for (entity, key), hit in grouped.items():
+        yield Finding(
+            id=MAY_THROTTLE,
+            severity=Severity.INFO,
+            message=_maybe(hit),
+            span=sources.get((entity, key)),
+            entity=entity,
+            key=key,
+        )
+
+
+def _maybe(hit: Sequence[BucketVerdict]) -> str:
+    worst, key = hit[0], QuotaKey(hit[0].key)
+    limit = _rate(key, worst.limit_after or 0.0)
     return (
-        f"{bucket_words(worst)}{also} {verb} {_WHILE[key]}, on broker {worst.broker} in {worst.seconds_over} of "
-        f"{worst.active_seconds} s with traffic (longest from {longest_from} UTC for {worst.longest_s} s): "
-        f"peak {_rate(key, worst.peak)} against a limit of {_rate(key, limit)}; {safe} would have been safe"
+        f"{bucket_words(worst)}{_also(hit)} may have been throttled {_WHILE[key]}, on broker {worst.broker} in up to "
+        f"{worst.seconds_possible} of {worst.active_seconds} s with traffic, probably in {worst.seconds_over}: its rate is at most "
+        f"{_rate(key, worst.peak)} against a limit of {limit}, and whole seconds do not decide; --exact can tell, and "
+        f"{_safe(hit)} is safe"
     )
+
+
+def _also(hit: Sequence[BucketVerdict]) -> str:
+    others = len({(v.user, v.client_id) for v in hit}) - 1
+    return f" (and {others} more {'bucket' if others == 1 else 'buckets'} of the same quota)" if others else ""
+
+
+def _safe(hit: Sequence[BucketVerdict]) -> str:
+    key = QuotaKey(hit[0].key)
+    number, text = safe_limit(key, max(v.peak for v in hit))
+    return f"{text}/s ({number_text(number)})" if key.is_bytes else f"{text}{_PER_SECOND.get(key, '')}"
 
 
 def bucket_words(verdict: BucketVerdict) -> str:

@@ -33,7 +33,7 @@ def bucket_verdicts(series: Sequence[Series], grouping: Grouping, outcomes: Mapp
     verdicts = [
         _verdict(index, series, grouping, outcome, peaks[_place(grouping.targets[index])]) for index, outcome in outcomes.items()
     ]
-    return tuple(sorted(verdicts, key=_worst_first))
+    return tuple(sorted(verdicts, key=worst_first))
 
 
 def _place(target: Target) -> tuple[str, Bucket, bool]:
@@ -68,6 +68,7 @@ def _verdict(index: int, series: Sequence[Series], grouping: Grouping, outcome: 
         seconds_possible=outcome.possible,
         seconds_over_before=outcome.over_before if limits else None,
         first=None if outcome.first_ms is None else moment(outcome.first_ms * 1000),
+        p999=outcome.p999,
         longest_s=outcome.longest_s,
         longest_from=None if outcome.longest_from is None else moment(outcome.longest_from * 1_000_000),
         peak=outcome.peak,
@@ -154,7 +155,8 @@ def _members(target: Target, series: Sequence[Series], grouping: Grouping, outco
     return tuple(members)
 
 
-def _worst_first(verdict: BucketVerdict) -> tuple[object, ...]:
+def worst_first(verdict: BucketVerdict) -> tuple[object, ...]:
+    """The order of a report."""
     return (
         _RANK[verdict.verdict], not verdict.changed, -verdict.share_over, -verdict.seconds_over,
         verdict.key, verdict.user, verdict.client_id, verdict.broker,

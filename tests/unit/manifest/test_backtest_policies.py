@@ -30,7 +30,7 @@ def spec(*lines: str) -> ClusterSpec:
 def test_a_policy_with_everything_is_read() -> None:
     policy = spec(
         "backtest:",
-        "  history: {hours: 24, coveragePercent: 90, unknownPercent: 0.5}",
+        "  history: {hours: 24, coveragePercent: 90}",
         "  fail:",
         "    - {verdicts: [certain], owners: {labels: {tier: gold}}, reason: gold is never throttled}",
         "    - verdicts: [certain, possible]",
@@ -40,7 +40,7 @@ def test_a_policy_with_everything_is_read() -> None:
         "      seconds: 10",
         "      unchanged: true",
     ).backtest
-    assert policy.history == HistoryNeeds(hours=24, coverage_percent=90, unknown_percent=0.5)
+    assert policy.history == HistoryNeeds(hours=24, coverage_percent=90)
     gold, other = policy.fail
     assert (gold.verdicts, gold.owners, gold.reason) == (
         (Verdict.CERTAIN,),
@@ -56,8 +56,8 @@ def test_a_policy_with_everything_is_read() -> None:
     assert (other.span.line, other.span.column) == (10, 9)
 
 
-def test_without_a_policy_only_coverage_and_unknown_clients_count() -> None:
-    assert spec().backtest == BacktestPolicy(history=HistoryNeeds(hours=0, coverage_percent=95, unknown_percent=1), fail=())
+def test_without_a_policy_only_coverage_counts() -> None:
+    assert spec().backtest == BacktestPolicy(history=HistoryNeeds(hours=0, coverage_percent=95), fail=())
     assert spec().capacity == {}
 
 

@@ -1,0 +1,56 @@
+"""What a verdict says beside its counts: who shared before, what to write, and whether the history shows enough."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from reconciler.model.backtest import BucketVerdict, Provenance, Verdict
+from reconciler.model.backtest_policy import HistoryNeeds
+from reconciler.traffic.judging.grouping import Grouping
+from reconciler.traffic.judging.history_gaps import judged_by_history
+from reconciler.traffic.judging.recommendations import recommended
+from reconciler.traffic.judging.regrouping import regroupings
+from reconciler.traffic.judging.verdicts import worst_first
+from reconciler.traffic.kinds import KEY_OF_KIND
+
+_CENSORED_SHARE: Final = 0.01
+"""Of the requests, those that were throttled when recorded, from which on a recommendation is called a lower bound."""
+_DAY_S: Final = 86_400
+
+_Row: TypeAlias = tuple[object, ...]
+
+
+def completed(
+    verdicts: Sequence[BucketVerdict], grouping: Grouping, provenance: Provenance, needs: HistoryNeeds
+) -> tuple[BucketVerdict, ...]:
+    """The same verdicts with everything that the report says of them, worst first."""
+    target_of, moved = target_numbers(grouping), regroupings(grouping)
+    found = []
+    for one in verdicts:
+        how = None if one.undecided else moved.get(target_of[row_of(one)])
+        found.append(one if how is None else replace(one, regrouped=how[0], buckets_before=how[1]))
+    days = (provenance.end - provenance.start).total_seconds() / _DAY_S
+    held_back = provenance.throttled_then + provenance.censored
+    advised = recommended(found, days=days, censored=held_back > _CENSORED_SHARE * provenance.requests)
+    return tuple(sorted(judged_by_history(advised, provenance, needs), key=worst_first))
+
+
+def worth_a_plot(verdicts: Sequence[BucketVerdict], most: int) -> tuple[BucketVerdict, ...]:
+    """The worst of those that the change touches, or that are not clear."""
+    return tuple([one for one in verdicts if (one.changed or one.verdict is not Verdict.CLEAR) and not one.undecided][:most])
+
+
+def target_numbers(grouping: Grouping) -> Mapping[_Row, int]:
+    """By row of the report, of those whose clients are known."""
+    return {
+        (KEY_OF_KIND[target.kind].value, target.broker, target.bucket.user, target.bucket.client_id, target.bucket.other): number
+        for number, target in enumerate(grouping.targets)
+        if not target.undecided
+    }
+
+
+def row_of(one: BucketVerdict) -> _Row:
+    """What tells the rows of a report apart, of those whose clients are known."""
+    return one.key, one.broker, one.user, one.client_id, one.tags

@@ -1,0 +1,219 @@
+"""A bucket's rate over time for a plot: at most 240 equal intervals, whatever the length of the history.
+
+From one-second sums in a second pass over the few buckets that are shown: cells go by in order, and what is kept of each
+interval is its largest rate and how many of its seconds are over. Amounts are integers, so the result does not depend on how
+cells are partitioned.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from reconciler.model.backtest import Coverage, RateSeries
+from reconciler.traffic.judging.exact import limits_of, numbers_of
+from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.judging.outcome import groups_before
+from reconciler.traffic.kernels.exact_batch import first_places
+from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.second_sums import SECOND_BITS, bounds, keys_of, reach
+from reconciler.traffic.kernels.timeline import Doubles, Integers
+from reconciler.traffic.kinds import SAMPLED
+
+MOST_POINTS: Final = 240
+_MOST_BEFORE: Final = 8
+"""A bucket that was put together from more than this many says nothing of before."""
+_SECOND: Final = (1 << SECOND_BITS) - 1
+_COUNTS: Final = ("place", "over_before", "over", "possible")
+_ARROW: Final = pa.schema([*((name, pa.int64()) for name in _COUNTS), ("rate", pa.float64()), ("upper", pa.float64())])
+_SCHEMA: Final = ", ".join((*(f"{name} bigint" for name in _COUNTS), "rate double", "upper double"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """``count`` intervals of ``step_s`` seconds from ``start`` (since 1970) on."""
+
+    start: int
+    step_s: int
+    count: int
+
+    @classmethod
+    def over(cls, coverage: Sequence[Coverage]) -> Grid:
+        """The whole history, of all brokers."""
+        start = int(min(one.start for one in coverage).timestamp())
+        seconds = int(max(one.end for one in coverage).timestamp()) - start + 1
+        step = -(-seconds // MOST_POINTS)
+        return cls(start=start, step_s=step, count=-(-seconds // step))
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """What rates are drawn against: limits by group number before and after, NaN unlimited; the window; the intervals."""
+
+    before: Doubles
+    after: Doubles
+    window: Window
+    grid: Grid
+
+    @classmethod
+    def of(cls, grouping: Grouping, window: Window, grid: Grid) -> Lines:
+        """A group that is not of a side is unlimited there."""
+        before, after = limits_of(grouping.groups)
+        return cls(before, after, window, grid)
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """One group, an item an interval; rates are amounts a second."""
+
+    rate: Doubles
+    upper: Doubles
+    over_before: Integers
+    over: Integers
+    possible: Integers
+
+
+def groups_to_plot(grouping: Grouping, targets: Collection[int]) -> set[int]:
+    """The groups whose points these targets need: their own, and those that their members were in."""
+    found = set(targets)
+    for target in targets:
+        earlier = groups_before(grouping, target)
+        found.update(earlier if len(earlier) <= _MOST_BEFORE else ())
+    return found
+
+
+def points_of(cells: Iterable[tuple[Integers, Integers]], lines: Lines) -> pa.RecordBatch:
+    """Rows of ``place`` (group and interval in one number) from batches of keys and amounts in rising order of their keys."""
+    sums = _Sums(reach(lines.window))
+    rows: list[pa.RecordBatch] = []
+    for keys, amounts in sums.whole(cells):
+        rows.append(_points(keys, amounts, sums, lines))
+    return _joined(pa.Table.from_batches(rows, schema=_ARROW))
+
+
+def points_on_spark(placed: DataFrame, lines: Lines) -> dict[int, Points]:
+    """By group. ``placed``: columns ``group``, ``second`` and ``amount``; several rows of one group and second add up."""
+
+    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield points_of(((numbers_of(b, "key"), numbers_of(b, "amount")) for b in batches), lines)
+
+    key = F.shiftleft(F.col("group").cast("long"), SECOND_BITS).bitwiseOR(F.col("second").cast("long"))
+    keyed = placed.select(key.alias("key"), F.col("amount").cast("long").alias("amount"))
+    ordered = keyed.repartition(F.shiftright("key", SECOND_BITS)).sortWithinPartitions("key")
+    return by_group(ordered.mapInArrow(judge, _SCHEMA).toArrow(), lines.grid)
+
+
+def points_here(
+    cells: Iterable[tuple[Integers, Integers, Integers]],
+    series: Sequence[Series],
+    grouping: Grouping,
+    groups: Collection[int],
+    lines: Lines,
+) -> dict[int, Points]:
+    """By group, in this process. ``cells``: batches of series keys, seconds and amounts, in any order; they must fit memory."""
+    members = {group: [one.key for i, one in enumerate(series) if group in grouping.groups_of_series[i]] for group in groups}
+    keys, amounts = [], []
+    for of_series, seconds, amount in cells:
+        for group, wanted in members.items():
+            mine = np.isin(of_series, np.asarray(wanted, dtype=np.int64))
+            keys.append(keys_of(np.full(int(mine.sum()), group, dtype=np.int64), seconds[mine]))
+            amounts.append(amount[mine])
+    if not keys:
+        return {}
+    key, amount = np.concatenate(keys), np.concatenate(amounts)
+    order = np.argsort(key, kind="stable")
+    return by_group(pa.Table.from_batches([points_of([(key[order], amount[order])], lines)], schema=_ARROW), lines.grid)
+
+
+def by_group(table: pa.Table, grid: Grid) -> dict[int, Points]:
+    """Rows as ``points_of`` makes them, spread over the intervals."""
+    place = numbers_of(table, "place")
+    found = {}
+    for group in np.unique(place // grid.count).tolist():
+        rows = np.flatnonzero(place // grid.count == group)
+        at = place[rows] % grid.count
+        counts = [np.zeros(grid.count, dtype=np.int64) for _ in _COUNTS[1:]]
+        rates = [np.zeros(grid.count), np.zeros(grid.count)]
+        for target, name in zip([*counts, *rates], [*_COUNTS[1:], "rate", "upper"], strict=True):
+            target[at] = table.column(name).to_numpy(zero_copy_only=False)[rows]
+        found[group] = Points(rates[0], rates[1], *counts)
+    return found
+
+
+def rate_series(grouping: Grouping, target: int, points: Mapping[int, Points], grid: Grid) -> RateSeries | None:
+    """One target's series in the unit of its key; ``None`` for what no sampled rate limits, and for one without points."""
+    kind, own = grouping.targets[target].kind, points.get(target)
+    if own is None or kind not in SAMPLED:
+        return None
+    unit, earlier = kind.amounts_a_unit, groups_before(grouping, target)
+    before = [points[group].over_before for group in earlier if group in points]
+    known = len(before) == len(earlier) > 0
+    return RateSeries(
+        start=datetime.datetime.fromtimestamp(grid.start, tz=datetime.UTC),
+        step_s=grid.step_s,
+        rate=tuple(round(value / unit, 3) for value in own.rate.tolist()),
+        upper=tuple(round(value / unit, 3) for value in own.upper.tolist()),
+        over=tuple(own.over.tolist()),
+        possible=tuple(own.possible.tolist()),
+        over_before=tuple(np.maximum.reduce(before).tolist()) if known else None,
+    )
+
+
+class _Sums:
+    """A stream of cells, each second of a group whole, and with each batch what reaches into it from before."""
+
+    def __init__(self, reach_s: int) -> None:
+        self._reach = reach_s
+        self.tail_keys = np.empty(0, dtype=np.int64)
+        self.tail_amounts = np.empty(0, dtype=np.int64)
+
+    def whole(self, cells: Iterable[tuple[Integers, Integers]]) -> Iterator[tuple[Integers, Integers]]:
+        held_keys, held_amounts = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        for more_keys, more_amounts in cells:
+            keys, amounts = np.concatenate((held_keys, more_keys)), np.concatenate((held_amounts, more_amounts))
+            if not len(keys):
+                continue
+            first = first_places(keys)
+            keys, amounts = keys[first], np.add.reduceat(amounts, first)
+            held_keys, held_amounts = keys[-1:], amounts[-1:]
+            if len(keys) > 1:
+                yield from self._given(keys[:-1], amounts[:-1])
+        if len(held_keys):
+            yield from self._given(held_keys, held_amounts)
+
+    def _given(self, keys: Integers, amounts: Integers) -> Iterator[tuple[Integers, Integers]]:
+        yield keys, amounts
+        self.tail_keys = np.concatenate((self.tail_keys, keys))[-self._reach :]
+        self.tail_amounts = np.concatenate((self.tail_amounts, amounts))[-self._reach :]
+
+
+def _points(keys: Integers, amounts: Integers, sums: _Sums, lines: Lines) -> pa.RecordBatch:
+    grid, kept = lines.grid, len(sums.tail_keys)
+    found = bounds(np.concatenate((sums.tail_keys, keys)), np.concatenate((sums.tail_amounts, amounts)), lines.window)
+    groups = keys >> SECOND_BITS
+    place = groups * grid.count + np.clip(((keys & _SECOND) - grid.start) // grid.step_s, 0, grid.count - 1)
+    every = np.concatenate((np.full(kept, -1, dtype=np.int64), groups))
+    before = found.over(np.where(every < 0, np.nan, lines.before[every]))[1][kept:]
+    _, over, possible = (flags[kept:] for flags in found.over(np.where(every < 0, np.nan, lines.after[every])))
+    first = first_places(place)
+    counted = [np.add.reduceat(flags.astype(np.int64), first) for flags in (before, over, possible)]
+    largest = [np.maximum.reduceat(values[kept:], first) for values in (found.expected, found.upper)]
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in (place[first], *counted, *largest)], schema=_ARROW)
+
+
+def _joined(table: pa.Table) -> pa.RecordBatch:
+    """One row a place: the last one of a batch may go on in the next."""
+    place = numbers_of(table, "place")
+    if not len(place):
+        return pa.RecordBatch.from_pylist([], schema=_ARROW)
+    first = first_places(place)
+    counts = [np.add.reduceat(numbers_of(table, name), first) for name in _COUNTS[1:]]
+    rates = [np.maximum.reduceat(table.column(name).to_numpy(zero_copy_only=False), first) for name in ("rate", "upper")]
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in (place[first], *counts, *rates)], schema=_ARROW)

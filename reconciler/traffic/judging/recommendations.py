@@ -1,0 +1,66 @@
+"""The value to write, and why: what was safe in this history, and a margin for what a short history has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from reconciler.model.backtest import BucketVerdict
+from reconciler.model.quota import QuotaKey
+from reconciler.traffic.judging.recommend import safe_limit
+
+ENOUGH_SECONDS: Final = 3000
+"""Active seconds below which a share of one in a thousand means nothing."""
+_LARGEST_MARGIN: Final = 0.5
+
+_Place: TypeAlias = tuple[str, str, str, object]
+
+
+def margin_of(days: float) -> float:
+    """A share of the peak: one day's part of the history, as the Kubernetes recommender widens its bounds, and half at most."""
+    return min(_LARGEST_MARGIN, 1 / days) if days > 0 else _LARGEST_MARGIN
+
+
+def recommended(verdicts: Sequence[BucketVerdict], *, days: float, censored: bool) -> tuple[BucketVerdict, ...]:
+    """The same with ``safe``, ``safe_p999``, ``recommended`` and the reason: one value a bucket, good for all of its brokers.
+
+    ``days``: the length of the history. ``censored``: quotas held it back when it was recorded.
+    """
+    buckets: dict[_Place, list[BucketVerdict]] = {}
+    for one in verdicts:
+        buckets.setdefault(_place(one), []).append(one)
+    return tuple(_with(one, buckets[_place(one)], days=days, censored=censored) for one in verdicts)
+
+
+def _place(one: BucketVerdict) -> _Place:
+    return one.key, one.user, one.client_id, (one.tags, one.undecided)
+
+
+def _with(one: BucketVerdict, everywhere: Sequence[BucketVerdict], *, days: float, censored: bool) -> BucketVerdict:
+    key, peak, margin = QuotaKey(one.key), max(other.peak for other in everywhere), margin_of(days)
+    safe, safe_text = safe_limit(key, peak)
+    value, text = safe_limit(key, peak * (1 + margin))
+    enough = all(other.active_seconds >= ENOUGH_SECONDS for other in everywhere)
+    most = max(min(other.p999, other.peak) for other in everywhere)
+    reason = (
+        f"{safe_text} is the smallest round value at which no request of this history would have been throttled, on any broker; "
+        f"{text} adds {100 * margin:.0f} % because the history is {_long(days)} long"
+    )
+    if censored:
+        reason += "; quotas held the history back when it was recorded, so both are lower bounds"
+    return replace(
+        one,
+        safe=safe,
+        safe_p999=safe_limit(key, most)[0] if enough else None,
+        recommended=value,
+        recommended_reason=reason,
+        margin=margin,
+    )
+
+
+def _long(days: float) -> str:
+    if days >= 2:
+        return f"{days:.0f} days"
+    hours = days * 24
+    return f"{hours:.0f} hours" if hours >= 2 else f"{hours * 60:.0f} minutes"
