@@ -15,8 +15,8 @@ from reconciler.traffic.judging.by_seconds import judged_rows_by_seconds
 from reconciler.traffic.judging.exact import ExactResult, judged_exactly
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.outcome import Outcome, exact_outcomes
-from reconciler.traffic.judging.requests import judged_requests
-from reconciler.traffic.judging.tokens import judged_tokens
+from reconciler.traffic.judging.requests import in_order, judged_requests
+from reconciler.traffic.judging.tokens import judged_tokens, judged_topics
 from reconciler.traffic.judging.verdicts import moment
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
@@ -57,9 +57,12 @@ class Events:
         """Outcomes of these groups, topic by topic."""
         return exact_outcomes(judged_tokens(self._rows, self.series, grouping, groups, window), grouping)
 
-    def requests(self, grouping: Grouping, window: Window) -> DataFrame:
+    def requests(self, grouping: Grouping, window: Window, controller_window: Window) -> DataFrame:
         """Every request; the rows must hold the identity columns."""
-        return judged_requests(self._rows, self.series, grouping, window)
+        judged = judged_requests(self._rows, self.series, grouping, window)
+        if any(group.kind is Kind.MUTATION for group in grouping.groups):
+            judged = judged.unionAll(judged_topics(self._rows, self.series, grouping, controller_window))
+        return in_order(judged)
 
     def close(self) -> None:
         """Safe to call twice."""

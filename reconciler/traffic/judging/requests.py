@@ -16,25 +16,32 @@ from reconciler.traffic.kernels.band import Bands, BandStream
 from reconciler.traffic.kernels.exact_batch import group_of
 from reconciler.traffic.kernels.exact_stream import ExactStream, JudgedBatch
 from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kinds import Kind
 from reconciler.traffic.sources.request_log import IDENTITY_COLUMNS
 
-_SCHEMA: Final = """
+REQUEST_SCHEMA: Final = """
 ts_us bigint, order_ bigint, series int, amount bigint, rate double, limit double, throttle_ms bigint, low bigint, high bigint,
-connection string, correlation_id int, recorded_throttle_ms bigint
+connection string, correlation_id int, recorded_throttle_ms bigint, part int, refused boolean
 """
-_ALSO: Final = ("ts_us", *IDENTITY_COLUMNS)
+"""``part`` and ``refused`` are of mutations: the topic's place in its request, and whether it is not done."""
+ALSO: Final = ("ts_us", *IDENTITY_COLUMNS)
 
 
 def judged_requests(rows: DataFrame, series: Sequence[Series], grouping: Grouping, window: Window) -> DataFrame:
-    """One row a charged request, in the order of charging. ``rows`` must hold the identity columns."""
+    """One row a charged request that a sampled rate limits. ``rows`` must hold the identity columns."""
     work = Work.of(grouping.groups, window)
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _Requests(work).judged(batches)
 
-    after = {index for index, group in enumerate(grouping.groups) if group.after is not None}
-    found = placed(rows, series, grouping, after, also=_ALSO)
-    return found.mapInArrow(judge, _SCHEMA).orderBy("ts_us", "order_", "series", "amount")
+    after = {index for index, group in enumerate(grouping.groups) if group.after is not None and group.kind is not Kind.MUTATION}
+    found = placed(rows, series, grouping, after, also=ALSO)
+    return found.mapInArrow(judge, REQUEST_SCHEMA)
+
+
+def in_order(requests: DataFrame) -> DataFrame:
+    """In the order of charging, whoever judged them."""
+    return requests.orderBy("ts_us", "order_", "series", "part", "amount")
 
 
 class _Requests:
@@ -96,6 +103,8 @@ class _Requests:
             "low": np.minimum(ranges[:, 0], verdicts[:, 2].astype(np.int64)),
             "high": np.maximum(ranges[:, 1], verdicts[:, 2].astype(np.int64)),
             **{name: table.column(name) for name in IDENTITY_COLUMNS},
+            "part": pa.nulls(count, pa.int32()),
+            "refused": pa.nulls(count, pa.bool_()),
         }
         yield from pa.table(columns).combine_chunks().to_batches()
         self._first += count

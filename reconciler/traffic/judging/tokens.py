@@ -13,12 +13,14 @@ from pyspark.sql import functions as F
 from reconciler.traffic.judging.exact import RESULT_SCHEMA, ExactResult, count_into, limits_of, numbers_of, result_of, rows_of
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.placing import order_of, with_groups
+from reconciler.traffic.judging.requests import ALSO, REQUEST_SCHEMA
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kernels.topic_seconds import judge_seconds
-from reconciler.traffic.kernels.topics import Topics, judge_bucket
-from reconciler.traffic.sources.request_log import CHARGED
+from reconciler.traffic.kernels.topics import Topics, effects, judge_bucket, throttle_band, topic_order
+from reconciler.traffic.kinds import Kind
+from reconciler.traffic.sources.request_log import CHARGED, IDENTITY_COLUMNS
 
 _NO_CELLS: Final = (tuple(np.empty(0, dtype=np.int64) for _ in range(3)),)
 
@@ -31,7 +33,9 @@ def judged_tokens(
 
     def judge(table: pa.Table) -> pa.Table:
         group = int(table.column("group")[0].as_py())
-        verdict, judged = judge_bucket(group, topics_of(table), (float(limits[0][group]), float(limits[1][group])), window)
+        topics = topics_of(table)
+        topics = topics.part(topic_order(topics, numbers_of(table, "part")))
+        verdict, judged = judge_bucket(group, topics, (float(limits[0][group]), float(limits[1][group])), window)
         counts: dict[int, Integers] = {}
         count_into(counts, judged)
         return pa.Table.from_batches([rows_of([verdict], counts)])
@@ -62,6 +66,38 @@ def tokens_by_seconds(
     return found
 
 
+def judged_topics(rows: DataFrame, series: Sequence[Series], grouping: Grouping, window: Window) -> DataFrame:
+    """One row a topic under the proposed quotas, of ``REQUEST_SCHEMA``, in no order. ``rows`` must hold the identity columns.
+
+    There is no rate; a throttle is that of a topic's own moment.
+    """
+    after = limits_of(grouping.groups)[1]
+    groups = {index for index, group in enumerate(grouping.groups) if group.after is not None and group.kind is Kind.MUTATION}
+
+    def judge(table: pa.Table) -> pa.Table:
+        table = table.take(pa.array(topic_order(topics_of(table), numbers_of(table, "part"))))
+        topics, limit = topics_of(table), float(after[int(table.column("group")[0].as_py())])
+        found = effects(topics, limit, window)
+        low, high = throttle_band(topics, limit, window)
+        columns = {
+            "ts_us": table.column("ts_us"),
+            "order_": topics.order,
+            "series": table.column("series"),
+            "amount": topics.amounts,
+            "rate": pa.nulls(len(table), pa.float64()),
+            "limit": pa.array(np.full(len(table), limit), from_pandas=True),
+            "throttle_ms": found.throttle,
+            "low": low,
+            "high": high,
+            **{name: table.column(name) for name in IDENTITY_COLUMNS},
+            "part": table.column("part"),
+            "refused": found.refused,
+        }
+        return pa.table(columns)
+
+    return asked_topics(rows, series, grouping, groups, also=ALSO).groupBy("group").applyInArrow(judge, REQUEST_SCHEMA)
+
+
 def asked_topics(
     rows: DataFrame, series: Sequence[Series], grouping: Grouping, groups: Collection[int], *, also: Sequence[str] = ()
 ) -> DataFrame:
@@ -80,10 +116,10 @@ def asked_topics(
 
 
 def topics_of(table: pa.Table) -> Topics:
-    """The columns of ``asked_topics``, in order."""
-    times, order, amounts, parts, series = (numbers_of(table, name) for name in ("ts_ms", "order_", "amount", "part", "series"))
+    """The columns of ``asked_topics``."""
+    times, order, amounts, series = (numbers_of(table, name) for name in ("ts_ms", "order_", "amount", "series"))
     strict = np.asarray(table.column("strict").to_numpy(zero_copy_only=False), dtype=np.bool_)
-    return Topics.in_order(Topics(times, order, amounts, strict, series), parts)
+    return Topics(times, order, amounts, strict, series)
 
 
 def _known(rows: DataFrame, name: str, kind: str) -> Column:

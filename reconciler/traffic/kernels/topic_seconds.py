@@ -9,7 +9,7 @@ import numpy as np
 
 from reconciler.traffic.kernels.runs import Runs
 from reconciler.traffic.kernels.sampled_rate import Window
-from reconciler.traffic.kernels.seconds_judge import LONGEST_PAUSE_S, GroupVerdict, SideVerdict
+from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SideVerdict
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kernels.token_bucket import bounds_of_seconds, least_limit
 
@@ -44,7 +44,8 @@ def _side(seconds: Integers, amounts: Integers, limit: float, window: Window) ->
     found = bounds_of_seconds(seconds, amounts, limit, window)
     certain, possible = np.flatnonzero(found.overdrawn), np.flatnonzero(~found.in_credit | found.overdrawn)
     over = ((found.estimate < 0) & ~found.in_credit) | found.overdrawn
-    runs = Runs(LONGEST_PAUSE_S)
+    # Nothing of before a longer pause is missing in the bucket: that long, it fills whole.
+    runs = Runs(math.ceil(window.expiry_ms / 1000))
     runs.feed(np.zeros_like(seconds), seconds, over)
     longest = runs.longest().get(0)
     return SideVerdict(

@@ -7,10 +7,11 @@ and sender.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from reconciler.traffic.kernels.band import REPLAYS, noise_ms
 from reconciler.traffic.kernels.exact_batch import Batch, first_places, pack
 from reconciler.traffic.kernels.exact_sides import Judged
 from reconciler.traffic.kernels.exact_stream import JudgedBatch
@@ -35,11 +36,14 @@ class Topics:
     strict: Flags
     series: Integers
 
-    @classmethod
-    def in_order(cls, topics: Topics, parts: Integers) -> Topics:
-        """By time, then by what identifies the request, then by the topic's place in it."""
-        chosen = np.lexsort((topics.amounts, parts, topics.series, topics.order, topics.times_ms))
-        return cls(*(getattr(topics, name)[chosen] for name in cls.__slots__))
+    def part(self, chosen: Integers) -> Topics:
+        """Some of them, or all in another order."""
+        return Topics(*(getattr(self, name)[chosen] for name in self.__slots__))
+
+
+def topic_order(topics: Topics, parts: Integers) -> Integers:
+    """The order of charging: by time, then by what identifies the request, then by the topic's place in it."""
+    return np.asarray(np.lexsort((topics.amounts, parts, topics.series, topics.order, topics.times_ms)), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,19 @@ def effects(topics: Topics, limit: float, window: Window) -> Effects:
         return Effects(none, none, none.astype(np.int64))
     found = play(topics.times_ms, topics.amounts, topics.strict.astype(np.int64), limit, window)
     return Effects(~found.admitted | (found.throttle > 0), ~found.admitted, found.throttle)
+
+
+def throttle_band(topics: Topics, limit: float, window: Window) -> tuple[Integers, Integers]:
+    """The least and the most that each topic's throttle is when times are off by the noise of ``band``."""
+    found = [effects(topics, limit, window).throttle]
+    for number in range(REPLAYS):
+        # The topics of a request come at one time.
+        times = topics.times_ms + noise_ms(topics.order, number)
+        moved = np.argsort(times, kind="stable")
+        throttle = np.empty_like(times)
+        throttle[moved] = effects(replace(topics, times_ms=times).part(moved), limit, window).throttle
+        found.append(throttle)
+    return np.minimum.reduce(found), np.maximum.reduce(found)
 
 
 def partly_refused(topics: Topics, refused: Flags) -> Flags:
