@@ -9,6 +9,7 @@ from typing import Final
 from reconciler.formats.wording import shown
 from reconciler.formats.yaml_nodes import YamlMapping, YamlNode, YamlScalar
 from reconciler.manifest.backtest_settings import backtest_policy, capacity
+from reconciler.manifest.broker_model import broker_settings, quota_callback
 from reconciler.manifest.collector import Collector
 from reconciler.manifest.documents import ClusterDocument
 from reconciler.manifest.fields import items, mapping, scalar, text, texts
@@ -41,6 +42,8 @@ def cluster(root: YamlMapping, out: Collector) -> ClusterDocument:
         accept=tuple(_acceptances(items(spec, "accept"), out)),
         backtest=backtest_policy(mapping(spec, "backtest"), out),
         capacity=capacity(mapping(spec, "capacity"), out),
+        broker_settings=broker_settings(mapping(spec, "brokerSettings")),
+        quota_callback=quota_callback(mapping(spec, "quotaCallback")),
         span=out.span(root),
         places={name: out.span(node) for name, node in spec.items.items()} if spec else {},
     )

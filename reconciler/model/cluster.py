@@ -63,6 +63,15 @@ class Acceptance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallbackClass:
+    """A Python class that stands for the brokers' ``client.quota.callback.class``. It is code: never loaded without trust."""
+
+    name: str
+    """``package.module:Class``."""
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
     """One Cluster document, or the built-in stand-in when the manifests have none (``name`` is then ``None``).
 
@@ -82,6 +91,9 @@ class ClusterSpec:
     backtest: BacktestPolicy = field(default_factory=BacktestPolicy)
     capacity: Mapping[str, float] = field(default_factory=dict)
     """What one broker can do, by quota key; the backtest compares the sum of the limits with it."""
+    broker_settings: Mapping[str, int] = field(default_factory=dict)
+    """Brokers' settings that decide how quotas are enforced, by Kafka's names; those left out have Kafka's defaults."""
+    quota_callback: CallbackClass | None = None
     span: Span | None = field(default=None, compare=False)
     places: Mapping[str, Span] = field(default_factory=dict, compare=False)
     """Where the fields of ``spec`` are, by their names in the manifest; those that are not written are not here."""

@@ -22,7 +22,9 @@ from reconciler.model.rule import Rule
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
 from reconciler.workflows.load import LoadedManifests, Trust
 
-_WORDS: Final = {"cluster_id": "clusterId", "removal_limit": "guards"}
+_WORDS: Final = {
+    "cluster_id": "clusterId", "removal_limit": "guards", "broker_settings": "brokerSettings", "quota_callback": "quotaCallback",
+}  # fmt: skip
 """Fields by the names that the manifests have for them, where those differ."""
 _NOT_COMPARED: Final = frozenset({"span", "places", "name", "file", "exclude"})
 """Where something is written is no difference; which files are read (``exclude``) is the work tree's own, as their content is."""
