@@ -52,6 +52,8 @@ class BucketName:
 
     user: str
     client_id: str
+    other: tuple[tuple[str, str], ...] = ()
+    """Further tags, sorted by their names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +190,11 @@ class BucketVerdict:
     """Who sent this was not recorded well enough to say which quota applies: names and limits here are what is known."""
     waiting: Waiting | None = None
     """``None``: not throttled, not judged request by request, or it is not known which connection sent what."""
+
+    @property
+    def name(self) -> BucketName:
+        """All tags of the bucket."""
+        return BucketName(user=self.user, client_id=self.client_id, other=self.tags)
 
     @property
     def share_over(self) -> float:

@@ -57,3 +57,12 @@ class BacktestPolicy:
 
     history: HistoryNeeds = field(default_factory=HistoryNeeds)
     fail: tuple[FailRule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownOwner:
+    """An owner of the Repository document, as far as rules ask: its labels, and whose entities it has."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    entities: tuple[Selector, ...] = ()

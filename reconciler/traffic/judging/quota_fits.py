@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from reconciler.model.backtest import BucketName, BucketVerdict, Fit, QuotaFit, Verdict
+from reconciler.model.backtest import BucketVerdict, Fit, QuotaFit, Verdict
 from reconciler.model.entity import Entity
 
 NEAR: Final = 0.8
@@ -29,7 +29,7 @@ def quota_fits(verdicts: Sequence[BucketVerdict]) -> tuple[QuotaFit, ...]:
 def _fit(found: Sequence[BucketVerdict]) -> QuotaFit | None:
     if any(one.verdict is Verdict.CERTAIN for one in found):
         return None
-    fullest = max(found, key=lambda one: (_share(one), -one.broker, one.user, one.client_id))
+    fullest = max(found, key=lambda one: (_share(one), -one.broker, one.name))
     share = _share(fullest)
     if LOOSE <= share <= NEAR or fullest.entity is None or fullest.limit_after is None:
         return None
@@ -40,7 +40,7 @@ def _fit(found: Sequence[BucketVerdict]) -> QuotaFit | None:
         fit=Fit.NEAR if share > NEAR else Fit.LOOSE,
         share=share,
         buckets=len(found),
-        fullest=BucketName(user=fullest.user, client_id=fullest.client_id),
+        fullest=fullest.name,
         broker=fullest.broker,
     )
 

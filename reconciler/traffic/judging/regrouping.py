@@ -36,7 +36,9 @@ def regroupings(grouping: Grouping) -> Mapping[int, tuple[Regrouped, tuple[Bucke
         if target.after.value is None or not (merged or split):
             continue
         how = Regrouped.REGROUPED if merged and split else Regrouped.MERGED if merged else Regrouped.SPLIT
-        names = sorted({BucketName(user=b.user, client_id=b.client_id) for _, _, b in places if b != target.bucket})
+        names = sorted(
+            {BucketName(user=b.user, client_id=b.client_id, other=b.other) for _, _, b in places if b != target.bucket}
+        )
         found[index] = how, tuple(names[:_MOST_NAMED])
     return found
 

@@ -81,14 +81,26 @@ def _maybe(hit: Sequence[BucketVerdict]) -> str:
     limit = _rate(key, worst.limit_after or 0.0)
     return (
         f"{bucket_words(worst)}{_also(hit)} may have been throttled {_WHILE[key]}, on broker {worst.broker} in up to "
-        f"{worst.seconds_possible} of {worst.active_seconds} s with traffic, probably in {worst.seconds_over}: its rate is at most "
-        f"{_rate(key, worst.peak)} against a limit of {limit}, and whole seconds do not decide; --exact can tell, and "
+        f"{worst.seconds_possible} of {worst.active_seconds} s with traffic, probably in {worst.seconds_over}: its rate is at "
+        f"most {_rate(key, worst.peak)} against a limit of {limit}, and whole seconds do not decide; --exact can tell, and "
         f"{_safe(hit)} is safe"
     )
 
 
+def _message(hit: Sequence[BucketVerdict], *, changed: bool) -> str:
+    worst, key = hit[0], QuotaKey(hit[0].key)
+    limit = _rate(key, worst.limit_after or 0.0)
+    longest_from = f"{worst.longest_from:%H:%M:%S}" if worst.longest_from else "?"
+    verb = "would have been throttled" if changed else "is over its limit, which does not change, and would have been throttled"
+    return (
+        f"{bucket_words(worst)}{_also(hit)} {verb} {_WHILE[key]}, on broker {worst.broker} in {worst.seconds_over} of "
+        f"{worst.active_seconds} s with traffic (longest from {longest_from} UTC for {worst.longest_s} s): "
+        f"peak {_rate(key, worst.peak)} against a limit of {limit}; {_safe(hit)} would have been safe"
+    )
+
+
 def _also(hit: Sequence[BucketVerdict]) -> str:
-    others = len({(v.user, v.client_id) for v in hit}) - 1
+    others = len({v.name for v in hit}) - 1
     return f" (and {others} more {'bucket' if others == 1 else 'buckets'} of the same quota)" if others else ""
 
 
@@ -101,6 +113,9 @@ def _safe(hit: Sequence[BucketVerdict]) -> str:
 def bucket_words(verdict: BucketVerdict) -> str:
     """Whose traffic shares the limit: ``user payments``, ``user payments with client-id app``, ``client-id app``."""
     user, client_id = verdict.user, verdict.client_id
+    if verdict.tags:
+        names = (("user", user), ("client-id", client_id), *verdict.tags)
+        return " with ".join(f"{display_name(tag)} {display_name(name)}" for tag, name in names if name)
     if user and client_id:
         return f"user {display_name(user)} with client-id {display_name(client_id)}"
     if user:

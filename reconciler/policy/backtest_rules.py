@@ -1,0 +1,166 @@
+"""The rules of ``spec.backtest``: which buckets of a backtest fail which of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from reconciler.formats.canonical import canonical_bytes
+from reconciler.formats.selector_json import selector_to_json
+from reconciler.model.backtest import BacktestReport, BucketVerdict, FailedBucket, RuleOutcome, Verdict
+from reconciler.model.backtest_policy import BacktestPolicy, FailRule, KnownOwner, OwnerChoice
+from reconciler.model.entity import Entity, EntityType, display_name
+from reconciler.model.finding import Finding, Related, Severity
+from reconciler.model.source import Span
+
+FAILED: Final = "backtest-policy"
+
+_MOST_FINDINGS: Final = 50
+"""Of one rule; the last one counts the rest."""
+_VERDICT_WORDS: Final = {
+    Verdict.CERTAIN: "certainly throttled",
+    Verdict.POSSIBLE: "possibly throttled",
+    Verdict.INCONCLUSIVE: "inconclusive",
+}
+
+
+def judged_by_rules(
+    report: BacktestReport,
+    policy: BacktestPolicy,
+    *,
+    owners: Sequence[KnownOwner] = (),
+    owner_of: Mapping[Entity, str] | None = None,
+    sources: Mapping[tuple[Entity, str], Span] | None = None,
+) -> BacktestReport:
+    """The report with the outcome of each rule, and an error for each (entity, key) that one does not allow.
+
+    ``owner_of``: who declares an entity. ``sources``: where each proposed value is written.
+    """
+    found = [_failing(report.verdicts, rule, owners, owner_of or {}) for rule in policy.fail]
+    rules = tuple(_outcome(rule, failing) for rule, failing in zip(policy.fail, found, strict=True))
+    findings = [
+        one
+        for number, (rule, outcome) in enumerate(zip(found, rules, strict=True), start=1)
+        for one in _findings(number, outcome, rule, sources or {})
+    ]
+    return replace(report, rules=rules, findings=(*findings, *report.findings))
+
+
+def _failing(
+    verdicts: Iterable[BucketVerdict], rule: FailRule, owners: Sequence[KnownOwner], owner_of: Mapping[Entity, str]
+) -> list[tuple[BucketVerdict, tuple[str, ...]]]:
+    found = []
+    for one in verdicts:
+        if not _concerns(one, rule):
+            continue
+        whose = tuple(_owners(one, owners, owner_of))
+        labels = {owner.name: owner.labels for owner in owners}
+        if rule.owners is None or any(rule.owners.chooses(name, labels.get(name, {})) for name in whose):
+            found.append((one, whose))
+    return found
+
+
+def _concerns(one: BucketVerdict, rule: FailRule) -> bool:
+    if one.verdict not in rule.verdicts or not (one.changed or rule.unchanged):
+        return False
+    if rule.keys and one.key not in rule.keys:
+        return False
+    if one.verdict is not Verdict.INCONCLUSIVE and _seconds(one) < rule.seconds:
+        return False
+    return rule.match is None or any(rule.match.matches(entity) for entity in _clients(one))
+
+
+def _seconds(one: BucketVerdict) -> int:
+    return one.seconds_possible if one.verdict is Verdict.POSSIBLE else max(one.seconds_over, one.seconds_certain)
+
+
+def _clients(one: BucketVerdict) -> Iterator[Entity]:
+    """Who is in a bucket, each as the entity of its names; of an address, the address."""
+    for tag, name in one.tags:
+        if tag == EntityType.IP:
+            yield Entity.of({tag: name})
+    for member in one.members if not any(tag == EntityType.IP for tag, _ in one.tags) else ():
+        names = {EntityType.USER.value: member.user, EntityType.CLIENT_ID.value: member.client_id}
+        known = {entity_type: name for entity_type, name in names.items() if name}
+        if known:
+            yield Entity.of(known)
+
+
+def _owners(one: BucketVerdict, owners: Sequence[KnownOwner], owner_of: Mapping[Entity, str]) -> Iterator[str]:
+    """Who declares the quota, and who has a client of the bucket; sorted."""
+    found = {owner_of[one.entity]} if one.entity is not None and one.entity in owner_of else set()
+    for owner in owners:
+        if owner.entities and owner.name not in found:
+            if any(selector.matches(entity) for entity in _clients(one) for selector in owner.entities):
+                found.add(owner.name)
+    yield from sorted(found)
+
+
+def _outcome(rule: FailRule, failing: Sequence[tuple[BucketVerdict, tuple[str, ...]]]) -> RuleOutcome:
+    worst: dict[tuple[object, ...], FailedBucket] = {}
+    for one, whose in failing:
+        bucket = FailedBucket(
+            bucket=one.name, key=one.key, broker=one.broker, verdict=one.verdict, seconds=_seconds(one), owners=whose
+        )
+        place = (one.key, one.name)
+        if place not in worst or bucket.seconds > worst[place].seconds:
+            worst[place] = bucket
+    failed = tuple(sorted(worst.values(), key=lambda b: (-b.seconds, b.key, b.bucket, b.broker)))
+    return RuleOutcome(words=rule_words(rule), reason=rule.reason, span=rule.span, failed=failed)
+
+
+def rule_words(rule: FailRule) -> str:
+    """A rule as a sentence: ``no bucket of owners labelled tier=gold may be certainly throttled``."""
+    verdicts = " or ".join(_VERDICT_WORDS[one] for one in rule.verdicts)
+    unchanged = ", whether it changes or not," if rule.unchanged else " that changes"
+    keys = f" {' or '.join(rule.keys)}" if rule.keys else ""
+    owners = f" of {_owner_words(rule.owners)}" if rule.owners is not None else ""
+    match = f" with clients {canonical_bytes(selector_to_json(rule.match)).decode()}" if rule.match is not None else ""
+    seconds = f" for {rule.seconds} s or more" if rule.seconds > 1 else ""
+    return f"no{keys} bucket{owners}{match}{unchanged} may be {verdicts}{seconds}"
+
+
+def _owner_words(owners: OwnerChoice) -> str:
+    if owners.labels is not None:
+        return "owners labelled " + ", ".join(f"{display_name(k)}={display_name(v)}" for k, v in owners.labels.items())
+    return "owner " + " or ".join(display_name(name) for name in owners.names)
+
+
+def _findings(
+    number: int,
+    rule: RuleOutcome,
+    failing: Sequence[tuple[BucketVerdict, tuple[str, ...]]],
+    sources: Mapping[tuple[Entity, str], Span],
+) -> Iterator[Finding]:
+    by_quota: dict[tuple[Entity | None, str], list[BucketVerdict]] = {}
+    for one, _ in failing:
+        by_quota.setdefault((one.entity, one.key), []).append(one)
+    why = f" ({rule.reason})" if rule.reason else ""
+    for count, ((entity, key), hit) in enumerate(by_quota.items()):
+        rest = len(by_quota) - count
+        more = f"; and {rest - 1} more quotas fail this rule" if count == _MOST_FINDINGS - 1 and rest > 1 else ""
+        yield Finding(
+            id=FAILED,
+            severity=Severity.ERROR,
+            message=f"rule {number}{why}: {rule.words}, and {_told(hit)}{more}",
+            span=sources.get((entity, key)) if entity is not None else None,
+            related=(Related(span=rule.span, message="the rule"),) if rule.span is not None else (),
+            entity=entity,
+            key=key,
+        )
+        if more:
+            return
+
+
+def _told(hit: Sequence[BucketVerdict]) -> str:
+    worst = max(hit, key=lambda one: (_seconds(one), -one.broker, one.name))
+    others = len({one.name for one in hit}) - 1
+    also = f" (and {others} more of the same quota)" if others else ""
+    long = "" if worst.verdict is Verdict.INCONCLUSIVE else f" in {_seconds(worst)} s"
+    return f"{_bucket_words(worst)}{also} is {_VERDICT_WORDS[worst.verdict]} on broker {worst.broker}{long}"
+
+
+def _bucket_words(one: BucketVerdict) -> str:
+    tags = ((EntityType.USER.value, one.user), (EntityType.CLIENT_ID.value, one.client_id), *one.tags)
+    return " ".join(f"{display_name(tag)} {display_name(name)}" for tag, name in tags if name) or "a bucket without tags"
