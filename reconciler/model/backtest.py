@@ -188,6 +188,10 @@ class BucketVerdict:
     """Further tags of the bucket, which a quota callback gave, sorted by their names."""
     undecided: bool = False
     """Who sent this was not recorded well enough to say which quota applies: names and limits here are what is known."""
+    refused: int | None = None
+    """Of what is throttled, what is sent away: topics, connections. ``None``: nothing of this key is, or it is not known."""
+    partly_refused: int | None = None
+    """Requests for several topics of which only some are refused; ``None`` as ``refused``."""
     waiting: Waiting | None = None
     """``None``: not throttled, not judged request by request, or it is not known which connection sent what."""
 

@@ -72,6 +72,8 @@ def _verdict(verdict: BucketVerdict) -> dict[str, Json]:
         "recommended": value_to_json(verdict.recommended),
         "recommended_reason": verdict.recommended_reason,
         "members": [_member(member) for member in verdict.members],
+        "refused": verdict.refused,
+        "partly_refused": verdict.partly_refused,
         "undecided": verdict.undecided,
         "waiting": None if verdict.waiting is None else _waiting(verdict.waiting),
     }

@@ -15,6 +15,8 @@ from reconciler.render.waiting_words import waiting_words
 _SHOWN_BUCKETS: Final = 30
 _SHOWN_MEMBERS: Final = 5
 _SHOWN_UNUSED: Final = 20
+_PEAK_WORDS: Final = {"controller_mutation_rate": "would never have overdrawn it"}
+_REQUEST_WORDS: Final = {"controller_mutation_rate": "topics", "connection_creation_rate": "connections closed"}
 _NOT_CHARGED_WORDS: Final = {
     "other-api": "of other kinds",
     "follower": "follower fetches",
@@ -84,7 +86,7 @@ def _bucket(verdict: BucketVerdict, *, current_known: bool) -> Iterator[Line]:
     over = verdict.verdict in (Verdict.CERTAIN, Verdict.POSSIBLE)
     yield line("  ", _VERDICT[verdict.verdict], "  ", (_title(verdict), Style.STRONG))
     yield line(f"    limit    {_limit_change(verdict, current_known=current_known)}")
-    peak = f"{rate(verdict.key, verdict.peak)} sampled rate"
+    peak = f"{rate(verdict.key, verdict.peak)} {_PEAK_WORDS.get(verdict.key, 'sampled rate')}"
     if verdict.headroom is not None:
         share = 100 / verdict.headroom
         peak += f", {share:.0f} % of the proposed limit"
@@ -98,7 +100,8 @@ def _bucket(verdict: BucketVerdict, *, current_known: bool) -> Iterator[Line]:
             yield line("    safe     ", (safe, Style.STRONG), ": no request of this history is over it, on any broker")
     if verdict.waiting is not None:
         yield line(f"    waiting  {waiting_words(verdict.waiting)}")
-    yield line(f"    clients  {_members(verdict.members)}")
+    if verdict.members:
+        yield line(f"    clients  {_members(verdict.members)}")
 
 
 def _title(verdict: BucketVerdict) -> str:
@@ -136,10 +139,20 @@ def _over(verdict: BucketVerdict) -> str:
         if verdict.seconds_over_before is not None:
             text += f" (before the change about {verdict.seconds_over_before})"
     else:
-        text += f", {verdict.throttled:,} of {verdict.requests:,} requests"
+        what = _REQUEST_WORDS.get(verdict.key, "requests")
+        text += f", {verdict.throttled:,} of {verdict.requests:,} {what}{_refused(verdict)}"
         if verdict.throttled_before is not None:
             text += f" (before the change {verdict.throttled_before:,})"
     return f"{text}, first at {verdict.first:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _refused(verdict: BucketVerdict) -> str:
+    if verdict.refused is None or verdict.partly_refused is None:
+        return ""
+    if not verdict.refused:
+        return " delayed"
+    partly = f", {_count(verdict.partly_refused, 'request')} only in part" if verdict.partly_refused else ""
+    return f" ({verdict.refused:,} refused{partly})"
 
 
 def _members(members: Sequence[Member]) -> str:

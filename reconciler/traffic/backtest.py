@@ -13,6 +13,7 @@ from pyspark.sql import Row
 from reconciler.model.backtest import BacktestReport, BucketVerdict, Form, Provenance
 from reconciler.model.backtest_policy import HistoryNeeds
 from reconciler.model.entity import Entity
+from reconciler.model.finding import Finding
 from reconciler.model.quota import CLIENT_KEYS
 from reconciler.model.source import Span
 from reconciler.resolution.address_limits import AddressLimits
@@ -23,15 +24,17 @@ from reconciler.traffic.judging.capacity import capacity_uses
 from reconciler.traffic.judging.completing import completed, row_of, target_numbers, worth_a_plot
 from reconciler.traffic.judging.grouping import Grouping, Limits, Series, group_series
 from reconciler.traffic.judging.history_gaps import with_gaps
+from reconciler.traffic.judging.kind_assumptions import kind_assumptions
 from reconciler.traffic.judging.outcome import Outcome, exact_outcomes, groups_before, seconds_outcomes
 from reconciler.traffic.judging.quota_fits import quota_fits
 from reconciler.traffic.judging.rate_series import Grid, Lines, groups_to_plot, rate_series
 from reconciler.traffic.judging.report_findings import report_findings
 from reconciler.traffic.judging.throttle_findings import throttle_findings
+from reconciler.traffic.judging.unrecorded import unrecorded
 from reconciler.traffic.judging.verdicts import bucket_verdicts, is_changed, moment, unused_quotas
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.recorded import Facts, Recorded, RecordedOverTime, RecordedRequests
+from reconciler.traffic.recorded import Recorded, RecordedOverTime, RecordedRequests
 
 _PROVEN_SAMPLES: Final = (11, 1000)
 """The window settings for which one-second sums prove something."""
@@ -81,7 +84,7 @@ class Backtest:
             provenance=provenance,
             verdicts=verdicts,
             unused=unused_quotas(series, question.declared, question.proposed),
-            findings=(*throttle_findings(verdicts, question.sources), *report_findings(verdicts, capacity)),
+            findings=(*throttle_findings(verdicts, question.sources), *report_findings(verdicts, capacity), *self._unrecorded()),
             fits=quota_fits(verdicts),
             capacity=capacity,
         )
@@ -93,6 +96,11 @@ class Backtest:
         judged = self._recorded.requests(self._grouping, self._question.window, self._question.controller_window)
         for row in judged.toLocalIterator(prefetchPartitions=True):
             yield _request_line(row, self._recorded.series)
+
+    def _unrecorded(self) -> Iterator[Finding]:
+        question = self._question
+        before, after = question.current, question.proposed if question.current is not None else question.declared
+        return unrecorded(self._recorded.series, before, after, question.sources)
 
     def _with_gaps(self, provenance: Provenance) -> Provenance:
         recorded = self._recorded
@@ -161,12 +169,12 @@ def _provenance(question: Question, recorded: Recorded, form: Form) -> Provenanc
         unreadable=facts.unreadable,
         unreadable_samples=facts.unreadable_samples,
         current_known=question.current is not None,
-        assumptions=_assumptions(question, facts, form),
+        assumptions=_assumptions(question, recorded, form),
     )
 
 
-def _assumptions(question: Question, facts: Facts, form: Form) -> tuple[str, ...]:
-    window = question.window
+def _assumptions(question: Question, recorded: Recorded, form: Form) -> tuple[str, ...]:
+    window, facts = question.window, recorded.facts
     said = [
         (
             f"brokers work as Kafka {window.era.value} ({question.version_from}), with {window.samples} samples of "
@@ -185,10 +193,14 @@ def _assumptions(question: Question, facts: Facts, form: Form) -> tuple[str, ...
         )
     else:
         said.append(f"a fetch carries at most {window.fetch_cap(1)} seconds of its limit, as a broker asks no more of its log")
-    said += [
-        f"log times without an offset are in {question.log_timezone}",
-        "only producer_byte_rate and consumer_byte_rate are judged",
-    ]
+    said.append(f"log times without an offset are in {question.log_timezone}")
+    said += kind_assumptions(
+        recorded.series,
+        question.proposed,
+        window,
+        question.controller_window,
+        of_requests=isinstance(recorded, RecordedRequests),
+    )
     if question.current is None:
         said.append("the current quotas are not known (no snapshot was given): nothing is compared with them")
     if facts.censored or facts.throttled_then:

@@ -67,6 +67,13 @@ _RUN_TIME: Final = (
         explanation="A rule of spec.backtest in the Cluster document does not allow what the backtest found for a bucket, so "
         "backtest ends with exit code 1. Change the quota, or the rule, which with --trusted-ref counts only after merge.",
     ),
+    Rule(
+        id="traffic-not-recorded",
+        severity=Severity.INFO,
+        explanation="The change is about a key that limits something of which the recorded traffic has nothing: partitions created "
+        "or deleted, connections by address, request times. The backtest cannot say whom it would hold back. Record it, or watch "
+        "throttle-time of that kind on the brokers after the change.",
+    ),
     COUNTS_AFTER_MERGE,
 )
 """Findings that come from traffic, or from git, where no manifest alone can be an example."""

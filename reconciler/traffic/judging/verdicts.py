@@ -9,6 +9,7 @@ from typing import Final
 from reconciler.model.backtest import BucketVerdict, Member, UnusedQuota, UnusedReason, Verdict
 from reconciler.model.entity import Entity, EntityType
 from reconciler.model.quota import QuotaKey
+from reconciler.resolution.address_limits import AddressLimits
 from reconciler.resolution.levels import Bucket, QuotaTable, Resolved, Resolver
 from reconciler.traffic.judging.grouping import Grouping, Series, Target
 from reconciler.traffic.judging.outcome import Outcome
@@ -80,6 +81,8 @@ def _verdict(index: int, series: Sequence[Series], grouping: Grouping, outcome: 
         members=_members(target, series, grouping, outcome),
         reason=_why_untold(target, outcome),
         tags=bucket.other,
+        refused=outcome.refused,
+        partly_refused=outcome.partly,
         undecided=target.undecided,
     )
 
@@ -137,6 +140,9 @@ def _changed(target: Target, earlier: Sequence[Resolved | None], *, same_members
 
 
 def _members(target: Target, series: Sequence[Series], grouping: Grouping, outcome: Outcome) -> tuple[Member, ...]:
+    if target.kind is Kind.CONNECTION:
+        # Of an address there is nobody to tell apart.
+        return ()
     total = sum(series[m].amount for m in target.members)
     excess = sum((outcome.amount_over or {}).values())
     members = []
@@ -164,16 +170,23 @@ def worst_first(verdict: BucketVerdict) -> tuple[object, ...]:
 
 
 def unused_quotas(series: Sequence[Series], declared: QuotaTable, proposed: QuotaTable) -> tuple[UnusedQuota, ...]:
-    """Declared byte rates that win for no recorded client, sorted; those that stronger quotas hide are told apart."""
+    """Declared quotas that win for no recorded client, sorted; those that stronger quotas hide are told apart.
+
+    Where the history has nothing at all of what a key limits, but for bytes, nothing is said of that key.
+    """
     found = []
-    for kind in BYTES:
-        key = KEY_OF_KIND[kind]
-        resolver = Resolver(proposed, key)
+    for kind, key in KEY_OF_KIND.items():
         clients = {(s.user, s.client_id) for s in series if s.kind == kind}
+        if not clients and kind not in BYTES:
+            continue
+        resolver = Resolver(proposed, key)
+        addresses = AddressLimits(proposed) if kind is Kind.CONNECTION else None
         winning: set[Entity] = set()
         hidden: set[Entity] = set()
         for user, client_id in clients:
-            resolved = resolver.resolve_partly(user, client_id)
+            resolved = (
+                addresses.resolve("", client_id or "") if addresses is not None else resolver.resolve_partly(user, client_id)
+            )
             if resolved is None:
                 # Any of them may be in use.
                 winning.update(candidate.entity for candidate in resolver.touches(user, client_id))
@@ -182,7 +195,7 @@ def unused_quotas(series: Sequence[Series], declared: QuotaTable, proposed: Quot
                 winning.add(resolved.source)
             hidden.update(c.entity for c in resolved.overridden)
         for entity, values in declared.items():
-            if key in values and entity not in winning and EntityType.IP not in entity.types:
+            if key in values and entity not in winning and (EntityType.IP in entity.types) == (addresses is not None):
                 reason = UnusedReason.HIDDEN if entity in hidden else UnusedReason.NO_CLIENT
                 found.append(UnusedQuota(entity=entity, key=key.value, value=values[key], reason=reason))
     return tuple(sorted(found, key=lambda u: (u.entity.sort_key, u.key)))
