@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.model.entity import Entity
@@ -355,3 +355,11 @@ class BacktestReport:
     def refused(self) -> bool:
         """Whether a rule of the policy fails."""
         return any(rule.failed for rule in self.rules)
+
+
+def worst_of_buckets(verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
+    """Of verdicts in the order of a report, the first of each bucket and key: brokers judge for themselves, people ask once."""
+    found: dict[tuple[object, ...], BucketVerdict] = {}
+    for one in verdicts:
+        found.setdefault((one.key, one.name, one.undecided), one)
+    return tuple(found.values())

@@ -6,20 +6,90 @@ import datetime
 
 from reconciler.formats.canonical import FORMAT_VERSION, Json, entity_to_json, value_to_json
 from reconciler.formats.finding_json import finding_to_json
-from reconciler.model.backtest import BacktestReport, BucketVerdict, Member, Provenance, Waiting
+from reconciler.model.backtest import (
+    BacktestReport,
+    BucketName,
+    BucketVerdict,
+    CapacityUse,
+    Member,
+    Provenance,
+    QuotaFit,
+    RateSeries,
+    RuleOutcome,
+    Verdict,
+    Waiting,
+    worst_of_buckets,
+)
 
 
 def backtest_to_json(report: BacktestReport) -> dict[str, Json]:
     """The whole report; equal inputs give equal bytes."""
     return {
         "format_version": FORMAT_VERSION,
+        "cluster": report.cluster,
+        "summary": _summary(report),
+        "rules": [_rule(rule) for rule in report.rules],
         "provenance": _provenance(report.provenance),
         "verdicts": [_verdict(verdict) for verdict in report.verdicts],
         "unused": [
             {"entity": entity_to_json(u.entity), "key": u.key, "value": value_to_json(u.value), "reason": u.reason.value}
             for u in report.unused
         ],
+        "fits": [_fit(fit) for fit in report.fits],
+        "capacity": [_capacity(use) for use in report.capacity],
         "findings": [finding_to_json(finding) for finding in report.findings],
+    }
+
+
+def _summary(report: BacktestReport) -> dict[str, Json]:
+    found = worst_of_buckets(report.verdicts)
+    counts: dict[str, Json] = {v.value: sum(one.verdict is v for one in found) for v in Verdict}
+    return {"buckets": len(found), "changed": sum(one.changed for one in found), **counts, "refused": report.refused}
+
+
+def _rule(rule: RuleOutcome) -> dict[str, Json]:
+    place = rule.span
+    return {
+        "rule": rule.words,
+        "reason": rule.reason,
+        "file": place.file if place else None,
+        "line": place.line if place else None,
+        "failed": [
+            {
+                "bucket": _tags(one.bucket),
+                "key": one.key,
+                "broker": one.broker,
+                "verdict": one.verdict.value,
+                "seconds": one.seconds,
+                "owners": list(one.owners),
+            }
+            for one in rule.failed
+        ],
+    }
+
+
+def _fit(fit: QuotaFit) -> dict[str, Json]:
+    return {
+        "entity": entity_to_json(fit.entity),
+        "key": fit.key,
+        "limit": value_to_json(fit.limit),
+        "fit": fit.fit.value,
+        "share": fit.share,
+        "buckets": fit.buckets,
+        "fullest": _tags(fit.fullest),
+        "broker": fit.broker,
+    }
+
+
+def _capacity(use: CapacityUse) -> dict[str, Json]:
+    return {
+        "broker": use.broker,
+        "key": use.key,
+        "capacity": value_to_json(use.capacity),
+        "limits_before": value_to_json(use.before),
+        "limits_after": value_to_json(use.after),
+        "buckets": use.buckets,
+        "unlimited": use.unlimited,
     }
 
 
@@ -31,7 +101,16 @@ def _provenance(provenance: Provenance) -> dict[str, Json]:
         "semantics": provenance.semantics,
         "span": {"from": _time(provenance.start), "to": _time(provenance.end)},
         "coverage": [
-            {"broker": c.broker, "requests": c.requests, "from": _time(c.start), "to": _time(c.end)} for c in provenance.coverage
+            {
+                "broker": c.broker,
+                "requests": c.requests,
+                "from": _time(c.start),
+                "to": _time(c.end),
+                "hours": c.hours,
+                "hours_missing": c.hours_missing,
+                "first_missing": _time(c.first_missing),
+            }
+            for c in provenance.coverage
         ],
         "requests": provenance.requests,
         "series": provenance.series,
@@ -46,7 +125,7 @@ def _provenance(provenance: Provenance) -> dict[str, Json]:
 
 def _verdict(verdict: BucketVerdict) -> dict[str, Json]:
     return {
-        "bucket": _bucket(verdict),
+        "bucket": _tags(verdict.name),
         "key": verdict.key,
         "broker": verdict.broker,
         "entity": None if verdict.entity is None else entity_to_json(verdict.entity),
@@ -55,6 +134,7 @@ def _verdict(verdict: BucketVerdict) -> dict[str, Json]:
         "limit_after": value_to_json(verdict.limit_after),
         "changed": verdict.changed,
         "verdict": verdict.verdict.value,
+        "reason": verdict.reason,
         "requests": verdict.requests,
         "throttled_before": verdict.throttled_before,
         "throttled_after": verdict.throttled,
@@ -69,19 +149,38 @@ def _verdict(verdict: BucketVerdict) -> dict[str, Json]:
         "longest_from": _time(verdict.longest_from),
         "peak": verdict.peak,
         "headroom": value_to_json(verdict.headroom),
+        "p999": verdict.p999,
+        "safe": value_to_json(verdict.safe),
+        "safe_p999": value_to_json(verdict.safe_p999),
         "recommended": value_to_json(verdict.recommended),
         "recommended_reason": verdict.recommended_reason,
+        "margin": verdict.margin,
+        "regrouped": verdict.regrouped.value,
+        "buckets_before": [_tags(name) for name in verdict.buckets_before],
         "members": [_member(member) for member in verdict.members],
         "refused": verdict.refused,
         "partly_refused": verdict.partly_refused,
         "undecided": verdict.undecided,
         "waiting": None if verdict.waiting is None else _waiting(verdict.waiting),
+        "rates": None if verdict.rates is None else _rates(verdict.rates),
     }
 
 
-def _bucket(verdict: BucketVerdict) -> dict[str, Json]:
-    tags = {"user": verdict.user, "client-id": verdict.client_id, **dict(verdict.tags)}
+def _tags(bucket: BucketName) -> dict[str, Json]:
+    tags = {"user": bucket.user, "client-id": bucket.client_id, **dict(bucket.other)}
     return {tag: name for tag, name in tags.items() if name}
+
+
+def _rates(rates: RateSeries) -> dict[str, Json]:
+    return {
+        "from": _time(rates.start),
+        "step_s": rates.step_s,
+        "rate": list(rates.rate),
+        "upper": list(rates.upper),
+        "over": list(rates.over),
+        "possible": list(rates.possible),
+        "over_before": None if rates.over_before is None else list(rates.over_before),
+    }
 
 
 def _waiting(waiting: Waiting) -> dict[str, Json]:
