@@ -70,9 +70,9 @@ _RUN_TIME: Final = (
     Rule(
         id="traffic-not-recorded",
         severity=Severity.INFO,
-        explanation="The change is about a key that limits something of which the recorded traffic has nothing: partitions created "
-        "or deleted, connections by address, request times. The backtest cannot say whom it would hold back. Record it, or watch "
-        "throttle-time of that kind on the brokers after the change.",
+        explanation="The change is about a key that limits something of which the recorded traffic has nothing: partitions "
+        "created or deleted, connections by address, request times. The backtest cannot say whom it would hold back. Record it, "
+        "or watch throttle-time of that kind on the brokers after the change.",
     ),
     COUNTS_AFTER_MERGE,
 )

@@ -32,6 +32,7 @@ WITHOUT_EXAMPLE = {
     "over-current-limit",
     "may-throttle",
     "history-incomplete",
+    "traffic-not-recorded",
     "limits-above-capacity",
     "backtest-policy",
     "refused-by-broker",

@@ -19,13 +19,13 @@ def kind_assumptions(
     if Kind.REQUEST in kinds:
         yield (
             "request_percentage: nanoseconds of a thread, in percent of one; one throttle is at most "
-            f"{window.sample_ms / 1000:g} s. What brokers do not charge (followers, produce without acks) is not in the history, nor "
-            "is what a log does not tell (time of network threads): peaks are lower bounds then"
+            f"{window.sample_ms / 1000:g} s. What brokers do not charge (followers, produce without acks) is not in the history, "
+            "nor is what a log does not tell (time of network threads): peaks are lower bounds then"
         )
     if Kind.REQUEST in kinds and not kinds.isdisjoint(BYTES):
         yield (
-            "each quota is judged by itself: a request over two limits waits once, for the longer throttle, and a fetch held back "
-            "by request_percentage is still charged its bytes here, which a broker takes back"
+            "each quota is judged by itself: a request over two limits waits once, for the longer throttle, and a fetch held "
+            "back by request_percentage is still charged its bytes here, which a broker takes back"
         )
     if Kind.MUTATION in kinds:
         yield (

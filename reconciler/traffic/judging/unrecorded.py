@@ -37,8 +37,8 @@ def unrecorded(
             id=NOT_RECORDED,
             severity=Severity.INFO,
             message=(
-                f"{key} of {changed[0]}{more} cannot be judged: the recorded traffic has no {_WORDS[kind]}, so nothing is said of "
-                "whom the change would hold back"
+                f"{key} of {changed[0]}{more} cannot be judged: the recorded traffic has no {_WORDS[kind]}, so nothing is said "
+                "of whom the change would hold back"
             ),
             span=next((span for entity in changed if (span := sources.get((entity, key)))), None),
             entity=changed[0],
