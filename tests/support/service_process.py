@@ -1,0 +1,69 @@
+"""``kafka-quotas run`` as a process: its log, its pages, its signals."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.support.command import COMMAND, environment
+from tests.support.polling import wait_until
+
+
+class Running:
+    """A service that runs; its log is JSON lines in a file."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.process = process
+        self._log = log
+
+    def events(self, event: str) -> list[dict[str, Any]]:
+        whole = self._log.read_text().rpartition("\n")[0]
+        return [row for row in map(json.loads, whole.splitlines()) if row["event"] == event]
+
+    def results(self) -> list[str]:
+        return [row["result"] for row in self.events("pass")]
+
+    def until(self, look: Callable[[], object]) -> None:
+        wait_until(lambda: self.process.poll() is not None or look(), within_s=60)
+        assert self.process.poll() is None, self._log.read_text()
+
+    def page(self, path: str) -> tuple[int, str]:
+        (started,) = self.events("started")
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{started['port']}{path}", timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def metric(self, name: str) -> float:
+        found = re.search(rf"^kafka_quotas_{re.escape(name)} (\S+)$", self.page("/metrics")[1], re.MULTILINE)
+        assert found, name
+        return float(found[1])
+
+    def end(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(60)
+
+
+@contextmanager
+def running(folder: Path, log: Path, *options: str) -> Iterator[Running]:
+    command = [*COMMAND, "run", str(folder), "--port", "0", "--log-format", "json", "--poll", "0.2", *options]
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(command, env=environment(), stdin=subprocess.DEVNULL, stderr=stderr)
+    try:
+        service = Running(process, log)
+        service.until(lambda: service.events("started"))
+        yield service
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
