@@ -1,0 +1,297 @@
+"""A backtest in sentences, shared by text, Markdown and pages. Names are made visible here, and escaped by whoever shows them."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from reconciler.model.backtest import (
+    BacktestReport,
+    BucketName,
+    BucketVerdict,
+    CapacityUse,
+    Fit,
+    Member,
+    Provenance,
+    QuotaFit,
+    Regrouped,
+    RuleOutcome,
+    UnusedQuota,
+    UnusedReason,
+    Verdict,
+    worst_of_buckets,
+)
+from reconciler.model.entity import display_name
+from reconciler.render.amounts import amount, rate
+
+VERDICT_WORDS: Final = {
+    Verdict.CERTAIN: "THROTTLED",
+    Verdict.POSSIBLE: "possible",
+    Verdict.INCONCLUSIVE: "inconclusive",
+    Verdict.CLEAR: "clear",
+}
+_PEAK_WORDS: Final = {"controller_mutation_rate": "would never have overdrawn it"}
+_REQUEST_WORDS: Final = {"controller_mutation_rate": "topics", "connection_creation_rate": "connections closed"}
+_NOT_CHARGED_WORDS: Final = {
+    "other-api": "of other kinds",
+    "follower": "follower fetches",
+    "refused-transaction": "refused transactional produces",
+}
+_SOURCE_WORDS: Final = {"request-log": "request log", "normal-form": "Parquet file", "cells": "compacted file"}
+_SHOWN_NAMES: Final = 5
+
+
+class Tone(enum.Enum):
+    """How good or bad a sentence is."""
+
+    GOOD = "good"
+    WARN = "warn"
+    BAD = "bad"
+
+
+def headline(report: BacktestReport) -> tuple[str, Tone]:
+    """The verdict on the whole change, in one sentence."""
+    worst = worst_of_buckets(report.verdicts)
+    changed = [one for one in worst if one.changed]
+    hit = [one for one in worst if one.verdict is Verdict.CERTAIN]
+    among = f"{_count(len(changed), 'bucket')} whose limit changes"
+    if any(one.changed for one in hit):
+        count = sum(one.changed for one in hit)
+        return f"the proposed quotas would have throttled {count} of {among}.", Tone.BAD
+    maybe = sum(one.verdict is Verdict.POSSIBLE for one in changed)
+    if maybe:
+        how = "" if report.provenance.form.value == "exact" else "; --exact can tell"
+        return f"the proposed quotas might have throttled {maybe} of {among}{how}.", Tone.WARN
+    unknown = sum(one.verdict is Verdict.INCONCLUSIVE for one in changed)
+    if unknown:
+        return f"the history does not show enough to clear {unknown} of {among}.", Tone.WARN
+    if hit:
+        over = f"{_count(len(hit), 'bucket')} {_are(len(hit))} over a limit that stays"
+        return f"the change would have throttled nobody; {over}.", Tone.WARN
+    limited = (
+        f"{_count(len(changed), 'bucket')} {'gets' if len(changed) == 1 else 'get'} another limit"
+        if changed
+        else "no limit changes"
+    )
+    return f"no recorded request would have been throttled ({limited}).", Tone.GOOD
+
+
+def rule_sentences(rules: Sequence[RuleOutcome]) -> Iterator[tuple[str, bool]]:
+    """For each rule of the policy whether it holds, and what fails it."""
+    for number, rule in enumerate(rules, start=1):
+        why = f" ({rule.reason})" if rule.reason else ""
+        if not rule.failed:
+            yield f"Rule {number} holds{why}: {rule.words}.", True
+            continue
+        some = "; ".join(f"{who(one.bucket)}: {one.key} on broker {one.broker}" for one in rule.failed[:_SHOWN_NAMES])
+        more = f"; {len(rule.failed) - _SHOWN_NAMES} more" if len(rule.failed) > _SHOWN_NAMES else ""
+        yield f"Rule {number} fails{why}: {rule.words}. {some}{more}", False
+
+
+def who(name: BucketName, *, undecided: bool = False) -> str:
+    """Whose traffic shares the limit: ``user payments, client-id app``."""
+    tags = (("user", name.user), ("client-id", name.client_id), *name.other)
+    parts = [f"{display_name(tag)} {display_name(value)}" for tag, value in tags if value]
+    if undecided:
+        parts.append("not recorded whole")
+    return ", ".join(parts) or "clients without a client id"
+
+
+def title(verdict: BucketVerdict) -> str:
+    """A row of the report."""
+    return f"{who(verdict.name, undecided=verdict.undecided)}: {verdict.key} on broker {verdict.broker}"
+
+
+def limit_words(verdict: BucketVerdict, *, current_known: bool) -> str:
+    """Before and after, and who sets it."""
+    if verdict.undecided:
+        return "not known, since it is not recorded who these clients are"
+    after = limit_text(verdict.key, verdict.limit_after)
+    source = f", set for {verdict.entity}" if verdict.entity is not None else ""
+    if not current_known:
+        return f"{after}{source} (what holds now is not known)"
+    before = " or ".join(limit_text(verdict.key, limit) for limit in verdict.limits_before)
+    return f"{before} -> {after}{source}" if verdict.changed else f"{after}{source} (stays)"
+
+
+def limit_text(key: str, value: float | None) -> str:
+    """A limit with its unit."""
+    return "unlimited" if value is None else amount(key, value)
+
+
+def peak_words(verdict: BucketVerdict) -> str:
+    """The largest rate, and its part of the limit."""
+    words = f"{rate(verdict.key, verdict.peak)} {_PEAK_WORDS.get(verdict.key, 'sampled rate')}"
+    return words if verdict.headroom is None else f"{words}, {100 / verdict.headroom:.0f} % of the proposed limit"
+
+
+def over_words(verdict: BucketVerdict) -> str:
+    """Seconds and requests over the limit, before and after."""
+    text = f"{verdict.seconds_over} of {verdict.active_seconds} s with traffic ({100 * verdict.share_over:.0f} %)"
+    if verdict.throttled is None:
+        text = f"about {text}, {verdict.seconds_certain} for certain, {verdict.seconds_possible} at most"
+        if verdict.seconds_over_before is not None:
+            text += f" (before the change about {verdict.seconds_over_before})"
+    else:
+        what = _REQUEST_WORDS.get(verdict.key, "requests")
+        text += f", {verdict.throttled:,} of {verdict.requests:,} {what}{_refused(verdict)}"
+        if verdict.throttled_before is not None:
+            text += f" (before the change {verdict.throttled_before:,})"
+    return text if verdict.first is None else f"{text}, first at {verdict.first:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def longest_words(verdict: BucketVerdict) -> str | None:
+    """The longest episode."""
+    if verdict.longest_from is None:
+        return None
+    return f"{verdict.longest_s} s without a break, from {verdict.longest_from:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def advice_words(verdict: BucketVerdict) -> str | None:
+    """The value to write, and what a smaller one would do."""
+    if verdict.recommended is None:
+        return None
+    margin = f" ({100 * verdict.margin:.0f} % more than was seen, for what so short a history has not)" if verdict.margin else ""
+    parts = [f"{amount(verdict.key, verdict.recommended)}{margin}"]
+    if verdict.safe is not None and verdict.safe != verdict.recommended:
+        parts.append(f"{amount(verdict.key, verdict.safe)} holds back no request of this history, on any broker")
+    if verdict.safe_p999 is not None and verdict.safe_p999 != verdict.safe:
+        parts.append(f"{amount(verdict.key, verdict.safe_p999)} is exceeded in 1 of 1000 seconds at most")
+    return "; ".join(parts)
+
+
+def regrouped_words(verdict: BucketVerdict) -> str | None:
+    """With whom its clients shared limits before."""
+    words = {
+        Regrouped.MERGED: "its clients had several buckets before",
+        Regrouped.SPLIT: "its clients shared a bucket before with clients that are in others now",
+        Regrouped.REGROUPED: "its clients come from several buckets, and leave clients behind that are in others now",
+    }.get(verdict.regrouped)
+    if words is None:
+        return None
+    names = [who(name) for name in verdict.buckets_before[:_SHOWN_NAMES]]
+    more = ", and more" if len(verdict.buckets_before) > _SHOWN_NAMES else ""
+    return f"{words}: {'; '.join(names)}{more}" if names else words
+
+
+def members_words(members: Sequence[Member]) -> str:
+    """The largest clients: their part of the traffic, and of what was charged in the seconds over the limit."""
+    shown = [f"{member_name(one)} {_share(one)}" for one in members[:_SHOWN_NAMES]]
+    if len(members) > _SHOWN_NAMES:
+        shown.append(f"{len(members) - _SHOWN_NAMES:,} more")
+    return ", ".join(shown)
+
+
+def _share(member: Member) -> str:
+    excess = "" if member.share_of_excess is None else f" ({100 * member.share_of_excess:.0f} % while over)"
+    return f"{100 * member.share:.0f} %{excess}"
+
+
+def member_name(member: Member) -> str:
+    """``user/client-id``."""
+    client = display_name(member.client_id) if member.client_id else "(no client id)"
+    if member.client_id is None:
+        client = "(client id not recorded)"
+    user = "(user not recorded)" if member.user is None else display_name(member.user)
+    return f"{user}/{client}"
+
+
+def fit_words(fit: QuotaFit) -> str:
+    """A quota that is nearly reached, or that is many times what anybody used."""
+    full = f"{who(fit.fullest)} uses {_percent(100 * fit.share)} of it on broker {fit.broker}, in 999 of 1000 seconds at most"
+    what = "nearly reached" if fit.fit is Fit.NEAR else "loose"
+    rest = f", the fullest of {fit.buckets:,} buckets" if fit.buckets > 1 else ""
+    return f"{fit.entity} {fit.key} {limit_text(fit.key, fit.limit)}: {what}: {full}{rest}"
+
+
+def capacity_words(use: CapacityUse) -> str:
+    """What one broker would have to do if all used their limits at once."""
+    times = f"{use.after / use.capacity:.2g} x" if use.capacity else "above"
+    before = "" if use.before is None or use.before == use.after else f", before the change {limit_text(use.key, use.before)}"
+    unlimited = f"; {_count(use.unlimited, 'bucket')} without a limit not counted" if use.unlimited else ""
+    return (
+        f"broker {use.broker}, {use.key}: the limits of {_count(use.buckets, 'bucket')} recorded there add up to "
+        f"{limit_text(use.key, use.after)}, {times} its capacity of {limit_text(use.key, use.capacity)}{before}{unlimited}"
+    )
+
+
+def unused_words(one: UnusedQuota) -> str:
+    """A quota that limited nobody in this history: that is all which may be said."""
+    why = {
+        UnusedReason.NO_CLIENT: "declared, but no client in this history has it",
+        UnusedReason.HIDDEN: "declared, but stronger quotas win for every client in this history that has it",
+    }[one.reason]
+    return f"{one.entity} {one.key} {limit_text(one.key, one.value)}: {why}"
+
+
+def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
+    """What the history is, and what it lacks."""
+    start, end = provenance.start, provenance.end
+    brokers = [str(one.broker) for one in provenance.coverage]
+    some = ", ".join(brokers[:20]) + (f" and {len(brokers) - 20} more" if len(brokers) > 20 else "")
+    whole = (
+        f"{_count(len(provenance.files), _SOURCE_WORDS.get(provenance.source, provenance.source))} of "
+        f"{'broker' if len(brokers) == 1 else 'brokers'} {some}, {start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S} UTC "
+        f"({_long((end - start).total_seconds())}): {_count(provenance.requests, 'charged request')} of "
+        f"{provenance.series:,} series (client, kind and broker)"
+    )
+    yield whole, Tone.GOOD
+    for one in provenance.coverage:
+        if one.hours_missing and one.first_missing is not None:
+            hole = (
+                f"broker {one.broker} was not recorded in {one.hours_missing} of {one.hours} whole hours, the first at "
+                f"{one.first_missing:%Y-%m-%d %H:%M} UTC"
+            )
+            yield hole, Tone.WARN
+    if provenance.throttled_then or provenance.censored:
+        held_back = (
+            f"quotas held this history back when it was recorded: {provenance.throttled_then:,} requests were delayed, and "
+            f"{provenance.censored:,} fetches answered empty"
+        )
+        yield held_back, Tone.WARN
+    left_out = [f"{count:,} {_NOT_CHARGED_WORDS.get(kind, kind)}" for kind, count in provenance.not_charged.items() if count]
+    if left_out:
+        yield f"not charged: {', '.join(left_out)}", Tone.GOOD
+    if provenance.unreadable:
+        yield f"{_count(provenance.unreadable, 'request line')} could not be read", Tone.WARN
+
+
+def kept_words(report: BacktestReport) -> str | None:
+    """What is not shown because it is clear and stays."""
+    kept = sum(not one.changed and one.verdict is Verdict.CLEAR for one in report.verdicts)
+    if not kept:
+        return None
+    return f"{_count(kept, 'more bucket')} {_are(kept)} untouched by the change, and no request of theirs was over a limit."
+
+
+def telling(report: BacktestReport) -> list[BucketVerdict]:
+    """The rows that are worth reading."""
+    return [one for one in report.verdicts if one.changed or one.verdict is not Verdict.CLEAR]
+
+
+def _refused(verdict: BucketVerdict) -> str:
+    if verdict.refused is None or verdict.partly_refused is None:
+        return ""
+    if not verdict.refused:
+        return " delayed"
+    partly = f", {_count(verdict.partly_refused, 'request')} only in part" if verdict.partly_refused else ""
+    return f" ({verdict.refused:,} refused{partly})"
+
+
+def _percent(value: float) -> str:
+    return f"{value:.0f} %" if value >= 1 else f"{value:.2g} %"
+
+
+def _long(seconds: float) -> str:
+    if seconds < 7200:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 3600:.1f} hours" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
