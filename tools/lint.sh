@@ -20,11 +20,12 @@ check 'ruff check' "$bin/ruff" check --no-fix .
 check 'ruff format' "$bin/ruff" format --check .
 check mypy "$bin/mypy"
 check import-linter "$bin/lint-imports"
-check zizmor "$bin/zizmor" --offline --no-progress --quiet .github
+check zizmor "$bin/zizmor" --offline --no-progress --quiet .github examples/gitops-repository/.github
 # A Go program, so not among the pinned dependencies; this repository's CI always has it. CONTRIBUTING.md says how to get it.
 PATH=$PWD/$bin:$PATH
 if command -v actionlint >/dev/null; then
   check actionlint actionlint
+  check 'actionlint of the template' actionlint examples/gitops-repository/.github/workflows/*.yml
 else
   printf 'lint: actionlint: not installed, left to CI\n'
 fi

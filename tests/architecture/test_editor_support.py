@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted(path for suffix in ("yaml", "yml") for path in (ROOT / "examples").rglob(f"*.{suffix}"))
+DOCUMENTS = sorted(
+    path
+    for suffix in ("yaml", "yml")
+    for path in (ROOT / "examples").rglob(f"*.{suffix}")
+    if not any(part.startswith(".") for part in path.relative_to(ROOT).parts)  # pipelines, not manifests
+)
 KINDS = ("client-quotas", "cluster", "repository")
 
 

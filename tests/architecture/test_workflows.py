@@ -1,6 +1,7 @@
-"""This repository's own GitHub workflows hold no more rights than they need and run only code pinned by commit."""
+"""Workflows hold no more rights than they need and run only code pinned by commit: this repository's own, and those for users."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,19 +9,59 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.y*ml"))
+REUSABLE = [path for path in WORKFLOWS if path.name != "ci.yml"]
+TEMPLATES = sorted((ROOT / "examples" / "gitops-repository" / ".github" / "workflows").glob("*.y*ml"))
+ACTION = ROOT / ".github" / "actions" / "kafka-quotas" / "action.yml"
 USES = re.compile(r"^\s*(?:- )?uses:\s*(?P<what>.*)$", re.MULTILINE)
 PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+(\.\d+)*")
+PLACEHOLDER = re.compile(r"OWNER/kafka-quotas/\.github/workflows/(?P<name>[\w-]+\.yml)@0{40} # v[\d.]+")
+MAY_WRITE = {
+    "apply.yml": {"contents", "pull-requests"},
+    "code-scanning.yml": {"security-events"},
+    "fork.yml": {"pull-requests"},
+    "plan.yml": {"pull-requests"},
+    "snapshot.yml": {"contents"},
+}
+"""Everything else reads, and reads the contents only."""
 
 
 def read(path: Path) -> dict:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def test_there_is_a_workflow():
-    assert [path.name for path in WORKFLOWS] == ["ci.yml"]
+def named(path: Path) -> str:
+    return path.name
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def steps(path: Path) -> list[dict]:
+    document = read(path)
+    jobs = document["jobs"].values() if "jobs" in document else [document["runs"]]
+    return [step for job in jobs for step in job.get("steps", [])]
+
+
+def granted(path: Path) -> dict[str, set[str]]:
+    """What the jobs of a workflow may, by right."""
+    rights: dict[str, set[str]] = {}
+    for job in read(path)["jobs"].values():
+        for right, degree in job["permissions"].items():
+            rights.setdefault(right, set()).add(degree)
+    return rights
+
+
+def test_there_are_the_workflows_of_this_repository_and_of_its_users():
+    assert [path.name for path in WORKFLOWS] == [
+        "apply.yml",
+        "backtest.yml",
+        "ci.yml",
+        "code-scanning.yml",
+        "drift.yml",
+        "fork.yml",
+        "plan.yml",
+        "snapshot.yml",
+    ]
+
+
+@pytest.mark.parametrize("path", [*WORKFLOWS, ACTION], ids=named)
 def test_every_action_is_pinned_by_commit_with_its_version_beside_it(path):
     used = [match["what"] for match in USES.finditer(path.read_text(encoding="utf-8")) if not match["what"].startswith("./")]
 
@@ -28,22 +69,71 @@ def test_every_action_is_pinned_by_commit_with_its_version_beside_it(path):
     assert [what for what in used if not PINNED.fullmatch(what)] == []
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_a_workflow_starts_without_permissions_and_each_job_may_only_read(path):
-    workflow = read(path)
+def test_an_action_is_pinned_to_one_commit_everywhere():
+    used = {match["what"] for path in (*WORKFLOWS, ACTION) for match in USES.finditer(path.read_text(encoding="utf-8"))}
 
-    assert workflow["permissions"] == {}
-    assert {
-        name: job["permissions"] for name, job in workflow["jobs"].items() if job["permissions"] != {"contents": "read"}
-    } == {}
+    names = [what.partition("@")[0] for what in used]
+    assert sorted(names) == sorted(set(names))
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*WORKFLOWS, *TEMPLATES], ids=named)
+def test_a_workflow_starts_without_permissions_and_writes_only_what_it_must(path):
+    assert read(path)["permissions"] == {}
+    called = {match["name"] for match in PLACEHOLDER.finditer(path.read_text(encoding="utf-8"))} or {path.name}
+    may_write = set().union(*(MAY_WRITE.get(name, set()) for name in called))
+    rights = granted(path)
+    assert {right for right, degrees in rights.items() if "write" in degrees} == may_write
+    assert {right for right, degrees in rights.items() if "read" in degrees} <= {"contents"}
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=named)
 def test_every_job_ends_by_itself_and_no_checkout_keeps_its_token(path):
     jobs = read(path)["jobs"]
-    steps = [step for job in jobs.values() for step in job["steps"]]
-    checkouts = [step.get("with", {}) for step in steps if step.get("uses", "").startswith("actions/checkout@")]
+    checkouts = [step.get("with", {}) for step in steps(path) if step.get("uses", "").startswith("actions/checkout@")]
 
     assert [name for name, job in jobs.items() if "timeout-minutes" not in job] == []
     assert checkouts
     assert all(options.get("persist-credentials") is False for options in checkouts)
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=named)
+def test_a_workflow_of_the_template_only_calls_one_that_there_is_with_inputs_that_it_has(path):
+    for job in read(path)["jobs"].values():
+        match = PLACEHOLDER.match(job["uses"] + " # v0.0")
+        assert match is not None
+        called = read(ROOT / ".github" / "workflows" / match["name"])
+        # PyYAML reads the key "on" as the truth value.
+        inputs = called[True]["workflow_call"]["inputs"]
+        assert set(job["with"]) <= set(inputs)
+        needed = granted(ROOT / ".github" / "workflows" / match["name"])
+        assert {(right, degree) for right, degree in job["permissions"].items()} == {
+            (right, "write" if "write" in degrees else "read") for right, degrees in needed.items()
+        }
+
+
+@pytest.mark.parametrize("path", [*REUSABLE, *TEMPLATES, ACTION], ids=named)
+def test_nothing_that_a_stranger_may_write_is_pasted_into_a_script(path):
+    scripts = [step["run"] for step in steps(path) if "run" in step]
+
+    assert [script for script in scripts if "${{" in script] == []
+
+
+@pytest.mark.parametrize("path", [*REUSABLE, ACTION], ids=named)
+def test_every_script_is_one_that_bash_can_read(path):
+    for step in steps(path):
+        if "run" in step:
+            done = subprocess.run(["bash", "-n"], input=step["run"], capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stderr) == (0, ""), step
+
+
+def test_no_workflow_runs_on_pull_request_target():
+    assert [path for path in (*WORKFLOWS, *TEMPLATES) if "pull_request_target" in read(path)[True]] == []
+
+
+@pytest.mark.parametrize("path", REUSABLE, ids=named)
+def test_what_a_command_is_told_to_plan_or_apply_is_limited_by_the_trusted_reference(path):
+    for step in steps(path):
+        for command in re.findall(r"kafka-quotas (plan|apply|drift|validate) ", step.get("run", "")):
+            trusted = "--trusted-ref" in step["run"]
+            # Code scanning has no base: it shows findings of one commit, and connects to nothing.
+            assert trusted or (command, path.name) == ("validate", "code-scanning.yml")

@@ -1,0 +1,89 @@
+"""``kafka-quotas clusters``: which clusters there are, and which of them a change is about; for the matrix of a pipeline."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Final
+
+from reconciler.cli import exit_codes, options, output
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reconciler.formats.canonical import Json
+    from reconciler.model.changed_cluster import ChangedCluster
+    from reconciler.render.styled import Line
+
+_FORMATS: Final = ("text", "json", "outputs")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``clusters``."""
+    options.add_path_argument(parser)
+    parser.add_argument("--cluster", action="append", default=[], metavar="NAME", help="only this one; repeatable")
+    parser.add_argument(
+        "--changed-since",
+        metavar="REF",
+        help="compare with this git reference; {cluster} in it stands for each cluster's own, e.g. "
+        "refs/kafka-quotas/baseline/{cluster}",
+    )
+    options.add_trusted_ref_option(parser)
+    options.add_out_option(parser, _FORMATS)
+    options.add_output_options(parser, formats=_FORMATS)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the clusters; 0, also when nothing changed."""
+    from reconciler.formats.whole_file import write_whole
+    from reconciler.workflows.changed_clusters import changed_clusters
+
+    files = output.parse_out(args.out, formats=_FORMATS)
+    found = changed_clusters(args.paths, since=args.changed_since, trusted_ref=args.trusted_ref, only=args.cluster)
+    for name, path in files:
+        write_whole(path, [_as(name, found)])
+    output.print_result(args, document=lambda: _document(found), lines=lambda: _lines(found), other=lambda name: _as(name, found))
+    return exit_codes.DONE
+
+
+def _as(name: str, found: Sequence[ChangedCluster]) -> str:
+    from reconciler.formats.canonical import canonical_bytes, document_text
+    from reconciler.render.styled import plain
+
+    if name == "json":
+        return document_text(_document(found))
+    if name == "text":
+        return plain(_lines(found))
+    to_do: list[Json] = [{"cluster": one.name, "slug": one.slug} for one in found if one.to_do]
+    untrusted = sum(not one.trusted for one in found)
+    return f"count={len(to_do)}\nuntrusted={untrusted}\nmatrix={canonical_bytes(to_do).decode()}\n"
+
+
+def _document(found: Sequence[ChangedCluster]) -> dict[str, Json]:
+    from reconciler.formats.canonical import FORMAT_VERSION
+
+    rows: list[Json] = [
+        {
+            "name": one.name,
+            "slug": one.slug,
+            "change": one.change.value,
+            "since": one.since,
+            "reasons": [*one.reasons],
+            "trusted": one.trusted,
+            "to_do": one.to_do,
+        }
+        for one in found
+    ]
+    return {"format_version": FORMAT_VERSION, "clusters": rows}
+
+
+def _lines(found: Sequence[ChangedCluster]) -> list[Line]:
+    from reconciler.model.entity import display_name
+    from reconciler.render.styled import line
+
+    lines = []
+    for one in found:
+        since = f" since {one.since[:12]}" if one.since else ""
+        why = f" ({', '.join(one.reasons)})" if one.reasons else ""
+        trust = "; not in the trusted reference, so not yet planned" if not one.trusted else ""
+        lines.append(line(f"{one.change.value:<8} {display_name(one.name)}{why}{since}{trust}"))
+    return lines or [line("There is no Cluster document.")]

@@ -1,0 +1,142 @@
+"""``kafka-quotas init``: make a repository for quotas, from nothing or from what a cluster already has."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import reconciler
+from reconciler.cli import exit_codes, options, output
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.formats.canonical import Json
+    from reconciler.model.cluster import Connection
+    from reconciler.model.state import CurrentState
+    from reconciler.render.styled import Line
+    from reconciler.workflows.init import Made
+
+_FORGES: Final = ("github", "gitlab", "none")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``init``."""
+    parser.add_argument("folder", nargs="?", default=".", metavar="DIR", help="where to make it (default: .)")
+    options.add_connection_options(parser)
+    parser.add_argument("--current", metavar="FILE", help="begin with the quotas of this snapshot, not of a live cluster")
+    parser.add_argument("--name", metavar="NAME", help="what to call the cluster in the manifests (default: its id)")
+    parser.add_argument("--ci", choices=_FORGES, default="github", help="which pipelines it gets (default: %(default)s)")
+    parser.add_argument(
+        "--workflows",
+        metavar="OWNER/NAME@COMMIT",
+        help="where kafka-quotas' reusable workflows are; else a placeholder is written",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="also into a folder that is not empty")
+    options.add_output_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the files, print which and what to do next."""
+    from reconciler.workflows.init import Setting, make_repository, require_room
+    from reconciler.workflows.init_template import parse_workflows
+
+    options.check_one_state(args)
+    if args.command_config and not args.bootstrap_server and not args.zookeeper:
+        raise UsageError("--command-config says how to log in to the cluster of --bootstrap-server or --zookeeper; give one")
+    workflows = parse_workflows(args.workflows) if args.workflows else None
+    if workflows is not None and args.ci != "github":
+        raise UsageError("--workflows names GitHub's reusable workflows; it needs --ci github")
+    folder = Path(args.folder)
+    require_room(folder, overwrite=args.overwrite)
+    state = _state(args)
+    if args.name is not None and state is None:
+        raise UsageError("--name names the cluster of --bootstrap-server, --zookeeper or --current; give one")
+    made = make_repository(
+        folder,
+        Setting(forge=args.ci, version=reconciler.__version__, workflows=workflows),
+        overwrite=args.overwrite,
+        state=state,
+        connection=_connection(args, folder),
+    )
+    if made.export is not None and made.export.findings and args.format == "text":
+        from reconciler.render.findings_text import findings_lines
+
+        output.print_lines(args, findings_lines(made.export.findings), sys.stderr)
+    output.print_result(args, document=lambda: _document(args, made), lines=lambda: _lines(args, made))
+    return exit_codes.DONE
+
+
+def _state(args: argparse.Namespace) -> CurrentState | None:
+    import dataclasses
+
+    from reconciler.cli.progress import PatientProgress
+    from reconciler.model.cluster import ClusterSpec
+    from reconciler.workflows.connect import connect, snapshot_reader
+
+    if args.current:
+        state = snapshot_reader(args.current).current_state()
+    elif args.bootstrap_server or args.zookeeper:
+        with PatientProgress(args) as progress:
+            progress.step("reading the cluster's quotas")
+            with contextlib.closing(connect(ClusterSpec(), options.access(args))) as cluster:
+                state = cluster.current_state()
+    else:
+        return None
+    for note in state.notes:
+        output.tell(note)
+    return state if args.name is None else dataclasses.replace(state, cluster=dataclasses.replace(state.cluster, name=args.name))
+
+
+def _connection(args: argparse.Namespace, folder: Path) -> Connection | None:
+    from reconciler.model.cluster import ClusterSpec
+    from reconciler.workflows.export import connection_to_write
+    from reconciler.workflows.init import CLUSTER_FOLDER
+
+    # The properties are those of whoever makes the repository; a pipeline has its own.
+    return connection_to_write(
+        ClusterSpec(), folder=folder / CLUSTER_FOLDER, bootstrap_server=args.bootstrap_server, zookeeper=args.zookeeper
+    )
+
+
+def _next(args: argparse.Namespace, made: Made) -> list[str]:
+    folder = shlex.quote(args.folder)
+    cluster = shlex.quote(made.clusters[-1])
+    how = f" --command-config {shlex.quote(args.command_config)}" if args.command_config else ""
+    plan = f"kafka-quotas plan {folder} --cluster={cluster}{how}"
+    if args.current:
+        plan += f" --current {shlex.quote(args.current)}"
+    return [f"kafka-quotas validate {folder}", plan, f"git -C {folder} init && git -C {folder} add ."]
+
+
+def _document(args: argparse.Namespace, made: Made) -> dict[str, Json]:
+    from reconciler.formats.canonical import FORMAT_VERSION
+    from reconciler.formats.finding_json import finding_to_json
+
+    return {
+        "format_version": FORMAT_VERSION,
+        "folder": args.folder,
+        "files": [*made.files],
+        "clusters": [*made.clusters],
+        "placeholders": [*made.placeholders],
+        "findings": [finding_to_json(finding) for finding in made.export.findings] if made.export else [],
+        "next": [*_next(args, made)],
+    }
+
+
+def _lines(args: argparse.Namespace, made: Made) -> list[Line]:
+    from reconciler.model.entity import display_name, escaped
+    from reconciler.render.styled import Style, line
+
+    lines = [line(f"Made a repository of {len(made.files)} files in {escaped(str(made.folder))}:")]
+    lines += [line(f"  {escaped(path)}") for path in made.files]
+    if made.export is not None:
+        lines.append(line(f"It declares {made.export.declared} entities of cluster {display_name(made.clusters[0])}."))
+    if made.placeholders:
+        lines.append(line(("Replace ", Style.WARN), " and ".join(made.placeholders), ": README.md says by what."))
+    lines.append(line(("Next:", Style.STRONG)))
+    lines += [line(f"  {escaped(command)}") for command in _next(args, made)]
+    return lines

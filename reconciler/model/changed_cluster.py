@@ -1,0 +1,54 @@
+"""Whether what the manifests say of a cluster has changed since some commit."""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Final
+
+_PLAIN: Final = re.compile(r"(?!.*(?:\.\.|\.lock$|\.$))[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+
+
+class ClusterChange(enum.StrEnum):
+    """What became of a cluster's part of the manifests."""
+
+    SAME = "same"
+    CHANGED = "changed"
+    NEW = "new"
+    """There is no such cluster at the commit, or no commit to compare with."""
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedCluster:
+    """One cluster. ``reasons``: ``settings``, ``quotas``, or that it is not known; ``trusted``: it may be asked."""
+
+    name: str
+    change: ClusterChange
+    since: str | None = None
+    """The commit that was compared with."""
+    reasons: tuple[str, ...] = ()
+    trusted: bool = True
+
+    @property
+    def slug(self) -> str:
+        """The name for git references and files; see ``slug_of``."""
+        return slug_of(self.name)
+
+    @property
+    def to_do(self) -> bool:
+        """True when a plan for this cluster can be made, and may be another than before."""
+        return self.trusted and self.change in (ClusterChange.CHANGED, ClusterChange.NEW)
+
+
+def slug_of(name: str) -> str:
+    """A cluster's name where only letters, digits and ``. _ -`` may be: itself if it can, else with eight digits of its hash.
+
+    Two names never share one that a hash was needed for, short of a collision of SHA-256 in 32 bits.
+    """
+    if _PLAIN.fullmatch(name):
+        return name
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:60].strip("-")
+    return f"{plain or 'cluster'}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"

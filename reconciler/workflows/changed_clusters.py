@@ -1,0 +1,120 @@
+"""Which clusters a change of the manifests is about: for pipelines that plan and apply only those."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from reconciler.errors import GitError, ManifestError, UsageError
+from reconciler.formats.wording import did_you_mean, shown
+from reconciler.model.changed_cluster import ChangedCluster, ClusterChange, slug_of
+from reconciler.model.cluster import ClusterSpec
+from reconciler.model.finding import Severity
+from reconciler.model.relocate import without_places
+from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
+from reconciler.workflows.git_repository import repository_around
+from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests
+from reconciler.workflows.references import References, declared_at, read_references
+
+PLACEHOLDER: Final = "{cluster}"
+"""Stands in a reference for the cluster's slug."""
+
+
+def changed_clusters(
+    paths: Sequence[str], *, since: str | None = None, trusted_ref: str | None = None, only: Sequence[str] = ()
+) -> tuple[ChangedCluster, ...]:
+    """Every cluster by name, or those of ``only``, compared with what the manifests said at ``since``.
+
+    With ``{cluster}`` in it each cluster has a reference of its own; one without it is new. Without ``since`` all are new. While
+    the manifests here or there have errors, everything counts as changed: it is not known what is not. Raises ``UsageError``
+    for a name that no cluster has, ``GitError`` for a reference that cannot be read.
+    """
+    trust = read_references(References(trusted=trusted_ref), paths).trust
+    loaded = load_manifests(paths)
+    names = sorted(loaded.proposed)
+    for name in only:
+        if name not in names:
+            raise UsageError(f"there is no cluster {shown(name)}{did_you_mean(name, names)}")
+    past = _Past(tuple(paths), since)
+    wanted = [name for name in names if not only or name in only]
+    found = [_compared(loaded, name, past, trusted=trust is None or name in trust.clusters) for name in wanted]
+    gone = [] if only else [ChangedCluster(name=name, change=ClusterChange.REMOVED) for name in past.names() - set(names)]
+    return tuple(sorted((*found, *gone), key=lambda one: one.name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Then:
+    """The manifests at a commit; ``at`` is ``None`` when they have errors."""
+
+    commit: str
+    at: ManifestsAt | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """What was, read once for each commit."""
+
+    paths: tuple[str, ...]
+    since: str | None
+    read: dict[str, _Then] = field(default_factory=dict)
+
+    def of(self, name: str) -> _Then | None:
+        """The manifests to compare a cluster with; ``None`` when there are none."""
+        if self.since is None:
+            return None
+        ref = self.since.replace(PLACEHOLDER, slug_of(name))
+        try:
+            commit = repository_around(self.paths[0]).commit(ref)
+        except GitError:
+            if PLACEHOLDER in self.since:
+                return None
+            raise
+        if commit not in self.read:
+            try:
+                self.read[commit] = _Then(commit=commit, at=manifests_at(commit, self.paths))
+            except ManifestError:
+                self.read[commit] = _Then(commit=commit, at=None)
+        return self.read[commit]
+
+    def names(self) -> set[str]:
+        """Every cluster there was, when all have one reference."""
+        if self.since is None or PLACEHOLDER in self.since:
+            return set()
+        then = self.of("")
+        return set(then.at.loaded.clusters) if then is not None and then.at is not None else set()
+
+
+def _compared(loaded: LoadedManifests, name: str, past: _Past, *, trusted: bool) -> ChangedCluster:
+    then = past.of(name)
+    if then is None:
+        return ChangedCluster(name=name, change=ClusterChange.NEW, trusted=trusted)
+    if then.at is not None and name not in then.at.loaded.clusters:
+        return ChangedCluster(name=name, change=ClusterChange.NEW, since=then.commit, trusted=trusted)
+    reasons = tuple(_reasons(loaded, name, then.at))
+    change = ClusterChange.CHANGED if reasons else ClusterChange.SAME
+    return ChangedCluster(name=name, change=change, since=then.commit, reasons=reasons, trusted=trusted)
+
+
+def _reasons(loaded: LoadedManifests, name: str, at: ManifestsAt | None) -> Iterator[str]:
+    if at is None:
+        yield "errors there"
+        return
+    spec, desired, findings = desired_for(loaded, name)
+    if any(one.severity is Severity.ERROR for one in (*loaded.findings, *findings)):
+        yield "errors here"
+        return
+    if not _same_settings(spec, at.loaded.clusters[name]):
+        yield "settings"
+    try:
+        before = declared_at(at, name)
+    except ManifestError:
+        yield "errors there"
+        return
+    # Also an entity that is declared without a key takes away what the cluster has for it.
+    if desired.values() != before.values() or desired.entities.keys() != before.entities.keys():
+        yield "quotas"
+
+
+def _same_settings(one: ClusterSpec, other: ClusterSpec) -> bool:
+    return bool(without_places(one) == without_places(other))

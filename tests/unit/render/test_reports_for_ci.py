@@ -1,0 +1,199 @@
+"""Code Quality, JUnit, outputs and summaries: the forms that CI systems read, with strangers' names in them."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+
+import jsonschema
+import pytest
+
+from reconciler.cli.renderings import DRIFT_FORMATS, PLAN_FORMATS, SUMMARY_BUDGET, drift_as, findings_as, plan_as
+from reconciler.formats.canonical import document_text
+from reconciler.model.drift import Drift, DriftClass, EntityDrift, KeyDrift
+from reconciler.model.finding import Finding, Related, Severity
+from reconciler.model.plan import GuardResult, GuardStatus
+from reconciler.model.state import ClusterIdentity
+from reconciler.render.code_quality import code_quality
+from reconciler.render.drift_findings import drift_findings
+from reconciler.render.drift_markdown import drift_markdown
+from reconciler.render.junit import MOST_CASES, junit
+from reconciler.render.outputs import drift_outputs, findings_outputs, plan_outputs
+from reconciler.render.places import Places
+from tests.builders import NOON, plan, span, user
+from tests.support.hostile_names import HOSTILE
+from tests.support.markdown_views import by_github
+
+CODE_QUALITY = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["description", "check_name", "fingerprint", "severity", "location"],
+        "properties": {
+            "description": {"type": "string", "minLength": 1},
+            "check_name": {"type": "string", "minLength": 1},
+            "fingerprint": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+            "severity": {"enum": ["info", "minor", "major", "critical", "blocker"]},
+            "location": {
+                "type": "object",
+                "required": ["path", "lines"],
+                "properties": {
+                    "path": {"type": "string", "pattern": "^[^/.]"},
+                    "lines": {
+                        "type": "object",
+                        "required": ["begin"],
+                        "properties": {"begin": {"type": "integer", "minimum": 1}},
+                    },
+                },
+            },
+        },
+    },
+}
+"""The fields that GitLab's documentation lists as required, and the values it allows."""
+
+
+def finding(severity: Severity = Severity.ERROR, line: int = 1, file: str = "./a.yaml", message: str = "words") -> Finding:
+    return Finding(id="some-rule", severity=severity, message=message, span=span(line, file, 7))
+
+
+def drift(*entities: EntityDrift) -> Drift:
+    from reconciler.model.plan import Source
+    from reconciler.model.state import Observed, ObservedFrom
+
+    return Drift(
+        cluster=ClusterIdentity(name="prod", id="c1"),
+        source=Source(),
+        observed=Observed(at=NOON, origin=ObservedFrom.BROKER),
+        complete=True,
+        baseline=None,
+        entities=entities,
+        counts={each: sum(one.drift is each for one in entities) for each in DriftClass},
+    )
+
+
+def drifted(name: str, kind: DriftClass = DriftClass.CHANGED) -> EntityDrift:
+    key = KeyDrift(key="producer_byte_rate", desired=1024.0, baseline=None, live=2048.0, source=span(9))
+    return EntityDrift(entity=user(name), drift=kind, keys=(key,), source=span(8))
+
+
+def suite_of(text: str) -> ET.Element:
+    """The one suite of a report, whose counts must be true."""
+    root = ET.fromstring(text)
+    assert root.tag == "testsuites"
+    (suite,) = root
+    cases = list(suite)
+    assert {case.tag for case in cases} == {"testcase"}
+    assert all(case.get("name") and case.get("classname") for case in cases)
+    for counted in (root, suite):
+        assert int(counted.get("tests", "")) == len(cases)
+        assert int(counted.get("failures", "")) == len(suite.findall("testcase/failure"))
+        assert int(counted.get("skipped", "")) == len(suite.findall("testcase/skipped"))
+    return suite
+
+
+def test_a_code_quality_report_has_what_gitlab_requires_the_worst_first() -> None:
+    report = code_quality((finding(Severity.INFO, 1), finding(Severity.WARNING, 2), finding(Severity.ERROR, 3)), places=Places())
+    jsonschema.validate(report, CODE_QUALITY)
+    assert [(one["severity"], one["location"]) for one in report] == [  # type: ignore[call-overload, index]  # as the schema says
+        ("critical", {"path": "a.yaml", "lines": {"begin": 3}}),
+        ("minor", {"path": "a.yaml", "lines": {"begin": 2}}),
+        ("info", {"path": "a.yaml", "lines": {"begin": 1}}),
+    ]
+
+
+def test_fingerprints_differ_between_equal_issues_and_stay_when_lines_move() -> None:
+    def prints(*found: Finding) -> list[str]:
+        return [str(one["fingerprint"]) for one in json.loads(document_text(code_quality(found)))]
+
+    assert len(set(prints(finding(), finding(line=5), finding(line=9)))) == 3
+    assert prints(finding(line=1), finding(line=2)) == prints(finding(line=31), finding(line=32))
+
+
+def test_what_has_no_place_is_still_shown_somewhere() -> None:
+    report = code_quality((Finding(id="no-manifests", severity=Severity.ERROR, message="x"),))
+    jsonschema.validate(report, CODE_QUALITY)
+    assert code_quality(()) == []
+
+
+def test_an_error_fails_a_case_and_anything_less_is_skipped() -> None:
+    related = (Related(span=span(2, "b.yaml"), message="first claimed here"),)
+    bad = Finding(id="some-rule", severity=Severity.ERROR, message="words", span=span(3), related=related)
+    suite = suite_of(junit((finding(Severity.WARNING), bad, finding(Severity.INFO)), name="x"))
+    failed, *others = suite
+    assert (failed.get("classname"), failed.get("file"), failed.get("line")) == ("some-rule", "quotas.yaml", "3")
+    assert failed[0].get("message") == "words"
+    assert "b.yaml:2:1: first claimed here" in str(failed[0].text)
+    assert [case[0].tag for case in others] == ["skipped", "skipped"]
+
+
+def test_a_run_without_errors_is_a_report_with_one_case_that_passes() -> None:
+    (only,) = suite_of(junit((), name="kafka-quotas validate"))
+    assert (only.get("name"), len(only)) == ("no errors", 0)
+    assert [len(case) for case in suite_of(junit((finding(Severity.WARNING),), name="x"))] == [1, 0]
+
+
+def test_a_report_of_very_many_findings_is_cut_and_says_so() -> None:
+    found = [finding(Severity.WARNING, line) for line in range(1, MOST_CASES + 11)]
+    suite = suite_of(junit((*found, finding(Severity.ERROR)), name="x"))
+    assert len(suite) == MOST_CASES + 1
+    assert len(suite.findall("testcase/failure")) == 1
+    assert suite[-1].get("name") == "11 more findings have no room here"
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "]]>", "\x00", "\x1b[2J", "￾", "\ud800", "<failure>"], ids=ascii)
+def test_no_name_breaks_a_report(name: str) -> None:
+    found = (
+        Finding(
+            id="some-rule", severity=Severity.ERROR, message=f"about {name}", span=span(1, f"dir/{name}.yaml"), entity=user(name)
+        ),
+    )
+    suite = suite_of(junit(found, name=name))
+    assert len(suite) == 1
+    jsonschema.validate(json.loads(findings_as("code-quality", found)), CODE_QUALITY)
+    changed = drift(drifted(name))
+    assert len(suite_of(drift_as("junit", changed))) == 2
+    page = by_github(drift_markdown(changed, budget=SUMMARY_BUDGET))
+    assert page.elements.count("tr") == 2
+    assert all(re.fullmatch(r"[a-z_]+=[\w.:,-]*", line) for line in drift_outputs(changed).splitlines())
+
+
+def test_outputs_are_one_line_a_value_and_name_no_cluster() -> None:
+    tripped = GuardResult(
+        id="default-entity", status=GuardStatus.NEEDS_ACCEPTANCE, measured="1", limit="0", set_in="built in", message="m"
+    )
+    text = plan_outputs(plan(guards=(tripped,), findings=(finding(Severity.WARNING),), cluster=ClusterIdentity(name="a\nb=c")))
+    values = dict(line.split("=", 1) for line in text.splitlines())
+    assert values["digest"] == "sha256:" + "0" * 64
+    assert (values["changes"], values["applyable"], values["guards"]) == ("0", "false", "default-entity")
+    assert (values["errors"], values["warnings"], values["complete"]) == ("0", "1", "true")
+    assert findings_outputs((finding(),)) == "errors=1\nwarnings=0\ninfos=0\n"
+    assert "drifted=true\n" in drift_outputs(drift(drifted("a")))
+    assert "drifted=false\n" in drift_outputs(drift(drifted("a", DriftClass.UNMANAGED)))
+
+
+def test_drift_is_a_warning_where_the_manifest_declares_it_and_unmanaged_is_none() -> None:
+    found = drift_findings(drift(drifted("a"), drifted("b", DriftClass.UNMANAGED), drifted("c", DriftClass.MISSING)))
+    assert [(one.id, one.severity, one.span) for one in found] == [
+        ("drift/changed", Severity.WARNING, span(8)),
+        ("drift/missing", Severity.WARNING, span(8)),
+    ]
+    assert found[0].message == "user=a: producer_byte_rate is 2 KiB/s (2048) on the cluster, declared 1 KiB/s (1024)"
+
+
+def test_a_summary_of_very_much_drift_keeps_to_its_size_and_counts_the_rest() -> None:
+    text = drift_markdown(drift(*(drifted(f"user-{number}") for number in range(3000))), budget=60_000)
+    assert len(text.encode()) <= 60_000
+    left_out = int(re.findall(r"\*\*(\d+) keys have no room here", text)[0])
+    assert text.count("| changed |") == 3000 - left_out > 100
+
+
+@pytest.mark.parametrize("name", PLAN_FORMATS)
+def test_a_plan_and_findings_can_be_had_in_every_format(name: str) -> None:
+    assert plan_as(name, plan(findings=(finding(),)))
+    assert findings_as(name, (finding(),))
+
+
+@pytest.mark.parametrize("name", DRIFT_FORMATS)
+def test_drift_can_be_had_in_every_format(name: str) -> None:
+    assert "producer_byte_rate" in drift_as(name, drift(drifted("a"))) or name == "outputs"
