@@ -1,0 +1,203 @@
+"""Request time, connections and mutations against Kafka's classes as ``kafka_quota_classes`` has them."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.traffic.kernels.exact_batch import Batch
+from reconciler.traffic.kernels.exact_sides import Judged, Side
+from reconciler.traffic.kernels.exact_stream import ExactStream
+from reconciler.traffic.kernels.sampled_rate import Era, Window
+from reconciler.traffic.kernels.second_sums import keys_of
+from reconciler.traffic.kernels.seconds_judge import SecondsJudge, SideVerdict
+from reconciler.traffic.kernels.token_bucket import least_limit
+from reconciler.traffic.kernels.topic_seconds import judge_seconds
+from reconciler.traffic.kernels.topics import PARTLY, REFUSED, Topics, effects, judge_bucket, throttle_band
+from reconciler.traffic.kinds import NANOSECONDS_A_PERCENT
+from tests.support.arrivals import PATTERNS, arrivals
+from tests.support.kafka_quota_classes import AddressQuota, RequestQuota, Tokens
+
+WINDOWS = [Window(), Window(era=Era.DROPPING), Window(samples=3, sample_ms=2000), Window(samples=5, era=Era.DROPPING)]
+ARRIVALS = st.tuples(st.sampled_from(PATTERNS), st.integers(0, 10**6), st.integers(1, 250))
+
+
+def judged(times: np.ndarray, amounts: np.ndarray, limit: float, window: Window, *, unrecords: bool) -> Judged:
+    side = Side(np.asarray([limit]), np.asarray([unrecords]), np.asarray([True]))
+    stream = ExactStream([side], window)
+    numbers = np.arange(len(times))
+    batch = Batch(times, numbers, amounts, np.zeros_like(amounts), numbers)
+    parts = [part.sides[0] for part in (stream.feed(batch), stream.finish()) if part is not None]
+    return Judged(*(np.concatenate([getattr(part, name) for part in parts]) for name in Judged.__slots__))
+
+
+@settings(max_examples=150)
+@given(ARRIVALS, st.sampled_from(WINDOWS), st.floats(0.05, 1.2))
+def test_request_time_is_held_back_as_kafka_does(drawn: tuple[str, int, int], window: Window, share: float) -> None:
+    times, _, records = arrivals(*drawn)
+    nanoseconds = records * 50_000
+    peak = judged(times, nanoseconds, np.nan, window, unrecords=False).rate.max() / NANOSECONDS_A_PERCENT
+    percent = max(0.01, round(float(peak) * share, 2))
+    found = judged(times, nanoseconds, percent * NANOSECONDS_A_PERCENT, window, unrecords=False)
+    quota = RequestQuota(percent, window.samples, window.sample_ms, spare=window.era is Era.OVERLAPPING)
+    wanted = [quota.charge(*one) for one in zip(nanoseconds.tolist(), times.tolist(), strict=True)]
+    # Kafka adds up percents in doubles, which may round a half the other way.
+    assert np.abs(found.throttle - wanted).max() <= 1
+    assert found.throttle.max() <= window.sample_ms
+
+
+@settings(max_examples=150)
+@given(ARRIVALS, st.sampled_from(WINDOWS), st.integers(1, 40))
+def test_connections_are_closed_as_kafka_does(drawn: tuple[str, int, int], window: Window, bound: int) -> None:
+    times, _, _ = arrivals(*drawn)
+    found = judged(times, np.ones_like(times), float(bound), window, unrecords=True)
+    quota = AddressQuota(bound, window.samples, window.sample_ms, spare=window.era is Era.OVERLAPPING)
+    assert found.throttle.tolist() == [quota.accept(at) for at in times.tolist()]
+    assert (found.amount == 1).all()
+
+
+def test_a_limit_of_no_connections_bans_an_address() -> None:
+    times = np.asarray([0, 10, 20])
+    assert judged(times, np.ones_like(times), 0.0, Window(), unrecords=True).throttle.tolist() == [1000, 1000, 1000]
+
+
+@pytest.mark.parametrize("era", [Era.OVERLAPPING, Era.DROPPING])
+@settings(max_examples=100)
+@given(drawn=ARRIVALS, share=st.floats(0.1, 1.1))
+def test_seconds_of_request_time_prove_what_kafka_does(era: Era, drawn: tuple[str, int, int], share: float) -> None:
+    times, _, records = arrivals(*drawn)
+    nanoseconds, window = records * 50_000, Window(era=era)
+    rate = judged(times, nanoseconds, np.nan, window, unrecords=False).rate
+    percent = max(0.01, float(rate.max()) / NANOSECONDS_A_PERCENT * share)
+    quota = RequestQuota(percent, 11, 1000, spare=era is Era.OVERLAPPING)
+    held = np.asarray([quota.charge(*one) > 0 for one in zip(nanoseconds.tolist(), times.tolist(), strict=True)])
+    seconds, places = np.unique(times // 1000, return_inverse=True)
+    sums = np.bincount(places, weights=nanoseconds).astype(np.int64)
+    judge = SecondsJudge((np.asarray([percent * NANOSECONDS_A_PERCENT]),), era)
+    judge.feed(keys_of(np.zeros_like(seconds), seconds), sums)
+    (verdict,) = judge.verdicts()
+    side = verdict.sides[0]
+    # A violation of less than half a millisecond's worth is no throttle.
+    over = len(np.unique(times[held | (rate > percent * NANOSECONDS_A_PERCENT * (1 + 1e-9))] // 1000))
+    assert side.certain <= over
+    assert len(np.unique(times[held] // 1000)) <= side.possible
+    assert verdict.peak_upper * (1 + 1e-12) >= rate.max()
+
+
+REQUESTS = st.lists(
+    st.tuples(st.integers(0, 9000), st.lists(st.integers(1, 120), min_size=1, max_size=5), st.booleans()), min_size=1, max_size=40
+)
+"""The pause before a request in ms, the partitions of its topics, and whether its version is refused."""
+Asked = list[tuple[int, list[int], bool]]
+
+
+def topics_of(drawn: Asked, start: int = 1_700_000_000_123) -> Topics:
+    rows, now = [], start
+    for number, (pause, partitions, strict) in enumerate(drawn):
+        now += pause
+        rows += [(now, number, amount, strict, 0) for amount in partitions]
+    columns = list(zip(*rows, strict=True))
+    return Topics(*(np.asarray(column, dtype=np.bool_ if at == 3 else np.int64) for at, column in enumerate(columns)))
+
+
+def played(topics: Topics, limit: float, window: Window) -> tuple[list[bool], list[int]]:
+    tokens = Tokens(limit, window.samples, window.sample_ms)
+    columns = (topics.amounts.tolist(), topics.times_ms.tolist(), topics.strict.tolist())
+    found = [(tokens.strict if strict else tokens.permissive)(amount, at) for amount, at, strict in zip(*columns, strict=True)]
+    return [one for one, _ in found], [throttle for _, throttle in found]
+
+
+@settings(max_examples=200)
+@given(REQUESTS, st.floats(0.1, 60), st.sampled_from([Window(), Window(samples=3, sample_ms=500)]))
+def test_each_topic_is_admitted_delayed_or_refused_as_kafka_does(drawn: Asked, limit: float, window: Window) -> None:
+    topics = topics_of(drawn)
+    found = effects(topics, limit, window)
+    admitted, throttles = played(topics, limit, window)
+    assert (~found.refused).tolist() == admitted
+    assert found.throttle.tolist() == throttles
+    assert found.held.tolist() == [not one or throttle > 0 for one, throttle in zip(admitted, throttles, strict=True)]
+    low, high = throttle_band(topics, limit, window)
+    assert (low <= found.throttle).all()
+    assert (found.throttle <= high).all()
+
+
+@settings(max_examples=150)
+@given(REQUESTS, st.floats(0.1, 60))
+def test_a_bucket_counts_topics_seconds_and_requests_refused_in_part(drawn: Asked, limit: float) -> None:
+    topics = topics_of(drawn)
+    verdict, batch = judge_bucket(3, topics, (np.nan, limit), Window())
+    admitted, throttles = played(topics, limit, Window())
+    held = [not one or throttle > 0 for one, throttle in zip(admitted, throttles, strict=True)]
+    before, after = verdict.sides[0], verdict.sides[1]
+    assert (verdict.group, verdict.requests, before.throttled, after.throttled) == (3, len(held), 0, sum(held))
+    assert after.seconds_over == len({at // 1000 for at, over in zip(topics.times_ms.tolist(), held, strict=True) if over})
+    assert verdict.sides[REFUSED].throttled == admitted.count(False)
+    begins = np.cumsum([0, *(len(partitions) for _, partitions, _ in drawn)])
+    answers = [set(admitted[begin:end]) for begin, end in itertools.pairwise(begins)]
+    assert verdict.sides[PARTLY].throttled == sum(len(one) == 2 for one in answers)
+    assert (batch.sides[1].throttle > 0).tolist() == held
+
+
+@settings(max_examples=150)
+@given(REQUESTS)
+def test_the_peak_of_a_bucket_is_the_least_limit_that_overdraws_nothing(drawn: Asked) -> None:
+    topics = topics_of(drawn)
+    since = (topics.times_ms - topics.times_ms[0]) / 1000.0
+    peak = least_limit(since, since, topics.amounts, Window())
+    for limit, overdrawn in ((peak * (1 + 1e-9), False), (peak * (1 - 1e-6), True)):
+        tokens, least = Tokens(limit, 11, 1000), 0.0
+        for amount, at in zip(topics.amounts.tolist(), topics.times_ms.tolist(), strict=True):
+            tokens.take(amount, at)
+            least = min(least, tokens.tokens)
+        assert (least < 0) is overdrawn
+
+
+@settings(max_examples=300)
+@given(REQUESTS, st.floats(0.5, 60))
+def test_seconds_of_mutations_prove_what_kafka_does(drawn: Asked, limit: float) -> None:
+    topics = topics_of(drawn)
+    verdict = judge_seconds(5, topics.times_ms // 1000, topics.amounts, (np.nan, limit), Window())
+    nothing, side = verdict.sides
+    assert (nothing.certain, nothing.possible) == (0, 0)
+    strict = topics.strict
+    for asked in (strict, np.ones_like(strict), np.zeros_like(strict)):
+        admitted, throttles = played(Topics(topics.times_ms, topics.order, topics.amounts, asked, topics.series), limit, Window())
+        held = np.asarray([not one or throttle > 0 for one, throttle in zip(admitted, throttles, strict=True)])
+        over = np.unique(topics.times_ms[held] // 1000)
+        assert len(over) <= side.possible
+        assert_proven(side, over)
+    since = (topics.times_ms - topics.times_ms[0]) / 1000.0
+    assert verdict.peak_upper * (1 + 1e-12) >= least_limit(since, since, topics.amounts, Window())
+    assert verdict.amount == topics.amounts.sum()
+
+
+def assert_proven(side: SideVerdict, over: np.ndarray) -> None:
+    if side.certain:
+        assert len(over)
+        assert over[0] <= (side.first_certain or 0)
+    if len(over):
+        assert side.first_possible is not None
+        assert side.first_possible <= over[0]
+
+
+def test_a_burst_far_above_the_bucket_is_certain_and_a_small_one_clear() -> None:
+    seconds = np.asarray([100, 101, 200])
+    verdict = judge_seconds(0, seconds, np.asarray([500, 1, 1]), (5.0, 100.0), Window())
+    assert (verdict.sides[0].certain, verdict.sides[0].first_certain) == (1, 101)
+    assert (verdict.sides[1].possible, verdict.active) == (0, 3)
+
+
+def test_golden_vectors_of_the_token_bucket() -> None:
+    def asked(rows: list[tuple[int, int]], *, strict: bool) -> Topics:
+        times, amounts = (np.asarray(column) for column in zip(*rows, strict=True))
+        return Topics(times, np.arange(len(rows)), amounts, np.full(len(rows), strict), np.zeros(len(rows), dtype=np.int64))
+
+    strict = effects(asked([(0, 100), (0, 20), (0, 1), (500, 1), (1000, 1), (1001, 1)], strict=True), 10.0, Window())
+    assert strict.refused.tolist() == [False, False, True, True, False, True]
+    assert strict.throttle.tolist() == [0, 0, 1000, 500, 0, 99]
+    delayed = effects(asked([(0, 100), (0, 20), (0, 5), (2000, 1)], strict=False), 10.0, Window())
+    assert (delayed.refused.any(), delayed.throttle.tolist()) == (False, [0, 1000, 1500, 0])
+    long = effects(asked([(0, 560), (0, 1), (11_999, 1), (12_000, 1), (12_000, 1)], strict=True), 5.0, Window(samples=100))
+    assert (long.refused.tolist(), long.throttle.tolist()) == ([False, True, True, False, True], [0, 12_000, 1, 0, 200])
