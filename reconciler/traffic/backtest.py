@@ -6,38 +6,33 @@ import datetime
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from pyspark.sql import Row
 
+from reconciler.errors import TrafficError
 from reconciler.model.backtest import BacktestReport, BucketVerdict, Form, Provenance
 from reconciler.model.backtest_policy import HistoryNeeds
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding
-from reconciler.model.quota import CLIENT_KEYS
 from reconciler.model.source import Span
-from reconciler.resolution.address_limits import AddressLimits
-from reconciler.resolution.addresses import ADDRESS_KEY
-from reconciler.resolution.callback_limits import BrokerLimits
-from reconciler.resolution.levels import QuotaTable, Resolver
+from reconciler.resolution.levels import QuotaTable
 from reconciler.traffic.judging.capacity import capacity_uses
 from reconciler.traffic.judging.completing import completed, row_of, target_numbers, worth_a_plot
-from reconciler.traffic.judging.grouping import Grouping, Limits, Series, group_series
+from reconciler.traffic.judging.grouping import Grouping, Series, group_series
 from reconciler.traffic.judging.history_gaps import with_gaps
 from reconciler.traffic.judging.kind_assumptions import kind_assumptions
 from reconciler.traffic.judging.outcome import Outcome, exact_outcomes, groups_before, seconds_outcomes
 from reconciler.traffic.judging.quota_fits import quota_fits
+from reconciler.traffic.judging.quota_tables import BrokerRule, quota_tables
 from reconciler.traffic.judging.rate_series import Grid, Lines, groups_to_plot, rate_series
 from reconciler.traffic.judging.report_findings import report_findings
 from reconciler.traffic.judging.throttle_findings import throttle_findings
 from reconciler.traffic.judging.unrecorded import unrecorded
 from reconciler.traffic.judging.verdicts import bucket_verdicts, is_changed, moment, unused_quotas
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window
+from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.recorded import Recorded, RecordedOverTime, RecordedRequests
-
-_PROVEN_SAMPLES: Final = (11, 1000)
-"""The window settings for which one-second sums prove something."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +47,9 @@ class Question:
     window: Window = DEFAULT_WINDOW
     controller_window: Window = DEFAULT_WINDOW
     """``controller.quota.window.num`` and ``.size.seconds``: how many seconds of its limit a bucket of tokens holds."""
+    settings_from: str = "Kafka's defaults"
+    """Where the two windows' settings were taken from."""
+    rule: BrokerRule = field(default_factory=BrokerRule)
     version_from: str = "no Kafka version was given"
     log_timezone: str = "UTC"
     exact: bool = False
@@ -69,8 +67,9 @@ class Backtest:
     def __init__(self, recorded: Recorded, question: Question) -> None:
         self._recorded = recorded
         self._question = question
-        before = None if question.current is None else _resolvers(question.current)
-        self._grouping: Grouping = group_series(recorded.series, before, _resolvers(question.proposed))
+        brokers = {one.broker for one in recorded.series}
+        before, after = quota_tables(question.current, question.proposed, question.rule, brokers)
+        self._grouping: Grouping = group_series(recorded.series, before, after)
 
     def report(self) -> BacktestReport:
         """Verdicts, unused quotas, findings and where they come from."""
@@ -83,7 +82,8 @@ class Backtest:
         return BacktestReport(
             provenance=provenance,
             verdicts=verdicts,
-            unused=unused_quotas(series, question.declared, question.proposed),
+            # Which quota a callback computed a limit from is its own affair.
+            unused=() if question.rule.callback else unused_quotas(series, question.declared, question.proposed),
             findings=(*throttle_findings(verdicts, question.sources), *report_findings(verdicts, capacity), *self._unrecorded()),
             fits=quota_fits(verdicts),
             capacity=capacity,
@@ -111,7 +111,7 @@ class Backtest:
         """The worst ones with their rates over time, where cells of whole seconds can give them."""
         recorded, grouping, window = self._recorded, self._grouping, self._question.window
         shown = worth_a_plot(verdicts, self._question.plots)
-        if not shown or not isinstance(recorded, RecordedOverTime) or not proves_by_seconds(window):
+        if not shown or not isinstance(recorded, RecordedOverTime) or not proves(window):
             return tuple(verdicts)
         number_of, grid = target_numbers(grouping), Grid.over(recorded.facts.coverage)
         targets = {row: number_of[row] for row in map(row_of, shown)}
@@ -124,10 +124,12 @@ class Backtest:
         recorded, grouping, window = self._recorded, self._grouping, self._question.window
         wanted = self._touched() if not isinstance(recorded, RecordedRequests) else set(range(len(grouping.groups)))
         mutations = {number for number in wanted if grouping.groups[number].kind is Kind.MUTATION}
-        if isinstance(recorded, RecordedRequests) and (self._question.exact or not proves_by_seconds(window)):
+        if isinstance(recorded, RecordedRequests) and (self._question.exact or not proves(window)):
             form, found = Form.EXACT, exact_outcomes(recorded.exactly(grouping, window), grouping)
+        elif not proves(window):
+            raise TrafficError(_unproven(window))
         else:
-            judged = recorded.by_seconds(grouping, wanted - mutations, window.era)
+            judged = recorded.by_seconds(grouping, wanted - mutations, window)
             form, found = Form.SECONDS, seconds_outcomes(judged, recorded.series, grouping, window)
         if mutations:
             found |= recorded.mutations(grouping, mutations, self._question.controller_window)
@@ -140,15 +142,12 @@ class Backtest:
         return {group for index in changed for group in (index, *groups_before(grouping, index))}
 
 
-def proves_by_seconds(window: Window) -> bool:
-    """Whether the bounds of ``second_sums`` hold."""
-    return (window.samples, window.sample_ms) == _PROVEN_SAMPLES
-
-
-def _resolvers(quotas: QuotaTable) -> dict[str, Limits | BrokerLimits]:
-    limits: dict[str, Limits | BrokerLimits] = dict(Resolver.by_key(quotas, CLIENT_KEYS))
-    limits[ADDRESS_KEY] = AddressLimits(quotas)
-    return limits
+def _unproven(window: Window) -> str:
+    return (
+        f"sums of whole seconds prove nothing about {window.samples} samples of {window.sample_ms / 1000:g} s: quota.window.num "
+        f"has to be above 1, and both together at most {LONGEST_PROVEN_S} s; give the requests themselves (logs, or the normal "
+        "form), which are then judged one by one"
+    )
 
 
 def _provenance(question: Question, recorded: Recorded, form: Form) -> Provenance:
@@ -178,13 +177,14 @@ def _assumptions(question: Question, recorded: Recorded, form: Form) -> tuple[st
     said = [
         (
             f"brokers work as Kafka {window.era.value} ({question.version_from}), with {window.samples} samples of "
-            f"{window.sample_ms / 1000:g} s (quota.window.num, quota.window.size.seconds)"
+            f"{window.sample_ms / 1000:g} s (quota.window.num, quota.window.size.seconds; from {question.settings_from})"
         ),
         (
             "open loop: every request arrives when it was recorded, although a throttled client would have sent later; so "
             "throttled seconds are counted, and throttle times are never added up"
         ),
-        "the quota callback is Kafka's own, and broker clocks are as their logs say, to the millisecond",
+        *question.rule.assumptions(),
+        "broker clocks are as their logs say, to the millisecond",
     ]
     if form is Form.SECONDS:
         said.append(

@@ -15,7 +15,8 @@ from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.outcome import Outcome
 from reconciler.traffic.judging.rate_series import Lines, Points
 from reconciler.traffic.judging.verdicts import moment
-from reconciler.traffic.kernels.sampled_rate import Era, Window
+from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.sources.request_log import CHARGED, EMPTY_THROTTLED, UNREADABLE
 
@@ -87,7 +88,7 @@ class Recorded(Protocol):
         """What it is."""
         ...
 
-    def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Era) -> Mapping[int, GroupVerdict]:
+    def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
         """Verdicts of these groups."""
         ...
 
