@@ -120,6 +120,8 @@ class BucketTraffic:
     seconds_over: int
     peak: float
     recommended: float | None
+    reason: str | None = None
+    """Why a verdict is inconclusive."""
 
     @property
     def share(self) -> float | None:
@@ -138,6 +140,8 @@ class TrafficReport:
     end: datetime.datetime
     requests: int
     current_known: bool
+    cluster: str | None = None
+    """The name of its Cluster document."""
     buckets: tuple[BucketTraffic, ...] = ()
 
 

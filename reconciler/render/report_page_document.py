@@ -95,6 +95,7 @@ def _run(run: RunRecord) -> Json:
 def _traffic(one: TrafficReport) -> Json:
     return {
         "file": one.file,
+        "cluster": one.cluster,
         "form": one.form.value,
         "semantics": one.semantics,
         "span": {"from": moment_to_json(one.start), "to": moment_to_json(one.end)},
@@ -119,4 +120,5 @@ def _bucket(one: BucketTraffic) -> Json:
         "seconds_over": one.seconds_over,
         "peak": value_to_json(one.peak),
         "recommended": value_to_json(one.recommended),
+        "reason": one.reason,
     }

@@ -22,6 +22,6 @@ def who_section() -> Iterator[str]:
 def entities_section(overview: Overview) -> Iterator[str]:
     """The search, the filters, and a table of one page."""
     heads = "".join(f'<th scope="col" role="columnheader">{text(head)}</th>' for head in _HEADS)
-    caption = text(f"{count(total(overview.clusters), 'entity', 'entities')} declared or live, 50 at a time")
+    caption = text(f"{count(total(overview.clusters), 'entity', 'entities')} of all clusters, declared or live, 50 at a time")
     body = Template(page_file("entities.html")).substitute(caption=caption, heads=heads)
     yield from section("entities", "All entities", (body,), needs_script=True)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.model.drift import DriftClass
-from reconciler.model.entity import escaped
 from reconciler.render.html_page import styled, text
 
 MOST_ROWS: Final = 200
 """Rows of a table that is plain HTML; what is left out is counted below it."""
 
+_FEW: Final = 3
 _FOLDER: Final = Path(__file__).parent / "page"
 
 DRIFT_WORDS: Final = {
@@ -117,10 +117,10 @@ def bar(share: float) -> str:
     )
 
 
-def notes(lines: Iterable[str]) -> Iterator[str]:
-    """Sentences to know, folded when there are many; each is text."""
-    rows = [f"<li>{text(escaped(' '.join(line.splitlines())))}</li>" for line in lines]
+def notes(lines: Iterable[str], *, opened: bool = True) -> Iterator[str]:
+    """Sentences to know, each text; folded unless ``opened``, and always when there are many."""
+    rows = [f"<li>{text(' '.join(line.splitlines()))}</li>" for line in lines]
     if not rows:
         return
-    opened = " open" if len(rows) <= 3 else ""
-    yield f'<details{opened}><summary>{count(len(rows), "note")}</summary><ul class="plain">{"".join(rows)}</ul></details>'
+    state = " open" if opened and len(rows) <= _FEW else ""
+    yield f'<details{state}><summary>{count(len(rows), "note")}</summary><ul class="plain">{"".join(rows)}</ul></details>'

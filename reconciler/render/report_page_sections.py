@@ -14,7 +14,7 @@ from reconciler.render.amounts import amount, byte_rate
 from reconciler.render.findings_text import counts_sentence
 from reconciler.render.html_page import name, styled, text
 from reconciler.render.report_page_data import cluster_name
-from reconciler.render.report_page_parts import bar, count, drift_word, notes, quoted, section, table, time_element
+from reconciler.render.report_page_parts import DRIFT_WORDS, bar, count, drift_word, notes, quoted, section, table, time_element
 
 _RESULTS: Final = {
     "done": ("done", "good"),
@@ -58,7 +58,7 @@ def headline(overview: Overview) -> str:
 
 def clusters_section(overview: Overview) -> Iterator[str]:
     """One row a cluster, then what is to be known about each."""
-    heads = ("Cluster", "State", "Declared", "Live", "In sync", "Differences", "Unmanaged", "Read", "Last change")
+    heads = ("Cluster", "State", "Declared", "Live", "In sync", "Differences", "Unmanaged", "Read", "Last run")
     rows = (_cluster_row(one, overview) for one in overview.clusters)
     numbers = frozenset({"Declared", "Live", "In sync", "Unmanaged"})
     caption = text(f"{count(len(overview.clusters), 'cluster')}, entities by their state")
@@ -80,7 +80,7 @@ def _cluster_row(one: ClusterOverview, overview: Overview) -> tuple[str, ...]:
     state = styled("differs", "bad") if one.differs else styled("in sync", "good")
     read = f"{time_element(one.observed.at)}, {text(_origin(one))}" if one.observed else ""
     kinds = [(drift, number) for drift, number in one.counts.items() if drift.is_difference and number]
-    differences = "<br>".join(f"{number:,} {drift_word(drift)}" for drift, number in kinds)
+    differences = "<br>".join(styled(f"{number:,} {DRIFT_WORDS[drift][0]}", DRIFT_WORDS[drift][1]) for drift, number in kinds)
     return (
         title,
         state,
@@ -113,7 +113,7 @@ def _details(overview: Overview) -> Iterator[str]:
             yield f"<p>{styled('Only some of the manifests were read: what they do not declare was not compared.', 'warn')}</p>"
         if one.findings:
             yield f"<p>{text(counts_sentence(one.findings))} in the manifests; <code>kafka-quotas validate</code> lists them.</p>"
-        yield from notes(one.notes)
+        yield from notes(one.notes, opened=len(overview.clusters) == 1)
 
 
 def differences_section(overview: Overview) -> Iterator[str]:
@@ -198,7 +198,8 @@ def traffic_section(overview: Overview) -> Iterator[str]:
 
 def _traffic(one: TrafficReport) -> Iterator[str]:
     hit = sum(1 for bucket in one.buckets if bucket.verdict is Verdict.CERTAIN)
-    yield f"<h3>{quoted(one.file)}</h3>"
+    cluster = f"{quoted(display_name(one.cluster))}, " if one.cluster else ""
+    yield f"<h3>{cluster}{quoted(one.file)}</h3>"
     word = "judged request by request" if one.form is Form.EXACT else "judged from sums of whole seconds"
     yield (
         f"<p>{count(one.requests, 'request')} from {time_element(one.start)} to {time_element(one.end)}, {word}. "
@@ -222,8 +223,8 @@ def _bucket(one: BucketTraffic) -> tuple[str, ...]:
         name(tags) if tags else "clients without a client id",
         name(one.key),
         str(one.broker),
-        styled(*_VERDICTS[one.verdict]),
-        bar(share) + f"{100 * share:,.0f} % of the limit" if share is not None else "",
+        styled(*_VERDICTS[one.verdict]) + (f": {quoted(one.reason)}" if one.reason else ""),
+        bar(share) + f"{100 * share:,.0f} %" if share is not None else "",
         text(byte_rate(one.peak) if one.key.endswith("byte_rate") else amount(one.key, one.peak)),
         limit,
         f"{one.seconds_over:,} of {one.active_seconds:,}",

@@ -131,6 +131,7 @@ def _traffic(name: str, document: object) -> TrafficReport:
         end=provenance["span"]["to"].moment(),
         requests=provenance["requests"].count(0),
         current_known=provenance["current_known"].flag(),
+        cluster=cluster.optional(Place.text) if (cluster := root.get("cluster")) else None,
         buckets=tuple(_bucket(place) for place in root["verdicts"].items()),
     )
 
@@ -151,6 +152,7 @@ def _bucket(place: Place) -> BucketTraffic:
         seconds_over=place["seconds_over"].count(0),
         peak=place["peak"].amount(),
         recommended=place["recommended"].optional(Place.amount),
+        reason=reason.optional(Place.text) if (reason := place.get("reason")) else None,
     )
 
 

@@ -104,10 +104,11 @@ class Chromium:
 
     def open(self, path: Path, fragment: str = "", *, ready: str = "document.documentElement.dataset.ready === 'true'") -> None:
         """Load a file as a user would open it, and wait for its script."""
-        self.call("Page.navigate", url="about:blank")
-        self.said.clear()
-        self.call("Page.navigate", url=path.as_uri() + fragment)
-        self.event("Page.loadEventFired")
+        # From another page: to the same file with another fragment would load nothing.
+        for url in ("about:blank", path.as_uri() + fragment):
+            self.said.clear()
+            self.call("Page.navigate", url=url)
+            self.event("Page.loadEventFired")
         assert self.evaluate(ready), "the script of the page did not run to its end: " + str(self.said)
 
     def evaluate(self, expression: str) -> Any:

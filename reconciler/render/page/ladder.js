@@ -128,6 +128,7 @@ function answer() {
   }
   byId("who-answer").replaceChildren(...parts);
   const limited = result.found.filter((one) => one.winner && !one.unknown);
+  const none = result.found.some((one) => one.unknown) ? "not known" : "unlimited";
   const words = limited.map((one) => one.key + " " + amount(one.key, one.winner.value));
-  byId("who-status").textContent = result.found.length ? result.who + ": " + (words.join(", ") || "no limit is known") : result.notes[0];
+  byId("who-status").textContent = result.found.length ? result.who + ": " + (words.join(", ") || none) : result.notes[0];
 }

@@ -1,0 +1,177 @@
+"""Reports to look at: clusters in every state, last runs, traffic against limits, and names as strangers choose them."""
+
+from __future__ import annotations
+
+import datetime
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+
+from reconciler.errors import UnreachableError
+from reconciler.model.backtest import Form, Verdict
+from reconciler.model.cluster import Scope
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.overview import BucketTraffic, ClusterOverview, Overview, RunRecord, TrafficReport
+from reconciler.model.plan import Source
+from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.model.source import Span
+from reconciler.model.state import ClusterIdentity, DesiredEntity, DesiredState
+from reconciler.planning.baseline import RecordedBaseline
+from reconciler.workflows.drift import GivenBaseline
+from reconciler.workflows.plan import Intent
+from reconciler.workflows.report import declared_only, overview_of
+from tests.builders import NOON, client, cluster_spec, current, declared, ip, pair, user
+from tests.fakes import FakeCluster
+
+MIB = 1024.0 * 1024
+PAYMENTS = user("payments-api")
+SETTLEMENT = pair("payments-api", "settlement")
+
+EU_DECLARED = (
+    replace(
+        declared(PAYMENTS, 9, producer_byte_rate=20 * MIB, consumer_byte_rate=40 * MIB, request_percentage=200),
+        owner="team-payments",
+        note="peak of the nightly settlement run, see the runbook",
+        source=Span(file="teams/payments/quotas.yaml", line=9, column=7),
+    ),
+    replace(declared(SETTLEMENT, 14, producer_byte_rate=50 * MIB), owner="team-payments"),
+    replace(declared(pair("payments-api", DEFAULT), 18, producer_byte_rate=5 * MIB), owner="team-payments"),
+    replace(declared(user("search-indexer"), 4, consumer_byte_rate=80 * MIB), owner="team-search"),
+    replace(declared(user("reporting"), 8, consumer_byte_rate=16 * MIB), owner="team-analytics"),
+    declared(user(DEFAULT), 6, producer_byte_rate=MIB, consumer_byte_rate=2 * MIB),
+    declared(client(DEFAULT), 9, request_percentage=50),
+    declared(ip("10.0.0.7"), 12, connection_creation_rate=50),
+    declared(ip(DEFAULT), 14, connection_creation_rate=200),
+)
+EU_LIVE: Mapping[Entity, Mapping[str, float]] = {
+    PAYMENTS: {"producer_byte_rate": 20 * MIB, "consumer_byte_rate": 40 * MIB, "request_percentage": 200.0},
+    SETTLEMENT: {"producer_byte_rate": 30 * MIB},
+    pair("payments-api", DEFAULT): {"producer_byte_rate": 5 * MIB},
+    user("search-indexer"): {"consumer_byte_rate": 60 * MIB},
+    user(DEFAULT): {"producer_byte_rate": MIB, "consumer_byte_rate": 2 * MIB},
+    client(DEFAULT): {"request_percentage": 50.0},
+    ip("10.0.0.7"): {"connection_creation_rate": 50.0},
+    ip(DEFAULT): {"connection_creation_rate": 200.0},
+    client("mirror-maker"): {"producer_byte_rate": 30 * MIB},
+    user("<default>"): {"producer_byte_rate": 512.0},
+}
+EU_BASELINE: Mapping[Entity, Mapping[str, float]] = {
+    **{entity: quotas for entity, quotas in EU_LIVE.items() if entity not in (client("mirror-maker"), user("<default>"))},
+    SETTLEMENT: {"producer_byte_rate": 50 * MIB},
+    user("reporting"): {"consumer_byte_rate": 16 * MIB},
+}
+PROTECTED = (Selector(types=(("user", TypeMatch(kind=MatchKind.NAME, text="payments-api")),)),)
+
+
+def intent(name: str, *entities: DesiredEntity, scope: Scope | None = None) -> Intent:
+    """What manifests want of a cluster; ``payments-api`` is protected, alone and with its client ids."""
+    spec = cluster_spec(name=name, protected=PROTECTED, scope=scope or Scope())
+    state = DesiredState(entities={one.entity: one for one in entities})
+    return Intent(spec=spec, desired=state, findings=(), paths=(".",))
+
+
+def cluster_of(
+    name: str,
+    entities: tuple[DesiredEntity, ...],
+    live: Mapping[Entity, Mapping[str, float]],
+    baseline: Mapping[Entity, Mapping[str, float]] | None = None,
+    scope: Scope | None = None,
+) -> ClusterOverview:
+    """A cluster that was read."""
+    state = current(live, cluster_id=f"id-of-{name}")
+    recorded = (
+        None if baseline is None else RecordedBaseline(cluster_id=None, cluster_name=name, commit="1a2b3c4", entities=baseline)
+    )
+    given = None if recorded is None else GivenBaseline(name="baseline.json", recorded=recorded)
+    return overview_of(intent(name, *entities, scope=scope), state, source=FakeCluster(live), baseline=given)
+
+
+def run(minutes: int, result: str = "done", **fields: object) -> RunRecord:
+    """A run that ended so long before noon."""
+    ended = NOON - datetime.timedelta(minutes=minutes)
+    defaults: dict[str, object] = {
+        "file": "audit.jsonl", "started": ended - datetime.timedelta(seconds=3), "ended": ended, "command": "apply",
+        "cluster": ClusterIdentity(name="prod-eu", id="id-of-prod-eu"), "result": result, "failure_reason": None,
+        "verified": result == "done", "validate_only": False, "applied": 3 if result == "done" else 0, "failed": 0, "unknown": 0,
+        "not_attempted": 0, "accepted": (), "principal": "quota-admin", "os_user": "ci",
+        "commit": "0123456789abcdef0123456789abcdef01234567", "dirty": False,
+    }  # fmt: skip
+    return RunRecord(**{**defaults, **fields})  # type: ignore[arg-type]  # a test names fields as it likes
+
+
+def bucket(name: str, peak: float, limit: float | None, verdict: Verdict, **fields: object) -> BucketTraffic:
+    """A user's bucket on broker 1."""
+    defaults: dict[str, object] = {
+        "bucket": {"user": name}, "key": "producer_byte_rate", "broker": 1, "entity": user(name), "limit_before": None,
+        "limit_after": limit, "changed": True, "verdict": verdict, "requests": 4000, "active_seconds": 600,
+        "seconds_over": 90 if verdict is Verdict.CERTAIN else 0, "peak": peak, "recommended": float(int(1.1 * peak)),
+    }  # fmt: skip
+    return BucketTraffic(**{**defaults, **fields})  # type: ignore[arg-type]  # a test names fields as it likes
+
+
+TRAFFIC = TrafficReport(
+    file="backtest.json",
+    form=Form.SECONDS,
+    semantics="kafka-3.8",
+    start=NOON - datetime.timedelta(hours=24),
+    end=NOON,
+    requests=1_234_567,
+    current_known=True,
+    buckets=(
+        bucket("reporting", 23 * MIB, 16 * MIB, Verdict.CERTAIN, key="consumer_byte_rate"),
+        bucket("payments-api", 18 * MIB, 20 * MIB, Verdict.POSSIBLE),
+        bucket("search-indexer", 40 * MIB, 80 * MIB, Verdict.CLEAR, key="consumer_byte_rate", broker=2),
+        bucket("mirror", 3 * MIB, None, Verdict.CLEAR),
+    ),
+)
+
+
+def overview(*clusters: ClusterOverview, **fields: object) -> Overview:
+    """A report of these clusters, with nothing else unless it is given."""
+    defaults: dict[str, object] = {"at": NOON, "version": "1.2.3", "source": Source(), "clusters": clusters}
+    return Overview(**{**defaults, **fields})  # type: ignore[arg-type]  # a test names fields as it likes
+
+
+def company() -> Overview:
+    """Three clusters: one with every kind of drift, one in sync, one that does not answer; runs and traffic."""
+    eu = cluster_of("prod-eu", EU_DECLARED, EU_LIVE, EU_BASELINE)
+    us = cluster_of(
+        "prod-us",
+        EU_DECLARED[:3],
+        {
+            e: EU_LIVE[e] if e != SETTLEMENT else {"producer_byte_rate": 50 * MIB}
+            for e in (PAYMENTS, SETTLEMENT, pair("payments-api", DEFAULT))
+        },
+    )
+    message = "no Kafka broker can be reached (b1.staging:9092: connection refused)"
+    staging = declared_only(intent("staging", *EU_DECLARED[5:]), UnreachableError(message))
+    runs = (
+        run(30, "refused", failure_reason="guard-refused", principal=None),
+        run(90, accepted=("default-entity",)),
+        run(300, "nothing_to_do", cluster=ClusterIdentity(name="prod-us", id="id-of-prod-us")),
+        run(
+            2000,
+            "partial",
+            cluster=ClusterIdentity(name="prod-us", id="id-of-prod-us"),
+            applied=2,
+            unknown=1,
+            failure_reason="unreachable",
+            dirty=True,
+        ),
+    )
+    source = Source(commit="89abcdef0123456789abcdef0123456789abcdef", dirty=False)
+    return overview(eu, us, staging, runs=runs, audited=True, traffic=(TRAFFIC,), source=source)
+
+
+def large(count: int) -> Overview:
+    """One cluster of so many entities, with values and classes mixed."""
+    chance = random.Random(5)
+    entities, live = [], {}
+    for number in range(count):
+        one = pair(f"user-{number}", "app") if number % 5 == 0 else user(f"user-{number}")
+        rate = float(chance.randrange(1, 100)) * MIB
+        entities.append(
+            replace(declared(one, number + 1, producer_byte_rate=rate, consumer_byte_rate=2 * rate), owner=f"team-{number % 200}")
+        )
+        live[one] = {"producer_byte_rate": rate if number % 50 else rate / 2, "consumer_byte_rate": 2 * rate}
+    return overview(cluster_of("large", tuple(entities), live))
