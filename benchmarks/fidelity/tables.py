@@ -1,0 +1,156 @@
+"""Results as rows: for people on a terminal, as Markdown for ``docs/fidelity.md``, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from benchmarks.fidelity.closed_loop import ClosedLoop
+from benchmarks.fidelity.comparison import Summary, by_bucket, by_group, summary
+from benchmarks.fidelity.musts import musts
+from benchmarks.fidelity.open_loop import OpenLoopRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A title, the names of its columns, and rows of text."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+_FIGURES = (
+    "requests", "throttled (predicted)", "same verdict", "sum of throttles", "error, median / 95 %", "in the band",
+    "of those throttled", "band, median / 95 %",
+)  # fmt: skip
+
+
+def tables(runs: Sequence[OpenLoopRun], closed: Sequence[ClosedLoop]) -> Iterator[Table]:
+    """Everything, the demands first."""
+    for run in runs:
+        title = f"{run.scenario}, Kafka {run.kafka_version}, {run.brokers} broker{'s' if run.brokers > 1 else ''}"
+        about = f"{title}: {run.requests} requests in {run.seconds:g} s, twice"
+        yield Table(
+            title=about,
+            columns=("demand", "found", "needed", ""),
+            rows=tuple((one.what, one.found, one.needed, "kept" if one.kept else "MISSED") for one in musts(run)),
+        )
+        yield Table(title=f"{title}: by kind of traffic", columns=("predicted from", "kind", *_FIGURES), rows=tuple(_kinds(run)))
+        yield Table(
+            title=f"{title}: by bucket, predicted from the traffic without quotas",
+            columns=("kind", "bucket", *_FIGURES),
+            rows=tuple(_buckets(run)),
+        )
+        yield Table(title=f"{title}: the machine", columns=("what", "found"), rows=tuple(_noise(run)))
+    if closed:
+        yield Table(
+            title="producers that send as fast as they are let",
+            columns=("client", "Kafka", "seconds", "limit", "rate / limit", "predicted", "error", "requests (predicted)",
+                     "median throttle (predicted)", "sent in pulses (predicted)"),
+            rows=tuple(map(_closed, closed)),
+        )  # fmt: skip
+
+
+def _buckets(run: OpenLoopRun) -> Iterator[tuple[str, ...]]:
+    for (group, bucket), one in by_bucket(run.ahead).items():
+        yield (group, str(bucket), *_figures(one))
+
+
+def _kinds(run: OpenLoopRun) -> Iterator[tuple[str, ...]]:
+    for source, some in (("traffic without quotas", run.ahead), ("its own log", run.own)):
+        for group, one in by_group(some).items():
+            yield (source, group, *_figures(one))
+        yield (source, "all", *_figures(summary(some)))
+
+
+def _figures(one: Summary) -> tuple[str, ...]:
+    return (
+        str(one.requests),
+        f"{one.throttled} ({one.throttled_predicted})",
+        f"{one.agreement:.2%}",
+        f"{one.sum_ms / 1000:.1f} s, {one.sum_error:+.2%}",
+        f"{one.error_median_ms:.0f} / {one.error_p95_ms:.0f} ms",
+        f"{one.band_share:.2%}",
+        f"{one.band_share_throttled:.2%}",
+        f"{one.band_median_ms:.0f} / {one.band_p95_ms:.0f} ms",
+    )
+
+
+def _noise(run: OpenLoopRun) -> Iterator[tuple[str, str]]:
+    noise = run.noise
+    yield "sent later than planned, 95 % / most", f"{noise.late_p95:.1f} / {noise.late_most:.0f} ms"
+    yield "charged at another time in the second run, 95 %", f"{noise.shift_p95:.1f} ms"
+    yield "moved by at most 2 ms between the runs, which the band allows for", f"{noise.shift_near:.1%} of requests"
+    yield "connections opened in the middle of a run", str(noise.opened_late)
+
+
+def _closed(one: ClosedLoop) -> tuple[str, ...]:
+    return (
+        one.client,
+        one.kafka_version,
+        f"{one.seconds:.0f}",
+        f"{one.limit:.0f} B/s",
+        f"{one.rate / one.limit:.3f}",
+        f"{one.rate_predicted / one.limit:.3f}",
+        f"{one.error:+.1%}",
+        f"{one.requests} ({one.requests_predicted})",
+        f"{one.throttle_median_ms:.0f} ({one.throttle_median_predicted_ms:.0f}) ms",
+        f"{one.pulse_share:.0%} ({one.pulse_share_predicted:.0%})",
+    )
+
+
+def as_text(table: Table) -> str:
+    """Columns below each other."""
+    rows = [table.columns, *table.rows]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(table.columns))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join([table.title, *(f"  {line}" for line in lines), ""])
+
+
+def as_markdown(table: Table) -> str:
+    """A heading and a table."""
+    head = _row(table.columns) + "\n" + _row(["---"] * len(table.columns))
+    return "\n".join([f"### {table.title}", "", head, *map(_row, table.rows), ""])
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def as_json(runs: Sequence[OpenLoopRun], closed: Sequence[ClosedLoop], machine: str, date: str) -> dict[str, Any]:
+    """The same figures, not rounded."""
+    return {
+        "format_version": "1.0",
+        "date": date,
+        "machine": machine,
+        "open_loop": [_run(run) for run in runs],
+        "closed_loop": [{**asdict(one), "error": one.error} for one in closed],
+        "kept": all(must.kept for run in runs for must in musts(run)),
+    }
+
+
+def _run(run: OpenLoopRun) -> dict[str, Any]:
+    sources = {"ahead": run.ahead, "own_log": run.own}
+    buckets = by_bucket(run.ahead).items()
+    return {
+        "scenario": run.scenario,
+        "kafka_version": run.kafka_version,
+        "brokers": run.brokers,
+        "seconds": run.seconds,
+        "requests": run.requests,
+        "noise": asdict(run.noise),
+        "musts": [asdict(one) for one in musts(run)],
+        "by_kind": {name: {group: _summary(one) for group, one in by_group(some).items()} for name, some in sources.items()},
+        "by_bucket": [{"kind": group, **asdict(bucket), **_summary(one)} for (group, bucket), one in buckets],
+        "seconds_ahead": asdict(run.seconds_ahead),
+        "seconds_own": asdict(run.seconds_own),
+        "verdicts": dict(run.verdicts_given),
+        "verdicts_wrong": list(run.verdicts_wrong),
+    }
+
+
+def _summary(one: Summary) -> dict[str, Any]:
+    derived = {name: getattr(one, name) for name in ("agreement", "sum_error", "band_share", "band_share_throttled")}
+    return {**asdict(one), **derived}
