@@ -1,0 +1,172 @@
+"""The reusable workflows on the template of ``init``, step by step, against a real broker, a bare remote and GitHub's API.
+
+A proposal is planned and commented on, merged and applied, compared, changed by hand and compared again.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.sandbox.spec import Sandbox
+from tests.support import raw_quotas
+from tests.support.command import run
+from tests.support.forge import Forge
+from tests.support.github_server import TOKEN, github_server
+from tests.support.markdown_views import by_github
+from tests.support.workflow_runner import JobRun
+
+pytestmark = pytest.mark.kafka
+
+API = frozenset({("user", "payments-api")})
+CLICKS = frozenset({("user", "analytics-clickstream")})
+PAYMENTS = "teams/payments/quotas.yaml"
+MIB = 1024 * 1024
+BASELINE, SNAPSHOT = "refs/kafka-quotas/baseline/staging", "refs/kafka-quotas/snapshot/staging"
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def only(runs: list[JobRun]) -> JobRun:
+    (one,) = runs
+    assert TOKEN not in one.log
+    return one
+
+
+@pytest.fixture
+def forge(tmp_path: Path, clean_kafka: Sandbox) -> Iterator[Forge]:
+    """The template with its staging cluster on the shared broker, on main."""
+    with github_server() as github:
+        made = Forge(tmp_path, github, {"CLIENT_PROPERTIES": "security.protocol=PLAINTEXT\nclient.id=workflow"})
+        done = run("init", "work", "--overwrite", cwd=tmp_path)
+        assert done.code == 0, done.err
+        folder = made.work.folder
+        edit(folder / "clusters/staging.yaml", "kafka.staging.example:9092", clean_kafka.bootstrap_servers)
+        (folder / "clusters/production.yaml").unlink()
+        # Limits for everybody would slow down the tests' own connections.
+        shutil.rmtree(folder / "teams/platform")
+        made.push()
+        yield made
+
+
+def comment(forge: Forge) -> str:
+    (posted,) = forge.github.comments.values()
+    return by_github(str(posted["body"])).text()
+
+
+def live(forge: Forge, sandbox: Sandbox) -> dict[Any, dict[str, float]]:
+    return raw_quotas.settled(sandbox.bootstrap_servers)
+
+
+def test_from_a_proposal_to_drift(forge: Forge, clean_kafka: Sandbox) -> None:
+    first = forge.on_push(forge.ref("refs/heads/main"), "apply.yml", publish_snapshot=True)
+    applied = only(first["apply"])
+    assert applied.result == "success", applied.log
+    assert applied.matrix == {"cluster": "staging", "slug": "staging"}
+    assert applied.environment == "staging"
+    assert applied.concurrency == {"group": "kafka-quotas-apply-staging", "cancel-in-progress": False}
+    assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 10 * MIB
+    assert forge.ref(BASELINE) == forge.ref("refs/heads/main") != ""
+    assert forge.github.comments == {}
+    snapshot = json.loads(forge.work.git("-C", str(forge.remote), "cat-file", "blob", f"{SNAPSHOT}:snapshot.json"))
+    assert len(snapshot["entities"]) == 4
+
+    edit(forge.work.folder / PAYMENTS, "producer_byte_rate: 10MiB", "producer_byte_rate: 12MiB")
+    head, merge = forge.propose()
+    proposed = forge.on_pull_request(head, merge, server_check="none")
+    planned = only(proposed["plan"])
+    assert planned.result == "success", planned.log
+    assert planned.step("plan").outputs["changes"] == "1"
+    assert planned.step("plan").outputs["digest"].startswith("sha256:")
+    assert planned.step("plan").outputs["applyable"] == "true"
+    assert "12 MiB/s" in planned.summary
+    assert json.loads(planned.artifacts["quotas-plan-staging"].read_text(encoding="utf-8"))["summary"]["update"] == 1
+    assert "Planned at commit" in comment(forge)
+    assert head in comment(forge)
+    assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 10 * MIB
+
+    merged = forge.on_push(forge.merge(), "apply.yml", publish_snapshot=True)
+    assert only(merged["apply"]).result == "success", only(merged["apply"]).log
+    assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 12 * MIB
+    assert "Applied at commit" in comment(forge)
+    assert forge.ref(BASELINE) == forge.ref("refs/heads/main")
+    assert "nothing_to_do" not in only(merged["apply"]).summary
+
+    clean = only(forge.on_push(forge.ref("refs/heads/main"), "drift.yml")["drift"])
+    assert clean.result == "success", clean.log
+    assert clean.environment == "staging-read"
+    assert clean.step("drift").outputs["drifted"] == "false"
+    assert "baseline refs/kafka-quotas/baseline/staging" in clean.log
+
+    raw_quotas.alter(clean_kafka.bootstrap_servers, {CLICKS: {"producer_byte_rate": 7.0 * MIB}})
+    drifted = only(forge.on_push(forge.ref("refs/heads/main"), "drift.yml")["drift"])
+    assert drifted.result == "failure"
+    assert drifted.step("drift").outputs["changed"] == "1"
+    (annotation,) = drifted.step("drift").annotations
+    assert annotation.startswith("::warning file=teams/analytics/quotas.yaml,line=7,")
+    assert "drift/changed" in annotation
+    assert "analytics-clickstream" in drifted.summary
+    told = only(forge.on_push(forge.ref("refs/heads/main"), "drift.yml", fail_on_drift=False)["drift"])
+    assert (told.result, told.step("drift").outputs["drifted"]) == ("success", "true")
+
+    before = forge.ref(SNAPSHOT)
+    only(forge.on_push(forge.ref("refs/heads/main"), "snapshot.yml")["snapshot"])
+    assert forge.ref(SNAPSHOT) != before
+    assert len(forge.github.comments) == 1
+
+
+def test_a_guard_stops_apply_until_it_is_accepted_and_the_cluster_is_found_again(forge: Forge, clean_kafka: Sandbox) -> None:
+    base = forge.ref("refs/heads/main")
+    assert only(forge.on_push(base, "apply.yml")["apply"]).result == "success"
+    edit(forge.work.folder / PAYMENTS, "producer_byte_rate: 10MiB", "producer_byte_rate: 1MiB")
+    edit(forge.work.folder / "clusters/staging.yaml", "  prune:", "  guards: {large-reduction: {factor: 0.5}}\n  prune:")
+    forge.propose()
+    commit = forge.merge()
+    refused = only(forge.on_push(commit, "apply.yml", publish_snapshot=True)["apply"])
+    assert (refused.result, refused.step("apply").outputs["exit-code"]) == ("failure", "3")
+    assert "Failed at commit" in comment(forge)
+    assert "large-reduction" in comment(forge)
+    assert forge.ref(BASELINE) == base
+    assert forge.ref(SNAPSHOT)
+    assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 10 * MIB
+
+    accepted = forge.on_push(commit, "apply.yml", accept="large-reduction\n")
+    assert only(accepted["apply"]).result == "success", only(accepted["apply"]).log
+    assert forge.ref(BASELINE) == commit
+    assert live(forge, clean_kafka)[API]["producer_byte_rate"] == MIB
+    assert "Applied at commit" in comment(forge)
+
+    again = forge.on_push(commit, "apply.yml")
+    assert [one.result for one in again["apply"]] == ["skipped"]
+    assert again["clusters"][0].outputs["count"] == "0"
+
+
+def test_an_old_commit_is_not_applied_over_a_newer_one(forge: Forge, clean_kafka: Sandbox) -> None:
+    old = forge.ref("refs/heads/main")
+    edit(forge.work.folder / PAYMENTS, "producer_byte_rate: 10MiB", "producer_byte_rate: 11MiB")
+    forge.push()
+    left = only(forge.on_push(old, "apply.yml")["apply"])
+    assert (left.result, left.step("apply").outcome) == ("success", "skipped")
+    assert "has a newer commit" in left.step("newest").annotations[0]
+    assert live(forge, clean_kafka) == {}
+    assert forge.ref(BASELINE) == ""
+
+
+def test_a_local_broker_checks_a_proposal_without_credentials(forge: Forge, clean_kafka: Sandbox) -> None:
+    only(forge.on_push(forge.ref("refs/heads/main"), "snapshot.yml")["snapshot"])
+    edit(forge.work.folder / PAYMENTS, "producer_byte_rate: 10MiB", "producer_byte_rate: 13MiB")
+    forge.secrets.clear()
+    planned = only(forge.on_pull_request(*forge.propose(), server_check="sandbox")["plan"])
+    assert planned.result == "success", planned.log
+    document = json.loads(planned.artifacts["quotas-plan-staging"].read_text(encoding="utf-8"))
+    assert document["observed"]["from"] == "snapshot"
+    assert any("local Kafka" in note for note in document["notes"]), document["notes"]

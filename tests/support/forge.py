@@ -1,0 +1,111 @@
+"""A repository on a forge, as far as workflows see it: a bare remote, branches and pull requests, and GitHub's API beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.support.git_repository import GitRepository
+from tests.support.github_server import NUMBER, REPOSITORY, TOKEN, GitHubServer, pull_request
+from tests.support.workflow_runner import JobRun, Machine, run_workflow
+
+WORKFLOWS = Path(__file__).parents[2] / ".github" / "workflows"
+
+
+class Forge:
+    """``work`` is somebody's clone; ``push`` and ``propose`` bring its commits to the remote."""
+
+    def __init__(self, folder: Path, github: GitHubServer, secrets: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self.github = github
+        self.secrets = dict(secrets or {})
+        self.remote = folder / "remote.git"
+        self.work = GitRepository(folder / "work")
+        self.work.git("init", "-q", "--bare", str(self.remote))
+        self.work.git("-C", str(self.remote), "config", "uploadpack.allowAnySHA1InWant", "true")
+        self.work.git("remote", "add", "origin", str(self.remote))
+
+    def push(self) -> str:
+        """What is in the clone becomes the newest commit of main."""
+        commit = self.work.commit()
+        self.work.git("push", "-q", "origin", "HEAD:refs/heads/main")
+        return commit
+
+    def propose(self, *, label: str = "acme:change") -> tuple[str, str]:
+        """A pull request of what is in the clone: its own commit, and the merge that GitHub makes of it."""
+        self.work.git("checkout", "-q", "-B", "change")
+        head = self.work.commit("a proposal")
+        self.work.git("checkout", "-q", "--detach", "main")
+        self.work.git("merge", "-q", "--no-ff", "-m", "a merge", head)
+        merge = self.work.git("rev-parse", "HEAD")
+        self.work.git("push", "-q", "-f", "origin", f"{head}:refs/pull/{NUMBER}/head", f"{merge}:refs/pull/{NUMBER}/merge")
+        self.work.git("checkout", "-q", "main")
+        self.github.pulls = [pull_request(NUMBER, head, label=label)]
+        return head, merge
+
+    def merge(self) -> str:
+        """The pull request becomes the newest commit of main."""
+        self.work.git("merge", "-q", "--no-ff", "-m", "a merge", "change")
+        commit = self.push()
+        self.github.pulls = [pull_request(NUMBER, self.work.git("rev-parse", "change"), merged_as=commit)]
+        return commit
+
+    def ref(self, name: str) -> str:
+        """What a reference of the remote is at; empty when there is none."""
+        return self.work.git("ls-remote", str(self.remote), name).partition("\t")[0]
+
+    def on_push(self, commit: str, name: str, **inputs: Any) -> dict[str, list[JobRun]]:
+        """Run a workflow for a commit of main."""
+        event = {"ref": "refs/heads/main", "after": commit, "repository": {"default_branch": "main"}}
+        return self.run(name, {"event_name": "push", "ref": "refs/heads/main", "sha": commit, "event": event}, **inputs)
+
+    def on_pull_request(self, head: str, merge: str, name: str = "plan.yml", **inputs: Any) -> dict[str, list[JobRun]]:
+        """Run a workflow for the pull request, on the merge."""
+        there = {"full_name": REPOSITORY}
+        event = {
+            "pull_request": {"number": NUMBER, "head": {"sha": head, "repo": there}},
+            "repository": {"default_branch": "main"},
+        }
+        ref = f"refs/pull/{NUMBER}/merge"
+        return self.run(
+            name, {"event_name": "pull_request", "ref": ref, "sha": merge, "base_ref": "main", "event": event}, **inputs
+        )
+
+    def on_fork_run(self, head: str, name: str = "fork.yml", *, owner: str = "fork", **inputs: Any) -> dict[str, list[JobRun]]:
+        """Run a workflow after the run that a fork's pull request had; on the newest commit of main."""
+        commit = self.ref("refs/heads/main")
+        about = {
+            "event": "pull_request",
+            "head_sha": head,
+            "head_branch": "change",
+            "head_repository": {"full_name": f"{owner}/quotas", "owner": {"login": owner}},
+            "pull_requests": [],
+        }
+        event = {"workflow_run": about, "repository": {"default_branch": "main"}}
+        return self.run(name, {"event_name": "workflow_run", "ref": "refs/heads/main", "sha": commit, "event": event}, **inputs)
+
+    def run(self, name: str, github: Mapping[str, Any], **inputs: Any) -> dict[str, list[JobRun]]:
+        """Run a workflow of this repository as GitHub would for this event."""
+        chosen = {one.replace("_", "-"): value for one, value in inputs.items()}
+        return run_workflow(WORKFLOWS / name, self.machine(github), inputs=chosen)
+
+    def machine(self, github: Mapping[str, Any]) -> Machine:
+        """The machine of a run for this event."""
+        event = self.folder / "event.json"
+        event.write_text(json.dumps(github["event"]), encoding="utf-8")
+        return Machine(
+            remote=self.remote,
+            folder=self.folder / "runs",
+            github={"repository": REPOSITORY, "token": TOKEN, "base_ref": "", **github},
+            variables={
+                "GITHUB_API_URL": self.github.url,
+                "GITHUB_EVENT_NAME": github["event_name"],
+                "GITHUB_EVENT_PATH": str(event),
+                "GITHUB_REPOSITORY": REPOSITORY,
+                "GITHUB_RUN_ID": "1",
+                "GITHUB_SERVER_URL": "https://github.example.org",
+            },
+            secrets=self.secrets,
+        )
