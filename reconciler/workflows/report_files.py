@@ -13,6 +13,7 @@ from reconciler.errors import FileAccessError
 from reconciler.formats.canonical import FORMAT_VERSION
 from reconciler.formats.wording import shown
 from reconciler.model.backtest import Form, Verdict
+from reconciler.model.entity import escaped
 from reconciler.model.overview import BucketTraffic, RunRecord, TrafficReport
 from reconciler.model.state import ClusterIdentity
 from reconciler.planning.place import Place
@@ -74,12 +75,12 @@ def _audit(name: str) -> tuple[list[RunRecord], int, list[str]]:
                 except (ValueError, RecursionError) as error:
                     bad += 1
                     if bad <= _MOST_NOTES:
-                        wrong.append(f"{shown(name)}:{number} is not a line that --audit writes, and is left out: {error}")
+                        wrong.append(f"{escaped(name)}:{number} is not a line that --audit writes, and is left out: {error}")
     except OSError as error:
         msg = f"cannot read the audit file {name}: {error.strerror}"
         raise FileAccessError(msg) from error
     if bad > _MOST_NOTES:
-        wrong.append(f"{shown(name)}: {bad - _MOST_NOTES} more lines like these are left out")
+        wrong.append(f"{escaped(name)}: {bad - _MOST_NOTES} more lines like these are left out")
     return list(kept), total - len(kept), wrong
 
 

@@ -6,6 +6,7 @@ import datetime
 import random
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from reconciler.errors import UnreachableError
 from reconciler.model.backtest import Form, Verdict
@@ -124,6 +125,27 @@ TRAFFIC = TrafficReport(
         bucket("mirror", 3 * MIB, None, Verdict.CLEAR),
     ),
 )
+
+BACKTEST: dict[str, Any] = {
+    "format_version": "1.3",
+    "cluster": "prod-eu",
+    "provenance": {
+        "form": "seconds",
+        "semantics": "kafka-3.8",
+        "span": {"from": "2026-01-01T00:00:00.000Z", "to": "2026-01-02T00:00:00.000Z"},
+        "requests": 12,
+        "current_known": False,
+        "a field of a later version": {},
+    },
+    "verdicts": [
+        {
+            "bucket": {"user": "a"}, "key": "producer_byte_rate", "broker": 1, "entity": {"user": None}, "limit_before": None,
+            "limit_after": "Infinity", "changed": True, "verdict": "inconclusive", "requests": 5, "active_seconds": 4,
+            "seconds_over": 0, "peak": 17.5, "recommended": None, "reason": "who sent it is not known",
+        }
+    ],
+}  # fmt: skip
+"""A document of ``backtest``, as far as a report reads it."""
 
 
 def overview(*clusters: ClusterOverview, **fields: object) -> Overview:

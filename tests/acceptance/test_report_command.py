@@ -1,0 +1,194 @@
+"""``kafka-quotas report`` as a user runs it: the page, the document, the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.builders import DEFAULT, client, user
+from tests.support.bad_servers import free_port
+from tests.support.command import Done, run
+from tests.support.git_repository import GitRepository
+from tests.support.manifests import cluster, quotas, snapshot
+from tests.support.report_world import BACKTEST
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "report.v1.schema.json").read_text("utf-8"))
+LIVE = {user("alice"): {"producer_byte_rate": 2.0}, client(DEFAULT): {"request_percentage": 50.0}}
+
+
+def document(done: Done) -> dict[str, Any]:
+    found = done.json()
+    jsonschema.Draft202012Validator(SCHEMA).validate(found)
+    return dict(found)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "a.yaml").write_text(cluster("a", connection={"bootstrapServers": [f"127.0.0.1:{free_port()}"]}))
+    (tmp_path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 1}), owner="team-a"))
+    (tmp_path / "live.json").write_text(snapshot(LIVE))
+    return tmp_path
+
+
+def test_a_snapshot_is_shown_against_the_manifests(folder: Path) -> None:
+    done = run("report", "--current", "live.json", "--out", "report.html", cwd=folder)
+    assert (done.code, done.err) == (0, "")
+    assert done.out == (
+        "Cluster a differs: 1 entity declared, 2 live (1 differs, 1 unmanaged), read at 2026-01-02 12:00 UTC\n"
+        "The page is in report.html\n"
+    )
+    page = (folder / "report.html").read_text("utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert "user=alice" in page
+    assert (folder / "report.html").stat().st_mode & 0o777 == 0o666 & ~umask()
+
+
+def umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_json_has_both_sides_of_every_entity(folder: Path) -> None:
+    found = document(run("report", "--current", "live.json", "--format", "json", cwd=folder))
+    (one,) = found["clusters"]
+    assert one["summary"] == {
+        "declared": 1,
+        "live": 2,
+        "drift": {"in-sync": 0, "unapplied": 0, "changed": 0, "missing": 0, "differs": 1, "unmanaged": 1},
+    }
+    assert [(e["entity"], e["class"], e["declared"], e["live"], e["owner"]) for e in one["entities"]] == [
+        ({"user": "alice"}, "differs", {"producer_byte_rate": 1}, {"producer_byte_rate": 2}, "team-a"),
+        ({"client-id": None}, "unmanaged", None, {"request_percentage": 50}, None),
+    ]
+    assert one["entities"][0]["source"]["file"] == "quotas.yaml"
+
+
+def test_html_on_stdout_is_the_page(folder: Path) -> None:
+    done = run("report", "--current", "live.json", "--format", "html", cwd=folder)
+    assert done.code == 0
+    assert done.out.startswith("<!DOCTYPE html>")
+    assert done.out.endswith("</html>\n")
+
+
+def test_with_detailed_exit_codes_a_difference_is_2_and_unmanaged_entities_are_none(folder: Path) -> None:
+    arguments = ("report", "--current", "live.json", "--detailed-exitcode")
+    assert run(*arguments, cwd=folder).code == 2
+    (folder / "live.json").write_text(snapshot({**LIVE, user("alice"): {"producer_byte_rate": 1.0}}))
+    assert run(*arguments, cwd=folder).code == 0
+
+
+def test_a_cluster_that_does_not_answer_is_shown_as_such_and_the_exit_code_is_1(folder: Path) -> None:
+    (folder / "b.yaml").write_text(cluster("b"))
+    done = run("report", "--out", "report.html", "--detailed-exitcode", "--format", "json", cwd=folder)
+    assert done.code == 1
+    a, b = document(done)["clusters"]
+    assert (a["errored"], a["failure_reason"], a["observed"]) == (True, "unreachable", None)
+    assert (b["errored"], b["failure_reason"]) == (True, "usage")
+    assert [one["entity"] for one in a["entities"]] == [{"user": "alice"}]
+    assert "could not be read" in (folder / "report.html").read_text("utf-8")
+
+
+def test_one_cluster_s_bad_manifests_leave_the_other_its_report(folder: Path) -> None:
+    (folder / "b.yaml").write_text(cluster("b", scope={"include": [{"client-id": {"any": True}}]}))
+    done = run("report", "--format", "json", "--out", "report.html", cwd=folder)
+    assert done.code == 1
+    assert [one["failure_reason"] for one in document(done)["clusters"]] == ["unreachable", "invalid-manifests"]
+    assert (folder / "report.html").exists()
+
+
+def test_manifests_that_cannot_be_read_give_findings_and_no_page(folder: Path) -> None:
+    (folder / "c.yaml").write_text("kind: [")
+    done = run("report", "--out", "report.html", "--format", "json", cwd=folder)
+    assert done.code == 1
+    assert done.json()["findings"]
+    assert not (folder / "report.html").exists()
+
+
+def test_runs_and_traffic_come_from_files(folder: Path) -> None:
+    assert run("apply", "--audit", "audit.jsonl", "--auto-approve", cwd=folder).code == 1
+    (folder / "backtest.json").write_text(json.dumps(BACKTEST))
+    with (folder / "audit.jsonl").open("a") as file:
+        file.write("torn")
+    done = run(
+        "report",
+        "--current",
+        "live.json",
+        "--audit",
+        "audit.jsonl",
+        "--backtest",
+        "backtest.json",
+        "--format",
+        "json",
+        cwd=folder,
+    )
+    found = document(done)
+    assert [(one["command"], one["result"], one["failure_reason"]) for one in found["runs"]] == [
+        ("apply", "failed", "unreachable")
+    ]
+    assert found["traffic"][0]["buckets"][0]["reason"] == "who sent it is not known"
+    assert found["notes"][0].startswith("audit.jsonl:2 is not a line that --audit writes")
+    assert done.code == 0
+
+
+def test_a_baseline_tells_merged_from_changed_by_hand(folder: Path) -> None:
+    repository = GitRepository(folder)
+    repository.commit("first")
+    (folder / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 3})))
+    (folder / "live.json").write_text(snapshot({user("alice"): {"producer_byte_rate": 1.0}}))
+    found = document(run("report", "--current", "live.json", "--baseline", "HEAD", "--format", "json", cwd=folder))
+    (one,) = found["clusters"][0]["entities"]
+    assert (one["class"], one["baseline"]) == ("unapplied", {"producer_byte_rate": 1})
+    assert found["source"]["dirty"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--backtest", "quotas.yaml"), "is not a report written by 'backtest --format json'"),
+        (("--backtest", "none.json"), "cannot read the backtest none.json"),
+        (("--audit", "none.jsonl"), "cannot read the audit file none.jsonl"),
+        (("--baseline", "none.json"), "is not in a git work tree"),
+        (("--out", "none/report.html"), "cannot write none/report.html"),
+    ],
+)
+def test_files_that_cannot_be_used_are_told_and_no_page_is_made(folder: Path, arguments: tuple[str, ...], words: str) -> None:
+    done = run("report", "--current", "live.json", "--out", "report.html", *arguments, cwd=folder)
+    assert done.code == 1
+    assert words in done.err
+    assert not (folder / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--current", "live.json", "--bootstrap-server", "127.0.0.1:1"), "exclude each other"),
+        (("--cluster", "c"), "there is no cluster 'c'"),
+        (("--out", ""), "--out takes the name of a file"),
+        (("--current", "live.json", "--format", "markdown"), "invalid choice"),
+    ],
+)
+def test_ways_of_calling_that_cannot_work_are_64(folder: Path, arguments: tuple[str, ...], words: str) -> None:
+    done = run("report", *arguments, cwd=folder)
+    assert done.code == 64
+    assert words in done.err
+
+
+def test_a_baseline_file_is_not_for_several_clusters(folder: Path) -> None:
+    (folder / "b.yaml").write_text(cluster("b"))
+    (folder / "baseline.json").write_text("{}")
+    done = run("report", "--baseline", "baseline.json", cwd=folder)
+    assert done.code == 64
+    assert "a baseline file is of one cluster" in done.err
+
+
+def test_the_page_of_before_stays_when_a_new_one_cannot_be_made(folder: Path) -> None:
+    (folder / "report.html").write_text("before")
+    (folder / "c.yaml").write_text("kind: [")
+    assert run("report", "--out", "report.html", cwd=folder).code == 1
+    assert (folder / "report.html").read_text() == "before"
