@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.traffic.kernels import histogram
-from reconciler.traffic.kernels.deferred_work import DeferredWork
 from reconciler.traffic.kernels.exact_stream import judge_one
 from reconciler.traffic.kernels.sampled_rate import Era, SampledRate, Window
 from reconciler.traffic.kernels.second_sums import SECOND_BITS, bounds, keys_of
@@ -212,18 +211,3 @@ def test_a_quantile_of_a_histogram_is_just_above_the_true_one(rates: list[list[f
 def test_rates_outside_the_histogram_fall_into_its_ends() -> None:
     assert histogram.bins_of(np.asarray([0.0, 1e-300, 1e300])).tolist() == [0, 0, histogram.BINS - 1]
     assert histogram.Histograms().quantiles(0.5) == {}
-
-
-@settings(max_examples=100)
-@given(st.sampled_from(PATTERNS), st.integers(0, 10**6), st.integers(1, 200), st.floats(100, 1e6), st.sampled_from([0, 1, 12]))
-def test_deferred_work_is_its_recursion(pattern: str, seed: int, count: int, limit: float, depth: int) -> None:
-    times, overhead, records = arrivals(pattern, seed, count)
-    seconds, amounts = (times - times[0]) / 1000, overhead + records
-    work = DeferredWork(limit, depth)
-    cut = count // 3
-    waits = [*work.waits(seconds[:cut], amounts[:cut]), *work.waits(seconds[cut:], amounts[cut:])]
-    done, wanted = -math.inf, []
-    for at, amount in zip(seconds.tolist(), amounts.tolist(), strict=True):
-        wanted.append(max(0.0, done - limit * at) / limit)
-        done = max(done, limit * at - depth * limit) + amount
-    assert waits == pytest.approx(wanted, abs=1e-6)

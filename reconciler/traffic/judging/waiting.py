@@ -1,0 +1,138 @@
+"""Throttled buckets with clients that wait, on Spark: each bucket's requests in one place, one row a bucket to the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from reconciler.model.backtest import BucketVerdict, Verdict, Waiting
+from reconciler.model.quota import QuotaKey
+from reconciler.traffic.judging.completing import row_of, target_numbers
+from reconciler.traffic.judging.exact import batch_of, numbers_of
+from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.judging.placing import placed
+from reconciler.traffic.kernels.exact_batch import Batch, group_of, time_of
+from reconciler.traffic.kernels.pulses import outcome_of
+from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.waiting_client import Sent, play
+
+CONNECTION_KEY: Final = "connection_key"
+"""The column that tells connections apart: a long."""
+MOST_BUCKETS: Final = 20
+"""Of the report's rows, the worst ones are played."""
+MOST_REQUESTS: Final = 200_000
+"""Of one bucket, from the beginning: a second or two of work."""
+
+_ARROW: Final = pa.schema(
+    [
+        ("group", pa.int64()), ("connections", pa.int64()), ("requests", pa.int64()), ("complete", pa.bool_()),
+        ("throughput", pa.float64()), ("throughput_of_limit", pa.float64()), ("waited", pa.int64()),
+        ("wait_median_s", pa.float64()), ("wait_longest_s", pa.float64()), ("behind_longest_s", pa.float64()),
+        ("pulse_of_limit", pa.float64()), ("pulse_s", pa.float64()), ("pulse_every_s", pa.float64()),
+    ]
+)  # fmt: skip
+_SCHEMA: Final = """
+`group` bigint, connections bigint, requests bigint, complete boolean, throughput double, throughput_of_limit double,
+waited bigint, wait_median_s double, wait_longest_s double, behind_longest_s double, pulse_of_limit double, pulse_s double,
+pulse_every_s double
+"""
+_KEYS: Final = frozenset({QuotaKey.PRODUCER_BYTE_RATE.value, QuotaKey.CONSUMER_BYTE_RATE.value})
+
+
+def worth_playing(verdicts: Sequence[BucketVerdict], grouping: Grouping) -> dict[int, BucketVerdict]:
+    """By target: the worst of those that are certainly throttled for their bytes; of other kinds no measurement vouches."""
+    number_of = target_numbers(grouping)
+    hit = [v for v in verdicts if v.verdict is Verdict.CERTAIN and v.key in _KEYS and not v.undecided and v.limit_after]
+    return {number_of[row_of(one)]: one for one in hit[:MOST_BUCKETS]}
+
+
+def with_waiting(
+    verdicts: Sequence[BucketVerdict], grouping: Grouping, found: Mapping[int, Waiting]
+) -> tuple[BucketVerdict, ...]:
+    """The same verdicts, with what their clients go through where that was played."""
+    number_of = target_numbers(grouping)
+    return tuple(one if one.undecided else replace(one, waiting=found.get(number_of[row_of(one)])) for one in verdicts)
+
+
+def played(
+    rows: DataFrame, series: Sequence[Series], grouping: Grouping, groups: Sequence[int], window: Window
+) -> dict[int, Waiting]:
+    """By group, which are targets. ``rows`` have the column ``CONNECTION_KEY``."""
+    sides = {number: grouping.groups[number].after for number in groups}
+    work = _Work(
+        limits={
+            number: side.limit * grouping.groups[number].kind.amounts_a_unit
+            for number, side in sides.items()
+            if side and side.limit
+        },
+        refuses={number: grouping.groups[number].kind.refuses for number in groups},
+        window=window,
+    )
+
+    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from work.judged(batches)
+
+    found = placed(rows, series, grouping, set(groups), also=(CONNECTION_KEY,)).mapInArrow(judge, _SCHEMA).toArrow()
+    return {row.pop("group"): Waiting(**row) for row in found.to_pylist()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What every worker needs; small, since it travels with the code."""
+
+    limits: Mapping[int, float]
+    refuses: Mapping[int, bool]
+    window: Window
+
+    def judged(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        group, kept, count, total = -1, list[Batch](), 0, 0
+        rows: list[dict[str, object]] = []
+        for table in batches:
+            batch = batch_of(table, numbers_of(table, CONNECTION_KEY))
+            of_group = group_of(batch.keys)
+            for number in np.unique(of_group).tolist():
+                if number != group:
+                    rows += self._row(group, kept, total)
+                    group, kept, count, total = number, [], 0, 0
+                mine = batch.part(np.flatnonzero(of_group == number))
+                total += len(mine)
+                if count < MOST_REQUESTS:
+                    kept.append(mine.part(slice(MOST_REQUESTS - count)))
+                    count += len(kept[-1])
+        rows += self._row(group, kept, total)
+        yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)
+
+    def _row(self, group: int, kept: Sequence[Batch], total: int) -> list[dict[str, object]]:
+        if not kept:
+            return []
+        whole = kept[0]
+        for more in kept[1:]:
+            whole = whole.then(more)
+        whole = whole.in_order()
+        sent = Sent(times_ms=time_of(whole.keys), records=whole.records, overhead=whole.overhead, connections=whole.rows)
+        limit = self.limits[group]
+        result = play(sent, limit=limit, refuses=self.refuses[group], window=self.window)
+        found = outcome_of(sent, result, limit=limit, window=self.window)
+        pulses = found.pulses
+        return [
+            {
+                "group": group,
+                "connections": len(np.unique(sent.connections)),
+                "requests": len(whole),
+                "complete": result.complete and len(whole) == total,
+                "throughput": found.throughput,
+                "throughput_of_limit": found.throughput_of_limit,
+                "waited": found.waited,
+                "wait_median_s": found.wait_median_s,
+                "wait_longest_s": found.wait_longest_s,
+                "behind_longest_s": found.behind_longest_s,
+                "pulse_of_limit": pulses.of_limit if pulses else None,
+                "pulse_s": pulses.length_s if pulses else None,
+                "pulse_every_s": pulses.every_s if pulses else None,
+            }
+        ]
