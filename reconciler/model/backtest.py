@@ -350,6 +350,8 @@ class BacktestReport:
     rules: tuple[RuleOutcome, ...] = ()
     cluster: str | None = None
     """The name of the Cluster document."""
+    notes: tuple[str, ...] = ()
+    """What of the manifests counts only after merge."""
 
     @property
     def refused(self) -> bool:

@@ -37,6 +37,7 @@ def backtest_to_json(report: BacktestReport) -> dict[str, Json]:
         ],
         "fits": [_fit(fit) for fit in report.fits],
         "capacity": [_capacity(use) for use in report.capacity],
+        "notes": list(report.notes),
         "findings": [finding_to_json(finding) for finding in report.findings],
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.model.backtest import BacktestReport, BucketVerdict, Fit, Provenance, UnusedReason, Verdict
-from reconciler.model.entity import display_name
+from reconciler.model.entity import display_name, escaped
 from reconciler.render.backtest_words import (
     VERDICT_WORDS,
     Tone,
@@ -67,6 +67,7 @@ def _lines(report: BacktestReport) -> Iterator[Line]:
     yield from _notes([fit_words(fit) for fit in report.fits if fit.fit is Fit.LOOSE])
     for reason in UnusedReason:
         yield from _notes([unused_words(one) for one in report.unused if one.reason is reason])
+    yield from _notes(report.notes)
     for assumption in report.provenance.assumptions:
         yield line(("Assumed: ", Style.FAINT), assumption)
 
@@ -76,7 +77,7 @@ def _bucket(verdict: BucketVerdict, *, current_known: bool) -> Iterator[Line]:
     yield line(f"    limit    {limit_words(verdict, current_known=current_known)}")
     yield line(f"    peak     {peak_words(verdict)}")
     if verdict.reason is not None:
-        yield line(f"    why      {display_name(verdict.reason)}")
+        yield line(f"    why      {escaped(verdict.reason)}")
     regrouped = regrouped_words(verdict)
     if regrouped is not None:
         yield line(f"    shared   {regrouped}")

@@ -258,16 +258,16 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
 
 
 def kept_words(report: BacktestReport) -> str | None:
-    """What is not shown because it is clear and stays."""
-    kept = sum(not one.changed and one.verdict is Verdict.CLEAR for one in report.verdicts)
+    """What is not shown because it stays, and is not seen to be over."""
+    kept = len(report.verdicts) - len(telling(report))
     if not kept:
         return None
-    return f"{_count(kept, 'more bucket')} {_are(kept)} untouched by the change, and no request of theirs was over a limit."
+    return f"{_count(kept, 'more bucket')} {_are(kept)} untouched by the change, and nobody there is seen to be over a limit."
 
 
 def telling(report: BacktestReport) -> list[BucketVerdict]:
     """The rows that are worth reading."""
-    return [one for one in report.verdicts if one.changed or one.verdict is not Verdict.CLEAR]
+    return [one for one in report.verdicts if one.changed or one.verdict in (Verdict.CERTAIN, Verdict.POSSIBLE)]
 
 
 def _refused(verdict: BucketVerdict) -> str:

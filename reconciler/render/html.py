@@ -36,7 +36,9 @@ def plan_html(plan: Plan) -> str:
 def findings_html(findings: Sequence[Finding]) -> str:
     """Findings alone, e.g. of manifests that cannot be planned."""
     lead = f'<p class="lead">{text(counts_sentence(findings))}</p>'
-    return page("Kafka quotas: findings", ("<h1>Kafka quotas: findings</h1>", lead, *items(_finding(one) for one in findings)))
+    return page(
+        "Kafka quotas: findings", ("<h1>Kafka quotas: findings</h1>", lead, *items(finding_item(one) for one in findings))
+    )
 
 
 def _plan(plan: Plan) -> Iterator[str]:
@@ -59,7 +61,7 @@ def _plan(plan: Plan) -> Iterator[str]:
         yield from section("Effects", ("<pre>", *(text(one) for one in lines), "</pre>"))
     if plan.findings:
         found = sorted(plan.findings, key=lambda finding: finding.severity.rank)
-        yield from section(f"Findings: {counts_sentence(found)}", items(_finding(finding) for finding in found))
+        yield from section(f"Findings: {counts_sentence(found)}", items(finding_item(finding) for finding in found))
     if plan.notes:
         yield from section("Notes", items(text(note) for note in plan.notes))
     yield f'<footer class="faint"><p>Digest {name(plan.digest)}</p><p>{_origin(plan)}</p></footer>'
@@ -85,7 +87,8 @@ def _guard(guard: GuardResult) -> str:
     return f"{styled(word, style)} {name(guard.id)}: {text(guard_sentence(guard))}"
 
 
-def _finding(finding: Finding) -> str:
+def finding_item(finding: Finding) -> str:
+    """One finding, for a list."""
     place = f" {name(str(finding.span))}" if finding.span else ""
     related = "".join(f"<br>{name(str(one.span))}: {text(one.message)}" for one in finding.related)
     severity = styled(finding.severity.value, _STYLES[finding.severity])

@@ -50,8 +50,11 @@ td[data-label="Source"] { min-width: 10rem; }
 """
 
 
-def page(title: str, body: Iterable[str]) -> str:
-    """A whole document. ``title`` is text, ``body`` is HTML; the policy forbids the browser to load or run anything."""
+def page(title: str, body: Iterable[str], *, style: str = "") -> str:
+    """A whole document. ``title`` is text, ``body`` is HTML; the policy forbids the browser to load or run anything.
+
+    ``style``: further rules of this tool's own.
+    """
     head = (
         "<!DOCTYPE html>",
         '<html lang="en">',
@@ -60,7 +63,7 @@ def page(title: str, body: Iterable[str]) -> str:
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{text(title)}</title>",
-        f"<style>{_STYLE}</style>",
+        f"<style>{_STYLE}{style}</style>",
         "</head>",
         "<body>",
     )

@@ -5,19 +5,21 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.errors import UsageError
 from reconciler.formats.whole_file import write_whole
 from reconciler.model.backtest import BacktestReport
+from reconciler.model.backtest_policy import KnownOwner
 from reconciler.model.change import Change
 from reconciler.model.cluster import ClusterSpec
 from reconciler.model.entity import Entity
 from reconciler.model.source import Span
 from reconciler.model.state import CurrentState, DesiredState
 from reconciler.planning.diff import difference
+from reconciler.policy.backtest_rules import judged_by_rules
 from reconciler.ports import Progress
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from reconciler.traffic.kernels.sampled_rate import Window
     from reconciler.traffic.opening import Traffic
+    from reconciler.workflows.plan import Intent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +36,14 @@ class BacktestOptions:
 
     traffic: tuple[str, ...]
     kafka_version: str | None = None
-    master: str = "local[*]"
+    master: str | None = None
+    remote: str | None = None
     memory: str = "2g"
     log_timezone: str = "UTC"
     requests: Path | None = None
     exact: bool = False
+    plots: int = 0
+    """Of how many buckets, the worst ones, the report has the rate over time: one more look at their traffic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +56,26 @@ class Proposal:
     sources: Mapping[tuple[Entity, str], Span] = field(default_factory=dict)
     kafka_version: str | None = None
     """The current cluster's, as far as it is known."""
+    spec: ClusterSpec = field(default_factory=ClusterSpec)
+    owners: tuple[KnownOwner, ...] = ()
+    owner_of: Mapping[Entity, str] = field(default_factory=dict)
+    """Who declares an entity, where that is said."""
+    notes: tuple[str, ...] = ()
+
+
+def proposal_of(intent: Intent, current: CurrentState | None) -> Proposal:
+    """What the manifests propose, with all that judges it."""
+    owners = (KnownOwner(name=o.name, labels=o.labels, entities=o.entities or ()) for o in intent.owners.values())
+    return replace(propose(intent.desired, current, intent.spec), owners=tuple(owners), notes=intent.notes)
 
 
 def propose(desired: DesiredState, current: CurrentState | None, spec: ClusterSpec) -> Proposal:
     """What a plan of these manifests would make of the cluster. Without a current state there is what the manifests say."""
     declared = desired.values()
     sources = {(e, key.value): q.source for e, d in desired.entities.items() for key, q in d.quotas.items()}
+    owner_of = {entity: one.owner for entity, one in desired.entities.items() if one.owner is not None}
     if current is None:
-        return Proposal(current=None, proposed=declared, declared=declared, sources=sources)
+        return Proposal(current=None, proposed=declared, declared=declared, sources=sources, spec=spec, owner_of=owner_of)
     changes = difference(desired, current, scope=spec.scope, prune=spec.prune).changes
     return Proposal(
         current=current.entities,
@@ -65,6 +83,8 @@ def propose(desired: DesiredState, current: CurrentState | None, spec: ClusterSp
         declared=declared,
         sources=sources,
         kafka_version=current.cluster.kafka_version,
+        spec=spec,
+        owner_of=owner_of,
     )
 
 
@@ -87,7 +107,9 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
     Raises ``UsageError`` for options that cannot work, ``MissingDependencyError`` without pyspark or Java, ``TrafficError`` for
     traffic that cannot be used, ``FileAccessError`` when the requests cannot be written.
     """
-    from reconciler.traffic.session import SessionOptions, require_packages, spark_session
+    from reconciler.traffic.job_progress import spark_with_progress
+    from reconciler.traffic.requirements import require_packages
+    from reconciler.traffic.session import SessionOptions
 
     require_packages()
     from reconciler.traffic.backtest import Backtest, Question
@@ -103,14 +125,16 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
         version_from=_version_words(options.kafka_version, proposal.kafka_version),
         log_timezone=options.log_timezone,
         exact=options.exact or options.requests is not None,
+        needs=proposal.spec.backtest.history,
+        capacity=proposal.spec.capacity,
+        plots=options.plots,
     )
     traffic = find_traffic(options.traffic)
     with contextlib.ExitStack() as stack:
 
         def session() -> SparkSession:
-            _step(progress, f"starting Spark on {options.master}")
-            wanted = SessionOptions(master=options.master, memory=options.memory, small=traffic.small)
-            return stack.enter_context(spark_session(wanted))
+            wanted = SessionOptions(master=options.master, remote=options.remote, memory=options.memory, small=traffic.small)
+            return stack.enter_context(spark_with_progress(wanted, progress))
 
         _step(progress, f"reading {_what(traffic)}")
         recorded = open_traffic(
@@ -119,11 +143,18 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
         stack.callback(recorded.close)
         run = Backtest(recorded, question)
         _step(progress, "judging")
-        report = run.report()
+        report = _judged(run.report(), proposal)
         if options.requests is not None:
             _step(progress, f"writing every request to {options.requests}")
             write_whole(options.requests, (f"{text}\n" for text in run.request_lines()))
     return report
+
+
+def _judged(report: BacktestReport, proposal: Proposal) -> BacktestReport:
+    named = replace(report, cluster=proposal.spec.name, notes=proposal.notes)
+    return judged_by_rules(
+        named, proposal.spec.backtest, owners=proposal.owners, owner_of=proposal.owner_of, sources=proposal.sources
+    )
 
 
 def _what(traffic: Traffic) -> str:

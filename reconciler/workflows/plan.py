@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from reconciler.manifest.documents import Owner
 from reconciler.model.cluster import ClusterSpec
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity, in_order
@@ -46,6 +47,8 @@ class Intent:
     trusted: TrustedTree | None = None
     claimed_elsewhere: Mapping[Entity, str] = field(default_factory=dict)
     """Entities that another Cluster document of the same real cluster declares too, and its name."""
+    owners: Mapping[str, Owner] = field(default_factory=dict)
+    """Of the Repository document that holds."""
 
 
 _NO_REFERENCES: Final = References()
@@ -86,6 +89,7 @@ def intent_of(loaded: LoadedManifests, seen: Seen, paths: Sequence[str], *, clus
         before=seen.before(spec),
         trusted=seen.trusted,
         claimed_elsewhere=claimed_elsewhere(loaded, spec),
+        owners=loaded.repository.owners if loaded.repository is not None else {},
     )
 
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from reconciler.cli import exit_codes, options, output
-from reconciler.errors import ManifestError
+from reconciler.cli import backtest_renderings, exit_codes, options, output
+from reconciler.cli.spark_options import add_spark_options
+from reconciler.errors import ManifestError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from reconciler.model.state import CurrentState
     from reconciler.workflows.plan import Intent
+
+_PLOTS: Final = 12
+_MOST_PLOTS: Final = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,40 +46,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log-timezone", default="UTC", metavar="TZ", help="of log times without an offset (default: %(default)s)"
     )
-    parser.add_argument("--master", default="local[*]", metavar="URL", help="where Spark runs (default: %(default)s)")
-    parser.add_argument("--memory", default="2g", metavar="SIZE", help="memory of Spark's driver (default: %(default)s)")
+    add_spark_options(parser)
+    parser.add_argument(
+        "--plots",
+        type=int,
+        metavar="N",
+        help="give the N worst buckets their rate over time, at the price of one more look at their traffic (default: 12 for an "
+        "HTML page, else 0)",
+    )
+    options.add_trusted_ref_option(parser)
     options.add_fail_on_option(parser)
-    options.add_output_options(parser)
+    options.add_out_option(parser, backtest_renderings.FORMATS)
+    options.add_output_options(parser, formats=backtest_renderings.FORMATS)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Replay and print; 0, or 1 when a finding is at or above ``--fail-on``."""
+    """Replay and print; 0, or 1 when the policy refuses it or a finding is at or above ``--fail-on``."""
     from reconciler.model.finding import Severity
-    from reconciler.render.backtest_document import backtest_to_json
-    from reconciler.render.backtest_text import backtest_lines
-    from reconciler.workflows.backtest import BacktestOptions, backtest, propose
+    from reconciler.workflows.backtest import BacktestOptions, backtest, proposal_of
     from reconciler.workflows.plan import load_intent
+    from reconciler.workflows.references import References
 
-    limit = Severity(args.fail_on)
+    limit, files = Severity(args.fail_on), output.parse_out(args.out, formats=backtest_renderings.FORMATS)
+    plots = _plots(args, [args.format, *(name for name, _ in files)])
     try:
-        intent = load_intent(args.paths, cluster=args.cluster)
+        intent = load_intent(args.paths, cluster=args.cluster, references=References(trusted=args.trusted_ref))
     except ManifestError as error:
-        output.print_findings(args, error.findings, to_stdout=False)
+        output.write_findings(files, error.findings)
+        output.print_findings(args, error.findings, to_stdout=True)
         raise
     chosen = BacktestOptions(
         traffic=tuple(args.traffic),
         kafka_version=args.kafka_version,
         master=args.master,
+        remote=args.remote,
         memory=args.memory,
         log_timezone=args.log_timezone,
         requests=Path(args.requests) if args.requests else None,
         exact=args.exact,
+        plots=plots,
     )
-    proposal = propose(intent.desired, _current(args, intent), intent.spec)
-    report = backtest(proposal, chosen, progress=output.StderrProgress(args))
-    output.print_result(args, document=lambda: backtest_to_json(report), lines=lambda: backtest_lines(report))
-    stopped = any(finding.severity.at_least(limit) for finding in report.findings)
+    report = backtest(proposal_of(intent, _current(args, intent)), chosen, progress=output.StderrProgress(args))
+    backtest_renderings.print_backtest(args, report, files)
+    stopped = report.refused or any(finding.severity.at_least(limit) for finding in report.findings)
     return exit_codes.NOT_DONE if stopped else exit_codes.DONE
+
+
+def _plots(args: argparse.Namespace, formats: Sequence[str]) -> int:
+    if args.plots is None:
+        return _PLOTS if "html" in formats else 0
+    if not 0 <= args.plots <= _MOST_PLOTS:
+        raise UsageError(f"--plots takes a number from 0 to {_MOST_PLOTS}, not {args.plots}")
+    return int(args.plots)
 
 
 def _current(args: argparse.Namespace, intent: Intent) -> CurrentState | None:

@@ -38,8 +38,12 @@ def completed(
 
 
 def worth_a_plot(verdicts: Sequence[BucketVerdict], most: int) -> tuple[BucketVerdict, ...]:
-    """The worst of those that the change touches, or that are not clear."""
-    return tuple([one for one in verdicts if (one.changed or one.verdict is not Verdict.CLEAR) and not one.undecided][:most])
+    """The worst of those that the change touches, or that are over a limit."""
+    return tuple(
+        [one for one in verdicts if (one.changed or one.verdict in (Verdict.CERTAIN, Verdict.POSSIBLE)) and not one.undecided][
+            :most
+        ]
+    )
 
 
 def target_numbers(grouping: Grouping) -> Mapping[_Row, int]:

@@ -16,7 +16,7 @@ LOOSE: Final = 0.2
 def quota_fits(verdicts: Sequence[BucketVerdict]) -> tuple[QuotaFit, ...]:
     """One for each (entity, key) whose fullest bucket is near its limit, or far below; near ones first, the nearest first.
 
-    A bucket is as full as its rate is in 99.9 % of its seconds. Quotas that throttle for certain are not among them.
+    A bucket is as full as its rate is in 99.9 % of its seconds. Quotas that throttle, or may, are not among them.
     """
     limited: dict[tuple[Entity, str], list[BucketVerdict]] = {}
     for one in verdicts:
@@ -31,7 +31,7 @@ def _fit(found: Sequence[BucketVerdict]) -> QuotaFit | None:
         return None
     fullest = max(found, key=lambda one: (_share(one), -one.broker, one.name))
     share = _share(fullest)
-    if LOOSE <= share <= NEAR or fullest.entity is None or fullest.limit_after is None:
+    if share > 1 or LOOSE <= share <= NEAR or fullest.entity is None or fullest.limit_after is None:
         return None
     return QuotaFit(
         entity=fullest.entity,

@@ -63,4 +63,6 @@ def _long(days: float) -> str:
     if days >= 2:
         return f"{days:.0f} days"
     hours = days * 24
-    return f"{hours:.0f} hours" if hours >= 2 else f"{hours * 60:.0f} minutes"
+    if hours >= 2:
+        return f"{hours:.0f} hours"
+    return f"{hours * 60:.0f} minutes" if hours * 60 >= 2 else f"{hours * 3600:.0f} s"

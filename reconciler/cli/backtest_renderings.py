@@ -1,0 +1,63 @@
+"""Which formats a backtest's report can be printed in, and how each is made."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reconciler.cli import output
+
+if TYPE_CHECKING:
+    from reconciler.model.backtest import BacktestReport
+
+FORMATS: Final = ("text", "json", "markdown", "html", "github", "sarif", "summary", "code-quality", "junit")
+_OF_FINDINGS: Final = frozenset({"github", "sarif", "code-quality", "junit"})
+
+
+def backtest_as(name: str, report: BacktestReport) -> str:
+    """A report in one of ``FORMATS``; the text is without colour."""
+    if name in _OF_FINDINGS:
+        from reconciler.cli.renderings import findings_as
+
+        return findings_as(name, report.findings, suite="kafka-quotas backtest")
+    match name:
+        case "json":
+            from reconciler.formats.canonical import document_text
+            from reconciler.render.backtest_document import backtest_to_json
+
+            return document_text(backtest_to_json(report))
+        case "markdown":
+            from reconciler.render.backtest_markdown import backtest_markdown
+
+            return backtest_markdown(report)
+        case "summary":
+            from reconciler.cli.renderings import SUMMARY_BUDGET
+            from reconciler.render.backtest_markdown import backtest_markdown
+
+            return backtest_markdown(report, budget=SUMMARY_BUDGET)
+        case "html":
+            from reconciler.render.backtest_page import backtest_html
+
+            return backtest_html(report)
+    from reconciler.render.backtest_text import backtest_lines
+    from reconciler.render.styled import plain
+
+    return plain(backtest_lines(report))
+
+
+def print_backtest(args: argparse.Namespace, report: BacktestReport, files: Sequence[tuple[str, Path]]) -> None:
+    """Write a report to the files of ``--out``, then print it as ``--format`` says. Raises as ``output.print_plan``."""
+    from reconciler.formats.whole_file import write_whole
+    from reconciler.render.backtest_document import backtest_to_json
+    from reconciler.render.backtest_text import backtest_lines
+
+    for name, path in files:
+        write_whole(path, [backtest_as(name, report)])
+    output.print_result(
+        args,
+        document=lambda: backtest_to_json(report),
+        lines=lambda: backtest_lines(report),
+        other=lambda name: backtest_as(name, report),
+    )
