@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.errors import UsageError
 from reconciler.formats.whole_file import write_whole
 from reconciler.model.backtest import BacktestReport
 from reconciler.model.backtest_policy import KnownOwner
@@ -21,11 +20,12 @@ from reconciler.model.state import CurrentState, DesiredState
 from reconciler.planning.diff import difference
 from reconciler.policy.backtest_rules import judged_by_rules
 from reconciler.ports import Progress
+from reconciler.workflows.broker_model import ModelOptions, broker_model
+from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic.kernels.sampled_rate import Window
     from reconciler.traffic.opening import Traffic
     from reconciler.workflows.plan import Intent
 
@@ -42,6 +42,7 @@ class BacktestOptions:
     log_timezone: str = "UTC"
     requests: Path | None = None
     exact: bool = False
+    model: ModelOptions = field(default_factory=ModelOptions)
     plots: int = 0
     """Of how many buckets, the worst ones, the report has the rate over time: one more look at their traffic."""
 
@@ -61,12 +62,16 @@ class Proposal:
     owner_of: Mapping[Entity, str] = field(default_factory=dict)
     """Who declares an entity, where that is said."""
     notes: tuple[str, ...] = ()
+    trusted: TrustedTree | None = None
+    """Who vouches for code that the Cluster document names."""
 
 
 def proposal_of(intent: Intent, current: CurrentState | None) -> Proposal:
     """What the manifests propose, with all that judges it."""
     owners = (KnownOwner(name=o.name, labels=o.labels, entities=o.entities or ()) for o in intent.owners.values())
-    return replace(propose(intent.desired, current, intent.spec), owners=tuple(owners), notes=intent.notes)
+    return replace(
+        propose(intent.desired, current, intent.spec), owners=tuple(owners), notes=intent.notes, trusted=intent.trusted
+    )
 
 
 def propose(desired: DesiredState, current: CurrentState | None, spec: ClusterSpec) -> Proposal:
@@ -105,7 +110,7 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
     """Replay the traffic on Spark.
 
     Raises ``UsageError`` for options that cannot work, ``MissingDependencyError`` without pyspark or Java, ``TrafficError`` for
-    traffic that cannot be used, ``FileAccessError`` when the requests cannot be written.
+    traffic that cannot be used, ``FileAccessError`` when the requests cannot be written, and as ``broker_model``.
     """
     from reconciler.traffic.job_progress import spark_with_progress
     from reconciler.traffic.requirements import require_packages
@@ -116,12 +121,16 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
     from reconciler.traffic.opening import find_traffic, open_traffic
 
     version = options.kafka_version or proposal.kafka_version
+    model = broker_model(proposal.spec, options.model, version=version, trusted=proposal.trusted)
     question = Question(
         current=proposal.current,
         proposed=proposal.proposed,
         declared=proposal.declared,
         sources=proposal.sources,
-        window=_window(version),
+        window=model.window,
+        controller_window=model.controller_window,
+        settings_from=model.settings_from,
+        rule=model.rule,
         version_from=_version_words(options.kafka_version, proposal.kafka_version),
         log_timezone=options.log_timezone,
         exact=options.exact or options.requests is not None,
@@ -138,7 +147,11 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
 
         _step(progress, f"reading {_what(traffic)}")
         recorded = open_traffic(
-            traffic, functools.cache(session), log_timezone=options.log_timezone, requests=options.requests is not None
+            traffic,
+            functools.cache(session),
+            log_timezone=options.log_timezone,
+            requests=options.requests is not None,
+            connections=question.exact,
         )
         stack.callback(recorded.close)
         run = Backtest(recorded, question)
@@ -167,17 +180,6 @@ def _what(traffic: Traffic) -> str:
 def _step(progress: Progress | None, message: str) -> None:
     if progress is not None:
         progress.step(message)
-
-
-def _window(version: str | None) -> Window:
-    from reconciler.traffic.kernels.sampled_rate import Era, Window
-
-    if version is None:
-        return Window()
-    try:
-        return Window(era=Era.of_version(version))
-    except ValueError as error:
-        raise UsageError(f"--kafka-version {version}: write a release such as 3.9 or 4.3.1") from error
 
 
 def _version_words(asked: str | None, seen: str | None) -> str:

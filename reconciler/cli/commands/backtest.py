@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import backtest_renderings, exit_codes, options, output
+from reconciler.cli.broker_model_options import add_broker_model_options, model_options
 from reconciler.cli.spark_options import add_spark_options
 from reconciler.errors import ManifestError, UsageError
 
@@ -54,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="give the N worst buckets their rate over time, at the price of one more look at their traffic (default: 12 for an "
         "HTML page, else 0)",
     )
+    add_broker_model_options(parser)
     options.add_trusted_ref_option(parser)
     options.add_fail_on_option(parser)
     options.add_out_option(parser, backtest_renderings.FORMATS)
@@ -84,6 +86,7 @@ def run(args: argparse.Namespace) -> int:
         log_timezone=args.log_timezone,
         requests=Path(args.requests) if args.requests else None,
         exact=args.exact,
+        model=model_options(args),
         plots=plots,
     )
     report = backtest(proposal_of(intent, _current(args, intent)), chosen, progress=output.StderrProgress(args))
