@@ -6,24 +6,28 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from reconciler.errors import TrafficError
-from reconciler.model.backtest import Coverage
+from reconciler.model.backtest import Waiting
+from reconciler.traffic.columns.workers import ColumnFiles
+from reconciler.traffic.counted import added_up, counts_of_rows, covered, require_charged, series_of, statuses, throttled_then
 from reconciler.traffic.judging.by_seconds import judged_rows_by_seconds
 from reconciler.traffic.judging.exact import ExactResult, judged_exactly
 from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.judging.history_gaps import may_have_gaps
 from reconciler.traffic.judging.outcome import Outcome, exact_outcomes
+from reconciler.traffic.judging.placing import with_groups
+from reconciler.traffic.judging.rate_series import Lines, Points, points_on_spark
 from reconciler.traffic.judging.requests import in_order, judged_requests
 from reconciler.traffic.judging.tokens import judged_tokens, judged_topics
-from reconciler.traffic.judging.verdicts import moment
-from reconciler.traffic.kernels.sampled_rate import Era, Window
+from reconciler.traffic.judging.waiting import CONNECTION_KEY, played
+from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.recorded import Facts
-from reconciler.traffic.sources.request_log import CHARGED, EMPTY_THROTTLED, UNREADABLE
-from reconciler.traffic.sources.series_key import series_key
+from reconciler.traffic.recorded import Facts, Source
+from reconciler.traffic.sources.request_log import CHARGED, UNREADABLE
 
 _SAMPLES: Final = 5
 
@@ -31,22 +35,36 @@ _SAMPLES: Final = 5
 class Events:
     """Rows as ``request_log`` has them. They are gone through once for the clients, then once for each judgement."""
 
-    def __init__(self, rows: DataFrame, *, source: str, files: Sequence[str], keep: bool) -> None:
+    def __init__(
+        self, rows: DataFrame, *, source: Source, files: Sequence[str], keep: bool, columns: ColumnFiles | None = None
+    ) -> None:
         """``keep``: hold the rows while they are needed, because reading them is the dear part (text, not Parquet).
 
-        Raises ``TrafficError`` when no request can be used.
+        ``columns``: the same rows, where they can be read so. Raises ``TrafficError`` when no request can be used.
         """
         self._rows = rows.persist(StorageLevel.MEMORY_AND_DISK) if keep else rows
+        self._columns = columns
         try:
-            counted = _counted(self._rows)
-            self.series = _series(counted, files)
-            self.facts = _facts(counted, source, files, self._samples(counted))
+            counted = added_up(columns.counted() if columns else counts_of_rows(self._rows))
+            lines = statuses(counted)
+            require_charged(lines, files)
+            self.series: tuple[Series, ...] = series_of(counted)
+            self.facts = Facts.of(
+                source,
+                files,
+                covered=covered(counted),
+                statuses=lines,
+                throttled_then=throttled_then(counted),
+                samples=self._samples() if lines.get(UNREADABLE) else (),
+            )
         except BaseException:
             self.close()
             raise
 
-    def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Era) -> Mapping[int, GroupVerdict]:
+    def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
         """Verdicts of these groups."""
+        if self._columns:
+            return self._columns.by_seconds(self.series, grouping, groups, era)
         return judged_rows_by_seconds(self._rows, self.series, grouping, groups, era)
 
     def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
@@ -64,80 +82,34 @@ class Events:
             judged = judged.unionAll(judged_topics(self._rows, self.series, grouping, controller_window))
         return in_order(judged)
 
+    def waiting(self, grouping: Grouping, groups: Sequence[int], window: Window) -> Mapping[int, Waiting]:
+        """Of these few groups, which are targets."""
+        if CONNECTION_KEY not in self._rows.columns:
+            return {}
+        return played(self._rows, self.series, grouping, groups, window)
+
+    def hours(self) -> Mapping[int, Collection[int]]:
+        """Of every line that can be read, charged or not: a broker that was quiet was recorded all the same."""
+        if not may_have_gaps(self.facts.coverage):
+            return {}
+        hour = F.floor(F.col("ts_us") / 3_600_000_000).alias("hour")
+        found: dict[int, set[int]] = {}
+        for row in self._rows.where("ts_us is not null and broker is not null").select("broker", hour).distinct().collect():
+            found.setdefault(row.broker, set()).add(row.hour)
+        return found
+
+    def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
+        """Of these few groups."""
+        charged = with_groups(self._rows.where(F.col("status") == CHARGED), self.series, grouping, groups)
+        cells = charged.select(
+            "group", F.floor(F.col("ts_us") / 1_000_000).alias("second"), (F.col("records") + F.col("overhead")).alias("amount")
+        )
+        return points_on_spark(cells.groupBy("group", "second").agg(F.sum("amount").alias("amount")), lines)
+
     def close(self) -> None:
         """Safe to call twice."""
         self._rows.unpersist()
 
-    def _samples(self, counted: Sequence[Row]) -> tuple[str, ...]:
-        if not any(row.status == UNREADABLE and row.detail is not None for row in counted):
-            return ()
-        texts = self._rows.where(F.col("status") == UNREADABLE).select("detail").orderBy("detail").limit(_SAMPLES).collect()
-        return tuple(row.detail for row in texts)
-
-
-def _counted(rows: DataFrame) -> list[Row]:
-    series = rows.groupBy("status", "broker", "kind", "user", "client_id").agg(
-        F.max("records").alias("largest"),
-        F.count(F.lit(1)).alias("lines"),
-        F.sum(F.col("records") + F.col("overhead")).alias("amount"),
-        F.min("ts_us").alias("start_us"),
-        F.max("ts_us").alias("end_us"),
-        F.sum(F.col("throttled").cast("long")).alias("throttled"),
-        F.min("detail").alias("detail"),
-    )
-    return series.withColumn("key", series_key()).collect()
-
-
-def _series(counted: Sequence[Row], files: Sequence[str]) -> tuple[Series, ...]:
-    series = [
-        Series(
-            broker=r.broker, kind=Kind(r.kind), user=r.user, client_id=r.client_id,
-            requests=r.lines, amount=r.amount, key=r.key, largest=r.largest,
-        )
-        for r in counted
-        if r.status == CHARGED
-    ]  # fmt: skip
-    if not series:
-        raise TrafficError(_nothing_usable(counted, files))
-    return tuple(sorted(series, key=lambda one: one.sort_key))
-
-
-def _nothing_usable(counted: Sequence[Row], files: Sequence[str]) -> str:
-    lines = sum(r.lines for r in counted)
-    unreadable = sum(r.lines for r in counted if r.status == UNREADABLE)
-    where = files[0] + (f" and {len(files) - 1} more" if len(files) > 1 else "")
-    if not lines:
-        why = "no line says 'Completed request:'; is the logger kafka.request.logger at DEBUG, and is this its file?"
-    elif unreadable:
-        why = f"{unreadable} of {lines} request lines cannot be read (no time stamp before the message, or JSON cut short)"
-    else:
-        why = f"its {lines} request lines hold no produce or fetch request of a client"
-    return f"recorded traffic {where}: {why}"
-
-
-def _facts(counted: Sequence[Row], source: str, files: Sequence[str], samples: tuple[str, ...]) -> Facts:
-    charged = [r for r in counted if r.status == CHARGED]
-    by_status: dict[str, int] = {}
-    for row in counted:
-        by_status[row.status] = by_status.get(row.status, 0) + row.lines
-    plain = {s: n for s, n in sorted(by_status.items()) if s not in (CHARGED, EMPTY_THROTTLED, UNREADABLE)}
-    return Facts(
-        source=source,
-        files=tuple(files),
-        coverage=_coverage(charged),
-        requests=by_status[CHARGED],
-        censored=by_status.get(EMPTY_THROTTLED, 0),
-        throttled_then=sum(r.throttled for r in charged),
-        not_charged=plain,
-        unreadable=by_status.get(UNREADABLE, 0),
-        unreadable_samples=samples,
-    )
-
-
-def _coverage(charged: Sequence[Row]) -> tuple[Coverage, ...]:
-    found = []
-    for broker in sorted({r.broker for r in charged}):
-        mine = [r for r in charged if r.broker == broker]
-        start, end = min(r.start_us for r in mine), max(r.end_us for r in mine)
-        found.append(Coverage(broker=broker, requests=sum(r.lines for r in mine), start=moment(start), end=moment(end)))
-    return tuple(found)
+    def _samples(self) -> tuple[str, ...]:
+        said = self._rows.where((F.col("status") == UNREADABLE) & F.col("detail").isNotNull())
+        return tuple(row.detail for row in said.select("detail").orderBy("detail").limit(_SAMPLES).collect())

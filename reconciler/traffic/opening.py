@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.traffic.cells.recorded import Cells
 from reconciler.traffic.cells.segments import SegmentFolder
+from reconciler.traffic.columns.workers import ColumnFiles
 from reconciler.traffic.events import Events
-from reconciler.traffic.recorded import Recorded
+from reconciler.traffic.judging.waiting import CONNECTION_KEY
+from reconciler.traffic.recorded import Recorded, Source
 from reconciler.traffic.sources.log_files import BrokerFiles, find_logs
 from reconciler.traffic.sources.normal_form import read_normal_form
 from reconciler.traffic.sources.request_log import IDENTITY_COLUMNS, read_request_logs
 
+_CONNECTION: Final = "connection"
 _SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below this, compiling costs Spark more than it gains."""
-
-
-class Source(enum.StrEnum):
-    """What recorded traffic is; the words of the report."""
-
-    LOGS = "request-log"
-    NORMAL_FORM = "normal-form"
-    CELLS = "cells"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,18 +68,28 @@ def find_traffic(arguments: Sequence[str]) -> Traffic:
     return Traffic(source=Source.LOGS, logs=find_logs(arguments))
 
 
-def open_traffic(traffic: Traffic, session: Callable[[], SparkSession], *, log_timezone: str, requests: bool = False) -> Recorded:
+def open_traffic(
+    traffic: Traffic, session: Callable[[], SparkSession], *, log_timezone: str, requests: bool = False, connections: bool = False
+) -> Recorded:
     """Open it; ``session`` starts Spark, and is not called for cells before they need it.
 
-    ``requests``: every single request will be asked for, which only logs can give. Raises ``TrafficError`` when nothing can be
+    ``requests``: every single request will be asked for, which only logs can give. ``connections``: who sent what on which
+    connection will be asked for, where that is known. Raises ``TrafficError`` when nothing can be
     used.
     """
     if requests and traffic.source is not Source.LOGS:
         raise UsageError("--requests needs request logs: only they tell which request is which")
     if traffic.cells is not None:
         return Cells(SegmentFolder(traffic.cells), session)
-    rows = read_rows(traffic, session(), log_timezone=log_timezone, also=IDENTITY_COLUMNS if requests else ())
-    return Events(rows, source=traffic.source.value, files=traffic.files, keep=traffic.source is Source.LOGS)
+    logs = traffic.source is Source.LOGS
+    also = IDENTITY_COLUMNS if requests else (_CONNECTION,) if connections and logs else ()
+    rows = read_rows(traffic, session(), log_timezone=log_timezone, also=also)
+    if _CONNECTION in also:
+        # A number does to tell them apart, and is a tenth of the text.
+        rows = rows.withColumn(CONNECTION_KEY, F.xxhash64(_CONNECTION))
+        rows = rows if requests else rows.drop(_CONNECTION)
+    columns = None if logs else ColumnFiles(session(), traffic.parquet)
+    return Events(rows, source=traffic.source, files=traffic.files, keep=logs, columns=columns)
 
 
 def read_rows(traffic: Traffic, spark: SparkSession, *, log_timezone: str, also: Sequence[str]) -> DataFrame:

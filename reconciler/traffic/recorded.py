@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from pyspark.sql import DataFrame
 
-from reconciler.model.backtest import Coverage
+from reconciler.model.backtest import Coverage, Waiting
 from reconciler.traffic.cells.segments import Covered
 from reconciler.traffic.judging.exact import ExactResult
 from reconciler.traffic.judging.grouping import Grouping, Series
@@ -19,6 +20,14 @@ from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.sources.request_log import CHARGED, EMPTY_THROTTLED, UNREADABLE
+
+
+class Source(enum.StrEnum):
+    """What recorded traffic is; the words of the report."""
+
+    LOGS = "request-log"
+    NORMAL_FORM = "normal-form"
+    CELLS = "cells"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +47,7 @@ class Facts:
     @classmethod
     def of(
         cls,
-        source: str,
+        source: Source,
         files: Sequence[str],
         *,
         covered: Iterable[Covered],
@@ -48,7 +57,7 @@ class Facts:
     ) -> Facts:
         """``statuses`` counts lines by what they are; of one broker several parts may be covered."""
         return cls(
-            source=source,
+            source=source.value,
             files=tuple(files),
             coverage=_coverage(covered),
             requests=statuses.get(CHARGED, 0),
@@ -111,6 +120,15 @@ class RecordedRequests(Recorded, Protocol):
 
     def requests(self, grouping: Grouping, window: Window, controller_window: Window) -> DataFrame:
         """Every request under the proposed quotas, as ``judging.requests`` gives them."""
+        ...
+
+
+@runtime_checkable
+class RecordedConnections(Recorded, Protocol):
+    """Traffic that may tell which connection sent what."""
+
+    def waiting(self, grouping: Grouping, groups: Sequence[int], window: Window) -> Mapping[int, Waiting]:
+        """What throttled clients go through, of these few groups; of none when connections are not known."""
         ...
 
 

@@ -7,21 +7,20 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from reconciler.model.backtest import Coverage
 from reconciler.traffic.cells.reading import History, open_history, placed_cells, some_cells
 from reconciler.traffic.cells.segments import SegmentFolder
 from reconciler.traffic.judging.by_seconds import Limits, judged_by_seconds
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.locally import judged_locally
 from reconciler.traffic.judging.outcome import Outcome, seconds_outcomes
+from reconciler.traffic.judging.rate_series import Lines, Points, points_here, points_on_spark
 from reconciler.traffic.judging.tokens import tokens_by_seconds
-from reconciler.traffic.judging.verdicts import moment
-from reconciler.traffic.kernels.sampled_rate import Era, Window
+from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
-from reconciler.traffic.recorded import Facts
-from reconciler.traffic.sources.request_log import CHARGED, EMPTY_THROTTLED, UNREADABLE
+from reconciler.traffic.recorded import Facts, Source
 
-SOURCE: Final = "cells"
+_HOUR_US: Final = 3_600_000_000
 MOST_HERE: Final = 20_000_000
 """Cells that are judged in this process: half a GB, and a few seconds."""
 
@@ -40,7 +39,7 @@ class Cells:
         """Its clients."""
         return self._history.series
 
-    def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Era) -> Mapping[int, GroupVerdict]:
+    def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
         """Verdicts of these groups."""
         keys = [one.key for index, one in enumerate(self.series) if not set(groups).isdisjoint(grouping.groups_of_series[index])]
         if self._at_most(keys) <= self._most_here:
@@ -53,6 +52,22 @@ class Cells:
         keys = [one.key for index, one in enumerate(self.series) if not set(groups).isdisjoint(grouping.groups_of_series[index])]
         found = tokens_by_seconds(some_cells(self._history, keys), self.series, grouping, groups, window)
         return seconds_outcomes(found, self.series, grouping, window)
+
+    def hours(self) -> Mapping[int, Collection[int]]:
+        """Those between the first and the last request of each of a broker's files."""
+        found: dict[int, set[int]] = {}
+        for segment in self._history.segments:
+            for part in segment.coverage:
+                hours = range(part.start_us // _HOUR_US, part.end_us // _HOUR_US + 1)
+                found.setdefault(part.broker, set()).update(hours)
+        return found
+
+    def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
+        """Of these few groups."""
+        keys = [one.key for index, one in enumerate(self.series) if not set(groups).isdisjoint(grouping.groups_of_series[index])]
+        if self._at_most(keys) <= self._most_here:
+            return points_here(some_cells(self._history, keys), self.series, grouping, groups, lines)
+        return points_on_spark(placed_cells(self._session(), self._history, grouping, groups), lines)
 
     def close(self) -> None:
         """Nothing is held."""
@@ -69,24 +84,10 @@ def _facts(history: History) -> Facts:
     for segment in history.segments:
         for status, lines in segment.statuses.items():
             statuses[status] = statuses.get(status, 0) + lines
-    plain = {s: n for s, n in sorted(statuses.items()) if s not in (CHARGED, EMPTY_THROTTLED, UNREADABLE)}
-    return Facts(
-        source=SOURCE,
-        files=tuple(sorted(segment.source for segment in history.segments)),
-        coverage=_coverage(history),
-        requests=statuses.get(CHARGED, 0),
-        censored=statuses.get(EMPTY_THROTTLED, 0),
+    return Facts.of(
+        Source.CELLS,
+        sorted(segment.source for segment in history.segments),
+        covered=(part for segment in history.segments for part in segment.coverage),
+        statuses=statuses,
         throttled_then=history.throttled,
-        not_charged=plain,
-        unreadable=statuses.get(UNREADABLE, 0),
     )
-
-
-def _coverage(history: History) -> tuple[Coverage, ...]:
-    parts = [covered for segment in history.segments for covered in segment.coverage]
-    found = []
-    for broker in sorted({part.broker for part in parts}):
-        mine = [part for part in parts if part.broker == broker]
-        start, end = min(part.start_us for part in mine), max(part.end_us for part in mine)
-        found.append(Coverage(broker=broker, requests=sum(part.requests for part in mine), start=moment(start), end=moment(end)))
-    return tuple(found)

@@ -32,7 +32,8 @@ order of the request; ``strict`` says whether its API version is refused topics 
 DeleteTopics from 5; null: it is) or only delayed. A connection has an ``ip``, and neither user nor client id. From ``throttled``
 on, columns may be missing or null."""
 _REQUIRED: Final = tuple(name for name, _ in COLUMNS[:8])
-_EVENT: Final = "event"
+EVENT: Final = "event"
+"""The semantics of a single request."""
 
 UNKNOWN_IDENTITY: Final = "unknown-identity"
 NOT_AN_EVENT: Final = "not-an-event"
@@ -50,7 +51,7 @@ def to_normal_form(rows: DataFrame) -> DataFrame:
         "client_id": F.when(of_client, F.col("client_id")),
         "kind": F.col("kind"),
         "amount": F.col("records") + F.col("overhead"),
-        "semantics": F.lit(_EVENT),
+        "semantics": F.lit(EVENT),
         "throttled": F.col("throttled"),
         "overhead": F.col("overhead"),
         "tie": F.col("tie"),
@@ -86,7 +87,7 @@ def from_normal_form(found: DataFrame, *, also: Sequence[str] = ()) -> DataFrame
     usable = F.col("ts").isNotNull() & F.col("broker").isNotNull() & F.col("kind").isin([k.value for k in Kind]) & (amount >= 0)
     status = (
         F.when(~F.coalesce(usable, F.expr("false")), F.lit(UNREADABLE))
-        .when(F.coalesce(F.col("semantics") != _EVENT, F.expr("true")), F.lit(NOT_AN_EVENT))
+        .when(F.coalesce(F.col("semantics") != EVENT, F.expr("true")), F.lit(NOT_AN_EVENT))
         .when(~identity, F.lit(UNKNOWN_IDENTITY))
         .otherwise(F.lit(CHARGED))
     )

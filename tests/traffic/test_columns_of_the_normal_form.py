@@ -1,0 +1,137 @@
+"""Parquet read a column at a time by workers: the same clients, counts and verdicts as from rows."""
+
+from __future__ import annotations
+
+import datetime
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.quota import QuotaKey
+from reconciler.resolution.levels import Resolver
+from reconciler.traffic.kernels.sampled_rate import Era
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+START = datetime.datetime(2026, 11, 21, 13, tzinfo=datetime.UTC)
+SCHEMA = pa.schema(
+    [
+        ("ts", pa.timestamp("us", tz="UTC")), ("interval_ms", pa.int32()), ("broker", pa.int32()), ("user", pa.string()),
+        ("client_id", pa.string()), ("kind", pa.string()), ("amount", pa.int64()), ("semantics", pa.string()),
+    ]
+)  # fmt: skip
+OPTIONAL = pa.schema([("throttled", pa.bool_()), ("overhead", pa.int64()), ("tie", pa.int64()), ("ip", pa.string())])
+
+
+def rows(chance: random.Random, count: int, *, optional: bool) -> pa.Table:
+    """Requests of few clients, among them everything that makes a row unusable or a client not known."""
+
+    def one() -> dict[str, Any]:
+        row = {
+            "ts": START + datetime.timedelta(microseconds=chance.randrange(90_000_000)),
+            "interval_ms": 0,
+            "broker": chance.choice([1, 2, 70_000]),
+            "user": chance.choice(["alice", "bob", "", "<default>", "ürsula"]),
+            "client_id": chance.choice(["app", "", "app\0", "x" * 40]),
+            "kind": chance.choice(["produce", "fetch", "request", "connection"]),
+            "amount": chance.choice([0, 1, 100, 2**31, 2**40]),
+            "semantics": "event",
+        }
+        if optional:
+            row |= {"throttled": chance.random() < 0.2, "overhead": chance.choice([0, 1, None]), "tie": chance.randrange(2**62)}
+            row["ip"] = chance.choice(["10.0.0.1", "::1", None]) if row["kind"] == "connection" else None
+        if chance.random() < 0.3:
+            row[chance.choice(["ts", "broker", "user", "client_id", "kind", "amount", "semantics"])] = None
+        if chance.random() < 0.1:
+            row |= {"amount": -1} if chance.random() < 0.5 else {"kind": "other", "semantics": "gauge"}
+        return row
+
+    schema = pa.unify_schemas([SCHEMA, OPTIONAL]) if optional else SCHEMA
+    return pa.Table.from_pylist([one() for _ in range(count)], schema=schema)
+
+
+def write(folder: Path, tables: list[pa.Table], **options: Any) -> list[str]:
+    for number, table in enumerate(tables):
+        pq.write_table(table, folder / f"{number}.parquet", **options)
+    return [str(folder / f"{number}.parquet") for number in range(len(tables))]
+
+
+@pytest.mark.spark
+def test_clients_counts_and_verdicts_are_those_of_the_rows(spark: SparkSession, tmp_path: Path) -> None:
+    from reconciler.traffic.columns.workers import ColumnFiles
+    from reconciler.traffic.counted import added_up, counts_of_rows, covered, series_of, statuses, throttled_then
+    from reconciler.traffic.judging.by_seconds import judged_rows_by_seconds
+    from reconciler.traffic.judging.grouping import group_series
+    from reconciler.traffic.sources.normal_form import read_normal_form
+
+    chance = random.Random(8)
+    tables = [rows(chance, 3000, optional=True), rows(chance, 1500, optional=False), rows(chance, 0, optional=True)]
+    encoded = pa.table(
+        [tables[0][n].dictionary_encode() if pa.types.is_string(tables[0][n].type) else tables[0][n] for n in SCHEMA.names],
+        names=SCHEMA.names,
+    )
+    files = write(tmp_path, [*tables, encoded], row_group_size=700)
+    found = read_normal_form(spark, files)
+    columns = ColumnFiles(spark, files)
+
+    by_rows, by_columns = added_up(counts_of_rows(found)), added_up(columns.counted())
+    assert series_of(by_columns) == series_of(by_rows)
+    assert len(series_of(by_rows)) > 100
+    assert {one.user for one in series_of(by_rows)} >= {None, "", "alice"}
+    assert statuses(by_columns) == statuses(by_rows)
+    assert set(statuses(by_rows)) == {"charged", "unreadable", "not-an-event", "unknown-identity"}
+    assert sorted(map(repr, covered(by_columns))) == sorted(map(repr, covered(by_rows)))
+    assert throttled_then(by_columns) == throttled_then(by_rows) > 0
+
+    keys = [key for key in QuotaKey if key is not QuotaKey.CONTROLLER_MUTATION_RATE]
+    everybody = {Entity.of({"user": DEFAULT, "client-id": DEFAULT}): dict.fromkeys(keys, 1e8)}
+    users = {Entity.of({"user": DEFAULT}): dict.fromkeys(keys, 2e9)}
+    series = [one for one in series_of(by_rows) if one.kind != "connection"]
+    grouping = group_series(series, Resolver.by_key(everybody, keys), Resolver.by_key(users, keys))
+    for groups in (range(len(grouping.groups)), range(0, len(grouping.groups), 7), ()):
+        judged = judged_rows_by_seconds(found, series, grouping, groups, Era.OVERLAPPING)
+        assert columns.by_seconds(series, grouping, groups, Era.OVERLAPPING) == judged
+        assert sorted(judged) == sorted(groups)
+    assert any(
+        side.certain
+        for verdict in columns.by_seconds(series, grouping, (0, 1, 2, 3, 4, 5), Era.OVERLAPPING).values()
+        for side in verdict.sides
+    )
+
+
+def test_a_share_holds_about_its_part_of_the_rows_and_nothing_is_lost(tmp_path: Path) -> None:
+    from reconciler.traffic.columns.parts import parts_of, shares
+
+    files = write(tmp_path, [rows(random.Random(1), count, optional=False) for count in (90, 10, 0, 40)], row_group_size=10)
+    parts = parts_of(files, rows=25)
+    assert [part.rows for part in parts] == [30, 30, 30, 10, 30, 10]
+    assert [sum(part.rows for part in share) for share in shares(parts, 2)] == [90, 50]
+    assert [part for share in shares(parts, 3) for part in share] == list(parts)
+    assert len(shares(parts, 100)) == len(parts)
+    assert shares((), 4) == ()
+
+
+@pytest.mark.parametrize("most", [1, 2**31, 2**45, 2**60])
+@pytest.mark.parametrize("size", [3, 1000, 10**12])
+def test_sums_are_exact_for_few_and_many_and_large_numbers(size: int, most: int) -> None:
+    from reconciler.traffic.columns.numbering import numbered, summed
+
+    chance = random.Random(size + most)
+    codes = [chance.randrange(size) for _ in range(500)]
+    amounts = [chance.randrange(most // 500 + 1) for _ in codes]
+    expected: dict[int, int] = {}
+    for code, amount in zip(codes, amounts, strict=True):
+        expected[code] = expected.get(code, 0) + amount
+    distinct, total = summed(np.asarray(codes), size, np.asarray(amounts))
+    assert dict(zip(distinct.tolist(), total.tolist(), strict=True)) == expected
+    assert distinct.tolist() == sorted(expected)
+    found, places = numbered(np.asarray(codes), size)
+    assert found.tolist() == sorted(expected)
+    assert found[places].tolist() == codes
