@@ -1,0 +1,246 @@
+"""Request time, mutations and connections through the whole backtest, against Kafka's classes event by event."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jsonschema
+import pytest
+
+from reconciler.formats.schema_files import load_schema
+from reconciler.model.backtest import BacktestReport, BucketVerdict, UnusedReason, Verdict
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.finding import Severity
+from tests.support.all_kinds import ALICE, OLD, OPS, START_MS, Row, rows, write
+from tests.support.command import run
+from tests.support.kafka_quota_classes import AddressQuota, RequestQuota, Tokens
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from reconciler.traffic.recorded import Recorded
+
+pytestmark = pytest.mark.spark
+EVERYBODY = Entity.of({"user": DEFAULT})
+ADDRESS, ANY_ADDRESS, LOOPBACK = (Entity.of({"ip": name}) for name in ("10.0.0.7", DEFAULT, "::1"))
+ZOE, SOMEWHERE = Entity.of({"user": "zoe"}), Entity.of({"ip": "10.9.9.9"})
+CURRENT = {
+    EVERYBODY: {"request_percentage": 60.0, "controller_mutation_rate": 100.0},
+    ANY_ADDRESS: {"connection_creation_rate": 50.0},
+}
+PROPOSED = {
+    EVERYBODY: {"request_percentage": 25.0, "controller_mutation_rate": 10.0},
+    ANY_ADDRESS: {"connection_creation_rate": 50.0},
+    ADDRESS: {"connection_creation_rate": 4.0},
+    LOOPBACK: {"connection_creation_rate": 1.0},
+    ZOE: {"request_percentage": 5.0, "controller_mutation_rate": 5.0},
+    SOMEWHERE: {"connection_creation_rate": 9.0},
+}
+HISTORY = rows()
+
+
+def of(kind: str, who: tuple[str, str] | str) -> list[Row]:
+    return sorted((r for r in HISTORY if (r.kind, r.who) == (kind, who)), key=lambda r: (r.at_ms, r.tie or 0, r.part or 0))
+
+
+def held_mutations(who: tuple[str, str], limit: float) -> tuple[list[bool], list[bool]]:
+    """What is delayed or refused, and what is refused."""
+    tokens = Tokens(limit, 11, 1000)
+    found = [(tokens.strict if r.strict else tokens.permissive)(r.amount, START_MS + r.at_ms) for r in of("mutation", who)]
+    return [not admitted or throttle > 0 for admitted, throttle in found], [not admitted for admitted, _ in found]
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("history") / "all.parquet"
+    write(path, HISTORY)
+    return path
+
+
+def opened(spark: SparkSession, path: Path) -> Recorded:
+    from reconciler.traffic.opening import find_traffic, open_traffic
+
+    return open_traffic(find_traffic([str(path)]), lambda: spark, log_timezone="UTC")
+
+
+def report_of(recorded: Recorded, *, exact: bool = False, current: bool = True) -> BacktestReport:
+    from reconciler.traffic.backtest import Backtest, Question
+
+    question = Question(current=CURRENT if current else None, proposed=PROPOSED, declared=PROPOSED, exact=exact)
+    return Backtest(recorded, question).report()
+
+
+def by_place(report: BacktestReport) -> dict[tuple[str, str], BucketVerdict]:
+    return {(v.key, v.user or dict(v.tags).get("ip", "")): v for v in report.verdicts}
+
+
+@pytest.fixture(scope="module")
+def exactly(spark: SparkSession, history: Path) -> BacktestReport:
+    return report_of(opened(spark, history), exact=True)
+
+
+def test_request_time_is_judged_in_percent_of_a_thread(exactly: BacktestReport) -> None:
+    verdict = by_place(exactly)["request_percentage", "alice"]
+    quota, before = RequestQuota(25.0, 11, 1000, spare=True), RequestQuota(60.0, 11, 1000, spare=True)
+    charged = [(r.amount, START_MS + r.at_ms) for r in of("request", ALICE)]
+    assert verdict.throttled == sum(quota.charge(*one) > 0 for one in charged)
+    assert verdict.throttled_before == sum(before.charge(*one) > 0 for one in charged)
+    assert (verdict.limit_before, verdict.limit_after, verdict.verdict) == (60.0, 25.0, Verdict.CERTAIN)
+    peak = RequestQuota(1e9, 11, 1000, spare=True)
+    rates = []
+    for amount, at in charged:
+        peak.charge(amount, at)
+        rates.append(peak.rate.measure(at)[0])
+    assert verdict.peak == pytest.approx(max(rates))
+    assert verdict.peak <= (verdict.safe or 0) <= verdict.peak * 1.13 + 0.1
+
+
+@pytest.mark.parametrize("who", [OPS, OLD])
+def test_mutations_are_admitted_topic_by_topic(exactly: BacktestReport, who: tuple[str, str]) -> None:
+    verdict = by_place(exactly)["controller_mutation_rate", who[0]]
+    held, refused = held_mutations(who, 10.0)
+    assert (verdict.broker, verdict.requests, verdict.throttled, verdict.refused) == (2, len(held), sum(held), sum(refused))
+    assert verdict.throttled_before == sum(held_mutations(who, 100.0)[0])
+    assert verdict.verdict is (Verdict.CERTAIN if any(held) else Verdict.CLEAR)
+    answers: dict[int | None, set[bool]] = {}
+    for row, no in zip(of("mutation", who), refused, strict=True):
+        answers.setdefault(row.tie, set()).add(no)
+    assert verdict.partly_refused == sum(len(one) == 2 for one in answers.values())
+    assert not any(held_mutations(who, (verdict.safe or 0) * 1.000001)[0])
+
+
+def test_connections_are_judged_by_address(exactly: BacktestReport) -> None:
+    found = by_place(exactly)
+    quota = AddressQuota(4.0, 11, 1000, spare=True)
+    closed = sum(quota.accept(START_MS + r.at_ms) > 0 for r in of("connection", "10.0.0.7"))
+    verdict = found["connection_creation_rate", "10.0.0.7"]
+    assert 0 < closed == verdict.throttled == verdict.refused
+    assert (verdict.entity, verdict.limit_before, verdict.limit_after, verdict.members) == (ADDRESS, 50.0, 4.0, ())
+    stays = found["connection_creation_rate", "10.0.0.8"]
+    assert (stays.entity, stays.changed, stays.verdict) == (ANY_ADDRESS, False, Verdict.CLEAR)
+    assert found["connection_creation_rate", "::1"].entity == LOOPBACK, "another spelling of the same address"
+
+
+def test_quotas_that_win_for_nobody_are_told_for_every_key(exactly: BacktestReport) -> None:
+    unused = {(one.entity, one.key): one.reason for one in exactly.unused}
+    assert unused == {
+        (ZOE, "request_percentage"): UnusedReason.NO_CLIENT,
+        (ZOE, "controller_mutation_rate"): UnusedReason.NO_CLIENT,
+        (SOMEWHERE, "connection_creation_rate"): UnusedReason.NO_CLIENT,
+    }
+    said = " ".join(exactly.provenance.assumptions)
+    for words in ("percent of one", "a bucket of tokens for 11 s", "by address", "for the longer throttle"):
+        assert words in said
+
+
+def test_seconds_agree_with_the_single_requests(spark: SparkSession, history: Path, exactly: BacktestReport) -> None:
+    found, wanted = by_place(report_of(opened(spark, history))), by_place(exactly)
+    assert set(found) == set(wanted)
+    for place, one in found.items():
+        exact = wanted[place]
+        assert one.peak >= exact.peak * (1 - 1e-12)
+        assert one.seconds_possible >= exact.seconds_over
+        if one.verdict is Verdict.CERTAIN:
+            assert exact.throttled
+        if one.verdict is Verdict.CLEAR:
+            assert not exact.throttled
+        if one.key == "controller_mutation_rate":
+            assert (one.throttled, one.peak, one.first) == (exact.throttled, exact.peak, exact.first), (
+                "they are few: always exactly"
+            )
+
+
+def test_cells_say_of_mutations_what_they_prove(
+    spark: SparkSession, history: Path, exactly: BacktestReport, tmp_path: Path
+) -> None:
+    from reconciler.traffic.cells.compact import SourceFile, compact
+    from reconciler.traffic.cells.segments import SegmentFolder
+    from reconciler.traffic.sources.normal_form import read_normal_form
+
+    frame = read_normal_form(spark, [str(history)], also=("file",))
+    source = SourceFile(path=history, id="all", size=history.stat().st_size)
+    compact(frame, {history.resolve(): source}, SegmentFolder(tmp_path / "cells"))
+    found, wanted = by_place(report_of(opened(spark, tmp_path / "cells"), current=False)), by_place(exactly)
+    assert set(found) == set(wanted) - {("producer_byte_rate", "")}, "all that is limited"
+    for place, one in found.items():
+        exact = wanted[place]
+        assert one.throttled is None
+        assert one.peak >= exact.peak * (1 - 1e-12)
+        assert one.verdict is not Verdict.CERTAIN or exact.throttled
+        assert one.verdict is not Verdict.CLEAR or not exact.throttled
+    assert found["controller_mutation_rate", "old"].verdict in (Verdict.CERTAIN, Verdict.POSSIBLE)
+
+
+def test_what_was_not_recorded_is_not_cleared(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "some.parquet", tuple(row for row in HISTORY if row.kind == "produce"))
+    report = report_of(opened(spark, tmp_path / "some.parquet"))
+    found = {one.key: one for one in report.findings if one.id == "traffic-not-recorded"}
+    assert set(found) == {"request_percentage", "controller_mutation_rate", "connection_creation_rate"}
+    assert all(one.severity is Severity.INFO for one in found.values())
+    assert "request_percentage of user=zoe and 1 more cannot be judged" in found["request_percentage"].message
+    assert report.unused == ()
+
+
+def test_every_topic_has_a_line_of_its_own(spark: SparkSession, history: Path) -> None:
+    import pyspark.sql.functions as sql
+
+    from reconciler.traffic.backtest import Backtest, Question
+    from reconciler.traffic.events import Events
+    from reconciler.traffic.recorded import Source
+    from reconciler.traffic.sources.normal_form import read_normal_form
+
+    frame = read_normal_form(spark, [str(history)]).withColumns(
+        {"connection": sql.lit("c"), "correlation_id": sql.lit(1), "recorded_throttle_ms": sql.lit(0).cast("bigint")}
+    )
+    events = Events(frame, source=Source.NORMAL_FORM, files=["all"], keep=False)
+    question = Question(current=None, proposed=PROPOSED, declared=PROPOSED, exact=True)
+    lines = [json.loads(text) for text in Backtest(events, question).request_lines()]
+    assert len(lines) == len(HISTORY)
+    assert [line["ts"] for line in lines] == sorted(line["ts"] for line in lines)
+    mine = [line for line in lines if line["user"] == "ops"]
+    assert [line["amount"] for line in mine] == [row.amount for row in of("mutation", OPS)]
+    assert [line["refused"] for line in mine] == held_mutations(OPS, 10.0)[1]
+    assert all(low <= line["throttle_ms"] <= high for line in lines for low, high in [line["throttle_band"]])
+    percent = next(line for line in lines if line["key"] == "request_percentage")
+    assert percent["limit"] == 25.0
+    assert max(line["throttle_ms"] for line in lines if line["key"] == "request_percentage") == 1000
+    closed = [line for line in lines if line.get("ip") == "10.0.0.7" and line["throttle_ms"]]
+    assert closed
+    assert all((line["user"], line["client_id"]) == (None, None) for line in closed)
+
+
+MANIFEST = """
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: team}
+spec:
+  quotas:
+    - match: {user: {default: true}}
+      quotas: {request_percentage: 25%, controller_mutation_rate: 10, consumer_byte_rate: 1MiB}
+    - match: {ip: 10.0.0.7}
+      quotas: {connection_creation_rate: 4}
+"""
+
+
+def test_the_command_reports_every_key_in_its_unit(history: Path, tmp_path: Path) -> None:
+    (tmp_path / "quotas").mkdir()
+    (tmp_path / "quotas" / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
+    options = ("--traffic", str(history), "--master", "local[2]", "--format", "json")
+    done = run("backtest", "quotas", *options, cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    document = done.json()
+    jsonschema.Draft202012Validator(load_schema("backtest")).validate(document)
+    verdicts = {(v["key"], next(iter(v["bucket"].values()))): v for v in document["verdicts"]}
+    assert verdicts["request_percentage", "alice"]["limit_after"] == 25
+    assert 25 < verdicts["request_percentage", "alice"]["peak"] < 100
+    assert verdicts["controller_mutation_rate", "ops"]["refused"] > 0
+    assert ("connection_creation_rate", "10.0.0.7") in verdicts
+    messages = {f["key"]: f["message"] for f in document["findings"] if f["id"] in ("would-throttle", "traffic-not-recorded")}
+    assert "user alice would have been throttled for its request time" in messages["request_percentage"]
+    assert "against a limit of 25 %" in messages["request_percentage"]
+    assert "against a limit of 10 partitions/s" in messages["controller_mutation_rate"]
+    assert "ip 10.0.0.7 would have been throttled while connecting" in messages["connection_creation_rate"]
+    assert "the recorded traffic has no fetches" in messages["consumer_byte_rate"]
+    assert "bytes" not in verdicts["request_percentage", "alice"]["recommended_reason"]
