@@ -137,3 +137,10 @@ def test_what_a_command_is_told_to_plan_or_apply_is_limited_by_the_trusted_refer
             trusted = "--trusted-ref" in step["run"]
             # Code scanning has no base: it shows findings of one commit, and connects to nothing.
             assert trusted or (command, path.name) == ("validate", "code-scanning.yml")
+
+
+@pytest.mark.parametrize("path", [*REUSABLE, ACTION], ids=named)
+def test_python_never_looks_for_its_modules_among_the_files_of_a_pull_request(path):
+    for step in steps(path):
+        for options in re.findall(r"\bpython\d?\b((?: -\w+)*)", step.get("run", "")):
+            assert {"-P", "-I"} & set(options.split())

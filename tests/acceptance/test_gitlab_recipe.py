@@ -1,0 +1,146 @@
+"""The ``.gitlab-ci.yml`` of the template: its jobs run as written, in their order, against a real broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.sandbox.spec import Sandbox
+from tests.support import raw_quotas
+from tests.support.bad_servers import free_port
+from tests.support.command import environment, run
+from tests.support.git_repository import GitRepository
+
+CLICKS = frozenset({("user", "analytics-clickstream")})
+PAYMENTS = "teams/payments/quotas.yaml"
+
+
+class Pipeline:
+    """A clone as GitLab's runner has it, and the jobs of the file that ``init --ci gitlab`` writes."""
+
+    def __init__(self, folder: Path, server: str) -> None:
+        self.main = GitRepository(folder / "main")
+        done = run("init", "main", "--overwrite", "--ci", "gitlab", cwd=folder)
+        assert done.code == 0, done.err
+        self.jobs: dict[str, Any] = yaml.safe_load((self.main.folder / ".gitlab-ci.yml").read_text(encoding="utf-8"))
+        text = (self.main.folder / "clusters/staging.yaml").read_text(encoding="utf-8")
+        self.main.write("clusters/staging.yaml", text.replace("kafka.staging.example:9092", server))
+        # Limits for everybody would slow down the tests' own connections.
+        shutil.rmtree(self.main.folder / "teams/platform")
+        self.main.commit()
+        self.main.git("clone", "-q", ".", str(folder / "clone"))
+        self.clone = GitRepository(folder / "clone")
+        programs = folder / "bin"
+        programs.mkdir()
+        (programs / "kafka-quotas").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m reconciler "$@"\n', encoding="utf-8")
+        (programs / "kafka-quotas").chmod(0o755)
+        properties = folder / "client.properties"
+        properties.write_text("client.id=pipeline\n", encoding="utf-8")
+        self.variables = {
+            "CI": "true",
+            "CI_API_V4_URL": f"http://127.0.0.1:{free_port()}/api/v4",
+            "CI_DEFAULT_BRANCH": "main",
+            "CI_JOB_TOKEN": "job-token-of-this-run",
+            "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
+            "CI_PROJECT_ID": "1",
+            "CLUSTER": "staging",
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "QUOTAS_PROPERTIES": str(properties),
+        }
+
+    def run(self, job: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """The script of a job as one script of bash, which is what a runner makes of it."""
+        script = "\n".join(("set -eo pipefail", *self.jobs[job]["script"]))
+        done = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-c", script],
+            cwd=self.clone.folder,
+            env=environment({**self.variables, **variables}),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+    def file(self, job: str, kind: str) -> Path:
+        """A report that the job declares; it must be there."""
+        path = self.clone.folder / self.jobs[job]["artifacts"]["reports"][kind]
+        assert path.is_file()
+        return path
+
+
+@pytest.fixture
+def offline(tmp_path: Path) -> Pipeline:
+    return Pipeline(tmp_path, f"127.0.0.1:{free_port()}")
+
+
+def test_every_job_has_a_stage_and_its_words_are_gitlab_s(offline: Pipeline) -> None:
+    jobs = {name: job for name, job in offline.jobs.items() if isinstance(job, dict) and "script" in job}
+    assert list(jobs) == ["validate", "plan", "apply", "drift"]
+    assert {job["stage"] for job in jobs.values()} == set(offline.jobs["stages"])
+    for job in jobs.values():
+        known = {"stage", "rules", "script", "artifacts", "parallel", "resource_group", "environment"}
+        assert set(job) <= known
+        assert all(isinstance(line, str) for line in job["script"])
+        assert set(job["artifacts"].get("reports", {})) <= {"codequality", "junit", "dotenv"}
+        assert all(set(rule) == {"if"} for rule in job["rules"])
+    assert jobs["plan"]["parallel"] == {"matrix": [{"CLUSTER": ["staging", "production"]}]}
+    assert jobs["apply"]["resource_group"] == "quotas-$CLUSTER"
+
+
+def test_a_merge_request_with_errors_fails_with_a_code_quality_and_a_junit_report(offline: Pipeline) -> None:
+    text = (offline.clone.folder / PAYMENTS).read_text(encoding="utf-8")
+    offline.clone.write(PAYMENTS, text.replace("request_percentage: 200", "request_percentage: 401"))
+    done = offline.run("validate")
+    assert done.returncode == 1
+    (issue, *_) = json.loads(offline.file("validate", "codequality").read_text(encoding="utf-8"))
+    assert (issue["check_name"], issue["severity"]) == ("above-limit", "critical")
+    assert issue["location"]["path"] == PAYMENTS
+    suite = ET.parse(offline.file("validate", "junit")).getroot()[0]
+    assert int(suite.get("failures", "")) >= 1
+
+
+def test_where_no_cluster_answers_the_pipeline_fails_and_says_why(offline: Pipeline) -> None:
+    done = offline.run("plan")
+    assert done.returncode == 1
+    assert "no Kafka broker can be reached" in done.stderr
+    assert "job-token-of-this-run" not in done.stdout + done.stderr
+
+
+@pytest.mark.kafka
+def test_from_a_merge_request_to_drift(tmp_path: Path, clean_kafka: Sandbox) -> None:
+    pipeline = Pipeline(tmp_path, clean_kafka.bootstrap_servers)
+    pipeline.clone.git("checkout", "-q", "-b", "change")
+    text = (pipeline.clone.folder / PAYMENTS).read_text(encoding="utf-8")
+    pipeline.clone.write(PAYMENTS, text.replace("producer_byte_rate: 10MiB", "producer_byte_rate: 12MiB"))
+    assert pipeline.run("validate").returncode == 0
+    assert json.loads(pipeline.file("validate", "codequality").read_text(encoding="utf-8")) == []
+    planned = pipeline.run("plan")
+    assert planned.returncode == 0, planned.stderr
+    outputs = dict(line.split("=", 1) for line in pipeline.file("plan", "dotenv").read_text(encoding="utf-8").splitlines())
+    assert (outputs["create"], outputs["applyable"]) == ("4", "true")
+    assert (pipeline.clone.folder / "comment.md").read_text(encoding="utf-8").startswith("<!-- kafka-quotas:plan")
+
+    applied = pipeline.run("apply")
+    assert applied.returncode == 0, applied.stdout + applied.stderr
+    assert raw_quotas.settled(clean_kafka.bootstrap_servers)[CLICKS] == {"producer_byte_rate": 10.0 * 1024**2}
+    assert all((pipeline.clone.folder / name).is_file() for name in pipeline.jobs["apply"]["artifacts"]["paths"])
+
+    in_sync = pipeline.run("drift")
+    assert in_sync.returncode == 0, in_sync.stderr
+    raw_quotas.alter(clean_kafka.bootstrap_servers, {CLICKS: {"producer_byte_rate": 7.0 * 1024**2}})
+    assert pipeline.run("drift").returncode == 2
+    suite = ET.parse(pipeline.file("drift", "junit")).getroot()[0]
+    assert [case.get("classname") for case in suite.findall("testcase[skipped]")] == ["drift/differs"]

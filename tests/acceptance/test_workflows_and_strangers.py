@@ -1,0 +1,234 @@
+"""The reusable workflows where no cluster can be reached: pull requests of strangers, broken ones, and those of many clusters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.builders import user
+from tests.support.forge import WORKFLOWS, Forge
+from tests.support.github_server import BOT, NUMBER, github_server
+from tests.support.manifests import cluster, quotas, snapshot
+from tests.support.markdown_views import by_github
+from tests.support.workflow_runner import JobRun, Machine, run_action
+
+ACTION = WORKFLOWS.parent / "actions" / "kafka-quotas" / "action.yml"
+NOWHERE = {"bootstrapServers": ["127.0.0.1:1"]}
+
+
+def declares(rate: int, **spec: object) -> str:
+    return quotas(({"user": "payments-api"}, {"producer_byte_rate": rate}), **spec)
+
+
+@pytest.fixture
+def forge(tmp_path: Path) -> Iterator[Forge]:
+    """One guarded cluster that no machine here can reach, and its snapshot."""
+    with github_server() as github:
+        made = Forge(tmp_path, github)
+        made.work.write("clusters/prod.yaml", cluster("prod", connection=NOWHERE, protected=[{"user": "payments-api"}]))
+        made.work.write("teams/payments.yaml", declares(1000))
+        made.push()
+        publish(made, "prod", 1000.0)
+        yield made
+
+
+def publish(forge: Forge, slug: str, rate: float) -> None:
+    """What snapshot.yml does."""
+    forge.work.git("checkout", "-q", "--orphan", "state")
+    forge.work.git("rm", "-q", "-r", "--cached", ".")
+    (forge.work.folder / "snapshot.json").write_text(snapshot({user("payments-api"): {"producer_byte_rate": rate}}))
+    forge.work.git("add", "snapshot.json")
+    forge.work.git("commit", "-q", "-m", "state")
+    forge.work.git("push", "-q", "-f", "origin", f"HEAD:refs/kafka-quotas/snapshot/{slug}")
+    forge.work.git("checkout", "-q", "-f", "main")
+
+
+def only(runs: list[JobRun]) -> JobRun:
+    (one,) = runs
+    return one
+
+
+def comment(forge: Forge) -> str:
+    (posted,) = forge.github.comments.values()
+    assert posted["user"]["login"] == BOT
+    return by_github(str(posted["body"])).text()
+
+
+def test_the_run_of_a_fork_plans_and_says_nothing_on_the_pull_request(forge: Forge) -> None:
+    forge.work.write("teams/payments.yaml", declares(1100))
+    head, merge = forge.propose(label="fork:change")
+    there = {"full_name": "fork/quotas"}
+    event = {"pull_request": {"number": NUMBER, "head": {"sha": head, "repo": there}}, "repository": {"default_branch": "main"}}
+    github = {"event_name": "pull_request", "ref": f"refs/pull/{NUMBER}/merge", "sha": merge, "base_ref": "main", "event": event}
+    ran = only(forge.run("plan.yml", github, server_check="none")["plan"])
+    assert ran.result == "success", ran.log
+    assert ran.step("Comment").outcome == "skipped"
+    assert forge.github.requests == []
+    assert "payments-api" in ran.summary
+
+
+def test_the_trusted_run_comments_with_the_base_branch_s_settings(forge: Forge) -> None:
+    forge.work.write("teams/payments.yaml", declares(1100))
+    forge.work.write("clusters/prod.yaml", cluster("prod", connection={"bootstrapServers": ["evil.example:9092"]}))
+    forge.work.write("clusters/mine.yaml", cluster("mine", connection={"bootstrapServers": ["evil.example:9092"]}))
+    head, _ = forge.propose(label="fork:change")
+    ran = forge.on_fork_run(head, server_check="none")
+    assert only(ran["comment"]).result == "success", only(ran["comment"]).log
+    assert ran["clusters"][0].outputs["matrix"] == '[{"cluster":"prod","slug":"prod"}]'
+    text = comment(forge)
+    assert f"Planned at commit {head}" in text
+    assert "payments-api" in text
+    # The protection that the fork takes away still holds, and its connection is not the one that counts.
+    assert "protected-entity" in text
+    assert "connection of the Cluster document prod differs" in text
+
+
+def test_nothing_of_a_fork_is_run_and_no_file_of_this_machine_is_read(forge: Forge, tmp_path: Path) -> None:
+    secret, proof = tmp_path / "secret.yaml", tmp_path / "it-ran"
+    secret.write_text("password: hunter2-hunter2\n")
+    forge.work.write("teams/payments.yaml", declares(1100))
+    (forge.work.folder / "teams/link.yaml").symlink_to(secret)
+    forge.work.write(".gitattributes", "*.yaml filter=evil merge=evil diff=evil\n")
+    forge.work.write(".githooks/post-checkout", f"#!/bin/sh\ntouch {proof}\n")
+    forge.work.write(".gitmodules", '[submodule "x"]\n\tpath = x\n\turl = ext::sh -c "touch it-ran"\n')
+    forge.work.write("kafka-quotas", f"#!/bin/sh\ntouch {proof}\n")
+    (forge.work.folder / "kafka-quotas").chmod(0o755)
+    forge.work.write("json.py", f"open({str(proof)!r}, 'w')\n")
+    forge.work.write("reconciler/__init__.py", f"open({str(proof)!r}, 'w')\n")
+    head, _ = forge.propose(label="fork:change")
+    ran = forge.on_fork_run(head, server_check="none")
+    text = comment(forge)
+    assert "Cannot be planned" in text
+    assert "teams/link.yaml" in text
+    assert not proof.exists()
+    logs = "".join(one.log + one.summary for runs in ran.values() for one in runs) + text
+    assert "hunter2" not in logs
+
+
+def test_the_trusted_run_does_nothing_for_pull_requests_of_this_repository(forge: Forge) -> None:
+    forge.work.write("teams/payments.yaml", declares(1100))
+    head, _ = forge.propose()
+    ran = forge.on_fork_run(head, owner="acme")
+    assert [one.result for runs in ran.values() for one in runs] == ["skipped", "skipped"]
+
+
+def test_a_fork_that_cannot_be_merged_is_an_error_and_no_comment(forge: Forge) -> None:
+    forge.work.write("teams/payments.yaml", declares(1100))
+    head, _ = forge.propose(label="fork:change")
+    forge.work.write("teams/payments.yaml", declares(1200))
+    forge.push()
+    ran = forge.on_fork_run(head)
+    assert ran["clusters"][0].result == "failure"
+    assert "conflict" in ran["clusters"][0].log.lower()
+    assert forge.github.comments == {}
+
+
+def test_manifests_with_errors_fail_the_check_are_annotated_once_and_told_in_the_comment(forge: Forge) -> None:
+    forge.work.write("teams/payments.yaml", declares(1000).replace("1000", '"20XiB"'))
+    ran = forge.on_pull_request(*forge.propose(), server_check="none")
+    checked, planned = only(ran["clusters"]), only(ran["plan"])
+    assert (checked.result, planned.result) == ("failure", "failure")
+    assert [one.partition("::")[2][:5] for one in checked.step("validate").annotations] == ["error"]
+    assert "file=teams/payments.yaml,line=4" in checked.step("validate").annotations[0]
+    assert planned.step("plan").annotations == []
+    assert "Cannot be planned at commit" in comment(forge)
+    assert "unknown-unit" in planned.summary
+
+
+def test_very_many_findings_keep_to_the_limits_of_annotations_and_the_summary(forge: Forge) -> None:
+    rows = tuple(({"user": f"u{number}"}, {"producer_byte_rate": "20XiB"}) for number in range(9000))
+    forge.work.write("teams/payments.yaml", quotas(*rows))
+    checked = only(forge.on_pull_request(*forge.propose(), server_check="none")["clusters"])
+    # The runner itself asserts GitHub's limits.
+    assert len(checked.step("validate").annotations) == 10
+    assert "8991 more errors" in checked.step("validate").annotations[-1]
+    assert 500_000 < len(checked.summary.encode()) <= 1_000_000
+
+
+def test_a_cluster_without_a_snapshot_says_what_makes_one(forge: Forge) -> None:
+    forge.work.git("push", "-q", "origin", ":refs/kafka-quotas/snapshot/prod")
+    forge.work.write("teams/payments.yaml", declares(1100))
+    ran = only(forge.on_pull_request(*forge.propose(), server_check="none")["plan"])
+    assert ran.result == "failure"
+    assert "There is no refs/kafka-quotas/snapshot/prod yet" in ran.log
+    assert forge.github.comments == {}
+
+
+def test_of_many_clusters_only_those_that_change_are_planned_each_with_a_comment(forge: Forge) -> None:
+    for number in range(12):
+        forge.work.write(f"clusters/c{number}.yaml", cluster(f"c {number}", connection=NOWHERE))
+    forge.work.write("teams/search.yaml", quotas(({"user": "search"}, {"producer_byte_rate": 5})))
+    forge.push()
+    for number in range(12):
+        forge.work.write(f"teams/only-{number}.yaml", quotas(({"user": f"u{number}"}, {"producer_byte_rate": 5})))
+        (forge.work.folder / f"teams/only-{number}.yaml").unlink()
+    forge.work.write("teams/two.yaml", quotas(({"user": "two"}, {"producer_byte_rate": 5}), clusters=["c 3", "c 7"]))
+    ran = forge.on_pull_request(*forge.propose(), server_check="none")
+    assert [one.matrix["cluster"] for one in ran["plan"]] == ["c 3", "c 7"]
+    slugs = [str(one.matrix["slug"]) for one in ran["plan"]]
+    assert len(set(slugs)) == 2
+    assert all(slug.startswith(("c-3-", "c-7-")) for slug in slugs)
+
+
+def test_a_proposal_that_changes_no_quota_plans_nothing(forge: Forge) -> None:
+    forge.work.write("README.md", "words")
+    forge.work.write("teams/payments.yaml", declares(1000).replace("1000", '"1000"'))
+    ran = forge.on_pull_request(*forge.propose())
+    assert ran["clusters"][0].outputs["count"] == "0"
+    assert [one.result for one in ran["plan"]] == ["skipped"]
+
+
+def test_code_scanning_is_given_findings_and_they_fail_nothing(forge: Forge) -> None:
+    forge.work.write("teams/payments.yaml", declares(1000).replace("1000", '"20XiB"'))
+    ran = only(forge.on_pull_request(*forge.propose(), "code-scanning.yml")["validate"])
+    assert ran.result == "success", ran.log
+    run = json.loads(ran.artifacts["sarif"].read_text(encoding="utf-8"))["runs"][0]
+    assert [one["ruleId"] for one in run["results"]] == ["unknown-unit"]
+    place = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
+    assert place["uri"] == "teams/payments.yaml"
+
+
+@pytest.fixture
+def machine(forge: Forge) -> Machine:
+    return forge.machine({"event_name": "push", "ref": "refs/heads/main", "sha": forge.ref("refs/heads/main"), "event": {}})
+
+
+def test_the_action_plans_with_outputs_annotations_and_a_summary(forge: Forge, machine: Machine) -> None:
+    (forge.folder / "live.json").write_text(snapshot({user("payments-api"): {"producer_byte_rate": 900.0}}))
+    given = {"command": "plan", "arguments": "--current=../live.json\n--detailed-exitcode\n", "cluster": "prod"}
+    ran, outputs = run_action(ACTION, machine, inputs=given, workspace=forge.work.folder)
+    assert ran.result == "success", ran.log
+    assert (outputs["exit-code"], outputs["changes"], outputs["applyable"], outputs["guards"]) == (
+        "2",
+        "1",
+        "false",
+        "protected-entity",
+    )
+    assert outputs["digest"].startswith("sha256:")
+    assert json.loads(Path(outputs["result"]).read_text(encoding="utf-8"))["digest"] == outputs["digest"]
+    assert Path(outputs["comment"]).read_text(encoding="utf-8").startswith("<!-- kafka-quotas:plan")
+    # The guard, and what lint says of the value.
+    assert [one.partition(" ")[0] for one in ran.step("run").annotations] == ["::error", "::warning"]
+    assert "payments-api" in ran.summary
+
+
+@pytest.mark.parametrize(("command", "code"), [("validate", 0), ("drift", 0), ("apply", 64)])
+def test_the_action_runs_what_only_reads(forge: Forge, machine: Machine, command: str, code: int) -> None:
+    (forge.folder / "live.json").write_text(snapshot({user("payments-api"): {"producer_byte_rate": 900.0}}))
+    given = {"command": command, "arguments": "" if command == "validate" else "--current=../live.json", "annotations": "false"}
+    ran, outputs = run_action(ACTION, machine, inputs=given, workspace=forge.work.folder)
+    assert ran.result == ("success" if code == 0 else "failure"), ran.log
+    assert outputs["exit-code"] == (str(code) if code == 0 else "")
+    assert outputs["drifted"] == ("true" if command == "drift" else "")
+    assert all("payments" not in one for one in ran.step("run").annotations)
+
+
+def test_the_action_fails_where_the_command_fails_and_still_has_outputs(forge: Forge, machine: Machine) -> None:
+    forge.work.write("teams/payments.yaml", declares(1000).replace("1000", '"20XiB"'))
+    ran, outputs = run_action(ACTION, machine, inputs={"command": "plan"}, workspace=forge.work.folder)
+    assert (ran.result, outputs["exit-code"], outputs["errors"], outputs["digest"]) == ("failure", "1", "1", "")
+    assert "unknown-unit" in ran.step("run").annotations[0]
+    assert Path(outputs["comment"]).is_file()
