@@ -24,7 +24,8 @@ PLOT_STYLE: Final = """
 figure.plot { break-inside: avoid; margin: .6rem 0 0; }
 figure.plot svg { background: #8881; display: block; height: 11rem; width: 100%; }
 figure.plot svg.strip { background: #8882; height: .9rem; margin-top: .15rem; }
-figure.plot .ends { color: var(--faint); display: flex; font-size: .85rem; justify-content: space-between; }
+figure.plot .ends { color: var(--faint); display: flex; font-size: .85rem; gap: .6rem; justify-content: space-between; }
+figure.plot .ends span:last-child { text-align: right; }
 figure.plot figcaption { display: flex; flex-wrap: wrap; font-size: .85rem; gap: .1rem 1.1rem; }
 figure.plot figcaption svg { background: none; display: inline-block; height: .8em; vertical-align: -.05em; width: 1.8em; }
 .strip-name { color: var(--faint); font-size: .85rem; margin-top: .3rem; }
@@ -73,7 +74,8 @@ def plot(verdict: BucketVerdict, rates: RateSeries) -> Iterator[str]:
         yield from _strip("Over the limit that holds now", rates.over_before, None)
     yield from _strip("Over the proposed limit", rates.over, rates.possible)
     end = rates.start + datetime.timedelta(seconds=rates.step_s * len(rates.rate))
-    yield f'<div class="ends"><span>{_clock(rates.start)}</span><span>{_clock(end)}</span></div>'
+    exact = rates.step_s < 60
+    yield f'<div class="ends"><span>{_clock(rates.start, exact=exact)}</span><span>{_clock(end, exact=exact)}</span></div>'
     yield f"<figcaption>{''.join(_legend(verdict, rates, limits, top))}</figcaption>"
     yield "</figure>"
 
@@ -135,8 +137,9 @@ def _bars(counts: Sequence[int], height: int, style: str) -> Iterator[str]:
 
 
 def _legend(verdict: BucketVerdict, rates: RateSeries, limits: Sequence[float], top: float) -> Iterator[str]:
-    interval = "a second" if rates.step_s == 1 else f"{_long(rates.step_s)}"
-    yield _key("rate", f"rate, the largest of each {interval}, at most {rate(verdict.key, max(rates.rate, default=0.0))}")
+    interval = "second" if rates.step_s == 1 else _long(rates.step_s)
+    most = rate(verdict.key, max(rates.rate, default=0.0))
+    yield _key("rate", f"rate, estimated from whole seconds, the largest of each {interval}: up to {most}")
     if verdict.limit_after is not None:
         off = " (above the drawing)" if verdict.limit_after > top else ""
         yield _key("limit", f"proposed limit {limit_text(verdict.key, verdict.limit_after)}{off}")
@@ -169,5 +172,5 @@ def _long(seconds: int) -> str:
     return f"{seconds} s" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
 
 
-def _clock(moment: datetime.datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+def _clock(moment: datetime.datetime, *, exact: bool) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if exact else f"{moment:%Y-%m-%d %H:%M} UTC"

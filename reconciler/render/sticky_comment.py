@@ -113,6 +113,8 @@ def _status(content: Content, status: Status, *, edited: bool) -> Iterator[str]:
     word, next_step = _WORDS[status.state]
     if status.state is CommentState.PLANNED and content.marker.kind == "findings":
         word = "Cannot be planned"
+    if status.state is CommentState.PLANNED and content.marker.kind == "backtest":
+        word = "Backtested"
     commit = f" at commit {code(status.commit, limit=_SHOWN)}" if status.commit else ""
     log = f" ([log](<{status.link}>))" if status.link and _LINK.fullmatch(status.link) else ""
     detail = f": {prose(status.detail)}" if status.detail else ""

@@ -9,11 +9,14 @@ from typing import Final, Protocol
 
 from reconciler.errors import FileAccessError, ForgeError
 from reconciler.integrations.github.comments import Comment
+from reconciler.model.backtest import BacktestReport
+from reconciler.render.backtest_markdown import backtest_section
 from reconciler.render.markdown import BUDGET
 from reconciler.render.markdown_lists import size
-from reconciler.render.markdown_marker import CommentState, read_marker
+from reconciler.render.markdown_marker import CommentState, marker_line, read_marker
 from reconciler.render.sticky_comment import Content, Status, content_for, is_edited, read_content, sticky_comment
 
+_RULE: Final = ("---", "")
 _ROUNDS: Final = 3
 """How often a comment that somebody removes meanwhile is looked for again."""
 
@@ -100,6 +103,20 @@ def body_content(text: str, *, name: str, cluster: str | None, label: str) -> Co
     heading = content.heading if about or cluster is None else content_for(cluster, label).heading
     marker = dataclasses.replace(content.marker, cluster=about or cluster, label=label)
     return dataclasses.replace(content, marker=marker, heading=heading)
+
+
+def with_backtest(content: Content, report: BacktestReport, *, name: str) -> Content:
+    """The content with what a backtest found below it, in as much room as is left; where there is little, in one line.
+
+    Raises ``FileAccessError`` for a report about another cluster.
+    """
+    about = content.marker.cluster
+    if report.cluster is not None and about is not None and report.cluster != about:
+        raise FileAccessError(f"{name} is about cluster {report.cluster!r}, not {about!r}")
+    room = BUDGET - size(content.lines) - size((content.heading,)) - size((marker_line(content.marker),)) - len(_RULE)
+    lines = (*content.lines, "", *_RULE, *backtest_section(report, room=room))
+    silent = content.marker.empty and not report.findings and not any(one.changed for one in report.verdicts)
+    return dataclasses.replace(content, lines=lines, marker=dataclasses.replace(content.marker, empty=silent))
 
 
 def keep_comment(comments: Comments, request: CommentRequest) -> CommentOutcome:

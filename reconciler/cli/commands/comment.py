@@ -32,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--state", choices=_STATES, help="how far the change is (default: planned)")
     what.add_argument("--report", metavar="FILE", help="applied or failed, as the report says that 'apply --report' wrote")
+    parser.add_argument(
+        "--backtest", metavar="FILE", help="add what 'backtest --out json=FILE' wrote below the plan, in as much room as is left"
+    )
     parser.add_argument("--cluster", metavar="NAME", help="the comment's cluster, where BODY does not say")
     parser.add_argument("--label", default="", metavar="WORD", help="tells comments about one cluster from each other")
     parser.add_argument(
@@ -74,6 +77,8 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError(
             "a plan is posted with BODY, the file that 'plan --out markdown=FILE' wrote; other states have a --state"
         )
+    if args.backtest and args.body is None:
+        raise UsageError("--backtest adds to a plan: give BODY, the file that 'plan --out markdown=FILE' wrote, too")
     if args.label and not _LABEL.fullmatch(args.label):
         raise UsageError("--label takes up to 60 letters, digits, blanks and . _ / -, beginning with a letter or digit")
     if args.commit and not _COMMIT.fullmatch(args.commit):
@@ -101,6 +106,17 @@ def _posted(args: argparse.Namespace) -> PullRequestOutcome:
 
 
 def _content(args: argparse.Namespace) -> Content | None:
+    from reconciler.workflows.backtest_reading import read_backtest_report
+    from reconciler.workflows.comment import with_backtest
+
+    content = _body(args)
+    if content is None or args.backtest is None:
+        return content
+    report = read_backtest_report(output.read_file(Path(args.backtest)), name=args.backtest)
+    return with_backtest(content, report, name=args.backtest)
+
+
+def _body(args: argparse.Namespace) -> Content | None:
     from reconciler.workflows.comment import body_content
 
     if args.body is None:
