@@ -50,7 +50,7 @@ def produce_records(request: Column) -> Column:
 
 
 def fetch_overhead(version: Column, response: Column) -> Column:
-    """Everything but record bytes: int64. ``response`` has ``responses[].{topic, parts[].{size, aborted}}``."""
+    """Everything but record bytes: int64. ``response`` has ``responses[].{topic, partitions}``."""
     flexible = version >= FETCH_FLEXIBLE_FROM
     topics = response["responses"]
     fixed = 4 + F.when(version >= 1, 4).otherwise(0) + F.when(version >= 7, 6).otherwise(0)
@@ -68,7 +68,7 @@ def fetch_overhead(version: Column, response: Column) -> Column:
 
     def topic_size(topic: Column) -> Column:
         name = _topic_name(topic["topic"], version, flexible)
-        partitions = fetched_partitions(topic)
+        partitions = topic["partitions"]
         prefix = _array_prefix(partitions, flexible=flexible) + F.when(flexible, 1).otherwise(0)
         return name + prefix + _sum(partitions, partition_size)
 
@@ -77,18 +77,7 @@ def fetch_overhead(version: Column, response: Column) -> Column:
 
 def fetch_records(response: Column) -> Column:
     """Record bytes of all partitions: int64."""
-    return _sum(response["responses"], lambda t: _sum(fetched_partitions(t), lambda p: _size(p["recordsSizeInBytes"])))
-
-
-def fetched_partitions(topic: Column) -> Column:
-    """The partitions of one fetched topic under one name: brokers of 2.8 call them and their size differently."""
-    old = F.transform(
-        topic["partitionResponses"],
-        lambda p: F.struct(
-            p["abortedTransactions"].alias("abortedTransactions"), p["recordSetSizeInBytes"].alias("recordsSizeInBytes")
-        ),
-    )
-    return F.coalesce(topic["partitions"], old)
+    return _sum(response["responses"], lambda t: _sum(t["partitions"], lambda p: _size(p["recordsSizeInBytes"])))
 
 
 def _topic_name(name: Column, version: Column, flexible: Column) -> Column:
@@ -122,5 +111,8 @@ def _uvarint(value: Column) -> Column:
 
 
 def _sum(array: Column, size: Callable[[Column], Column]) -> Column:
-    total = F.aggregate(array, F.lit(0).cast("long"), lambda so_far, item: so_far + size(item).cast("long"))
-    return F.coalesce(total, F.lit(0).cast("long"))
+    zero = F.lit(0).cast("long")
+    # Nearly all requests are about one partition of one topic, and going through an array costs more than its sum.
+    only = size(F.get(array, F.lit(0))).cast("long")
+    whole = F.aggregate(array, zero, lambda so_far, item: so_far + size(item).cast("long"))
+    return F.coalesce(F.when(F.array_size(array) == 1, only).otherwise(whole), zero)

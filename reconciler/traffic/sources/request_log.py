@@ -1,29 +1,39 @@
-"""The broker's request log (JSON since Kafka 2.8) as rows of charged requests.
+"""The broker's request log (JSON since Kafka 2.8) as rows of what is charged.
 
-One row a line that holds ``Completed request:``, with ``STATUS`` saying what the line is; ``CHARGED`` rows carry the series
-(broker, kind, user, client id), the charge time and the charged bytes. The schema is ``COLUMNS``.
+A line that holds ``Completed request:`` gives a row for each thing it is charged for: bytes of produce and fetch, time of
+threads, topics created or deleted. ``status`` says what became of it; ``CHARGED`` rows carry the series (broker, kind, user,
+client id), the charge time and the amount. A line that is charged for nothing has one row. The schema is ``COLUMNS``.
 """
 
 from __future__ import annotations
 
-import itertools
-import zoneinfo
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from reconciler.errors import UsageError
-from reconciler.traffic.kinds import Kind
+from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.sources.charged_size import fetch_overhead, fetch_records, produce_overhead, produce_records
+from reconciler.traffic.sources.line_time import checked_zone, is_unclear, line_micros
+from reconciler.traffic.sources.log_documents import (
+    FETCH,
+    MARKER,
+    PRODUCE,
+    SHARE_FETCH,
+    Document,
+    api_of,
+    fetch_document,
+    head_of,
+    json_of,
+    mutation_document,
+    other_document,
+    produce_document,
+    produce_error_codes,
+)
 from reconciler.traffic.sources.log_files import BrokerFiles
-
-MARKER: Final = "Completed request:"
-
-_PRODUCE: Final = 0
-_FETCH: Final = 1
-"""The API keys."""
+from reconciler.traffic.sources.mutations import CONTROLLER, ENTRY, MUTATING, is_strict, mutations
+from reconciler.traffic.sources.thread_time import is_exempt_api, thread_nanos
 
 CHARGED: Final = "charged"
 EMPTY_THROTTLED: Final = "empty-throttled"
@@ -31,46 +41,51 @@ EMPTY_THROTTLED: Final = "empty-throttled"
 FOLLOWER: Final = "follower"
 REFUSED: Final = "refused-transaction"
 """A transactional produce refused as a whole (error 53 everywhere) is not charged."""
+UNSIZED: Final = "share-fetch"
+"""Of a share group: charged as a fetch, but the log does not give its size."""
+EXEMPT: Final = "exempt"
+"""Its time is charged to nobody."""
 OTHER_API: Final = "other-api"
+UNCLEAR_TIME: Final = "unclear-time"
+"""Its local time is there twice, or never, because the clocks were changed: it could be an hour off."""
 UNREADABLE: Final = "unreadable"
 
-COLUMNS: Final = ("status", "broker", "kind", "user", "client_id", "ts_us", "records", "overhead", "throttled", "tie", "detail")
-"""``ts_us``: charge time, microseconds since 1970, UTC. ``records`` + ``overhead``: charged bytes. ``throttled``: as recorded.
-``tie``: orders requests of one microsecond by content, so that no partitioning or file layout changes a result."""
+COLUMNS: Final = (
+    "status", "broker", "kind", "user", "client_id", "ts_us", "records", "overhead", "throttled", "tie", "detail", "strict",
+    "part", "begins_line",
+)  # fmt: skip
+"""``ts_us``: charge time, microseconds since 1970, UTC. ``records`` + ``overhead``: charged bytes, nanoseconds or partitions.
+``throttled``: as recorded. ``tie``: orders requests of one microsecond by content, so that no partitioning or file layout changes
+a result. ``strict`` and ``part``: of mutations, as in the normal form. ``begins_line``: true in one row of each line."""
 IDENTITY_COLUMNS: Final = ("connection", "correlation_id", "recorded_throttle_ms")
 """What tells requests apart; it makes rows large."""
+CLUSTER: Final = "cluster"
+"""A further column: the id of the cluster, on the few lines that say it."""
+LOG_KINDS: Final = (Kind.PRODUCE, Kind.FETCH, Kind.REQUEST, Kind.MUTATION)
+"""What a request log can tell. A connection has no line of its own."""
 
 _TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Final = 53
-
-_PARTITION: Final = "abortedTransactions array<struct<producerId: bigint>>"
-_SCHEMA: Final = f"""
-requestHeader struct<requestApiKey: int, requestApiVersion: int, correlationId: int, clientId: string>,
-request struct<
-  transactionalId: string,
-  topicData: array<struct<name: string, partitionData: array<struct<recordsSizeInBytes: bigint>>>>,
-  replicaId: int, replicaState: struct<replicaId: int>>,
-response struct<
-  responses: array<struct<
-    topic: string,
-    partitions: array<struct<{_PARTITION}, recordsSizeInBytes: bigint>>,
-    partitionResponses: array<struct<errorCode: int, {_PARTITION}, recordSetSizeInBytes: bigint>>>>>,
-connection string, principal string, throttleTimeMs double, responseQueueTimeMs double, sendTimeMs double
-"""
-
-_TO_THE_END: Final = 2**31 - 1
-_DATE: Final = r"(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2}:\d{2})(?:[.,](\d{1,6})\d*)? ?(?:([+-]\d{2}):?(\d{2})|(Z))?"
+_CLUSTER_ID: Final = '"clusterId":"'
+_SINCE_4_0: Final = r":\d+-\d+-\d+$"
+"""Connections of brokers from 4.0 on end with port, processor and number."""
 
 
 def read_request_logs(
-    spark: SparkSession, logs: Sequence[BrokerFiles], *, log_timezone: str = "UTC", also: Sequence[str] = ()
+    spark: SparkSession,
+    logs: Sequence[BrokerFiles],
+    *,
+    log_timezone: str = "UTC",
+    also: Sequence[str] = (),
+    kinds: Collection[Kind] = BYTES,
 ) -> DataFrame:
     """Rows of all brokers' logs, in no order. ``log_timezone`` is that of lines whose time has no offset.
 
-    ``also``: further columns, of ``IDENTITY_COLUMNS`` and ``file`` (its address, as Spark writes it).
+    ``also``: further columns, of ``IDENTITY_COLUMNS``, ``CLUSTER`` and ``file`` (its address, as Spark writes it). ``kinds``:
+    what to read, of ``LOG_KINDS``; lines of nothing else are ``OTHER_API``.
 
     Raises ``UsageError`` for an unknown time zone.
     """
-    zone = _checked_zone(log_timezone)
+    zone = checked_zone(log_timezone)
     frames = [
         spark.read.text([_literal_path(f) for f in log.files])
         .select("value", F.col("_metadata.file_path").alias("file"))
@@ -80,15 +95,7 @@ def read_request_logs(
     lines = frames[0]
     for frame in frames[1:]:
         lines = lines.unionAll(frame)
-    return _rows(lines, zone, also)
-
-
-def _checked_zone(name: str) -> str:
-    try:
-        zoneinfo.ZoneInfo(name)
-    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError) as error:
-        raise UsageError(f"--log-timezone {name}: no such time zone; write a name such as UTC or Europe/Berlin") from error
-    return name
+    return _rows(_documents(lines, zone, frozenset(kinds)), frozenset(kinds), also)
 
 
 def _literal_path(path: str) -> str:
@@ -96,96 +103,208 @@ def _literal_path(path: str) -> str:
     return "".join(f"\\{c}" if c in "\\[]{}*?" else c for c in path)
 
 
-def _rows(lines: DataFrame, zone: str, also: Sequence[str]) -> DataFrame:
-    head = F.substring_index("value", MARKER, 1)
-    # Cut by bytes: counting the characters of every line would cost half as much as reading its JSON.
-    text = F.col("value").cast("binary").substr(F.octet_length(head) + len(MARKER) + 1, F.lit(_TO_THE_END)).cast("string")
-    marked = lines.where(F.col("value").contains(MARKER)).select(
-        "broker", "file", "value", head.alias("head"), text.alias("json")
-    )
-    # An unescaped quote cannot be part of a name, so these tests see only the document's own fields.
-    api_known = F.col("json").contains('"requestApiKey":')
-    ours = F.lit(False)
-    for api, following in itertools.product((_PRODUCE, _FETCH), ",}"):
-        ours |= F.col("json").contains(f'"requestApiKey":{api}{following}')
-    # An acks=0 answer is an empty string where all others are objects.
-    document = F.replace(F.col("json"), F.lit('"response":""'), F.lit('"response":null'))
-    parsed = marked.select(
+def _documents(lines: DataFrame, zone: str, kinds: frozenset[Kind]) -> DataFrame:
+    marked = lines.where(F.col("value").contains(MARKER))
+    cut = marked.select("broker", "file", "value", head_of(F.col("value")).alias("head"), json_of(F.col("value")).alias("json"))
+    found = cut.select("*", api_of(F.col("json")).alias("api"))
+    api, json = F.col("api"), F.col("json")
+    mutating = api.isin(*MUTATING) if Kind.MUTATION in kinds else F.lit(False)
+    others = Kind.REQUEST in kinds
+    of_bytes = api.isin(PRODUCE, FETCH)
+    other = (~of_bytes & ~mutating) if others else (api == SHARE_FETCH)
+    return found.select(
         "broker",
         "file",
         "value",
-        (api_known & ~ours).alias("other"),
-        _line_micros(F.col("head"), zone).alias("line_us"),
-        F.when(ours, F.from_json(document, _SCHEMA)).alias("d"),
+        "json",
+        "api",
+        line_micros(F.col("head"), zone).alias("line_us"),
+        is_unclear(F.col("head"), zone).alias("unclear"),
+        F.when(api == PRODUCE, produce_document(json)).alias("p"),
+        F.when(api == FETCH, fetch_document(json)).alias("f"),
+        F.when(mutating, mutation_document(json)).alias("m"),
+        F.when(other, other_document(json)).alias("o"),
     )
-    return _charged(parsed, also)
 
 
-def _line_micros(head: Column, zone: str) -> Column:
-    day, clock, fraction, hours, minutes, zulu = (F.regexp_extract(head, _DATE, group) for group in range(1, 7))
-    offset = (
-        F.when(hours != "", F.concat(hours, F.lit(":"), minutes)).when(zulu != "", F.lit("+00:00")).otherwise(F.lit(f" {zone}"))
-    )
-    text = F.concat(day, F.lit(" "), clock, F.lit("."), F.rpad(fraction, 6, "0"), offset)
-    return F.unix_micros(text.try_cast("timestamp"))
-
-
-def _charged(parsed: DataFrame, also: Sequence[str]) -> DataFrame:
-    header, request, response = F.col("d.requestHeader"), F.col("d.request"), F.col("d.response")
-    version, api = header["requestApiVersion"], header["requestApiKey"]
-    client_id = F.coalesce(header["clientId"], F.lit(""))
-    connection, principal = F.col("d.connection"), F.col("d.principal")
-    produce = api == _PRODUCE
-    # The line's time is cut to whole milliseconds: half of one is the best guess for the rest.
-    waited = F.round((F.col("d.responseQueueTimeMs") + F.col("d.sendTimeMs")) * 1000).cast("long")
-    charged_at = F.col("line_us") + F.lit(500) - waited
-    overhead = F.when(produce, produce_overhead(version, client_id, request)).otherwise(fetch_overhead(version, response))
-    records = F.when(produce, produce_records(request)).otherwise(fetch_records(response))
-    status = _status(api, version, request, response, charged_at)
-    columns = {
-        "status": status,
-        "broker": F.col("broker"),
-        "kind": F.when(produce, F.lit(Kind.PRODUCE.value)).otherwise(F.lit(Kind.FETCH.value)),
-        "user": principal.substr(F.instr(principal, ":") + 1, F.length(principal)),
-        "client_id": client_id,
-        "ts_us": charged_at,
-        "records": records,
-        "overhead": overhead,
-        "throttled": F.coalesce(F.col("d.throttleTimeMs"), F.lit(0.0)) > 0,
-        "tie": F.xxhash64(connection, header["correlationId"]),
-        "detail": F.when(status == UNREADABLE, F.concat_ws(": ", "file", F.substring("value", 1, 200))),
-    }
+def _rows(documents: DataFrame, kinds: frozenset[Kind], also: Sequence[str]) -> DataFrame:
+    """One row for each thing that a line is charged for."""
+    fields = _fields(documents)
+    judged = fields.select("*", _unusable(kinds).alias("unusable"))
+    detail = F.when(F.col("unusable") == UNREADABLE, F.concat_ws(": ", "file", F.substring("value", 1, 200)))
     further = {
-        "connection": connection,
-        "correlation_id": header["correlationId"],
-        "recorded_throttle_ms": F.coalesce(F.col("d.throttleTimeMs"), F.lit(0.0)).cast("long"),
+        "connection": F.col("connection"),
+        "correlation_id": F.col("correlation_id"),
+        "recorded_throttle_ms": F.col("throttle_ms").cast("long"),
         "file": F.col("file"),
+        CLUSTER: _cluster_id(),
     }
-    columns |= {name: further[name] for name in also}
-    return parsed.select(*(column.alias(name) for name, column in columns.items()))
+    lines = judged.select(
+        "broker",
+        "user",
+        "client_id",
+        "answered_us",
+        "remote_us",
+        "forwarded",
+        (F.col("throttle_ms") > 0).alias("throttled"),
+        F.xxhash64("connection", "correlation_id").alias("tie"),
+        detail.alias("detail"),
+        is_strict(F.col("api"), F.col("version")).alias("strict_api"),
+        (_entries(kinds) if kinds - set(BYTES) else _of_bytes()).alias("entries"),
+        *(further[name].alias(name) for name in also),
+    )
+    entry = F.explode("entries") if kinds - set(BYTES) else F.col("entries")
+    found = lines.select("*", entry.alias("e"))
+    topic = F.col("e.kind") == Kind.MUTATION.value
+    columns = {
+        "status": F.col("e.status"),
+        "broker": F.when(topic & ~F.col("forwarded"), F.lit(CONTROLLER)).otherwise(F.col("broker")),
+        "kind": F.col("e.kind"),
+        "user": F.col("user"),
+        "client_id": F.col("client_id"),
+        # Topics are charged when the request is begun, before the controller waits for others.
+        "ts_us": F.when(topic, F.col("answered_us") - F.col("remote_us")).otherwise(F.col("answered_us")),
+        "records": F.col("e.records"),
+        "overhead": F.col("e.overhead"),
+        "throttled": F.col("throttled"),
+        "tie": F.col("tie"),
+        "detail": F.col("detail"),
+        "strict": F.when(topic, F.col("strict_api")),
+        "part": F.col("e.part"),
+        "begins_line": F.col("e.begins_line"),
+    }
+    return found.select(*(column.alias(name) for name, column in columns.items()), *also)
 
 
-def _status(api: Column, version: Column, request: Column, response: Column, charged_at: Column) -> Column:
+def _fields(documents: DataFrame) -> DataFrame:
+    document = Document(produce=F.col("p"), fetch=F.col("f"), mutation=F.col("m"), other=F.col("o"))
+    principal = document.common("principal")
+    # The line's time is cut to whole milliseconds: half of one is the best guess for the rest.
+    waited = F.round((document.common("responseQueueTimeMs") + document.common("sendTimeMs")) * 1000).cast("long")
+    return documents.select(
+        *("broker", "file", "value", "json", "api", "unclear", "p", "f", "m"),
+        document.header("requestApiVersion").alias("version"),
+        document.header("correlationId").alias("correlation_id"),
+        F.coalesce(document.header("clientId"), F.lit("")).alias("client_id"),
+        document.common("connection").alias("connection"),
+        F.when(F.instr(principal, ":") > 0, principal.substr(F.instr(principal, ":") + 1, F.length(principal))).alias("user"),
+        F.coalesce(document.common("isForwarded"), F.lit(False)).alias("forwarded"),
+        F.coalesce(document.common("throttleTimeMs"), F.lit(0.0)).alias("throttle_ms"),
+        document.common("localTimeMs").alias("local_ms"),
+        F.coalesce(F.round(document.common("remoteTimeMs") * 1000), F.lit(0.0)).cast("long").alias("remote_us"),
+        (F.col("line_us") + F.lit(500) - waited).alias("answered_us"),
+    )
+
+
+def _unusable(kinds: frozenset[Kind]) -> Column:
+    """Why nothing can be taken from a line; null when something can."""
+    api = F.col("api")
+    of_its_kind = F.when(api == PRODUCE, F.col("p.request.topicData").isNotNull()).when(
+        api == FETCH, F.col("f.response.responses").isNotNull()
+    )
+    if kinds - set(BYTES):
+        of_its_kind = of_its_kind.otherwise(F.col("local_ms").isNotNull())
+    else:
+        of_its_kind = of_its_kind.otherwise(F.lit(True))
     complete = (
-        charged_at.isNotNull()
-        & version.isNotNull()
-        & (F.instr("d.principal", ":") > 0)
-        & F.col("d.connection").isNotNull()
-        & F.when(api == _PRODUCE, request["topicData"].isNotNull()).otherwise(response["responses"].isNotNull())
+        F.col("answered_us").isNotNull()
+        & F.col("version").isNotNull()
+        & F.col("user").isNotNull()
+        & F.col("connection").isNotNull()
+        & of_its_kind
     )
-    replica = F.coalesce(request["replicaId"], request["replicaState"]["replicaId"], F.lit(-1))
+    found = F.when(~F.coalesce(complete, F.lit(False)), F.lit(UNREADABLE)).when(F.col("unclear"), F.lit(UNCLEAR_TIME))
+    if Kind.REQUEST in kinds:
+        return found
+    known = [PRODUCE, FETCH, SHARE_FETCH, *(MUTATING if Kind.MUTATION in kinds else ())]
+    return F.when(~api.isin(*known), F.lit(OTHER_API)).otherwise(found)
+
+
+def _entry(status: Column, kind: Column, records: Column, overhead: Column, *, begins_line: bool) -> Column:
+    """A row's own part; the rest is the line's."""
+    return F.struct(
+        status.alias("status"),
+        kind.alias("kind"),
+        records.cast("long").alias("records"),
+        overhead.cast("long").alias("overhead"),
+        F.lit(None).cast("int").alias("part"),
+        F.lit(begins_line).alias("begins_line"),
+    )
+
+
+def _of_bytes() -> Column:
+    """The entry of a produce or fetch line, or of one that cannot be used."""
+    api, version = F.col("api"), F.col("version")
+    request, response = F.col("p.request"), F.col("f.response")
+    records = F.when(api == PRODUCE, produce_records(request)).when(api == FETCH, fetch_records(response))
+    overhead = F.when(api == PRODUCE, produce_overhead(version, F.col("client_id"), request)).when(
+        api == FETCH, fetch_overhead(version, response)
+    )
+    kind = F.when(api == PRODUCE, F.lit(Kind.PRODUCE.value)).otherwise(F.lit(Kind.FETCH.value))
+    status = F.coalesce(F.col("unusable"), F.when(api == SHARE_FETCH, F.lit(UNSIZED)), _charged_or_not())
+    return _entry(status, kind, F.coalesce(records, F.lit(0)), F.coalesce(overhead, F.lit(0)), begins_line=True)
+
+
+def _charged_or_not() -> Column:
+    api, response = F.col("api"), F.col("f.response")
+    codes = produce_error_codes(F.col("json"))
+    refused = (F.array_size(codes) > 0) & F.forall(codes, lambda code: code == _TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    transactional = (api == PRODUCE) & F.col("p.request.transactionalId").isNotNull()
     empty = F.array_size(response["responses"]) == 0
-    codes = F.flatten(F.transform(response["responses"], lambda t: t["partitionResponses"]["errorCode"]))
-    refused = (
-        request["transactionalId"].isNotNull()
-        & (F.array_size(codes) > 0)
-        & F.forall(codes, lambda code: code == _TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    )
     return (
-        F.when(F.col("other"), F.lit(OTHER_API))
-        .when(~F.coalesce(complete, F.lit(False)), F.lit(UNREADABLE))
-        .when((api == _PRODUCE) & F.coalesce(refused, F.lit(False)), F.lit(REFUSED))
-        .when((api == _FETCH) & (replica >= 0), F.lit(FOLLOWER))
-        .when((api == _FETCH) & empty & (F.col("d.throttleTimeMs") > 0), F.lit(EMPTY_THROTTLED))
+        F.when(transactional, F.when(F.coalesce(refused, F.lit(False)), F.lit(REFUSED)).otherwise(F.lit(CHARGED)))
+        .when(_is_follower(), F.lit(FOLLOWER))
+        .when((api == FETCH) & empty & (F.col("throttle_ms") > 0), F.lit(EMPTY_THROTTLED))
         .otherwise(F.lit(CHARGED))
     )
+
+
+def _is_follower() -> Column:
+    fetch = F.col("f.request")
+    replica = F.coalesce(fetch["replicaId"], fetch["replicaState"]["replicaId"], F.lit(-1))
+    return (F.col("api") == FETCH) & (replica >= 0)
+
+
+def _entries(kinds: frozenset[Kind]) -> Column:
+    """All entries of a line, as an array that is never empty."""
+    api, wanted = F.col("api"), F.col("unusable").isNull()
+    of_bytes = F.array(_of_bytes())
+    time = F.lit(Kind.REQUEST.value), thread_nanos(F.col("local_ms")), F.lit(0)
+    exempt = is_exempt_api(api, F.col("forwarded"))
+    status = F.coalesce(F.col("unusable"), F.when(exempt, F.lit(EXEMPT)).otherwise(F.lit(CHARGED)))
+    alone = F.array(_entry(status, *time, begins_line=True))
+    both = F.array(_of_bytes(), _entry(F.lit(CHARGED), *time, begins_line=False))
+    free = _is_follower() | F.coalesce((api == PRODUCE) & (F.col("p.request.acks") == 0), F.lit(False))
+    is_bytes = api.isin(PRODUCE, FETCH, SHARE_FETCH)
+    if Kind.REQUEST not in kinds:
+        found = F.when(~api.isin(*MUTATING) | ~wanted, of_bytes)
+        alone = F.array(_entry(F.lit(OTHER_API), F.lit(Kind.MUTATION.value), F.lit(0), F.lit(0), begins_line=True))
+    else:
+        found = F.when(is_bytes & (free | ~wanted), of_bytes).when(is_bytes, both)
+    if Kind.MUTATION not in kinds:
+        return found.otherwise(alone)
+    topics = _topic_entries(alone_too=Kind.REQUEST in kinds)
+    several = F.concat(alone, topics) if Kind.REQUEST in kinds else F.when(F.array_size(topics) > 0, topics).otherwise(alone)
+    return found.when(api.isin(*MUTATING) & wanted, several).otherwise(alone)
+
+
+def _topic_entries(*, alone_too: bool) -> Column:
+    """``alone_too``: the line has an entry of its own before these."""
+    kraft = F.col("forwarded") | F.col("connection").rlike(_SINCE_4_0)
+    topics = mutations(F.col("api"), F.col("m.request"), F.col("m.response"), kraft=kraft, charged=CHARGED)
+    return F.transform(
+        F.coalesce(topics, F.array().cast(f"array<{ENTRY}>")),
+        lambda topic: F.struct(
+            topic["status"].alias("status"),
+            F.lit(Kind.MUTATION.value).alias("kind"),
+            topic["partitions"].alias("records"),
+            F.lit(0).cast("long").alias("overhead"),
+            topic["part"].alias("part"),
+            (F.lit(not alone_too) & (topic["part"] == 0)).alias("begins_line"),
+        ),
+    )
+
+
+def _cluster_id() -> Column:
+    line = F.col("value")
+    return F.when(line.contains(_CLUSTER_ID), F.substring_index(F.substring_index(line, _CLUSTER_ID, -1), '"', 1))
