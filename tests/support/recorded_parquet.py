@@ -22,7 +22,7 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """One client's requests of ``amount`` bytes on one broker, every ``every_s`` from ``begin_s`` after ``START`` to ``end_s``."""
+    """One client's requests of ``amount`` bytes on a broker, every ``every_s`` from ``begin_s`` after ``START`` to ``end_s``."""
 
     user: str | None
     client_id: str | None = "app"

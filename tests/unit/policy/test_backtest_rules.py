@@ -1,0 +1,145 @@
+"""Rules of ``spec.backtest``: which bucket fails which of them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from reconciler.model.backtest import BacktestReport, BucketVerdict, Verdict
+from reconciler.model.backtest_policy import BacktestPolicy, FailRule, KnownOwner, OwnerChoice
+from reconciler.model.entity import Entity
+from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.model.source import Span
+from reconciler.policy.backtest_rules import judged_by_rules, rule_words
+from tests.support.backtest_reports import member, report_of, verdict
+
+ALICE = Entity.of({"user": "alice"})
+CERTAIN = (Verdict.CERTAIN,)
+PLACE = Span(file="q.yaml", line=8, column=5)
+
+
+def users(prefix: str) -> Selector:
+    return Selector(types=(("user", TypeMatch(kind=MatchKind.PREFIX, text=prefix)),))
+
+
+def judged(rule: FailRule, *verdicts: BucketVerdict, owners: tuple[KnownOwner, ...] = ()) -> BacktestReport:
+    return judged_by_rules(
+        report_of(*verdicts),
+        BacktestPolicy(fail=(rule,)),
+        owners=owners,
+        owner_of={ALICE: "team-a"},
+        sources={(ALICE, "producer_byte_rate"): PLACE},
+    )
+
+
+HIT = verdict(user="alice", entity=ALICE, verdict=Verdict.CERTAIN, changed=True, seconds_over=20)
+
+
+@pytest.mark.parametrize(
+    ("rule", "fails"),
+    [
+        (FailRule(verdicts=CERTAIN), True),
+        (FailRule(verdicts=(Verdict.POSSIBLE, Verdict.INCONCLUSIVE)), False),
+        (FailRule(verdicts=CERTAIN, keys=("consumer_byte_rate",)), False),
+        (FailRule(verdicts=CERTAIN, keys=("consumer_byte_rate", "producer_byte_rate")), True),
+        (FailRule(verdicts=CERTAIN, seconds=20), True),
+        (FailRule(verdicts=CERTAIN, seconds=21), False),
+        (FailRule(verdicts=CERTAIN, match=users("al")), True),
+        (FailRule(verdicts=CERTAIN, match=users("bob")), False),
+        (FailRule(verdicts=CERTAIN, owners=OwnerChoice(names=("team-a",))), True),
+        (FailRule(verdicts=CERTAIN, owners=OwnerChoice(names=("team-b",))), False),
+    ],
+)
+def test_a_rule_fails_when_all_that_it_says_holds(rule: FailRule, *, fails: bool) -> None:
+    report = judged(rule, HIT)
+    assert report.refused is fails
+    assert [one.id for one in report.findings] == (["backtest-policy"] if fails else [])
+
+
+def test_buckets_that_stay_as_they_are_fail_only_rules_that_say_so() -> None:
+    stays = dataclasses.replace(HIT, changed=False)
+    assert not judged(FailRule(verdicts=CERTAIN), stays).refused
+    assert judged(FailRule(verdicts=CERTAIN, unchanged=True), stays).refused
+
+
+def test_a_possible_verdict_is_measured_by_its_possible_seconds() -> None:
+    maybe = dataclasses.replace(HIT, verdict=Verdict.POSSIBLE, seconds_over=0, seconds_certain=0, seconds_possible=9)
+    rule = FailRule(verdicts=(Verdict.POSSIBLE,), seconds=9)
+    assert [bucket.seconds for bucket in judged(rule, maybe).rules[0].failed] == [9]
+    assert not judged(dataclasses.replace(rule, seconds=10), maybe).refused
+
+
+def test_an_inconclusive_bucket_needs_no_seconds() -> None:
+    unknown = dataclasses.replace(HIT, verdict=Verdict.INCONCLUSIVE, seconds_over=0)
+    assert judged(FailRule(verdicts=(Verdict.INCONCLUSIVE,), seconds=50), unknown).refused
+
+
+GOLD = OwnerChoice(labels={"tier": "gold"})
+
+
+def test_labels_choose_owners_of_the_quota_and_of_clients_under_a_quota_of_others() -> None:
+    owners = (
+        KnownOwner(name="team-a", labels={"tier": "silver"}),
+        KnownOwner(name="team-p", labels={"tier": "gold"}, entities=(users("pay-"),)),
+    )
+    rule = FailRule(verdicts=CERTAIN, owners=GOLD)
+    assert not judged(rule, HIT, owners=owners).refused, "alice's owner is silver"
+    shared = dataclasses.replace(HIT, members=(member("alice"), member("pay-1")))
+    (failed,) = judged(rule, shared, owners=owners).rules[0].failed
+    assert failed.owners == ("team-a", "team-p")
+
+
+def test_an_owner_without_entities_has_no_clients_of_others() -> None:
+    everything = KnownOwner(name="team-z", labels={"tier": "gold"})
+    assert not judged(FailRule(verdicts=CERTAIN, owners=GOLD), HIT, owners=(everything,)).refused
+
+
+def test_an_address_is_matched_as_an_ip() -> None:
+    address = dataclasses.replace(HIT, user="", client_id="", tags=(("ip", "10.0.0.7"),), entity=None)
+    match = Selector(types=(("ip", TypeMatch(kind=MatchKind.NAME, text="10.0.0.7")),))
+    assert judged(FailRule(verdicts=CERTAIN, match=match), address).refused
+    assert not judged(FailRule(verdicts=CERTAIN, match=users("10.")), address).refused
+
+
+def test_the_finding_is_an_error_at_the_quota_and_names_rule_reason_and_bucket() -> None:
+    rule = FailRule(verdicts=CERTAIN, reason="gold is never throttled", span=Span(file="c.yaml", line=3, column=9))
+    (found,) = judged(rule, HIT).findings
+    assert (found.severity, found.span, found.entity, found.key) == ("error", PLACE, ALICE, "producer_byte_rate")
+    assert found.message == (
+        "rule 1 (gold is never throttled): no bucket that changes may be certainly throttled, and user alice is certainly "
+        "throttled on broker 1 in 20 s"
+    )
+    assert [one.span for one in found.related] == [rule.span]
+
+
+def test_a_bucket_is_told_once_where_it_is_worst() -> None:
+    brokers = [dataclasses.replace(HIT, broker=broker, seconds_over=seconds) for broker, seconds in ((1, 5), (2, 9), (3, 9))]
+    (failed,) = judged(FailRule(verdicts=CERTAIN), *brokers).rules[0].failed
+    assert (failed.broker, failed.seconds) == (2, 9)
+
+
+def test_the_findings_of_one_rule_are_bounded_and_the_last_counts_the_rest() -> None:
+    many = [
+        dataclasses.replace(HIT, user=f"u{n:03}", entity=Entity.of({"user": f"u{n:03}"}), members=(member(f"u{n:03}"),))
+        for n in range(120)
+    ]
+    report = judged(FailRule(verdicts=CERTAIN), *many)
+    assert len(report.findings) == 50
+    assert report.findings[-1].message.endswith("; and 70 more quotas fail this rule")
+    assert len(report.rules[0].failed) == 120
+
+
+def test_a_rule_reads_as_a_sentence() -> None:
+    rule = FailRule(
+        verdicts=(Verdict.CERTAIN, Verdict.POSSIBLE),
+        owners=GOLD,
+        match=users("pay-"),
+        keys=("producer_byte_rate",),
+        seconds=10,
+        unchanged=True,
+    )
+    assert rule_words(rule) == (
+        'no producer_byte_rate bucket of owners labelled tier=gold with clients {"user":{"prefix":"pay-"}}, whether it changes '
+        "or not, may be certainly throttled or possibly throttled for 10 s or more"
+    )

@@ -1,0 +1,345 @@
+"""A backtest as text, JSON, Markdown and a page: one report, the same facts, and no name that means anything to a format."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+
+from reconciler.errors import FileAccessError
+from reconciler.formats.canonical import document_text
+from reconciler.formats.schema_files import load_schema
+from reconciler.model.backtest import (
+    BacktestReport,
+    BucketName,
+    CapacityUse,
+    Coverage,
+    FailedBucket,
+    Fit,
+    QuotaFit,
+    Regrouped,
+    RuleOutcome,
+    UnusedQuota,
+    UnusedReason,
+    Verdict,
+)
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.finding import Finding, Severity
+from reconciler.model.source import Span
+from reconciler.render.backtest_document import backtest_to_json
+from reconciler.render.backtest_markdown import backtest_markdown, backtest_section, backtest_summary
+from reconciler.render.backtest_page import anchor, backtest_html
+from reconciler.render.backtest_text import backtest_lines
+from reconciler.render.markdown import BUDGET
+from reconciler.render.markdown_lists import size
+from reconciler.render.markdown_marker import read_marker
+from reconciler.render.styled import plain
+from reconciler.workflows.backtest_reading import read_backtest_report
+from tests.support.backtest_reports import END, START, member, provenance, rates, report_of, verdict
+from tests.support.hostile_names import HOSTILE, NAMES
+from tests.support.markdown_views import Seen, by_github, by_markdown_it, seen
+
+ALICE, ANYONE = Entity.of({"user": "alice"}), Entity.of({"user": DEFAULT})
+
+
+def full(name: str = "alice", client: str = "app") -> BacktestReport:
+    """A report in which everything that there can be is there, under this name."""
+    bucket = BucketName(user=name, client_id="")
+    hit = verdict(
+        user=name,
+        entity=Entity.of({"user": name}) if name else ANYONE,
+        verdict=Verdict.CERTAIN,
+        seconds_over=900,
+        seconds_certain=880,
+        seconds_possible=950,
+        first=START,
+        longest_s=60,
+        longest_from=START,
+        peak=250_000.0,
+        safe=256_000.0,
+        safe_p999=204_800.0,
+        recommended=307_200.0,
+        margin=0.5,
+        members=(member(name, client), member(None, None)),
+        regrouped=Regrouped.MERGED,
+        buckets_before=(BucketName(user=name, client_id=client), BucketName(user="", client_id="", other=((name, client),))),
+        rates=rates(),
+    )
+    return report_of(
+        hit,
+        verdict(user=f"{name}2", verdict=Verdict.POSSIBLE, seconds_possible=5, first=START),
+        verdict(user=f"{name}3", verdict=Verdict.INCONCLUSIVE, reason=f"nobody knows {name}"),
+        verdict(user="calm"),
+        verdict(user="quiet", changed=False),
+        cluster=name or None,
+        provenance=provenance(
+            coverage=(Coverage(broker=1, requests=9, start=START, end=END, hours=8, hours_missing=2, first_missing=START),),
+            unreadable=3,
+            unreadable_samples=(f"log: {name}",),
+            not_charged={"other-api": 4},
+            censored=1,
+            throttled_then=2,
+        ),
+        rules=(
+            RuleOutcome(
+                words="no bucket that changes may be certainly throttled",
+                reason=name,
+                span=Span(file="c.yaml", line=3, column=1),
+                failed=(
+                    FailedBucket(
+                        bucket=bucket,
+                        key="producer_byte_rate",
+                        broker=1,
+                        verdict=Verdict.CERTAIN,
+                        seconds=900,
+                        owners=(name,),
+                    ),
+                ),
+            ),
+            RuleOutcome(words="no bucket that changes may be inconclusive for 5 s or more", reason=None, span=None),
+        ),
+        fits=(
+            QuotaFit(
+                entity=ANYONE, key="consumer_byte_rate", limit=1e6, fit=Fit.LOOSE, share=0.01, buckets=3, fullest=bucket, broker=2
+            ),
+            QuotaFit(
+                entity=ALICE, key="request_percentage", limit=50.0, fit=Fit.NEAR, share=0.9, buckets=1, fullest=bucket, broker=1
+            ),
+        ),
+        capacity=(CapacityUse(broker=1, key="producer_byte_rate", capacity=1e6, before=9e5, after=2e6, buckets=7, unlimited=2),),
+        unused=(UnusedQuota(entity=ALICE, key="consumer_byte_rate", value=5e6, reason=UnusedReason.HIDDEN),),
+        notes=(f"{name} counts after merge",),
+        findings=(Finding(id="would-throttle", severity=Severity.WARNING, message=f"{name} would have been throttled"),),
+    )
+
+
+def page(text: str) -> Seen:
+    assert text.startswith("<!DOCTYPE html>\n")
+    return seen(text.removeprefix("<!DOCTYPE html>\n"))
+
+
+def test_the_document_is_as_its_schema_says() -> None:
+    for report in (full(), report_of(), report_of(verdict())):
+        jsonschema.Draft202012Validator(load_schema("backtest")).validate(backtest_to_json(report))
+
+
+def test_a_document_read_back_makes_the_same_comment() -> None:
+    report = full()
+    again = read_backtest_report(document_text(backtest_to_json(report)), name="b.json")
+    assert backtest_section(again, room=BUDGET) == backtest_section(report, room=BUDGET)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"format_version": "2.0"}, "format_version must be 1.x"),
+        ({"verdicts": [{}]}, "verdicts[0] lacks 'bucket'"),
+        ({"rules": "x"}, "rules must be a list"),
+    ],
+)
+def test_what_is_no_report_is_told_with_its_place(change: dict[str, object], said: str) -> None:
+    document = json.loads(document_text(backtest_to_json(full()))) | change
+    with pytest.raises(FileAccessError, match=r"b\.json is not a report") as told:
+        read_backtest_report(json.dumps(document), name="b.json")
+    assert said in str(told.value)
+    with pytest.raises(FileAccessError):
+        read_backtest_report("{", name="b.json")
+
+
+def test_the_summary_counts_buckets_once_by_their_worst_broker() -> None:
+    one = verdict(verdict=Verdict.CERTAIN, seconds_over=9)
+    other = dataclasses.replace(one, broker=2, verdict=Verdict.CLEAR, seconds_over=0)
+    summary = backtest_to_json(report_of(one, other, verdict(user="bob", changed=False)))["summary"]
+    assert summary == {
+        "buckets": 2,
+        "changed": 1,
+        "certain": 1,
+        "possible": 0,
+        "clear": 1,
+        "inconclusive": 0,
+        "refused": False,
+    }
+
+
+def test_text_has_the_verdict_the_rules_and_the_history_before_the_numbers() -> None:
+    text = plain(backtest_lines(full()))
+    order = (
+        "Backtest: the proposed quotas would have throttled 1 of 4 buckets whose limit changes.",
+        "Rule 1 fails (alice): no bucket that changes may be certainly throttled. user alice: producer_byte_rate on broker 1",
+        "Rule 2 holds: no bucket that changes may be inconclusive for 5 s or more.",
+        "What this rests on",
+        "Warning: broker 1 was not recorded in 2 of 8 whole hours, the first at 2026-11-20 08:00 UTC",
+        "THROTTLED  user alice: producer_byte_rate on broker 1",
+        "shared   its clients had several buckets before: user alice, client-id app; alice app",
+        "about 900 of 4000 s with traffic (22 %), 880 for certain, 950 at most (before the change about 0)",
+        "300 KiB/s (307200) (50 % more than was seen, for what so short a history has not); 250 KiB/s (256000) holds back no",
+        "200 KiB/s (204800) is exceeded in 1 of 1000 seconds at most",
+        "possible  user alice2",
+        "inconclusive  user alice3",
+        "why      nobody knows alice",
+        "1 more bucket is untouched by the change",
+        "add up to 1.907 MiB/s (2000000), 2 x its capacity of 976.6 KiB/s (1000000), before the change 878.9 KiB/s (900000)",
+        "; 2 buckets without a limit not counted",
+        "nearly reached: user alice uses 90 % of it on broker 1",
+        "loose: user alice uses 1 % of it on broker 2",
+        "user=alice consumer_byte_rate 4.768 MiB/s (5000000): declared, but stronger quotas win",
+        "alice counts after merge",
+        "Assumed: brokers are brokers",
+    )
+    places = [text.find(words) for words in order]
+    assert -1 not in places, [words for words, place in zip(order, places, strict=True) if place < 0]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("report", "words"),
+    [
+        (report_of(), "no recorded request would have been throttled (no limit changes)."),
+        (report_of(verdict()), "no recorded request would have been throttled (1 bucket gets another limit)."),
+        (
+            report_of(verdict(verdict=Verdict.POSSIBLE)),
+            "the proposed quotas might have throttled 1 of 1 bucket whose limit changes; --exact can tell.",
+        ),
+        (
+            report_of(verdict(verdict=Verdict.INCONCLUSIVE), verdict(user="b")),
+            "the history does not show enough to clear 1 of 2 buckets whose limit changes.",
+        ),
+        (
+            report_of(verdict(verdict=Verdict.CERTAIN, changed=False)),
+            "the change would have throttled nobody; 1 bucket is over a limit that stays.",
+        ),
+    ],
+)
+def test_the_first_line_says_the_verdict(report: BacktestReport, words: str) -> None:
+    assert plain(backtest_lines(report)).splitlines()[0] == f"Backtest: {words}"
+
+
+def test_the_comment_begins_with_a_marker_and_the_verdict() -> None:
+    text = backtest_markdown(full())
+    marker = read_marker(text)
+    assert marker is not None
+    assert (marker.kind, marker.cluster, marker.digest) == ("backtest", "alice", None)
+    found = by_github(text)
+    assert found.rows[0][0] == "Verdict"
+    assert [row[0] for row in found.rows[1:]] == ["THROTTLED", "possible", "inconclusive: nobody knows alice", "clear"]
+    assert "Refused: Rule 1 fails (alice)" in found.text()
+
+
+@settings(max_examples=60, deadline=None)
+@given(NAMES, NAMES)
+def test_no_name_means_anything_to_markdown(name: str, client: str) -> None:
+    text = backtest_markdown(full(name, client))
+    plain_one = backtest_markdown(full("n", "c"))
+    for parser in (by_github, by_markdown_it):
+        found, wanted = parser(text), parser(plain_one)
+        assert len(found.comments) == 1
+        assert len(found.rows) == len(wanted.rows)
+        assert {len(row) for row in found.rows} == {10}
+        assert not {"a", "img", "script", "em", "del", "h1", "input"} & set(found.elements)
+        assert "@" not in found.outside("code")
+
+
+_NAMED = [name for name in HOSTILE if name]
+
+
+@pytest.mark.parametrize("name", _NAMED, ids=range(len(_NAMED)))
+def test_no_name_means_anything_to_a_browser(name: str) -> None:
+    text = backtest_html(full(name, name))
+    found, wanted = page(text), page(backtest_html(full("n", "c")))
+    assert sorted(found.elements) == sorted(wanted.elements)
+    assert [key for _, key, _ in found.attributes] == [key for _, key, _ in wanted.attributes]
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x09\x0b-\x1f\ud800-\udfff]", text)
+
+
+def test_a_comment_of_many_buckets_drops_whole_rows_and_counts_them() -> None:
+    many = [verdict(user=f"user-{n:05}", verdict=Verdict.CERTAIN, seconds_over=5) for n in range(5000)]
+    report = dataclasses.replace(full(), verdicts=(full().verdicts[0], *many))
+    text = backtest_markdown(report)
+    assert BUDGET // 2 < len(text.encode()) <= BUDGET
+    rows = by_github(text).rows
+    left_out = re.search(r"Left out for want of room: (\d+) of 5001 buckets", by_github(text).text())
+    assert left_out is not None
+    assert int(left_out[1]) == 5001 - (len(rows) - 1)
+    assert "Rule 1 fails" in text
+
+
+@pytest.mark.parametrize("room", [0, 300, 900, 2000, 5000, 20_000])
+def test_a_section_keeps_to_its_room_or_is_one_line(room: int) -> None:
+    report = full("x" * 255, "y" * 255)
+    lines = backtest_section(report, room=room)
+    assert size(lines) <= room or lines == backtest_summary(report)
+    assert size(backtest_summary(report)) < 700
+    assert "rules of the policy fail" in "\n".join(backtest_summary(report))
+
+
+def test_the_page_needs_nothing_but_itself() -> None:
+    text = backtest_html(full())
+    found = page(text)
+    assert ("meta", "content", "default-src 'none'; style-src 'unsafe-inline'") in found.attributes
+    assert not {"script", "link", "img", "iframe", "object", "use", "image", "foreignobject"} & set(found.elements)
+    assert not re.search(r"https?://|@import|src=", text)
+    assert re.findall(r"url\(([^)]*)\)", text) == ["#maybe"], "a pattern of this page"
+    assert [value for _, key, value in found.attributes if key == "href"] == [f"#{anchor(v)}" for v in full().verdicts[:4]]
+
+
+def test_every_link_of_the_page_leads_to_its_bucket() -> None:
+    found = page(backtest_html(full()))
+    ids = [value for element, key, value in found.attributes if (element, key) == ("article", "id")]
+    assert len(ids) == len(set(ids)) == 4
+
+
+def test_the_page_prints_and_fits_a_telephone() -> None:
+    text = backtest_html(full())
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in text
+    assert re.search(r"@media screen and \(max-width", text)
+    assert "print-color-adjust: exact" in text
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_the_page_says_what_the_history_is_before_the_numbers() -> None:
+    found = page(backtest_html(full()))
+    headings = [text for element, text in found.texts if element == "h2"]
+    assert headings[:2] == ["What this rests on", "Buckets, the worst first"]
+    assert headings[2:] == [
+        "Findings: 1 warning",
+        "Limits against capacity",
+        "Nearly reached",
+        "Loose",
+        "Hidden by stronger quotas",
+        "Notes",
+        "Assumed",
+    ]
+
+
+def test_a_plot_has_both_limits_both_strips_and_a_description() -> None:
+    text = backtest_html(full())
+    assert text.count("<figure") == 1
+    figure = text[text.index("<figure") : text.index("</figure>")]
+    assert figure.count('class="limit"') == figure.count('class="earlier"') == 2, "in the drawing and in the legend"
+    assert 'aria-label="Rate over time of user alice: producer_byte_rate on broker 1: about 2160 seconds are over' in figure
+    assert "Over the limit that holds now: never" in figure
+    assert "Over the proposed limit: about 2,160 s, 3,600 s at most" in figure
+    assert figure.count('class="shade"') == 6
+    steps = re.search(r'class="rate" points="([^"]*)"', figure)
+    assert steps is not None
+    assert len(steps[1].split()) == 2 * 240
+
+
+def test_a_limit_far_above_the_traffic_does_not_flatten_the_drawing() -> None:
+    one = dataclasses.replace(full().verdicts[0], limit_after=1e9, rates=rates())
+    text = backtest_html(report_of(one))
+    figure = text[text.index("<figure") : text.index("</figure>")]
+    assert figure.count('class="limit"') == 1, "in the legend only"
+    assert "proposed limit 953.7 MiB/s (1000000000) (above the drawing)" in figure
+
+
+def test_a_page_of_many_buckets_has_a_bound() -> None:
+    many = [verdict(user=f"user-{n:05}", verdict=Verdict.CERTAIN, rates=rates()) for n in range(3000)]
+    text = backtest_html(report_of(*many))
+    assert text.count("<article") == 40
+    assert "1,000 more are in the JSON report." in text
+    assert len(text) < 3_000_000
