@@ -25,7 +25,8 @@ class AddressLimits:
         answer = self._table.resolve(address)
         bucket = Bucket(user="", client_id="", other=((EntityType.IP.value, canonical_address(address)),))
         if answer.unclear:
-            return Resolved(bucket=bucket, winner=min(answer.unclear, key=lambda one: one.value), overridden=answer.unclear)
+            lower, *others = sorted(answer.unclear, key=lambda one: one.value)
+            return Resolved(bucket=bucket, winner=lower, overridden=tuple(others))
         return Resolved(bucket=bucket, winner=answer.found[0] if answer.found else None, overridden=answer.found[1:])
 
 
