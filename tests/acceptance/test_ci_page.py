@@ -1,0 +1,81 @@
+"""``docs/ci.md``: its tables are those of the code and the workflows, and its commands are run as written."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+import yaml
+
+from reconciler.cli.renderings import DRIFT_FORMATS, PLAN_FORMATS, VALIDATE_FORMATS
+from reconciler.sandbox.spec import Sandbox
+from tests.support.command import environment
+from tests.support.manifests import cluster, quotas
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+WORKFLOWS = ROOT / ".github" / "workflows"
+
+
+def test_every_reusable_workflow_is_on_the_page_and_writes_what_the_page_says() -> None:
+    rows = dict(re.findall(r"^\| `([\w-]+\.yml)` \|.*\| ([^|]+) \|$", PAGE, re.MULTILINE))
+    assert set(rows) == {path.name for path in WORKFLOWS.glob("*.yml")} - {"ci.yml"}
+    for name, writes in rows.items():
+        text = (WORKFLOWS / name).read_text(encoding="utf-8")
+        assert ("comment" in writes) == ("pull-requests: write" in text)
+        assert ("refs/kafka-quotas" in writes) == ("contents: write" in text)
+        assert ("code scanning" in writes) == ("security-events: write" in text)
+        assert (writes == "nothing") == (": write" not in text)
+
+
+def test_the_table_of_formats_is_that_of_the_commands() -> None:
+    rows = re.findall(r"^\| `([\w-]+)` \| (yes|) ?\| (yes|) ?\| (yes|) ?\|", PAGE, re.MULTILINE)
+    for column, formats in enumerate((VALIDATE_FORMATS, PLAN_FORMATS, DRIFT_FORMATS), start=1):
+        assert {row[0] for row in rows if row[column]} == set(formats)
+
+
+def test_the_action_is_called_with_inputs_that_it_has_and_its_outputs_are_named() -> None:
+    (snippet,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    checkout, call = yaml.safe_load(snippet)
+    action = yaml.safe_load((ROOT / ".github/actions/kafka-quotas/action.yml").read_text(encoding="utf-8"))
+    assert set(call["with"]) <= set(action["inputs"])
+    assert call["uses"].startswith("OWNER/kafka-quotas/.github/actions/kafka-quotas@")
+    assert checkout["uses"] in (WORKFLOWS / "plan.yml").read_text(encoding="utf-8")
+    listed = PAGE.partition("Its outputs:")[2].partition(". With")[0]
+    assert set(re.findall(r"`([\w-]+)`", listed)) == set(action["outputs"])
+
+
+@pytest.mark.kafka
+def test_the_commands_for_anything_else_work_one_after_the_other(tmp_path: Path, clean_kafka: Sandbox) -> None:
+    (script,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "quotas").mkdir()
+    (tmp_path / "quotas/cluster.yaml").write_text(
+        cluster("prod", connection={"bootstrapServers": [clean_kafka.bootstrap_servers]}), encoding="utf-8"
+    )
+    (tmp_path / "quotas/all.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": "9GiB"})), encoding="utf-8")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "kafka-quotas").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m reconciler "$@"\n', encoding="utf-8")
+    (programs / "kafka-quotas").chmod(0o755)
+    extra = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [shutil.which("sh") or "sh", "-e", "-c", script],
+        cwd=tmp_path,
+        env=environment(extra),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    named = set(re.findall(r"(?:=|report |audit |baseline )([\w-]+\.\w+)", script))
+    assert {path.name for path in tmp_path.iterdir() if path.is_file()} == named
+    for name in ("junit.xml", "drift.xml"):
+        assert ET.parse(tmp_path / name).getroot()[0].get("failures") == "0"

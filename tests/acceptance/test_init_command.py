@@ -1,0 +1,172 @@
+"""``kafka-quotas init``: a repository from nothing and from a cluster, good as it is; and the template itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+import reconciler
+from reconciler.sandbox.spec import Sandbox
+from tests.builders import client, pair, user
+from tests.support import raw_quotas
+from tests.support.command import Done, run
+from tests.support.manifests import snapshot
+
+ROOT = Path(__file__).parents[2]
+TEMPLATE = ROOT / "examples" / "gitops-repository"
+SCHEMA = json.loads((ROOT / "schemas/init.v1.schema.json").read_text(encoding="utf-8"))
+COMMIT = "0123456789" * 4
+EMPTY = '{"format_version": "1.0", "cluster": {}, "observed": {"at": "2026-01-02T00:00:00Z"}, "entities": []}'
+
+
+def init(folder: Path, *arguments: str) -> Done:
+    return run("init", *arguments, cwd=folder)
+
+
+def files(folder: Path) -> dict[str, str]:
+    found = (path for path in sorted(folder.rglob("*")) if path.is_file() and ".git" not in path.relative_to(folder).parts)
+    return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in found}
+
+
+def test_the_template_is_valid_and_plans_to_what_it_declares(tmp_path: Path) -> None:
+    (tmp_path / "now.json").write_text(EMPTY)
+    assert run("validate", str(TEMPLATE), "--fail-on", "info", cwd=tmp_path).code == 0
+    plans = {
+        name: run("plan", str(TEMPLATE), "--cluster", name, "--current", "now.json", "--format", "json", cwd=tmp_path).json()
+        for name in ("staging", "production")
+    }
+    assert {name: plan["summary"]["create"] for name, plan in plans.items()} == {"staging": 5, "production": 4}
+    assert plans["staging"]["applyable"] is True
+    assert [guard["id"] for guard in plans["production"]["guards"] if guard["status"] == "needs-acceptance"] == [
+        "protected-entity"
+    ]
+
+
+@pytest.mark.parametrize("forge", ["github", "gitlab", "none"])
+def test_from_nothing_it_is_the_template_with_the_pipelines_of_the_forge(tmp_path: Path, forge: str) -> None:
+    done = init(tmp_path, "repo", "--ci", forge, "--format", "json")
+    assert done.code == 0, done.err
+    jsonschema.validate(done.json(), SCHEMA)
+    made = files(tmp_path / "repo")
+    assert sorted(made) == sorted(done.json()["files"])
+    of_forge = {"github": ".github/", "gitlab": ".gitlab-ci.yml", "none": "no pipeline"}[forge]
+    expected = {path for path in files(TEMPLATE) if not path.startswith((".github", ".gitlab")) or path.startswith(of_forge)} | {
+        f".schemas/{kind}.v1.schema.json" for kind in ("client-quotas", "cluster", "repository")
+    }
+    assert set(made) == expected
+    assert "<!--" not in made["README.md"]
+    assert (".github" in made["README.md"], ".gitlab-ci.yml" in made["README.md"]) == (forge == "github", forge == "gitlab")
+    assert run("validate", "--fail-on", "info", cwd=tmp_path / "repo").code == 0
+    for path, text in made.items():
+        if path.endswith(".yaml"):
+            named = re.match(r"# yaml-language-server: \$schema=(\S+)\n", text)
+            assert named is not None
+            assert (tmp_path / "repo" / path).parent.joinpath(named[1]).is_file()
+
+
+def test_the_next_commands_are_ones_that_work(tmp_path: Path) -> None:
+    (tmp_path / "now.json").write_text(EMPTY)
+    begun = init(tmp_path, "my repo")
+    assert "Next:\n  kafka-quotas validate 'my repo'\n" in begun.out
+    assert "Replace OWNER/kafka-quotas and @YOUR-ORG" in begun.out
+    done = init(tmp_path, "b", "--current", "now.json", "--name", "prod eu", "--ci", "none", "--format", "json")
+    assert done.json()["placeholders"] == []
+    validate, plan, git = done.json()["next"]
+    assert run(*validate.split()[1:], cwd=tmp_path).code == 0
+    assert plan == "kafka-quotas plan b --cluster='prod eu' --current now.json"
+    assert run("plan", "b", "--cluster=prod eu", "--current", "now.json", "--detailed-exitcode", cwd=tmp_path).code == 0
+    assert git == "git -C b init && git -C b add ."
+
+
+def test_a_folder_with_anything_in_it_is_left_alone_unless_that_is_wanted(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("mine")
+    (tmp_path / "notes.txt").write_text("mine")
+    refused = init(tmp_path)
+    assert (refused.code, "is not empty" in refused.err) == (1, True)
+    assert files(tmp_path) == {"README.md": "mine", "notes.txt": "mine"}
+    assert init(tmp_path, "--overwrite").code == 0
+    assert files(tmp_path)["notes.txt"] == "mine"
+    assert files(tmp_path)["README.md"] != "mine"
+    assert init(tmp_path, "notes.txt").code == 1
+
+
+def test_a_fresh_clone_counts_as_empty(tmp_path: Path) -> None:
+    (tmp_path / "repo/.git").mkdir(parents=True)
+    (tmp_path / "repo/.git/config").write_text("[core]\n")
+    assert init(tmp_path, "repo").code == 0
+    assert (tmp_path / "repo/.git/config").read_text() == "[core]\n"
+
+
+def test_workflows_are_pinned_to_the_commit_that_is_given_and_the_tool_to_this_version(tmp_path: Path) -> None:
+    assert init(tmp_path, "repo", "--workflows", f"acme/kafka-quotas@{COMMIT}").code == 0
+    calls = []
+    for path, text in files(tmp_path / "repo").items():
+        assert "OWNER/" not in text or path == "README.md"
+        if path.startswith(".github/workflows"):
+            for job in yaml.safe_load(text)["jobs"].values():
+                calls.append(job["uses"])
+                assert job["with"]["requirement"].endswith(f"=={reconciler.__version__}")
+    assert len(calls) == 4
+    assert all(re.fullmatch(rf"acme/kafka-quotas/\.github/workflows/[a-z]+\.yml@{COMMIT}", call) for call in calls)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--workflows", "acme/kafka-quotas@main"), "OWNER/NAME@COMMIT"),
+        (("--workflows", f"acme/kafka-quotas@{COMMIT}", "--ci", "gitlab"), "needs --ci github"),
+        (("--name", "prod"), "give one"),
+        (("--command-config", "x"), "give one"),
+        (("--current", "x", "--bootstrap-server", "y:1"), "exclude each other"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_written(
+    tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    done = init(tmp_path, "repo", *arguments)
+    assert (done.code, words in done.err) == (64, True), done.err
+    assert not (tmp_path / "repo").exists()
+
+
+def test_what_a_snapshot_holds_becomes_manifests_whose_plan_is_empty(tmp_path: Path) -> None:
+    held = {
+        user("alice"): {"producer_byte_rate": 1024.0},
+        pair("alice", "app"): {"request_percentage": 50.0},
+        client(): {"consumer_byte_rate": 5.0},
+        user("100%25"): {"producer_byte_rate": 7.0},
+    }
+    (tmp_path / "now.json").write_text(snapshot(held))
+    done = init(tmp_path, "repo", "--current", "now.json", "--name", "prod: eu/1", "--ci", "gitlab")
+    assert done.code == 0, done.err
+    made = files(tmp_path / "repo")
+    assert [path for path in made if path.startswith(("clusters/", "teams/"))] == ["clusters/prod-eu-1-cb7f7d25.yaml"]
+    assert yaml.safe_load(made[".gitlab-ci.yml"])["plan"]["parallel"]["matrix"] == [{"CLUSTER": ["prod: eu/1"]}]
+    assert run("validate", cwd=tmp_path / "repo").code == 0
+    planned = run("plan", "--current", "../now.json", "--format", "json", "--detailed-exitcode", cwd=tmp_path / "repo")
+    assert (planned.code, planned.json()["summary"]["unchanged"]) == (0, 4)
+
+
+@pytest.mark.kafka
+def test_what_a_broker_has_becomes_manifests_whose_plan_is_empty(tmp_path: Path, clean_kafka: Sandbox) -> None:
+    server = clean_kafka.bootstrap_servers
+    raw_quotas.alter(server, {frozenset({("user", "alice")}): {"producer_byte_rate": 9e9}})
+    raw_quotas.settled(server)
+    (tmp_path / "my.properties").write_text("client.id=me\n")
+    done = init(tmp_path, "repo", "--bootstrap-server", server, "--command-config", "my.properties", "--format", "json")
+    assert done.code == 0, done.err
+    assert done.json()["next"][1].endswith("--command-config my.properties")
+    (path,) = (tmp_path / "repo/clusters").iterdir()
+    assert "properties" not in path.read_text(encoding="utf-8")
+    planned = run("plan", "repo", "--detailed-exitcode", "--format", "json", cwd=tmp_path)
+    assert (planned.code, planned.json()["summary"]["unchanged"]) == (0, 1), planned.err
+
+
+def test_where_no_broker_answers_nothing_is_written(tmp_path: Path) -> None:
+    done = init(tmp_path, "repo", "--bootstrap-server", "127.0.0.1:1")
+    assert (done.code, "no Kafka broker can be reached" in done.err) == (1, True), done.err
+    assert not (tmp_path / "repo").exists()
