@@ -9,6 +9,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -18,6 +19,14 @@ from typing import Any, Self
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MISSING = "there is no Chromium on PATH; these tests look at pages in a real one (Debian and Ubuntu: package chromium)"
 ANSWER_S = 120.0
+LAUNCHER = """
+import fcntl, os, sys
+read, write = (fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3])
+os.dup2(read, 3)
+os.dup2(write, 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""Becomes Chromium, with the pipes where it looks for them: descriptors 3 and 4."""
 
 
 def program() -> str:
@@ -38,10 +47,8 @@ class Chromium:
             "--force-device-scale-factor=1", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-sync",
             "--disable-component-update", "--no-default-browser-check", f"--user-data-dir={home}", "about:blank",
         ]  # fmt: skip
-        # The protocol is on the descriptors 3 and 4.
-        script = f'exec "$0" "$@" 3<&{theirs_read} 4>&{theirs_write}'
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", script, program(), *options],
+            [sys.executable, "-c", LAUNCHER, str(theirs_read), str(theirs_write), program(), *options],
             pass_fds=(theirs_read, theirs_write),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -159,15 +166,18 @@ class Chromium:
     def accessible(self) -> list[dict[str, Any]]:
         """The tree that a screen reader is given, without what it ignores: ``{role, name, ...properties}`` in reading order."""
         nodes = self.call("Accessibility.getFullAXTree")["nodes"]
-        return [
-            {
-                "role": node["role"]["value"],
-                "name": node.get("name", {}).get("value", ""),
-                **{one["name"]: one["value"].get("value") for one in node.get("properties", [])},
-            }
-            for node in nodes
-            if not node["ignored"]
-        ]
+        by_id = {node["nodeId"]: node for node in nodes}
+        found = []
+        waiting = [nodes[0]["nodeId"]]
+        while waiting:
+            node = by_id.get(waiting.pop())
+            if node is None:
+                continue
+            waiting += reversed(node.get("childIds", []))
+            if not node["ignored"]:
+                more = {one["name"]: one["value"].get("value") for one in node.get("properties", [])}
+                found.append({"role": node["role"]["value"], "name": node.get("name", {}).get("value", ""), **more})
+        return found
 
     def _send(self, method: str, parameters: dict[str, Any]) -> int:
         self._number += 1
@@ -198,6 +208,6 @@ class Chromium:
 @contextlib.contextmanager
 def chromium() -> Iterator[Chromium]:
     """A browser with a profile of its own, ended and removed in the end."""
-    with tempfile.TemporaryDirectory(prefix="kafka-quotas-chromium-", ignore_cleanup_errors=True) as home:
-        with Chromium(Path(home)) as browser:
-            yield browser
+    home = tempfile.TemporaryDirectory(prefix="kafka-quotas-chromium-", ignore_cleanup_errors=True)
+    with home as folder, Chromium(Path(folder)) as browser:
+        yield browser

@@ -11,6 +11,7 @@ from typing import Any
 from reconciler.errors import UnreachableError
 from reconciler.model.backtest import Form, Verdict
 from reconciler.model.cluster import Scope
+from reconciler.model.cluster_failure import ClusterFailure
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.overview import BucketTraffic, ClusterOverview, Overview, RunRecord, TrafficReport
 from reconciler.model.plan import Source
@@ -23,6 +24,7 @@ from reconciler.workflows.plan import Intent
 from reconciler.workflows.report import declared_only, overview_of
 from tests.builders import NOON, client, cluster_spec, current, declared, ip, pair, user
 from tests.fakes import FakeCluster
+from tests.support.hostile_names import HOSTILE
 
 MIB = 1024.0 * 1024
 PAYMENTS = user("payments-api")
@@ -183,6 +185,36 @@ def company() -> Overview:
     )
     source = Source(commit="89abcdef0123456789abcdef0123456789abcdef", dirty=False)
     return overview(eu, us, staging, runs=runs, audited=True, traffic=(TRAFFIC,), source=source)
+
+
+def hostile() -> Overview:
+    """Strangers' names wherever a name can be."""
+    names = [name for name in HOSTILE if name]
+    entities = tuple(
+        replace(
+            declared(user(name), 3, producer_byte_rate=5.5e6), owner=name, note=name, source=Span(file=name, line=1, column=2)
+        )
+        for name in names
+    )
+    live = {user(name): {"producer_byte_rate": 7.0, f"key-{name}": 1.0} for name in names}
+    cluster = cluster_of("x" * 200, entities, live)
+    clusters = [
+        replace(cluster, cluster=ClusterIdentity(name=name, id=name, kafka_version=name), notes=(name,)) for name in names[:8]
+    ]
+    runs = tuple(
+        run(
+            number, principal=name, os_user=name, failure_reason=name, commit=name, accepted=(name,), result=name, command=name,
+            cluster=ClusterIdentity(name=name),
+        )
+        for number, name in enumerate(names)
+    )  # fmt: skip
+    buckets = tuple(bucket(name, 1e6, 5e6, Verdict.CERTAIN, bucket={"user": name, "client-id": name}) for name in names)
+    traffic = tuple(replace(TRAFFIC, file=name, buckets=buckets) for name in names[:3])
+    failed = ClusterFailure(cluster=ClusterIdentity(name=names[0]), failure_reason=names[1], message=names[2])
+    return overview(
+        *clusters, ClusterOverview(cluster=failed.cluster, failure=failed), runs=runs, audited=True, traffic=traffic,
+        notes=tuple(names), source=Source(commit=names[0], dirty=True),
+    )  # fmt: skip
 
 
 def large(count: int) -> Overview:

@@ -1,7 +1,9 @@
 // The form of "who gets what": suggestions, the address bar, and going there from an entity.
 
 const MOST_SUGGESTED = 20;
+const QUIET_MS = 300;
 const namesKnown = new Map();
+let remembering = 0;
 
 function knownNames(cluster, type) {
   const place = DATA.clusters.indexOf(cluster) + ":" + type;
@@ -79,7 +81,9 @@ function recall() {
 function askNow() {
   showFields();
   answer();
-  remember();
+  // Browsers complain of an address bar that changes with every key.
+  clearTimeout(remembering);
+  remembering = setTimeout(remember, QUIET_MS);
 }
 
 // From an entity of the table: its own names; a default asks for whoever has no name of their own.

@@ -14,14 +14,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from reconciler.model.backtest import Verdict
 from reconciler.model.cluster import Scope
 from reconciler.model.cluster_failure import ClusterFailure
 from reconciler.model.drift import DriftClass
 from reconciler.model.overview import ClusterOverview, Overview
-from reconciler.model.plan import Source
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
-from reconciler.model.source import Span
 from reconciler.model.state import ClusterIdentity
 from reconciler.render.report_page import page_script, policy, report_html
 from reconciler.render.report_page_data import OUT_OF_SCOPE, PROTECTED, embedded
@@ -31,7 +28,6 @@ from reconciler.render.report_page_text import report_lines
 from reconciler.render.styled import plain
 from tests.builders import DEFAULT, client, declared, ip, pair, user
 from tests.support import report_world
-from tests.support.hostile_names import HOSTILE
 from tests.support.markdown_views import Seen, seen
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "report.v1.schema.json").read_text("utf-8"))
@@ -56,38 +52,6 @@ def document(overview: Overview) -> dict[str, Any]:
     return dict(found)
 
 
-def hostile() -> Overview:
-    """Strangers' names wherever a name can be."""
-    names = [name for name in HOSTILE if name]
-    entities = tuple(
-        replace(
-            declared(user(name), 3, producer_byte_rate=5.5e6), owner=name, note=name, source=Span(file=name, line=1, column=2)
-        )
-        for name in names
-    )
-    live = {user(name): {"producer_byte_rate": 7.0, f"key-{name}": 1.0} for name in names}
-    cluster = report_world.cluster_of("x" * 200, entities, live)
-    clusters = [
-        replace(cluster, cluster=ClusterIdentity(name=name, id=name, kafka_version=name), notes=(name,)) for name in names[:8]
-    ]
-    runs = tuple(
-        report_world.run(
-            number, principal=name, os_user=name, failure_reason=name, commit=name, accepted=(name,), result=name, command=name,
-            cluster=ClusterIdentity(name=name),
-        )
-        for number, name in enumerate(names)
-    )  # fmt: skip
-    buckets = tuple(
-        report_world.bucket(name, 1e6, 5e6, Verdict.CERTAIN, bucket={"user": name, "client-id": name}) for name in names
-    )
-    traffic = tuple(replace(report_world.TRAFFIC, file=name, buckets=buckets) for name in names[:3])
-    failed = ClusterFailure(cluster=ClusterIdentity(name=names[0]), failure_reason=names[1], message=names[2])
-    return report_world.overview(
-        *clusters, ClusterOverview(cluster=failed.cluster, failure=failed), runs=runs, audited=True, traffic=traffic,
-        notes=tuple(names), source=Source(commit=names[0], dirty=True),
-    )  # fmt: skip
-
-
 def test_the_policy_allows_this_script_and_this_style_and_nothing_else() -> None:
     text = report_html(COMPANY)
     (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
@@ -102,7 +66,7 @@ def test_the_policy_allows_this_script_and_this_style_and_nothing_else() -> None
     assert "unsafe" not in wanted
 
 
-@pytest.mark.parametrize("overview", [COMPANY, hostile()], ids=["company", "hostile"])
+@pytest.mark.parametrize("overview", [COMPANY, report_world.hostile()], ids=["company", "hostile"])
 def test_nothing_leads_out_of_the_file(overview: Overview) -> None:
     found = page(overview)
     assert not {"link", "img", "iframe", "object", "base", "embed", "image", "use"} & set(found.elements)
@@ -125,7 +89,7 @@ def test_the_script_and_the_style_load_nothing() -> None:
 
 
 def test_names_of_strangers_are_text_and_every_mark_that_does_not_print_is_an_escape() -> None:
-    text = report_html(hostile())
+    text = report_html(report_world.hostile())
     found = seen(text.removeprefix("<!DOCTYPE html>\n"))
     assert found.elements.count("h1") == 1
     assert found.comments == []
@@ -135,7 +99,7 @@ def test_names_of_strangers_are_text_and_every_mark_that_does_not_print_is_an_es
 
 
 def test_the_embedded_data_cannot_end_their_element() -> None:
-    data = embedded(hostile())
+    data = embedded(report_world.hostile())
     assert data.isascii()
     assert not set("<>&\n") & set(data)
     assert "\\u003c/table\\u003e" in data
@@ -174,7 +138,9 @@ def decoded(overview: Overview) -> list[list[dict[str, Any]]]:
     return clusters
 
 
-@pytest.mark.parametrize("overview", [COMPANY, hostile(), report_world.large(300)], ids=["company", "hostile", "large"])
+@pytest.mark.parametrize(
+    "overview", [COMPANY, report_world.hostile(), report_world.large(300)], ids=["company", "hostile", "large"]
+)
 def test_the_page_holds_the_entities_of_the_json_document(overview: Overview) -> None:
     wanted = [
         [
