@@ -1,0 +1,274 @@
+"""What a report says beside its counts: who shared limits, what to write, gaps, fits, capacity, rates over time."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.model.backtest import BucketName, BucketVerdict, Coverage, Fit, Regrouped, Verdict
+from reconciler.model.backtest_policy import HistoryNeeds
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.resolution.levels import Resolver
+from reconciler.traffic.judging.capacity import capacity_uses
+from reconciler.traffic.judging.grouping import Grouping, Series, group_series
+from reconciler.traffic.judging.history_gaps import judged_by_history, may_have_gaps, with_gaps
+from reconciler.traffic.judging.quota_fits import quota_fits
+from reconciler.traffic.judging.rate_series import Grid, Lines, by_group, groups_to_plot, points_here, points_of, rate_series
+from reconciler.traffic.judging.recommendations import margin_of, recommended
+from reconciler.traffic.judging.regrouping import regroupings
+from reconciler.traffic.judging.report_findings import report_findings
+from reconciler.traffic.judging.throttle_findings import throttle_findings
+from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
+from reconciler.traffic.kernels.second_sums import bounds, keys_of
+from reconciler.traffic.kinds import Kind
+from tests.support.backtest_reports import END, START, provenance, verdict
+
+KEY = "producer_byte_rate"
+ANYONE, PAIRS, APP = (
+    Entity.of({"user": DEFAULT}),
+    Entity.of({"user": DEFAULT, "client-id": DEFAULT}),
+    Entity.of({"client-id": "a"}),
+)
+HOUR = datetime.timedelta(hours=1)
+
+
+def grouped(before: dict[Entity, float] | None, after: dict[Entity, float], *, broker: int = 1) -> Grouping:
+    def tables(quotas: dict[Entity, float]) -> dict[str, Resolver]:
+        return {KEY: Resolver({entity: {KEY: value} for entity, value in quotas.items()}, KEY)}
+
+    return group_series(clients(broker), None if before is None else tables(before), tables(after))
+
+
+def clients(broker: int = 1) -> list[Series]:
+    pairs = (("alice", "a"), ("alice", "b"), ("bob", "a"))
+    return [
+        Series(broker=broker, kind=Kind.PRODUCE, user=u, client_id=c, requests=9, amount=9, key=n)
+        for n, (u, c) in enumerate(pairs, start=100)
+    ]
+
+
+def test_a_bucket_that_splits_says_from_which() -> None:
+    found = regroupings(grouped({ANYONE: 5.0}, {PAIRS: 9.0}))
+    alice = BucketName(user="alice", client_id="")
+    assert found[0] == found[1] == (Regrouped.SPLIT, (alice,))
+    assert 2 not in found, "bob has one client before and after"
+
+
+def test_buckets_that_merge_are_named() -> None:
+    found = regroupings(grouped({PAIRS: 9.0}, {ANYONE: 5.0}))
+    names = tuple(BucketName(user="alice", client_id=c) for c in ("a", "b"))
+    assert found == {0: (Regrouped.MERGED, names)}
+
+
+def test_clients_that_change_places_are_regrouped() -> None:
+    # Before, client-id a is one bucket of alice and bob, and alice's b another; then alice's are one and bob's another.
+    assert regroupings(grouped({APP: 5.0, Entity.of({"client-id": "b"}): 6.0}, {ANYONE: 7.0})) == {
+        0: (Regrouped.REGROUPED, (BucketName(user="", client_id="a"), BucketName(user="", client_id="b"))),
+        1: (Regrouped.SPLIT, (BucketName(user="", client_id="a"),)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [({}, {ANYONE: 5.0}), ({ANYONE: 5.0}, {}), ({ANYONE: 5.0}, {ANYONE: 9.0}), (None, {})]
+)
+def test_who_is_unlimited_shares_nothing(before: dict[Entity, float] | None, after: dict[Entity, float]) -> None:
+    assert regroupings(grouped(before, after)) == {}
+
+
+def test_limits_of_the_recorded_buckets_add_up_on_each_broker() -> None:
+    (use,) = capacity_uses(grouped({PAIRS: 4.0}, {Entity.of({"user": "alice"}): 9.0}), {KEY: 100.0})
+    assert (use.broker, use.before, use.after, use.buckets, use.unlimited) == (1, 12.0, 9.0, 1, 1)
+    (unknown,) = capacity_uses(grouped(None, {ANYONE: 9.0}), {KEY: 10.0})
+    assert (unknown.before, unknown.after) == (None, 18.0)
+    assert capacity_uses(grouped(None, {ANYONE: 9.0}), {"consumer_byte_rate": 10.0}) == ()
+
+
+def test_a_sum_above_the_capacity_is_a_finding() -> None:
+    uses = capacity_uses(grouped(None, {ANYONE: 9.0}), {KEY: 10.0})
+    (found,) = report_findings((), uses)
+    assert (found.id, found.severity) == ("limits-above-capacity", "info")
+    assert "add up to 18, 1.8 times its capacity of 10" in found.message
+    assert list(report_findings((), capacity_uses(grouped(None, {ANYONE: 9.0}), {KEY: 18.0}))) == []
+
+
+def used(share: float, **given: object) -> BucketVerdict:
+    return verdict(**{"limit_after": 100.0, "peak": 100 * share, "p999": 100 * share, **given})
+
+
+@pytest.mark.parametrize(
+    ("share", "fit"), [(0.81, Fit.NEAR), (1.0, Fit.NEAR), (0.8, None), (0.2, None), (0.19, Fit.LOOSE), (1.01, None)]
+)
+def test_a_quota_is_near_above_four_fifths_and_loose_below_one(share: float, fit: Fit | None) -> None:
+    assert [one.fit for one in quota_fits([used(share)])] == ([fit] if fit else [])
+
+
+def test_a_quota_is_as_full_as_its_fullest_bucket() -> None:
+    (fit,) = quota_fits([used(0.1, broker=1), used(0.9, broker=2), used(0.3, broker=3)])
+    assert (fit.fit, fit.broker, fit.buckets, fit.share) == (Fit.NEAR, 2, 3, 0.9)
+    assert quota_fits([used(0.9), used(0.9, broker=2, verdict=Verdict.CERTAIN)]) == ()
+    assert quota_fits([used(0.1, limit_after=None), used(0.1, active_seconds=0)]) == ()
+
+
+@pytest.mark.parametrize(("days", "margin"), [(0.01, 0.5), (2, 0.5), (4, 0.25), (30, 1 / 30)])
+def test_a_short_history_asks_for_a_larger_margin(days: float, margin: float) -> None:
+    assert margin_of(days) == margin
+
+
+def test_one_value_with_its_margin_is_good_for_all_brokers() -> None:
+    both = [verdict(peak=1000.0 * 1024, p999=600.0 * 1024, broker=1), verdict(peak=500.0, p999=400.0, broker=2)]
+    found = recommended(both, days=10, censored=False)
+    assert {(one.safe, one.safe_p999, one.recommended, one.margin) for one in found} == {
+        (1000.0 * 1024, 600.0 * 1024, 1.125 * 1024**2, 0.1)
+    }
+    assert "1.125MiB adds 10 % because the history is 10 days long" in (found[0].recommended_reason or "")
+    assert "lower bound" not in (found[0].recommended_reason or "")
+
+
+def test_few_seconds_know_no_share_of_one_in_a_thousand_and_censored_ones_only_a_lower_bound() -> None:
+    both = [verdict(), verdict(broker=2, active_seconds=2999)]
+    found = recommended(both, days=10, censored=True)
+    assert {one.safe_p999 for one in found} == {None}
+    assert "both are lower bounds" in (found[0].recommended_reason or "")
+
+
+def covered(broker: int, start: float, end: float) -> Coverage:
+    return Coverage(broker=broker, requests=5, start=START + start * HOUR, end=START + end * HOUR)
+
+
+FIRST = int(START.timestamp()) // 3600
+
+
+def test_whole_hours_without_a_line_are_missing() -> None:
+    one, other = with_gaps([covered(1, 0, 8), covered(2, 2.5, 7.9)], {1: range(FIRST, FIRST + 9)})
+    assert (one.hours, one.hours_missing, one.first_missing, one.share) == (8, 0, None, 1.0)
+    assert (other.hours, other.hours_missing, other.first_missing) == (8, 2, START)
+    (holes,) = with_gaps([covered(1, 0.5, 8.5)], {1: [FIRST, FIRST + 1, FIRST + 4, FIRST + 8]})
+    assert (holes.hours, holes.hours_missing, holes.first_missing) == (7, 5, START + 2 * HOUR)
+
+
+def test_brokers_that_begin_in_different_hours_of_a_short_history_miss_nothing() -> None:
+    found = with_gaps([covered(1, 0.98, 1.1), covered(2, 1.01, 1.12)], {})
+    assert [(one.hours, one.hours_missing) for one in found] == [(0, 0), (0, 0)]
+    assert not may_have_gaps(found)
+    assert may_have_gaps([covered(1, 0.9, 2.1)])
+
+
+def test_a_clear_bucket_of_a_broker_with_gaps_is_inconclusive_and_says_why() -> None:
+    holes = with_gaps([covered(1, 0, 8), covered(2, 0, 8)], {1: [FIRST + 7], 2: range(FIRST, FIRST + 9)})
+    history = provenance(coverage=holes)
+    verdicts = [
+        verdict(broker=1),
+        verdict(broker=2),
+        verdict(broker=1, verdict=Verdict.CERTAIN),
+        verdict(broker=1, verdict=Verdict.POSSIBLE),
+        verdict(broker=1, limit_after=None),
+    ]
+    found = judged_by_history(verdicts, history, HistoryNeeds())
+    assert [one.verdict.value for one in found] == ["inconclusive", "clear", "certain", "possible", "clear"]
+    assert found[0].reason == (
+        "broker 1 was not recorded in 7 of 8 whole hours, the first at 2026-11-20 08:00 UTC; 95 % are needed "
+        "(history.coveragePercent)"
+    )
+    assert judged_by_history(verdicts, history, HistoryNeeds(coverage_percent=12.5))[0].verdict is Verdict.CLEAR
+
+
+def test_a_history_that_is_too_short_clears_nobody() -> None:
+    found = judged_by_history([verdict()], provenance(), HistoryNeeds(hours=24))
+    assert (found[0].verdict, found[0].reason) == (
+        Verdict.INCONCLUSIVE,
+        "the history is 8.0 hours long, and 24 are needed (history.hours)",
+    )
+    assert judged_by_history([verdict()], provenance(), HistoryNeeds(hours=8))[0].verdict is Verdict.CLEAR
+
+
+def test_inconclusive_buckets_are_one_finding_a_reason() -> None:
+    some = [verdict(user=u, verdict=Verdict.INCONCLUSIVE, reason="a hole") for u in "ab"]
+    other = verdict(user="c", verdict=Verdict.INCONCLUSIVE, changed=False, reason="another")
+    (found,) = report_findings([*some, other], ())
+    assert (found.id, found.severity) == ("history-incomplete", "warning")
+    assert found.message == "2 buckets that this change touches are inconclusive: a hole"
+
+
+def test_what_may_be_throttled_is_told_once_and_only_where_nothing_is_certain() -> None:
+    maybe = verdict(verdict=Verdict.POSSIBLE, seconds_possible=7, seconds_over=2, peak=120_000.0)
+    (found,) = throttle_findings([maybe, dataclasses.replace(maybe, broker=2)])
+    assert (found.id, found.severity) == ("may-throttle", "info")
+    assert "may have been throttled while producing, on broker 1 in up to 7 of 4000 s" in found.message
+    assert "--exact can tell, and 118KiB/s (120832) is safe" in found.message
+    certain = dataclasses.replace(maybe, verdict=Verdict.CERTAIN, broker=3)
+    assert [one.id for one in throttle_findings([certain, maybe])] == ["would-throttle"]
+    assert throttle_findings([dataclasses.replace(maybe, changed=False)]) == ()
+
+
+def cells(seed: int, seconds: int = 2000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Series keys, seconds and amounts, sorted by neither."""
+    random = np.random.default_rng(seed)
+    at = random.choice(seconds, size=seconds // 2, replace=False) + int(START.timestamp())
+    of = random.integers(100, 103, size=len(at))
+    return of.astype(np.int64), at.astype(np.int64), random.integers(0, 1000, size=len(at)).astype(np.int64)
+
+
+LIMITS = grouped({ANYONE: 300.0}, {ANYONE: 150.0})
+GRID = Grid.over([Coverage(broker=1, requests=1, start=START, end=START + datetime.timedelta(seconds=1999))])
+
+
+@given(st.integers(0, 1000), st.lists(st.integers(0, 1000), max_size=6))
+def test_points_are_the_largest_of_every_second_wherever_batches_end(seed: int, cuts: list[int]) -> None:
+    of, at, amount = cells(seed)
+    group = np.asarray([LIMITS.target_of_series[key - 100] for key in of.tolist()], dtype=np.int64)
+    key = keys_of(group, at)
+    order = np.lexsort((key,))
+    key, value = key[order], amount[order]
+    lines = Lines.of(LIMITS, DEFAULT_WINDOW, GRID)
+    whole = points_of([(key, value)], lines)
+    parts = [*np.split(key, sorted(cuts))], [*np.split(value, sorted(cuts))]
+    assert points_of(zip(*parts, strict=True), lines).equals(whole)
+
+    unique, first = np.unique(key, return_index=True)
+    sums = np.add.reduceat(value, first)
+    found = bounds(unique, sums, DEFAULT_WINDOW)
+    for number, points in by_group(pa.Table.from_batches([whole]), GRID).items():
+        mine = unique >> 33 == number
+        place = ((unique[mine] & ((1 << 33) - 1)) - GRID.start) // GRID.step_s
+        for interval in range(GRID.count):
+            here = place == interval
+            assert points.rate[interval] == max(found.expected[mine][here], default=0.0)
+            assert points.upper[interval] == max(found.upper[mine][here], default=0.0)
+            _, over, possible = (flags[mine][here] for flags in found.over(np.full(len(unique), 150.0)))
+            before = found.over(np.full(len(unique), 300.0))[1][mine][here]
+            assert (points.over[interval], points.possible[interval], points.over_before[interval]) == (
+                over.sum(), possible.sum(), before.sum(),
+            )  # fmt: skip
+
+
+def test_a_split_bucket_takes_what_was_over_before_from_where_its_clients_were() -> None:
+    split = grouped({ANYONE: 150.0}, {PAIRS: 150.0})
+    grid = GRID
+    targets = {0, 1, 2}
+    groups = groups_to_plot(split, targets)
+    assert groups == {0, 1, 2, 3}, "the earlier bucket of alice, too"
+    of, at, amount = cells(5)
+    points = points_here([(of, at, amount)], clients(), split, groups, Lines.of(split, DEFAULT_WINDOW, grid))
+    series = [rate_series(split, target, points, grid) for target in sorted(targets)]
+    assert all(one is not None and len(one.rate) == len(one.over) == grid.count for one in series)
+    earlier = points[3].over_before.tolist()
+    assert series[0] is not None
+    assert series[1] is not None
+    assert list(series[0].over_before or ()) == list(series[1].over_before or ()) == earlier
+    assert sum(earlier) > sum(series[0].over), "together they were over more often than each alone"
+
+
+def test_a_grid_is_never_finer_than_a_second_nor_longer_than_240_intervals() -> None:
+    def grid(seconds: float) -> Grid:
+        return Grid.over([Coverage(broker=1, requests=1, start=START, end=START + datetime.timedelta(seconds=seconds))])
+
+    assert (grid(0).step_s, grid(0).count) == (1, 1)
+    assert (grid(239.9).step_s, grid(239.9).count) == (1, 240)
+    assert (grid(240).step_s, grid(240).count) == (2, 121)
+    assert grid((END - START).total_seconds()).count == 239
