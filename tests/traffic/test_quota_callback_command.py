@@ -1,0 +1,166 @@
+"""``backtest`` with a quota callback and with other window settings, as a user runs it."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from reconciler.formats.schema_files import load_schema
+from tests.support.command import Done, run
+from tests.support.git_repository import GitRepository
+from tests.traffic.log_lines import line, produce_request
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "group-quotas"
+START = datetime.datetime(2026, 11, 21, 13)
+CLASS = "quota_groups:GroupQuotas"
+SECONDS = 40
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two users of one group with 80 kB/s each, one of another group, and one of none, for forty seconds."""
+    found = tmp_path_factory.mktemp("logs") / "kafka-request.log"
+    users = {"payments_api": 8_000, "payments_batch": 8_000, "orders_api": 8_000, "alice": 20_000}
+    lines = []
+    for tick in range(SECONDS * 10):
+        at = START + datetime.timedelta(milliseconds=100 * tick)
+        for port, (user, size) in enumerate(users.items(), start=4000):
+            lines.append(
+                line(
+                    principal=f"User:{user}",
+                    request=produce_request(size),
+                    at=f"{at:%Y-%m-%d %H:%M:%S},{at.microsecond // 1000:03}",
+                    connection=f"10.0.0.5:9092-10.0.0.9:{port}-2-0",
+                    correlation_id=tick,
+                )
+            )
+    found.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return found
+
+
+@pytest.fixture
+def merged(tmp_path: Path) -> GitRepository:
+    """The example's manifests, merged; the class is installed elsewhere."""
+    made = GitRepository(tmp_path / "repository")
+    for name in ("cluster.yaml", "quotas.yaml"):
+        made.write(name, (EXAMPLE / name).read_text(encoding="utf-8"))
+    made.commit()
+    (tmp_path / "site").mkdir()
+    shutil.copy(EXAMPLE / "quota_groups.py", tmp_path / "site")
+    return made
+
+
+def backtest(repository: GitRepository, log: Path, *arguments: str, classes: str = "site") -> Done:
+    path = f"{repository.folder.parent / classes}:{Path(__file__).parents[2]}"
+    return run(
+        "backtest", "--master", "local[2]", "--traffic", f"1={log}", *arguments, cwd=repository.folder, env={"PYTHONPATH": path}
+    )
+
+
+@pytest.mark.spark
+def test_a_group_is_over_its_limit_that_none_of_its_users_is_over(merged: GitRepository, log: Path) -> None:
+    done = backtest(merged, log, "--trusted-ref", "main", "--format", "json", "--exact")
+    assert done.code == 0, done.err
+    document = done.json()
+    jsonschema.Draft202012Validator(load_schema("backtest")).validate(document)
+    found = {tuple(v["bucket"].items()): v for v in document["verdicts"]}
+    payments = found[("group", "payments"),]
+    assert (payments["verdict"], payments["limit_after"], payments["entity"]) == ("certain", 102400, None)
+    assert {m["user"] for m in payments["members"]} == {"payments_api", "payments_batch"}
+    orders = found[("group", "orders"),]
+    assert (orders["verdict"], orders["limit_after"]) == ("clear", 1048576)
+    assert found[("user", "alice"),]["limit_after"] is None
+    assert document["unused"] == []
+    assert any(CLASS in text for text in document["provenance"]["assumptions"])
+    waiting = payments["waiting"]
+    assert (waiting["connections"], waiting["requests"], waiting["complete"]) == (2, 2 * SECONDS * 10, True)
+    assert 0.95 <= waiting["throughput_of_limit"] <= 1.3
+    assert waiting["throughput"] < payments["peak"]
+    assert orders["waiting"] is None
+
+
+def test_a_class_of_the_work_tree_is_not_loaded_without_a_word(merged: GitRepository, log: Path) -> None:
+    done = backtest(merged, log)
+    assert (done.code, done.out) == (3, "")
+    assert "is code: give --trusted-ref" in done.err
+
+
+def test_a_pull_request_brings_neither_a_class_nor_its_file(merged: GitRepository, log: Path) -> None:
+    marker = merged.folder.parent / "ran"
+    evil = f"from pathlib import Path\nPath({str(marker)!r}).touch()\n"
+    merged.branch()
+    merged.write("quota_groups.py", evil + (EXAMPLE / "quota_groups.py").read_text(encoding="utf-8"))
+    merged.write("mine/__init__.py", evil)
+    merged.write("mine/callback.py", evil)
+    text = (EXAMPLE / "cluster.yaml").read_text(encoding="utf-8")
+    merged.write("cluster.yaml", text.replace(CLASS, "mine.callback:Mine"))
+    merged.commit()
+    # The class is what main names, and its file is the pull request's.
+    done = backtest(merged, log, "--trusted-ref", "main", classes="repository")
+    assert (done.code, done.out) == (3, "")
+    assert "quota_groups.py" in done.err
+    assert not marker.exists()
+    done = backtest(merged, log)
+    assert done.code == 3
+    assert not marker.exists()
+
+
+def test_a_package_of_the_work_tree_is_refused_before_its_first_line_runs(merged: GitRepository, log: Path) -> None:
+    marker = merged.folder.parent / "ran"
+    text = (EXAMPLE / "cluster.yaml").read_text(encoding="utf-8")
+    merged.write("cluster.yaml", text.replace(CLASS, "mine.callback:Mine"))
+    merged.write("mine/__init__.py", f"from pathlib import Path\nPath({str(marker)!r}).touch()\n")
+    merged.write("mine/callback.py", "")
+    merged.commit()
+    done = backtest(merged, log, "--trusted-ref", "main")
+    assert done.code == 3
+    assert "is in the work tree" in done.err
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "said"),
+    [
+        (None, "nowhere.at_all:Groups", "there is no module 'nowhere'"),
+        ("import nowhere_else\n", "mine:Groups", "there is no module 'nowhere_else' here; install that, too"),
+        ("1 / 0\n", "mine:Groups", "importing mine failed: ZeroDivisionError"),
+        ("Groups = 7\n", "mine:Groups", "mine has no class Groups"),
+        ("class Groups:\n    def quota_limit(self): ...\n", "mine:Groups", "the class lacks quota_metric_tags, update_quota"),
+        ("", "mine", "write MODULE:CLASS"),
+    ],
+)
+def test_a_class_that_cannot_be_used_is_one_sentence(
+    merged: GitRepository, log: Path, source: str | None, name: str, said: str
+) -> None:
+    if source is not None:
+        (merged.folder.parent / "site" / "mine.py").write_text(source, encoding="utf-8")
+    done = backtest(merged, log, "--quota-callback", name)
+    assert (done.code, done.out) == (1, "")
+    assert said in done.err
+
+
+@pytest.mark.spark
+def test_window_settings_of_the_document_are_overridden_by_options(merged: GitRepository, log: Path) -> None:
+    text = (EXAMPLE / "cluster.yaml").read_text(encoding="utf-8").partition("  # What the brokers'")[0]
+    merged.write("cluster.yaml", text + "  brokerSettings: {quota.window.num: 3, quota.window.size.seconds: 5}\n")
+    merged.write("quotas.yaml", (EXAMPLE / "quotas.yaml").read_text(encoding="utf-8").replace("payments_", "payments_api"))
+    merged.commit()
+    done = backtest(merged, log, "--format", "json", "--window-seconds", "20")
+    assert done.code == 0, done.err
+    said = " ".join(done.json()["provenance"]["assumptions"])
+    assert (
+        "3 samples of 20 s (quota.window.num, quota.window.size.seconds; from the command line and the Cluster document)" in said
+    )
+    assert done.json()["provenance"]["form"] == "seconds"
+    # 80 kB/s for 40 s in a window of 40 s: nobody is over 100 KiB/s, whatever the default window would say.
+    assert {v["verdict"] for v in done.json()["verdicts"]} == {"clear"}
+
+
+def test_a_window_is_a_number_of_samples(merged: GitRepository, log: Path) -> None:
+    done = backtest(merged, log, "--quota-callback", CLASS, "--window-samples", "0")
+    assert (done.code, done.out) == (64, "")
+    assert "quota.window.num 0: give a whole number from 1" in done.err

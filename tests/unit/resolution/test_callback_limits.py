@@ -1,0 +1,107 @@
+"""What a quota callback answers is checked, and what it fails with is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from reconciler.errors import QuotaCallbackError
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.resolution.callback_limits import callback_limits
+from reconciler.resolution.default_callback import DefaultQuotaCallback
+from reconciler.resolution.levels import Bucket
+from reconciler.resolution.quota_callback import ClusterMetadata, PartitionLeader, Principal, QuotaType
+
+PRODUCE = "producer_byte_rate"
+ALICE, ADDRESS = Entity.of({"user": "alice"}), Entity.of({"ip": "10.0.0.1"})
+
+
+class Scripted(DefaultQuotaCallback):
+    """Answers what it is told to."""
+
+    def __init__(self, *, tags: Any = None, limit: Any = None) -> None:
+        super().__init__()
+        self.told: list[tuple[str, Any]] = []
+        self._tags, self._limit = tags, limit
+
+    def quota_metric_tags(self, quota_type: QuotaType, principal: Principal, client_id: str) -> Mapping[str, str]:
+        tags: Mapping[str, str] | None = self._tags
+        return tags if tags is not None else {"team": principal.name[:1], "user": "", "client-id": ""}
+
+    def quota_limit(self, quota_type: QuotaType, metric_tags: Mapping[str, str]) -> float | None:
+        self.told.append(("limit", dict(metric_tags)))
+        limit: float | None = self._limit
+        return limit
+
+    def update_quota(self, quota_type: QuotaType, entity: Entity, value: float) -> None:
+        self.told.append((quota_type.value, (entity, value)))
+
+    def update_cluster_metadata(self, cluster: ClusterMetadata) -> bool:
+        self.told.append(("metadata", cluster))
+        return True
+
+
+@pytest.mark.parametrize("limit", [float("nan"), float("inf"), 0, -1.0, True, "7", [7]])
+def test_a_limit_is_a_finite_number_above_zero(limit: object) -> None:
+    table = callback_limits(lambda: Scripted(limit=limit), {}, {1: None})[PRODUCE].at(1)
+    with pytest.raises(QuotaCallbackError, match="must return a finite number above 0, or None for unlimited"):
+        table.resolve("alice", "app")
+
+
+@pytest.mark.parametrize("tags", [7, ["team"], {"team": 7}, {7: "team"}])
+def test_tags_are_text_to_text(tags: object) -> None:
+    table = callback_limits(lambda: Scripted(tags=tags), {}, {1: None})[PRODUCE].at(1)
+    with pytest.raises(QuotaCallbackError, match="must return a mapping of text to text"):
+        table.resolve("alice", "app")
+
+
+def test_no_limit_is_none_and_an_empty_tag_is_absent() -> None:
+    table = callback_limits(Scripted, {}, {1: None})[PRODUCE].at(1)
+    found = table.resolve("alice", "app")
+    assert (found.bucket, found.value, found.source) == (Bucket(user="", client_id="", other=(("team", "a"),)), None, None)
+
+
+def test_a_limit_is_asked_for_once_a_bucket_with_the_tags_as_they_were_given() -> None:
+    made: list[Scripted] = []
+
+    def make() -> Scripted:
+        made.append(Scripted(limit=5))
+        return made[-1]
+
+    table = callback_limits(make, {}, {1: None})[PRODUCE].at(1)
+    assert [table.resolve(user, "app").value for user in ("alice", "anna", "bob")] == [5.0, 5.0, 5.0]
+    assert [tags["team"] for kind, tags in made[0].told if kind == "limit"] == ["a", "b"]
+
+
+def test_each_broker_has_an_instance_that_is_told_what_that_broker_knows() -> None:
+    made: list[Scripted] = []
+
+    def make() -> Scripted:
+        made.append(Scripted())
+        return made[-1]
+
+    leaders = (PartitionLeader(topic="t", partition=0, leader=1), PartitionLeader(topic="t", partition=1, leader=None))
+    known = ClusterMetadata(broker=2, brokers=(1, 2), partitions=leaders)
+    quotas = {
+        ADDRESS: {"connection_creation_rate": 5.0},
+        ALICE: {"request_percentage": 50.0, PRODUCE: 9.0, "unknown_key": 1.0},
+        Entity.of({"user": DEFAULT}): {PRODUCE: 7.0},
+    }
+    callback_limits(make, quotas, {2: known, 1: None})
+    one, two = made
+    updates = [
+        ("PRODUCE", (ALICE, 9.0)), ("REQUEST", (ALICE, 50.0)), ("PRODUCE", (Entity.of({"user": DEFAULT}), 7.0)),
+    ]  # fmt: skip
+    assert one.told == updates
+    assert two.told == [("metadata", known), *updates]
+
+
+def test_a_class_that_raises_is_named_with_the_method_and_without_control_characters() -> None:
+    class Broken(DefaultQuotaCallback):
+        def update_quota(self, quota_type: QuotaType, entity: Entity, value: float) -> None:
+            raise RuntimeError("no\x1b[31m way")
+
+    with pytest.raises(QuotaCallbackError, match=r"Broken failed in update_quota: RuntimeError: no.u001b.31m way"):
+        callback_limits(Broken, {ALICE: {PRODUCE: 1.0}}, {1: None})
