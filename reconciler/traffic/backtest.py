@@ -29,10 +29,11 @@ from reconciler.traffic.judging.report_findings import report_findings
 from reconciler.traffic.judging.throttle_findings import throttle_findings
 from reconciler.traffic.judging.unrecorded import unrecorded
 from reconciler.traffic.judging.verdicts import bucket_verdicts, is_changed, moment, unused_quotas
+from reconciler.traffic.judging.waiting import with_waiting, worth_playing
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window
 from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.recorded import Recorded, RecordedOverTime, RecordedRequests
+from reconciler.traffic.recorded import Recorded, RecordedConnections, RecordedOverTime, RecordedRequests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,7 @@ class Backtest:
         form, outcomes = self._outcomes()
         provenance = self._with_gaps(_provenance(question, self._recorded, form))
         judged = bucket_verdicts(series, self._grouping, outcomes)
-        verdicts = self._plotted(completed(judged, self._grouping, provenance, question.needs))
+        verdicts = self._plotted(self._waiting(form, completed(judged, self._grouping, provenance, question.needs)))
         capacity = capacity_uses(self._grouping, question.capacity)
         return BacktestReport(
             provenance=provenance,
@@ -106,6 +107,14 @@ class Backtest:
         recorded = self._recorded
         hours = recorded.hours() if isinstance(recorded, RecordedOverTime) else {}
         return replace(provenance, coverage=with_gaps(provenance.coverage, hours))
+
+    def _waiting(self, form: Form, verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
+        """The worst ones with what their clients go through, where requests were judged and their connections are known."""
+        recorded, grouping = self._recorded, self._grouping
+        chosen = worth_playing(verdicts, grouping) if form is Form.EXACT else {}
+        if not chosen or not isinstance(recorded, RecordedConnections):
+            return tuple(verdicts)
+        return with_waiting(verdicts, grouping, recorded.waiting(grouping, sorted(chosen), self._question.window))
 
     def _plotted(self, verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
         """The worst ones with their rates over time, where cells of whole seconds can give them."""
