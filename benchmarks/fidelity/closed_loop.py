@@ -1,6 +1,6 @@
 """Ordinary producers that send as fast as they are let, with and without a quota: Kafka's own in Java, and kafka-python's.
 
-The model is told what each sends in a moment without limits, and must say how much of it a limit lets through.
+The product's model of waiting clients is given what each sent in a moment without limits, and must say what a limit makes of it.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.apply.scenes import bring
-from benchmarks.fidelity.comparison import quantile
 from benchmarks.fidelity.prediction import Predicted, predict
 from benchmarks.fidelity.recording import PRODUCED, cluster, cut_logs, log_sizes, write_manifests
 from benchmarks.fidelity.scenarios import Quotas
-from benchmarks.fidelity.waiting import Model, Sends, waiting
+from benchmarks.fidelity.shape import Shape
 from reconciler.model.entity import Entity
 from reconciler.sandbox.clients import produce_steadily
 from reconciler.sandbox.cluster import runtime_for
 from reconciler.sandbox.spec import Sandbox
+from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
+from reconciler.traffic.kernels.waiting_client import Sent, play
 
 JAVA, PYTHON = "orders", "reports"
 _LIMIT = 100_000.0
@@ -33,25 +36,19 @@ _START_UP_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedLoop:
-    """One producer under its limit, from its first request on: bytes a second, and the shape of it."""
+    """One producer under its limit, from its first request on: what it did, and what the model of a waiting client said."""
 
     client: str
     kafka_version: str
     seconds: float
     limit: float
-    rate: float
-    rate_predicted: float
-    requests: int
-    requests_predicted: int
-    throttle_median_ms: float
-    throttle_median_predicted_ms: float
-    pulse_share: float
-    """Of its bytes, what went through in seconds with more than twice the limit."""
-    pulse_share_predicted: float
+    seen: Shape
+    predicted: Shape
 
     @property
     def error(self) -> float:
-        return self.rate_predicted / self.rate - 1 if self.rate else 1.0
+        """Of the throughput."""
+        return self.predicted.rate / self.seen.rate - 1 if self.seen.rate else 1.0
 
 
 def closed_loop(kafka_version: str, *, seconds: float, folder: Path) -> list[ClosedLoop]:
@@ -115,20 +112,26 @@ def _of_users(rows: Sequence[Predicted]) -> dict[str, list[Predicted]]:
 
 
 def _compared(name: str, kafka_version: str, free: Sequence[Predicted], under: Sequence[Predicted], seconds: float) -> ClosedLoop:
-    model = waiting(Sends.of(free), limit=_LIMIT, seconds=seconds)
-    start = under[0].at_ms
-    kept = [row for row in under if row.at_ms < start + seconds * 1000]
-    seen = Model(
-        at_ms=tuple(int(row.at_ms - start) for row in kept),
-        amounts=tuple(int(row.amount) for row in kept),
-        throttles_ms=tuple(row.recorded_ms for row in kept),
-    )
-    length = min(seconds, (kept[-1].at_ms - start + kept[-1].recorded_ms) / 1000)
+    start, end = under[0].at_ms, under[-1].at_ms + under[-1].recorded_ms
+    length = min(seconds, (end - start) / 1000)
+    seen = Shape.of([(row.at_ms - start, row.amount) for row in under], limit=_LIMIT, seconds=length)
+    played = play(_as_sent(free), limit=_LIMIT, refuses=False, window=DEFAULT_WINDOW)
+    charges = list(zip((played.charged_ms - played.charged_ms[0]).tolist(), played.amounts.tolist(), strict=True))
+    if charges[-1][0] < length * 1000:
+        raise SystemExit(f"the {name} sent too little without a limit to say what it does under one")
     return ClosedLoop(
-        client=name, kafka_version=kafka_version, seconds=length, limit=_LIMIT,
-        rate=seen.total(length) / length, rate_predicted=model.total(length) / length,
-        requests=len(seen.at_ms), requests_predicted=sum(at < length * 1000 for at in model.at_ms),
-        throttle_median_ms=quantile(sorted(seen.throttles_ms), 0.5),
-        throttle_median_predicted_ms=quantile(sorted(model.throttles_ms), 0.5),
-        pulse_share=seen.pulse_share(_LIMIT), pulse_share_predicted=model.pulse_share(_LIMIT),
+        client=name, kafka_version=kafka_version, seconds=length, limit=_LIMIT, seen=seen,
+        predicted=Shape.of(charges, limit=_LIMIT, seconds=length),
     )  # fmt: skip
+
+
+def _as_sent(rows: Sequence[Predicted]) -> Sent:
+    """As the model takes it."""
+    numbers: dict[str, int] = {}
+    connections = [numbers.setdefault(row.connection, len(numbers)) for row in rows]
+    return Sent(
+        times_ms=np.asarray([int(row.at_ms) for row in rows], dtype=np.int64),
+        records=np.asarray([int(row.amount) for row in rows], dtype=np.int64),
+        overhead=np.zeros(len(rows), dtype=np.int64),
+        connections=np.asarray(connections, dtype=np.int64),
+    )

@@ -13,8 +13,10 @@ from benchmarks.fidelity.fetches import fetches_at
 from benchmarks.fidelity.observed import Observed, observed
 from benchmarks.fidelity.prediction import Predicted, predict, verdicts
 from benchmarks.fidelity.recording import Recorded, cluster, record, warm_up, write_manifests
+from benchmarks.fidelity.rehearsal import KEY_OF
 from benchmarks.fidelity.scenarios import Scenario
 from benchmarks.fidelity.seconds import SecondsFound, judged_seconds
+from reconciler.resolution.levels import Resolver
 
 NO_QUOTAS: Mapping[Any, Any] = {}
 NEAR_MS = 2.0
@@ -37,8 +39,8 @@ class Noise:
 class OpenLoopRun:
     """All that one scenario gave.
 
-    ``ahead``: predicted from the traffic without quotas. ``own``: predicted from the log of the run under quotas itself; the sizes
-    of throttled fetches are not in it, and taken from the other.
+    ``ahead``: predicted from the traffic without quotas. ``own``: predicted from the log of the run under quotas itself; the
+    sizes of throttled fetches are not in it, and taken from the other.
     """
 
     scenario: str
@@ -91,7 +93,6 @@ def judged(
         *pairs([row for row in own_rows if row.key != CONSUME], told, scenario.quotas, scenario.clients),
         *fetches_at([one for one in ahead if one.bucket.key == CONSUME], {n: one.at_ms for n, one in throttled.items()}),
     ]
-    limited = {one.number for one in ahead}
     given = verdicts(free.logs, manifests, kafka_version)
     return OpenLoopRun(
         scenario=scenario.name,
@@ -101,7 +102,7 @@ def judged(
         requests=len(plan),
         noise=_noise(free, under, shifts),
         answers_unlike_log=sum(told[number] != ms for number, ms in under.sent.throttle_ms.items()),
-        unlimited_throttled=sum(ms > 0 for number, ms in told.items() if number not in limited),
+        unlimited_throttled=sum(told[number] > 0 for number in _unlimited(scenario, plan)),
         ahead=tuple(ahead),
         own=tuple(own),
         seconds_ahead=judged_seconds(ahead),
@@ -109,6 +110,15 @@ def judged(
         verdicts_wrong=tuple(_contradicted(given, ahead)),
         verdicts_given={name: sum(one["verdict"] == name for one in given) for name in ("certain", "possible", "clear")},
     )
+
+
+def _unlimited(scenario: Scenario, plan: Sequence[Arrival]) -> Iterable[int]:
+    """Numbers of requests that no quota is about."""
+    resolvers = Resolver.by_key(scenario.quotas, (*KEY_OF.values(), "request_percentage"))
+    for one in plan:
+        keys = (KEY_OF[one.client.kind], "request_percentage")
+        if all(resolvers[key].resolve(one.client.user, one.client.client_id).value is None for key in keys):
+            yield one.number
 
 
 def _of_script(rows: Iterable[Predicted], plan: Sequence[Arrival]) -> list[Predicted]:

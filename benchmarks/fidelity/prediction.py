@@ -17,6 +17,7 @@ class Predicted:
     """One line of ``--requests``: times in milliseconds since 1970, throttles in milliseconds; no ``limit``: unlimited."""
 
     number: int
+    connection: str
     key: str
     broker: int
     user: str
@@ -63,7 +64,17 @@ def _backtest(logs: Mapping[int, Path], manifests: Path, kafka_version: str, *op
 def _predicted(row: Mapping[str, Any]) -> Predicted:
     low, high = row["throttle_band"]
     return Predicted(
-        number=row["correlation_id"], key=row["key"], broker=int(row["broker"]), user=row["user"], client_id=row["client_id"],
-        at_ms=datetime.datetime.fromisoformat(row["ts"]).timestamp() * 1000, amount=row["amount"], limit=row["limit"],
-        throttle_ms=row["throttle_ms"], low_ms=low, high_ms=high, recorded_ms=row["recorded_throttle_ms"],
-    )  # fmt: skip
+        number=row["correlation_id"],
+        connection=row["connection"],
+        key=row["key"],
+        broker=int(row["broker"]),
+        user=row["user"],
+        client_id=row["client_id"],
+        at_ms=datetime.datetime.fromisoformat(row["ts"]).timestamp() * 1000,
+        amount=row["amount"],
+        limit=row["limit"],
+        throttle_ms=row["throttle_ms"],
+        low_ms=low,
+        high_ms=high,
+        recorded_ms=row["recorded_throttle_ms"],
+    )

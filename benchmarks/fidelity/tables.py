@@ -47,8 +47,8 @@ def tables(runs: Sequence[OpenLoopRun], closed: Sequence[ClosedLoop]) -> Iterato
     if closed:
         yield Table(
             title="producers that send as fast as they are let",
-            columns=("client", "Kafka", "seconds", "limit", "rate / limit", "predicted", "error", "requests (predicted)",
-                     "median throttle (predicted)", "sent in pulses (predicted)"),
+            columns=("client", "Kafka", "seconds", "limit", "rate to limit (predicted)", "error", "requests (predicted)",
+                     "pulses (predicted)", "bytes in pulses (predicted)"),
             rows=tuple(map(_closed, closed)),
         )  # fmt: skip
 
@@ -87,17 +87,17 @@ def _noise(run: OpenLoopRun) -> Iterator[tuple[str, str]]:
 
 
 def _closed(one: ClosedLoop) -> tuple[str, ...]:
+    seen, predicted = one.seen, one.predicted
     return (
         one.client,
         one.kafka_version,
         f"{one.seconds:.0f}",
         f"{one.limit:.0f} B/s",
-        f"{one.rate / one.limit:.3f}",
-        f"{one.rate_predicted / one.limit:.3f}",
+        f"{seen.rate / one.limit:.3f} ({predicted.rate / one.limit:.3f})",
         f"{one.error:+.1%}",
-        f"{one.requests} ({one.requests_predicted})",
-        f"{one.throttle_median_ms:.0f} ({one.throttle_median_predicted_ms:.0f}) ms",
-        f"{one.pulse_share:.0%} ({one.pulse_share_predicted:.0%})",
+        f"{seen.requests} ({predicted.requests})",
+        f"{seen.pulses} ({predicted.pulses})",
+        f"{seen.pulse_share:.0%} ({predicted.pulse_share:.0%})",
     )
 
 

@@ -1,0 +1,248 @@
+"""What the benchmark of fidelity makes of predictions and observations: shares, sums, proofs by seconds, demands, tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from benchmarks.fidelity.arrivals import Client, Poisson, Timer
+from benchmarks.fidelity.closed_loop import ClosedLoop
+from benchmarks.fidelity.comparison import BucketId, Pair, by_bucket, by_group, pairs, quantile, summary
+from benchmarks.fidelity.fetches import fetches_at
+from benchmarks.fidelity.musts import Must, musts
+from benchmarks.fidelity.observed import of_line
+from benchmarks.fidelity.open_loop import Noise, OpenLoopRun
+from benchmarks.fidelity.prediction import Predicted
+from benchmarks.fidelity.seconds import SecondsFound, judged_seconds
+from benchmarks.fidelity.shape import Shape
+from benchmarks.fidelity.tables import as_json, as_markdown, as_text, tables
+from reconciler.model.entity import DEFAULT, Entity
+
+BUCKET = BucketId(key="producer_byte_rate", broker=1, user="orders", client_id="")
+FETCHED = BucketId(key="consumer_byte_rate", broker=1, user="reports", client_id="")
+
+
+def pair(predicted: int = 0, observed: int = 0, **other: Any) -> Pair:
+    base = Pair(
+        number=1, bucket=BUCKET, group="produce", at_ms=0.0, amount=1_000, limit=1_000.0, predicted_ms=predicted,
+        low_ms=predicted, high_ms=predicted, observed_ms=observed,
+    )  # fmt: skip
+    return replace(base, **other)
+
+
+def predicted(number: int, *, key: str = "producer_byte_rate", user: str = "orders", client_id: str = "app") -> Predicted:
+    return Predicted(
+        number=number, connection="c", key=key, broker=1, user=user, client_id=client_id, at_ms=0.0, amount=100, limit=1_000.0,
+        throttle_ms=5, low_ms=4, high_ms=6, recorded_ms=0,
+    )  # fmt: skip
+
+
+def client(user: str, client_id: str, pattern: Poisson | Timer) -> Client:
+    return Client(user=user, client_id=client_id, kind="produce", pattern=pattern, size=1_000)
+
+
+def run(ahead: Sequence[Pair], **other: Any) -> OpenLoopRun:
+    base = OpenLoopRun(
+        scenario="mixed", kafka_version="4.3.1", brokers=1, seconds=10.0, requests=len(ahead),
+        noise=Noise(late_p95=0.1, late_most=2.0, shift_p95=1.0, shift_near=0.99, opened_late=0), answers_unlike_log=0,
+        unlimited_throttled=0, ahead=tuple(ahead), own=tuple(ahead), seconds_ahead=SecondsFound(clear=1),
+        seconds_own=SecondsFound(clear=1), verdicts_wrong=(), verdicts_given={"certain": 1},
+    )  # fmt: skip
+    return replace(base, **other)
+
+
+def missed(found: Sequence[Must]) -> list[str]:
+    return [one.what for one in found if not one.kept]
+
+
+def test_a_summary_counts_verdicts_sums_and_bands():
+    found = summary(
+        [pair(), pair(10, 12, high_ms=12), pair(0, 30), pair(40, 0, low_ms=0), pair(100, 100)],
+    )
+
+    assert (found.requests, found.throttled, found.throttled_predicted) == (5, 3, 3)
+    assert (found.wrong_verdicts, found.wrong_though_decided) == (2, 1)
+    assert found.agreement == pytest.approx(0.6)
+    assert (found.sum_ms, found.sum_predicted_ms) == (142, 150)
+    assert found.sum_error == pytest.approx(150 / 142 - 1)
+    assert (found.in_band, found.in_band_throttled, found.touched) == (4, 3, 4)
+    assert (found.error_median_ms, found.error_p95_ms) == (2.0, 40.0)
+
+
+def test_nothing_is_no_error():
+    found = summary([])
+
+    assert (found.agreement, found.sum_error, found.band_share, found.band_share_throttled) == (1.0, 0.0, 1.0, 1.0)
+    assert summary([pair(5, 0)]).sum_error == 1.0
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.0, 1), (0.5, 2), (0.75, 3), (0.95, 4), (1.0, 4)])
+def test_a_quantile_is_one_of_the_values(share, expected):
+    assert quantile([1, 2, 3, 4], share) == expected
+
+
+def test_requests_are_put_to_their_buckets_and_timers_kept_apart():
+    quotas: Mapping[Entity, Mapping[str, float]] = {
+        Entity.of({"user": "orders"}): {"producer_byte_rate": 1_000.0},
+        Entity.of({"user": "sensors", "client-id": DEFAULT}): {"producer_byte_rate": 1_000.0},
+    }
+    clients = [client("orders", "app", Poisson(rate=1)), client("sensors", "tick", Timer(period_s=1)),
+               client("sensors", "app", Poisson(rate=1))]  # fmt: skip
+    rows = [predicted(1), predicted(2, user="sensors", client_id="tick"), predicted(3, user="sensors"), predicted(4)]
+
+    found = pairs(rows, {1: 0, 2: 7, 3: 5}, quotas, clients)
+
+    assert [(one.number, one.group, one.bucket.user, one.bucket.client_id, one.observed_ms) for one in found] == [
+        (1, "produce", "orders", "", 0), (2, "timers", "sensors", "tick", 7), (3, "produce", "sensors", "app", 5),
+    ]  # fmt: skip
+    assert list(by_group(found)) == ["produce", "timers"]
+    assert len(by_bucket(found)) == 3
+
+
+def test_requests_without_a_limit_are_left_out():
+    assert pairs([replace(predicted(1), limit=None)], {1: 0}, {}, []) == []
+
+
+def over_for(seconds: int, *, throttled: Sequence[int], bucket: BucketId = BUCKET) -> list[Pair]:
+    """3,000 bytes each second under a limit of 1,000: certainly over from the fifth second on."""
+    return [
+        pair(observed=5 if second in throttled else 0, at_ms=second * 1000.0 + 500, amount=3_000, bucket=bucket, number=second)
+        for second in range(seconds)
+    ]
+
+
+def test_seconds_are_contradicted_when_a_certain_one_is_free():
+    right = judged_seconds(over_for(8, throttled=range(3, 8)))
+    wrong = judged_seconds(over_for(8, throttled=[*range(3, 7)]))
+
+    assert right.certain == 4
+    assert right.certain_unthrottled == 0
+    assert wrong.certain_unthrottled == 1
+
+
+def test_seconds_are_contradicted_when_a_clear_one_is_throttled():
+    found = judged_seconds(over_for(8, throttled=[0, *range(4, 8)]))
+
+    assert found.clear >= 1
+    assert found.clear_throttled == 1
+
+
+def test_of_a_fetch_bucket_only_the_first_certain_second_is_proven():
+    found = judged_seconds(over_for(8, throttled=[3], bucket=FETCHED))
+
+    assert (found.certain, found.certain_unthrottled) == (1, 0)
+
+
+def test_fetches_are_judged_at_their_real_times_without_debt():
+    ahead = [pair(bucket=FETCHED, group="fetch", number=n, amount=6_000, observed_ms=o) for n, o in ((1, 0), (2, 1_000), (3, 0))]
+
+    found = list(fetches_at(ahead, {1: 100_000.0, 2: 101_000.0, 3: 112_000.0}))
+
+    # 12,000 bytes in 11 s of window, and what was refused is taken back.
+    assert [one.predicted_ms for one in found] == [0, 2_000, 0]
+    assert all(one.low_ms <= one.predicted_ms <= one.high_ms for one in found)
+
+
+def test_a_run_without_error_keeps_every_demand():
+    found = musts(run([pair(100, 100, number=n) for n in range(10)]))
+
+    assert missed(found) == []
+    assert len(found) == 9
+
+
+def test_a_bucket_throttled_on_one_side_only_is_named():
+    found = musts(run([pair(100, 0)]))
+
+    assert "the same buckets throttled" in missed(found)
+    assert "orders on 1" in found[0].found
+
+
+def test_sums_bands_and_verdicts_are_demanded():
+    few = [pair(100, 100, number=n) for n in range(90)] + [pair(0, 130, number=n) for n in range(10)]
+
+    assert missed(musts(run(few))) == [
+        "produce: requests with the same verdict", "produce: observed throttle inside the printed band", "sum of all throttles",
+        "sum of a produce bucket, the worst of 1",
+    ]  # fmt: skip
+
+
+def test_a_fetch_bucket_s_own_sum_is_printed_and_not_demanded():
+    off = [pair(100, 104, bucket=FETCHED, group="fetch", number=n, high_ms=104) for n in range(10)]
+    whole = [pair(100_000, 100_000, number=99)]
+
+    assert missed(musts(run(off + whole))) == []
+
+
+def test_a_contradicted_proof_is_missed():
+    found = run([pair()], seconds_own=SecondsFound(certain=3, certain_unthrottled=1), verdicts_wrong=("x: clear",))
+
+    assert missed(musts(found)) == [
+        "seconds of its own log that were the opposite", "verdicts by whole seconds that were the opposite",
+    ]  # fmt: skip
+
+
+def test_a_throttle_without_a_limit_is_missed():
+    assert missed(musts(run([pair()], unlimited_throttled=1))) == [
+        "throttled requests without a limit, or with another throttle in the answer than in the log"
+    ]
+
+
+def test_of_request_time_only_the_buckets_are_demanded():
+    bucket = replace(BUCKET, key="request_percentage")
+    found = run([pair(10, 500, bucket=bucket, group="request"), pair(0, 3, bucket=bucket, group="request")])
+
+    assert missed(musts(found)) == []
+
+
+def test_a_request_log_line_is_read():
+    document = {
+        "requestHeader": {"requestApiKey": 0, "correlationId": 12, "clientId": "app"}, "response": "",
+        "responseQueueTimeMs": 1.25, "sendTimeMs": 2.5, "throttleTimeMs": 17, "localTimeMs": 0.5,
+    }  # fmt: skip
+    line = f"[2026-11-21 20:00:01,500] DEBUG Completed request:{json.dumps(document)} (kafka.request.logger)"
+
+    found = of_line(line)
+
+    assert (found.number, found.kind, found.throttle_ms, found.local_ms) == (12, "produce", 17, 0.5)
+    assert found.at_ms % 60_000 == 1_500 - 1.25 - 2.5
+
+
+def test_a_refused_request_ends_the_benchmark():
+    answer = {"responses": [{"partitionResponses": [{"errorCode": 6}]}]}
+    document = {"requestHeader": {"requestApiKey": 0, "correlationId": 12}, "response": answer}
+    line = f"[2026-11-21 20:00:01,500] DEBUG Completed request:{json.dumps(document)} (kafka.request.logger)"
+
+    with pytest.raises(SystemExit, match="error 6"):
+        of_line(line)
+
+
+def test_pulses_beside_each_other_are_one():
+    charges = [(0, 250.0), (1_000, 300.0), (5_000, 100.0), (12_000, 400.0), (30_000, 999.0)]
+
+    found = Shape.of(charges, limit=100.0, seconds=20)
+
+    assert (found.requests, found.pulses) == (4, 2)
+    assert found.rate == pytest.approx(1_050 / 20)
+    assert found.pulse_share == pytest.approx(950 / 1_050)
+
+
+def test_results_are_told_as_text_as_markdown_and_as_json():
+    shape = Shape(rate=120.0, requests=5, pulses=1, pulse_share=0.5)
+    closed = ClosedLoop(
+        client="Java producer", kafka_version="4.3.1", seconds=30.0, limit=100.0, seen=shape, predicted=replace(shape, rate=126.0)
+    )
+    good, bad = run([pair(100, 100)]), run([pair(100, 0)])
+
+    found = list(tables([good], [closed]))
+
+    assert [len({len(row) for row in (table.columns, *table.rows)}) for table in found] == [1] * 5
+    assert "+5.0%" in as_text(found[-1])
+    assert as_markdown(found[0]).startswith("### mixed, Kafka 4.3.1, 1 broker: 1 requests in 10 s, twice\n\n| demand |")
+    document = json.loads(json.dumps(as_json([good], [closed], "a machine", "2026-11-21")))
+    assert document["kept"]
+    assert document["closed_loop"][0]["error"] == pytest.approx(0.05)
+    assert not as_json([good, bad], [], "a machine", "2026-11-21")["kept"]
