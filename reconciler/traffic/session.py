@@ -1,7 +1,8 @@
-"""Spark sessions: a quiet local one by default, or one on the master the user names."""
+"""Spark sessions: a quiet local one by default, one on the master the user names, or one on a Spark Connect server."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -14,48 +15,93 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.errors import MissingDependencyError, TrafficError
+from reconciler.errors import TrafficError, UsageError
+from reconciler.traffic.job_failures import told_as_sentences
+from reconciler.traffic.requirements import require_java, require_packages, require_remote_packages
+from reconciler.traffic.shipped_code import code_archive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MINIMUM_JAVA: Final = 17
 _JAVA_OPTIONS: Final = ("-XX:-UsePerfData", "-XX:+UseParallelGC")
 _SMALL_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-Xshare:auto")
 _JVM_END_S: Final = 10.0
-_INSTALL: Final = "pip install 'kafka-quota-reconciler[traffic]'"
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""In the environment of what ``spark-submit`` started: its JVM runs, and knows its master."""
+_MASTER: Final = re.compile(r"local(\[[^\]]+\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOptions:
-    """Where Spark runs and how much memory its driver gets (on a local master that is all of it)."""
+    """Where Spark runs and how much memory its driver gets (on a local master that is all of it).
 
-    master: str = "local[*]"
+    ``master``: ``None`` is what ``spark-submit`` was told, else ``local[*]``. ``remote``: the ``sc://`` address of a Spark
+    Connect server, in place of a master. Raises ``UsageError`` for what Spark would not know.
+    """
+
+    master: str | None = None
+    remote: str | None = None
     memory: str = "2g"
     shuffle_partitions: int | None = None
     """``None``: twice the cores of a local master, Spark's own default elsewhere."""
     small: bool = False
     """For little input on a local master: less compiling, which is most of what such a run takes."""
 
+    def __post_init__(self) -> None:
+        """Refuse early what would fail late, in Java's words."""
+        if self.remote is not None and self.master is not None:
+            raise UsageError("give --master or --remote, not both")
+        if self.remote is not None and not re.match(r"sc://[^/]", self.remote):
+            raise UsageError(
+                f"--remote {self.remote}: an address of a Spark Connect server begins with sc://, as sc://host:15002"
+            )
+        if self.master is not None and not _MASTER.fullmatch(self.master):
+            raise UsageError(
+                f"--master {self.master}: write local[*], local[4], spark://host:7077, yarn, or k8s://https://host:443; "
+                "for a Spark Connect server --remote sc://host:15002"
+            )
+
+    @property
+    def submitted(self) -> bool:
+        """Whether ``spark-submit`` decides."""
+        return self.master is None and self.remote is None and _SUBMITTED in os.environ
+
+    @property
+    def local(self) -> bool:
+        """Whether everything runs in a JVM of our own."""
+        return self.where == "local" or self.where.startswith("local[")
+
+    @property
+    def where(self) -> str:
+        """Where, for people."""
+        if self.remote is not None:
+            return self.remote
+        return self.master or ("the master of spark-submit" if self.submitted else "local[*]")
+
 
 @contextmanager
 def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSession]:
     """A session for one run, stopped at the end, with its temporary folder removed.
 
+    Workers on other machines get this package's code with the session; their Python needs pyarrow, pandas and numpy.
     Raises ``MissingDependencyError`` when pyspark, its companions or Java are missing, ``TrafficError`` when Spark does not
-    start.
+    start, and in place of what Spark raises inside the block.
     """
     options = options or SessionOptions()
     require_packages()
-    if options.master.startswith("local"):
+    if options.remote is not None:
+        require_remote_packages()
+    elif not options.submitted:
         require_java()
     folder = tempfile.mkdtemp(prefix="kafka-quotas-spark-")
     try:
         session = _start(options, folder)
         try:
-            yield session
+            with told_as_sentences(options.where):
+                yield session
         finally:
-            session.stop()
+            with contextlib.suppress(Exception):  # a server that is gone cannot be told; what counts was said
+                session.stop()
             _end_jvm()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -79,96 +125,80 @@ def _end_jvm() -> None:
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - so that a later session starts its own
 
 
-def require_packages() -> None:
-    """Raise ``MissingDependencyError`` unless what the extra ``traffic`` brings can be imported, pandas below 3 included."""
-    try:
-        import numpy
-        import pandas
-        import pyarrow
-        import pyspark
-    except ImportError as error:
-        raise MissingDependencyError(f"the backtest needs {error.name}, which is not installed: {_INSTALL}") from error
-    del numpy, pyarrow, pyspark
-    if int(pandas.__version__.split(".")[0]) >= 3:
-        raise MissingDependencyError(f"the backtest needs pandas below 3, found {pandas.__version__}: {_INSTALL}")
-
-
-def require_java() -> None:
-    """Raise ``MissingDependencyError`` unless the Java that Spark would start is there and new enough."""
-    home = os.environ.get("JAVA_HOME")
-    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    where = f"JAVA_HOME ({home})" if home else "PATH"
-    if program is None or not Path(program).exists():
-        raise MissingDependencyError(f"the backtest needs Java {MINIMUM_JAVA} or newer, and there is none on {where}")
-    try:
-        done = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise MissingDependencyError(f"the Java on {where} does not start: {error}") from error
-    version = _java_major(done.stderr + done.stdout)
-    if version is not None and version < MINIMUM_JAVA:
-        raise MissingDependencyError(f"the backtest needs Java {MINIMUM_JAVA} or newer; {where} has Java {version}")
-
-
-def _java_major(text: str) -> int | None:
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', text)
-    if not found:
-        return None
-    major = int(found[1])
-    return int(found[2]) if major == 1 and found[2] else major
-
-
 def _start(options: SessionOptions, folder: str) -> SparkSession:
     from pyspark.errors import PySparkException
-    from pyspark.sql import SparkSession
 
-    local = options.master.startswith("local")
-    # Workers must be the interpreter that has pyarrow, not whatever ``python3`` the machine finds first.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(options.master).appName("kafka-quotas backtest")
-    for key, value in _settings(options, folder, local=local).items():
-        builder = builder.config(key, value)
+    if options.local:
+        # Workers must be the interpreter that has pyarrow, not whatever ``python3`` the machine finds first.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     start_log = Path(folder) / "start.log"
     start_log.touch()
     try:
         with _stderr_to(start_log):
-            session = builder.getOrCreate()
-            session.sparkContext.setLogLevel("ERROR")
+            return _started(options, folder)
     except (PySparkException, OSError, RuntimeError) as error:
         lines = [*start_log.read_text(errors="replace").splitlines(), *str(error).splitlines()]
         said = next((line for line in lines if "rror" in line or "xception" in line), lines[-1] if lines else repr(error))
-        raise TrafficError(f"Spark does not start on {options.master}: {said.strip()}") from error
+        raise TrafficError(f"Spark does not start on {options.where}: {said.strip()}") from error
+
+
+def _started(options: SessionOptions, folder: str) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("kafka-quotas backtest")
+    if options.remote is not None:
+        builder = builder.remote(options.remote)
+    elif not options.submitted:
+        builder = builder.master(options.where)
+    for key, value in (_query_settings(options) | _start_settings(options, folder)).items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    if options.remote is None:
+        session.sparkContext.setLogLevel("ERROR")
+    if not options.local:
+        archive = code_archive(Path(folder))
+        if archive is not None:
+            session.addArtifacts(str(archive), pyfile=True)
     return session
 
 
-def _settings(options: SessionOptions, folder: str, *, local: bool) -> dict[str, str]:
+def _query_settings(options: SessionOptions) -> dict[str, str]:
+    """What any session may set for its own queries, on a server that others use, too."""
     settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
         "spark.sql.ansi.enabled": "true",
-        "spark.driver.memory": options.memory,
-        "spark.log.level": "ERROR",
     }
-    if local:
-        cores = _local_cores(options.master)
+    if options.shuffle_partitions or options.local:
+        cores = _local_cores(options.where)
+        settings["spark.sql.shuffle.partitions"] = str(options.shuffle_partitions or (1 if options.small else 2 * cores))
+    return settings
+
+
+def _start_settings(options: SessionOptions, folder: str) -> dict[str, str]:
+    """What only whoever starts Spark decides."""
+    if options.remote is not None:
+        return {}
+    settings = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+    if options.submitted:
+        return settings
+    settings |= {
+        "spark.ui.enabled": "false",
+        "spark.sql.warehouse.dir": f"{folder}/warehouse",
+        "spark.driver.memory": options.memory,
+    }
+    if options.local:
+        java = (*_JAVA_OPTIONS, f"-Djava.io.tmpdir={folder}", *(_SMALL_JAVA if options.small else ()))
         settings |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.local.dir": folder,
-            "spark.driver.extraJavaOptions": " ".join(
-                (*_JAVA_OPTIONS, f"-Djava.io.tmpdir={folder}", *(_SMALL_JAVA if options.small else ()))
-            ),
-            "spark.sql.shuffle.partitions": str(options.shuffle_partitions or 2 * cores),
-            "spark.default.parallelism": str(cores),
+            "spark.driver.extraJavaOptions": " ".join(java),
+            "spark.default.parallelism": str(_local_cores(options.where)),
         }
         if options.small:
             settings["spark.sql.codegen.wholeStage"] = "false"
-            settings["spark.sql.shuffle.partitions"] = str(options.shuffle_partitions or 1)
-    elif options.shuffle_partitions:
-        settings["spark.sql.shuffle.partitions"] = str(options.shuffle_partitions)
     return settings
 
 

@@ -20,7 +20,8 @@ class CompactOptions:
 
     traffic: tuple[str, ...]
     folder: Path
-    master: str = "local[*]"
+    master: str | None = None
+    remote: str | None = None
     memory: str = "2g"
     log_timezone: str = "UTC"
 
@@ -44,7 +45,9 @@ def compact(options: CompactOptions, *, progress: Progress) -> CompactResult:
     Raises ``UsageError`` for traffic that is cells already, ``MissingDependencyError`` without pyspark or Java, ``TrafficError``
     for traffic that cannot be used, ``FileAccessError`` when the folder cannot be written.
     """
-    from reconciler.traffic.session import SessionOptions, require_packages, spark_session
+    from reconciler.traffic.job_progress import spark_with_progress
+    from reconciler.traffic.requirements import require_packages
+    from reconciler.traffic.session import SessionOptions
 
     require_packages()
     from reconciler.traffic.cells.compact import compact as write_segments
@@ -61,9 +64,9 @@ def compact(options: CompactOptions, *, progress: Progress) -> CompactResult:
     known = tuple(str(path) for path in sources if path not in wanted)
     requests = 0
     if wanted:
-        progress.step(f"starting Spark on {options.master}")
         chosen = traffic.only(wanted)
-        with spark_session(SessionOptions(master=options.master, memory=options.memory, small=chosen.small)) as spark:
+        spark_on = SessionOptions(master=options.master, remote=options.remote, memory=options.memory, small=chosen.small)
+        with spark_with_progress(spark_on, progress) as spark:
             progress.step(f"compacting {len(wanted)} of {len(sources) + len(empty)} files")
             rows = read_rows(chosen, spark, log_timezone=options.log_timezone, also=("file",))
             requests = sum(segment.requests for segment in write_segments(rows, wanted, folder))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, options, output
+from reconciler.cli.spark_options import add_spark_options
 
 if TYPE_CHECKING:
     from reconciler.formats.canonical import Json
@@ -29,8 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log-timezone", default="UTC", metavar="TZ", help="of log times without an offset (default: %(default)s)"
     )
-    parser.add_argument("--master", default="local[*]", metavar="URL", help="where Spark runs (default: %(default)s)")
-    parser.add_argument("--memory", default="2g", metavar="SIZE", help="memory of Spark's driver (default: %(default)s)")
+    add_spark_options(parser)
     options.add_output_options(parser)
 
 
@@ -42,6 +42,7 @@ def run(args: argparse.Namespace) -> int:
         traffic=tuple(args.traffic),
         folder=Path(args.out),
         master=args.master,
+        remote=args.remote,
         memory=args.memory,
         log_timezone=args.log_timezone,
     )

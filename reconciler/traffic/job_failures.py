@@ -1,0 +1,62 @@
+"""Why a job of Spark failed, in a sentence: Java's words are many pages, and gone when its process has ended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from reconciler.errors import ReconcilerError, TrafficError
+
+_LONGEST: Final = 300
+_PYTHON: Final = "let PYSPARK_PYTHON name one that has what the extra traffic brings"
+_KNOWN: Final = {
+    r"No space left on device": "a disk is full: what does not fit into memory goes to its folder TMPDIR or spark.local.dir",
+    r"ModuleNotFoundError: No module named '(?P<what>[\w.]+)'": f"the Python of its workers has no {{what}}: {_PYTHON}",
+    r"PYTHON_VERSION_MISMATCH|Python in worker has different version": f"its workers have another version of Python: {_PYTHON}",
+    r"OutOfMemoryError|Container killed .* memory": "it ran out of memory: give it more with --memory, or its executors",
+    r"Cannot run program \"(?P<what>[^\"]+)\"": f"its workers cannot start {{what}}: {_PYTHON}",
+    r"ExecutorLostFailure|Lost executor|executor .* exited|Worker lost": "it lost a worker again and again while the job ran",
+    r"Python worker (exited unexpectedly|failed to connect)": "a Python process of a worker ended, perhaps for want of memory",
+    r"UNAVAILABLE|Connection refused|Socket closed|SparkConnectGrpcException": "its server ended, or cannot be reached any more",
+    r"SparkContext (was|has been) shut ?down": "it was stopped while the job ran",
+    r"FAILED_READ_FILE|Path does not exist|FileNotFoundException": "it cannot read a file: every machine it runs on must see the "
+    "files of --traffic under the same path",
+}
+"""What stands in a failure, and what to say of it."""
+
+
+@contextmanager
+def told_as_sentences(where: str) -> Iterator[None]:
+    """Turn what Spark and its Java raise inside into ``TrafficError``; our own errors pass."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except ReconcilerError:
+        raise
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        # Without its cause: that one asks Java for its text, and Java is about to end.
+        raise TrafficError(f"Spark on {where} could not finish: {reason(_text(error))}") from None
+
+
+def reason(text: str) -> str:
+    """The sentence for a failure's whole text; the first line that names an error, when nothing better is known."""
+    for pattern, sentence in _KNOWN.items():
+        found = re.search(pattern, text)
+        if found:
+            return sentence.format(**found.groupdict())
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    named = next(
+        (line for line in lines if re.search(r"Error|Exception|\[[A-Z_]{6,}", line)), lines[0] if lines else "no reason was given"
+    )
+    return named if len(named) <= _LONGEST else f"{named[:_LONGEST]}…"
+
+
+def _text(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - it asks a Java process that has ended; then its kind is all that is known
+        return type(error).__name__

@@ -1,0 +1,75 @@
+"""What a session needs of the machine: packages, and for a driver of its own a Java."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from reconciler.errors import MissingDependencyError
+
+MINIMUM_JAVA: Final = 17
+_INSTALL: Final = "pip install 'kafka-quota-reconciler[traffic]'"
+_INSTALL_REMOTE: Final = "pip install 'kafka-quota-reconciler[traffic,connect]'"
+_REMOTE: Final = {
+    "grpc": "grpcio",
+    "grpc_status": "grpcio-status",
+    "google.rpc": "googleapis-common-protos",
+    "zstandard": "zstandard",
+}
+
+
+def require_packages() -> None:
+    """Raise ``MissingDependencyError`` unless what the extra ``traffic`` brings can be imported, pandas below 3 included."""
+    try:
+        import numpy
+        import pandas
+        import pyarrow
+        import pyspark
+    except ImportError as error:
+        raise MissingDependencyError(f"the backtest needs {error.name}, which is not installed: {_INSTALL}") from error
+    del numpy, pyarrow, pyspark
+    if int(pandas.__version__.split(".")[0]) >= 3:
+        raise MissingDependencyError(f"the backtest needs pandas below 3, found {pandas.__version__}: {_INSTALL}")
+
+
+def require_remote_packages() -> None:
+    """Raise ``MissingDependencyError`` unless what a client of Spark Connect needs beside that can be imported."""
+    for module, package in _REMOTE.items():
+        if not _is_there(module):
+            raise MissingDependencyError(f"--remote needs {package}, which is not installed: {_INSTALL_REMOTE}")
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # the package that it would be in
+        return False
+
+
+def require_java() -> None:
+    """Raise ``MissingDependencyError`` unless the Java that Spark would start is there and new enough."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    where = f"JAVA_HOME ({home})" if home else "PATH"
+    if program is None or not Path(program).exists():
+        raise MissingDependencyError(f"the backtest needs Java {MINIMUM_JAVA} or newer, and there is none on {where}")
+    try:
+        done = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MissingDependencyError(f"the Java on {where} does not start: {error}") from error
+    version = _java_major(done.stderr + done.stdout)
+    if version is not None and version < MINIMUM_JAVA:
+        raise MissingDependencyError(f"the backtest needs Java {MINIMUM_JAVA} or newer; {where} has Java {version}")
+
+
+def _java_major(text: str) -> int | None:
+    found = re.search(r'version "(\d+)(?:\.(\d+))?', text)
+    if not found:
+        return None
+    major = int(found[1])
+    return int(found[2]) if major == 1 and found[2] else major
