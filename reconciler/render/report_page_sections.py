@@ -40,19 +40,20 @@ _NO_BACKTEST: Final = (
 
 def headline(overview: Overview) -> str:
     """One sentence: what a hurried reader takes away; HTML."""
-    clusters = overview.clusters
-    unread = [one for one in clusters if one.failure is not None]
-    differ = [one for one in clusters if one.differs]
+    failures = [one.failure for one in overview.clusters if one.failure is not None]
+    skipped = sum(1 for one in failures if one.skipped)
+    unread = len(failures) - skipped
+    differ = sum(1 for one in overview.clusters if one.differs)
+    in_sync = len(overview.clusters) - len(failures) - differ
     parts = []
     if unread:
-        parts.append(styled(f"{count(len(unread), 'cluster')} of {len(clusters)} could not be read", "bad"))
+        parts.append(styled(f"{count(unread, 'cluster')} could not be read", "bad"))
     if differ:
-        parts.append(
-            styled(f"{count(len(differ), 'cluster')} {'differs' if len(differ) == 1 else 'differ'} from the manifests", "bad")
-        )
-    if not parts:
-        word = "The cluster has" if len(clusters) == 1 else f"All {len(clusters)} clusters have"
-        parts.append(styled(f"{word} what the manifests say", "good"))
+        parts.append(styled(f"{count(differ, 'cluster')} {'differs' if differ == 1 else 'differ'} from the manifests", "bad"))
+    if in_sync:
+        parts.append(styled(f"{count(in_sync, 'cluster')} {'has' if in_sync == 1 else 'have'} what the manifests say", "good"))
+    if skipped:
+        parts.append(styled(f"{count(skipped, 'cluster')} skipped", "warn"))
     return ", ".join(parts) + "."
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from reconciler.errors import ManifestError, ReconcilerError, UntrustedError, UsageError
 from reconciler.model.cluster_failure import ClusterFailure
@@ -14,21 +14,24 @@ from reconciler.workflows.plan import Intent, intent_of
 from reconciler.workflows.references import References, read_references
 
 T = TypeVar("T")
+_NO_CLUSTER: Final = "there is no Cluster document, so --all-clusters means none; leave it out, or add one"
 
 
-def load_every_intent(paths: Sequence[str], *, fail_on: Severity, references: References) -> tuple[Intent | ClusterFailure, ...]:
+def load_every_intent(
+    paths: Sequence[str], *, fail_on: Severity, references: References, if_none: str = _NO_CLUSTER
+) -> tuple[Intent | ClusterFailure, ...]:
     """Read the manifests once, and what they want of each cluster, in the order of the clusters' names.
 
     A cluster that the trusted reference does not have yet is skipped: there is nothing trusted to connect by. Raises
-    ``ManifestError`` for findings that are not about one cluster alone, and ``UsageError`` when there is no cluster at all.
+    ``ManifestError`` for findings that are not about one cluster alone, and ``UsageError``, which says ``if_none``, when there is
+    no cluster at all.
     """
     seen = read_references(references, paths)
     loaded = load_manifests(paths, trust=seen.trust)
     stop_on(loaded.findings, fail_on)
     names = sorted({*loaded.clusters, *loaded.proposed})
     if not names:
-        msg = "there is no Cluster document, so --all-clusters means none; leave it out, or add one"
-        raise UsageError(msg)
+        raise UsageError(if_none)
     made: list[Intent | ClusterFailure] = []
     for name in names:
         try:

@@ -27,6 +27,10 @@ from reconciler.workflows.references import References
 from reconciler.workflows.report_files import Recorded
 from reconciler.workflows.resolve_views import current_view
 
+_NO_CLUSTER: Final = (
+    "there is no Cluster document to report on; add one, or say where the cluster is with --bootstrap-server, --zookeeper or "
+    "--current"
+)
 _NO_DIFFERENCE: Final = (DriftClass.IN_SYNC, DriftClass.UNMANAGED)
 
 
@@ -52,7 +56,7 @@ def load_asked(asked: Asked) -> tuple[Intent | ClusterFailure, ...]:
     references = References(trusted=asked.trusted_ref)
     if asked.one:
         return (load_intent(asked.paths, cluster=asked.cluster, fail_on=asked.fail_on, references=references),)
-    return load_every_intent(asked.paths, fail_on=asked.fail_on, references=references)
+    return load_every_intent(asked.paths, fail_on=asked.fail_on, references=references, if_none=_NO_CLUSTER)
 
 
 def make_report(

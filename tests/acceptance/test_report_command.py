@@ -192,3 +192,11 @@ def test_the_page_of_before_stays_when_a_new_one_cannot_be_made(folder: Path) ->
     (folder / "c.yaml").write_text("kind: [")
     assert run("report", "--out", "report.html", cwd=folder).code == 1
     assert (folder / "report.html").read_text() == "before"
+
+
+def test_without_a_cluster_document_a_place_has_to_be_said(folder: Path) -> None:
+    (folder / "a.yaml").unlink()
+    done = run("report", cwd=folder)
+    assert done.code == 64
+    assert "there is no Cluster document to report on" in done.err
+    assert run("report", "--current", "live.json", cwd=folder).out.startswith("Cluster c1 differs: ")

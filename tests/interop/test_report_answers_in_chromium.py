@@ -70,7 +70,8 @@ NAMES = (
 )
 ADDRESSES = (
     "10.0.0.1", "10.1", "167772161", "::ffff:10.0.0.1", "[::ffff:10.0.0.1]", "::1", "0:0:0:0:0:0:0:1", "[::1]", "1::",
-    "fe80::1%1", "fe80::1", "localhost", "::ffff:10.0.0.1%2", "010.0.0.1", "1.2.3.4", "::1.2.3.4", "example", "00::0001", "1.2.03.4", "feed",
+    "fe80::1%1", "fe80::1", "localhost", "::ffff:10.0.0.1%2", "010.0.0.1", "1.2.3.4", "::1.2.3.4", "example",
+    "00::0001", "1.2.03.4", "feed",
 )  # fmt: skip
 NOT_ADDRESSES = (
     "[10.0.0.1]",
@@ -328,7 +329,8 @@ def test_a_link_to_an_answer_gives_it_again(browser: Chromium, company: Path) ->
     said = browser.evaluate("document.getElementById('who-status').textContent")
     assert said.startswith("user=payments-api client-id=settlement: producer_byte_rate 30 MiB/s")
     fragment = browser.evaluate(
-        "new Promise((done) => { const look = () => location.hash.includes('settlement') ? done(location.hash) : setTimeout(look, 20);"
+        "new Promise((done) => {"
+        " const look = () => location.hash.includes('settlement') ? done(location.hash) : setTimeout(look, 20);"
         " look(); })"
     )
     browser.open(company, fragment)

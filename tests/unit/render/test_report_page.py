@@ -193,14 +193,15 @@ def test_clusters_have_a_row_each_and_one_that_was_not_read_says_so() -> None:
     assert staging[:8] == ["staging", "could not be read", "4", "?", "?", "?", "?", ""]
     text = page(COMPANY).outside("script", "style")
     assert "Could not be read: no Kafka broker can be reached (b1.staging:9092: connection refused) (unreachable)" in text
-    assert "1 cluster of 3 could not be read, 1 cluster differs from the manifests." in text
+    assert "1 cluster could not be read, 1 cluster differs from the manifests, 1 cluster has what the manifests say." in text
 
 
 def test_a_skipped_cluster_is_told_from_one_that_failed() -> None:
     identity = ClusterIdentity(name="new")
     failure = ClusterFailure(cluster=identity, failure_reason="untrusted", message="merge it first", skipped=True)
-    found = rows_under(report_world.overview(ClusterOverview(cluster=identity, failure=failure)), "clusters")
-    assert found[1][1] == "skipped"
+    overview = report_world.overview(ClusterOverview(cluster=identity, failure=failure))
+    assert rows_under(overview, "clusters")[1][1] == "skipped"
+    assert "1 cluster skipped." in page(overview).outside("script", "style")
 
 
 def test_differences_tell_both_sides_and_the_place() -> None:
