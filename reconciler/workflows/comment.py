@@ -16,7 +16,6 @@ from reconciler.render.markdown_lists import size
 from reconciler.render.markdown_marker import CommentState, marker_line, read_marker
 from reconciler.render.sticky_comment import Content, Status, content_for, is_edited, read_content, sticky_comment
 
-_RULE: Final = ("---", "")
 _ROUNDS: Final = 3
 """How often a comment that somebody removes meanwhile is looked for again."""
 
@@ -113,8 +112,8 @@ def with_backtest(content: Content, report: BacktestReport, *, name: str) -> Con
     about = content.marker.cluster
     if report.cluster is not None and about is not None and report.cluster != about:
         raise FileAccessError(f"{name} is about cluster {report.cluster!r}, not {about!r}")
-    room = BUDGET - size(content.lines) - size((content.heading,)) - size((marker_line(content.marker),)) - len(_RULE)
-    lines = (*content.lines, "", *_RULE, *backtest_section(report, room=room))
+    room = BUDGET - size(content.lines) - size((content.heading,)) - size((marker_line(content.marker),)) - 1
+    lines = (*content.lines, "", *backtest_section(report, room=room))
     silent = content.marker.empty and not report.findings and not any(one.changed for one in report.verdicts)
     return dataclasses.replace(content, lines=lines, marker=dataclasses.replace(content.marker, empty=silent))
 
