@@ -80,7 +80,7 @@ def test_one_comment_tells_the_plan_and_the_backtest_and_keeps_both(folder: Path
     assert "the proposed quotas would have throttled 1 of 1 bucket whose limit changes" in seen.text()
     assert "Rule 1 fails (gold is never throttled)" in seen.text()
     assert posted.index("Digest") < posted.index("Backtest:")
-    assert comment(folder, github, "--state", "applying").code == 0
+    assert comment(folder, github, "--state", "applying", "--cluster", "prod").code == 0
     (posted,) = bodies(github)
     assert "Being applied" in posted
     assert "Backtest:" in posted
