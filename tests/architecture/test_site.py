@@ -25,7 +25,7 @@ def build(docs: Path, site: Path) -> subprocess.CompletedProcess[str]:
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of what the site is made of, so that generated pages do not land in the work tree."""
     root = tmp_path_factory.mktemp("checkout")
-    for folder in ("docs", "tools", "schemas", "examples", "deploy"):
+    for folder in ("docs", "tools", "schemas", "examples", "deploy", "benchmarks"):
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "reference"))
     subprocess.run(["git", "init", "-q", str(root)], check=True)
     return root

@@ -16,7 +16,10 @@ ROOT: Final = Path(__file__).parents[2]
 _FOLDERS: Final = {
     "deploy": ("Files for a service", "What `deploy/` of the repository holds; [how to use it](../run.md)."),
     "examples/many-teams": ("A repository of many teams", "What `examples/many-teams` of the repository holds."),
+    "examples/gitops-repository": ("A repository with its workflows", "What `examples/gitops-repository` of the repository holds."),
 }
+_FILES: Final = {"README.md": "index.md", "benchmarks/README.md": "reference/benchmarks.md"}
+"""Files that the pages link to, and where they are here."""
 _LINK: Final = re.compile(r"\]\(\.\./([\w./-]+?)/?\)")
 
 
@@ -33,6 +36,7 @@ def _write_pages(app: Sphinx) -> None:
         "commands.md": commands_page(),
         "documents.md": documents_page(ROOT / "schemas"),
         "ids.md": catalogue_page(),
+        "benchmarks.md": (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8"),
         **{_page_of(path): folder_page(ROOT, path, title, text) for path, (title, text) in _FOLDERS.items()},
         **{f"schemas/{path.name}": path.read_text(encoding="utf-8") for path in (ROOT / "schemas").glob("*.json")},
     }
@@ -47,9 +51,8 @@ def _turn_links(_app: Sphinx, name: str, source: list[str]) -> None:
     """A link to the README leads to the first page here, one to a folder of the repository to its page."""
 
     def turned(found: re.Match[str]) -> str:
-        if found[1] == "README.md":
-            return "](index.md)"
-        return f"](reference/{_page_of(found[1])})" if found[1] in _FOLDERS else found[0]
+        page = _FILES.get(found[1]) or (f"reference/{_page_of(found[1])}" if found[1] in _FOLDERS else None)
+        return f"]({page})" if page else found[0]
 
     if "/" not in name:
         source[0] = _LINK.sub(turned, source[0])
