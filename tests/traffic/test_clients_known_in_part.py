@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -71,11 +72,13 @@ def test_a_quota_that_an_unnamed_client_may_use_is_not_called_unused() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("exact", [False, True])
-def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, exact: bool) -> None:
+@pytest.mark.parametrize("form", ["requests", "seconds", "cells"])
+def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, form: str, tmp_path: Path) -> None:
     from reconciler.traffic.backtest import Backtest, Question
-    from reconciler.traffic.events import Events
-    from reconciler.traffic.sources.normal_form import COLUMNS, from_normal_form
+    from reconciler.traffic.cells.compact import SourceFile, compact
+    from reconciler.traffic.cells.segments import SegmentFolder
+    from reconciler.traffic.opening import find_traffic, open_traffic
+    from reconciler.traffic.sources.normal_form import COLUMNS, read_normal_form
 
     start = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
     clients = (("alice", None, 10), ("alice", "app", 1000), ("alice", "big", 10**6), ("carol", None, 10**6))
@@ -85,17 +88,25 @@ def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, exact: 
         for user, client, amount in clients
     ]
     frame = spark.createDataFrame(rows, ", ".join(f"{name} {kind}" for name, kind in COLUMNS[:8]))
+    recorded = tmp_path / "recorded"
+    frame.coalesce(1).write.parquet(str(recorded))
+    if form == "cells":
+        (file,) = recorded.glob("*.parquet")
+        found = read_normal_form(spark, [str(file)], also=("file",))
+        compact(found, {file: SourceFile(path=file, id="one", size=1)}, SegmentFolder(tmp_path / "cells"))
+        recorded = tmp_path / "cells"
     quotas = {
         ALICE_APP: {PRODUCE: 10**6.0},
         Entity.of({"user": "alice", "client-id": "big"}): {PRODUCE: 1000.0},
         Entity.of({"user": "carol"}): {PRODUCE: 10**5.0},
     }
-    events = Events(from_normal_form(frame), source="normal-form", files=("x",), keep=False)
-    report = Backtest(events, Question(current=None, proposed=quotas, declared=quotas, exact=exact)).report()
-    found = {(v.user, v.client_id, v.undecided): v for v in report.verdicts}
+    traffic = open_traffic(find_traffic([str(recorded)]), lambda: spark, log_timezone="UTC")
+    exact = form == "requests"
+    report = Backtest(traffic, Question(current=None, proposed=quotas, declared=quotas, exact=exact)).report()
+    found_of = {(v.user, v.client_id, v.undecided): v for v in report.verdicts}
 
     def told(user: str, client: str, *, undecided: bool = False) -> BucketVerdict:
-        return found[user, client, undecided]
+        return found_of[user, client, undecided]
 
     assert told("carol", "").verdict is Verdict.CERTAIN
     assert told("carol", "").members[0].client_id is None
