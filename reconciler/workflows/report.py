@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 import reconciler
-from reconciler.errors import ManifestError, ReconcilerError, UntrustedError
+from reconciler.errors import BaselineError, FileAccessError, GitError, ManifestError, ReconcilerError, UntrustedError, UsageError
+from reconciler.model.changed_cluster import slug_of
 from reconciler.model.cluster_failure import ClusterFailure
 from reconciler.model.drift import Baseline, DriftClass
-from reconciler.model.entity import Entity
+from reconciler.model.entity import Entity, display_name
 from reconciler.model.finding import Severity
 from reconciler.model.overview import ClusterOverview, EntityOverview, Overview
 from reconciler.model.selector import any_matches
 from reconciler.model.state import ClusterIdentity, CurrentState, DesiredState, Quotas
 from reconciler.planning.drift import compare
 from reconciler.ports import Clock, Progress
+from reconciler.workflows.changed_clusters import PLACEHOLDER
 from reconciler.workflows.connect import Access, check_cluster_id, quota_reader
-from reconciler.workflows.drift import GivenBaseline
+from reconciler.workflows.drift import GivenBaseline, given_baseline
 from reconciler.workflows.every_cluster import load_every_intent
 from reconciler.workflows.git_source import source_of
 from reconciler.workflows.plan import Intent, load_intent
@@ -41,6 +43,8 @@ class Asked:
     paths: tuple[str, ...] = (".",)
     cluster: str | None = None
     access: Access = field(default_factory=Access)
+    baseline: str | None = None
+    """A git reference or file; ``{cluster}`` in it stands for each cluster's slug."""
     trusted_ref: str | None = None
     fail_on: Severity = Severity.ERROR
 
@@ -49,6 +53,11 @@ class Asked:
         """True when a single cluster is meant."""
         access = self.access
         return any((self.cluster, access.bootstrap_server, access.zookeeper, access.current))
+
+    @property
+    def baseline_of_each(self) -> bool:
+        """True when every cluster has a baseline of its own."""
+        return self.baseline is not None and PLACEHOLDER in self.baseline
 
 
 def load_asked(asked: Asked) -> tuple[Intent | ClusterFailure, ...]:
@@ -63,12 +72,16 @@ def make_report(
     intents: Sequence[Intent | ClusterFailure],
     asked: Asked,
     *,
-    baseline: GivenBaseline | None,
     recorded: Recorded,
     clock: Clock,
     progress: Progress,
 ) -> Overview:
-    """Read every cluster, one after the other; one that cannot be read is in the result with the reason, and stops no other."""
+    """Read every cluster, one after the other; one that cannot be read is in the result with the reason, and stops no other.
+
+    Raises as ``given_baseline`` for a baseline of all, and ``UsageError`` when that is a file, which is of one cluster. A
+    cluster's own baseline that cannot be used is told in its notes.
+    """
+    baseline = _baseline_of_all(intents, asked)
     clusters = tuple(_overview(intent, asked, baseline, progress) for intent in intents)
     return Overview(
         at=clock.now(),
@@ -88,14 +101,39 @@ def _overview(
 ) -> ClusterOverview:
     if isinstance(intent, ClusterFailure):
         return ClusterOverview(cluster=intent.cluster, findings=intent.findings, failure=intent)
-    progress.step(f"reading the quotas of cluster {intent.spec.name}" if intent.spec.name else "reading the cluster")
+    progress.step(
+        f"reading the quotas of cluster {display_name(intent.spec.name)}" if intent.spec.name else "reading the cluster"
+    )
     try:
         with quota_reader(intent.spec, asked.access, trusted=intent.trusted) as reader:
             state = reader.current_state()
             check_cluster_id(intent.spec, state.cluster)
-            return overview_of(intent, state, source=reader, baseline=baseline)
+            if not asked.baseline_of_each:
+                return overview_of(intent, state, source=reader, baseline=baseline)
+            try:
+                return overview_of(intent, state, source=reader, baseline=_baseline_of(intent, asked))
+            except (BaselineError, FileAccessError, GitError, ManifestError) as error:
+                found = overview_of(intent, state, source=reader)
+                return replace(found, notes=(f"its baseline cannot be used: {error}", *found.notes))
     except ReconcilerError as error:
         return declared_only(intent, error)
+
+
+def _baseline_of_all(intents: Sequence[Intent | ClusterFailure], asked: Asked) -> GivenBaseline | None:
+    if asked.baseline is None or asked.baseline_of_each:
+        return None
+    if len(intents) > 1 and Path(asked.baseline).is_file():
+        msg = (
+            "a baseline file is of one cluster; choose it with --cluster, give a git reference, or a name with {cluster} in it "
+            "that is another file for each"
+        )
+        raise UsageError(msg)
+    return given_baseline(asked.baseline, asked.paths)
+
+
+def _baseline_of(intent: Intent, asked: Asked) -> GivenBaseline:
+    assert asked.baseline is not None
+    return given_baseline(asked.baseline.replace(PLACEHOLDER, slug_of(intent.spec.name or "")), asked.paths)
 
 
 def overview_of(intent: Intent, state: CurrentState, *, source: object, baseline: GivenBaseline | None = None) -> ClusterOverview:

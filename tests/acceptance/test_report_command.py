@@ -10,7 +10,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.builders import DEFAULT, client, user
+from reconciler.model.plan import Source
+from reconciler.model.state import ClusterIdentity
+from reconciler.planning.baseline import baseline_to_json
+from tests.builders import DEFAULT, client, declared, desired, user
 from tests.support.bad_servers import free_port
 from tests.support.command import Done, run
 from tests.support.git_repository import GitRepository
@@ -185,6 +188,19 @@ def test_a_baseline_file_is_not_for_several_clusters(folder: Path) -> None:
     done = run("report", "--baseline", "baseline.json", cwd=folder)
     assert done.code == 64
     assert "a baseline file is of one cluster" in done.err
+
+
+def test_every_cluster_can_have_a_baseline_of_its_own(folder: Path) -> None:
+    state = desired(declared(user("alice"), producer_byte_rate=2.0))
+    baseline = baseline_to_json(state, ClusterIdentity(name="a", id="c1"), Source())
+    (folder / "a.baseline.json").write_text(json.dumps(baseline))
+    arguments = ("report", "--current", "live.json", "--format", "json", "--baseline")
+    found = document(run(*arguments, "{cluster}.baseline.json", cwd=folder))["clusters"][0]
+    assert (found["entities"][0]["class"], found["baseline"]["name"]) == ("unapplied", "a.baseline.json")
+    other = run(*arguments, "refs/baseline/{cluster}", cwd=folder)
+    found = document(other)["clusters"][0]
+    assert (found["entities"][0]["class"], found["baseline"], other.code) == ("differs", None, 0)
+    assert found["notes"][0].startswith("its baseline cannot be used: ")
 
 
 def test_the_page_of_before_stays_when_a_new_one_cannot_be_made(folder: Path) -> None:

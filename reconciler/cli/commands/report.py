@@ -21,7 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_connection_options(parser)
     parser.add_argument("--current", metavar="FILE", help="show this snapshot, not a live cluster")
     parser.add_argument(
-        "--baseline", metavar="REF|FILE", help="what was applied last: a git reference, or the file of apply --record-baseline"
+        "--baseline",
+        metavar="REF|FILE",
+        help="what was applied last: a git reference, or the file of apply --record-baseline; {cluster} stands for each name",
     )
     parser.add_argument(
         "--audit", action="append", default=[], metavar="FILE", help="show the last runs of this audit file; repeatable"
@@ -68,7 +70,6 @@ def run(args: argparse.Namespace) -> int:
 def _read(args: argparse.Namespace) -> Overview:
     from reconciler.cli.progress import PatientProgress
     from reconciler.model.finding import Severity
-    from reconciler.workflows.drift import given_baseline
     from reconciler.workflows.report import Asked, load_asked, make_report
     from reconciler.workflows.report_files import read_recorded
     from reconciler.workflows.system_clock import SystemClock
@@ -77,6 +78,7 @@ def _read(args: argparse.Namespace) -> Overview:
         paths=tuple(args.paths),
         cluster=args.cluster,
         access=options.access(args),
+        baseline=args.baseline,
         trusted_ref=args.trusted_ref,
         fail_on=Severity(args.fail_on),
     )
@@ -84,11 +86,7 @@ def _read(args: argparse.Namespace) -> Overview:
         progress.step("reading the manifests")
         recorded = read_recorded(args.audit, args.backtest)
         intents = load_asked(asked)
-        if len(intents) > 1 and args.baseline and Path(args.baseline).is_file():
-            msg = "a baseline file is of one cluster; choose it with --cluster, or give a git reference as --baseline"
-            raise UsageError(msg)
-        baseline = given_baseline(args.baseline, args.paths) if args.baseline is not None else None
-        return make_report(intents, asked, baseline=baseline, recorded=recorded, clock=SystemClock(), progress=progress)
+        return make_report(intents, asked, recorded=recorded, clock=SystemClock(), progress=progress)
 
 
 def _print(args: argparse.Namespace, overview: Overview) -> None:

@@ -80,7 +80,6 @@ def test_one_cluster_without_a_way_to_it_stops_no_other() -> None:
     made = make_report(
         [intent("a"), ClusterFailure(cluster=ClusterIdentity(name="b"), failure_reason="invalid-manifests", message="no")],
         Asked(),
-        baseline=None,
         recorded=Recorded(),
         clock=FakeClock(),
         progress=Silent(),
