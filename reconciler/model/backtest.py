@@ -6,10 +6,19 @@ import datetime
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding
 from reconciler.model.source import Span
+
+CONTROLLER: Final = -1
+"""The broker number of what the active controller charges, whichever node that was: brokers' logs do not say."""
+
+
+def broker_words(broker: int) -> str:
+    """``broker 3``, ``the controller``."""
+    return "the controller" if broker == CONTROLLER else f"broker {broker}"
 
 
 class Verdict(enum.StrEnum):

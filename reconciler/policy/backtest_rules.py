@@ -8,7 +8,7 @@ from typing import Final
 
 from reconciler.formats.canonical import canonical_bytes
 from reconciler.formats.selector_json import selector_to_json
-from reconciler.model.backtest import BacktestReport, BucketVerdict, FailedBucket, RuleOutcome, Verdict
+from reconciler.model.backtest import BacktestReport, BucketVerdict, FailedBucket, RuleOutcome, Verdict, broker_words
 from reconciler.model.backtest_policy import BacktestPolicy, FailRule, KnownOwner, OwnerChoice
 from reconciler.model.entity import Entity, EntityType, display_name
 from reconciler.model.finding import Finding, Related, Severity
@@ -158,7 +158,7 @@ def _told(hit: Sequence[BucketVerdict]) -> str:
     others = len({one.name for one in hit}) - 1
     also = f" (and {others} more of the same quota)" if others else ""
     long = "" if worst.verdict is Verdict.INCONCLUSIVE else f" in {_seconds(worst)} s"
-    return f"{_bucket_words(worst)}{also} is {_VERDICT_WORDS[worst.verdict]} on broker {worst.broker}{long}"
+    return f"{_bucket_words(worst)}{also} is {_VERDICT_WORDS[worst.verdict]} on {broker_words(worst.broker)}{long}"
 
 
 def _bucket_words(one: BucketVerdict) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.formats.canonical import Json, canonical_bytes
-from reconciler.model.backtest import BacktestReport, BucketVerdict, Fit, Provenance, UnusedReason, Verdict
+from reconciler.model.backtest import BacktestReport, BucketVerdict, Fit, Provenance, UnusedReason, Verdict, broker_words
 from reconciler.model.entity import display_name
 from reconciler.render.amounts import rate
 from reconciler.render.backtest_plot import DEFINITIONS, PLOT_STYLE, plot
@@ -28,6 +28,7 @@ from reconciler.render.backtest_words import (
     peak_words,
     regrouped_words,
     rule_sentences,
+    safe_words,
     telling,
     unused_words,
     who,
@@ -134,15 +135,15 @@ def _card(one: BucketVerdict, *, current_known: bool) -> Iterator[str]:
     yield f'<article id="{anchor(one)}">'
     verdict = styled(VERDICT_WORDS[one.verdict], _STYLES[one.verdict])
     bucket = name(who(one.name, undecided=one.undecided))
-    yield f"<h3>{verdict} {bucket}: {name(one.key)} on broker {one.broker}</h3>"
+    yield f"<h3>{verdict} {bucket}: {name(one.key)} on {broker_words(one.broker)}</h3>"
     facts = (
         ("Limit", limit_words(one, current_known=current_known)),
         ("Why", one.reason),
         ("Peak", peak_words(one)),
         ("Over", over_words(one) if one.verdict in (Verdict.CERTAIN, Verdict.POSSIBLE) else None),
         ("Longest", longest_words(one)),
+        ("Safe", safe_words(one) if one.limit_after is not None else None),
         ("Recommended", advice_words(one) if one.limit_after is not None else None),
-        ("Because", one.recommended_reason if one.limit_after is not None else None),
         ("Shared before", regrouped_words(one)),
         ("If clients wait", waiting_words(one.waiting) if one.waiting is not None else None),
     )

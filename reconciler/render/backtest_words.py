@@ -20,6 +20,7 @@ from reconciler.model.backtest import (
     UnusedQuota,
     UnusedReason,
     Verdict,
+    broker_words,
     worst_of_buckets,
 )
 from reconciler.model.entity import display_name
@@ -84,7 +85,7 @@ def rule_sentences(rules: Sequence[RuleOutcome]) -> Iterator[tuple[str, bool]]:
         if not rule.failed:
             yield f"Rule {number} holds{why}: {rule.words}.", True
             continue
-        some = "; ".join(f"{who(one.bucket)}: {one.key} on broker {one.broker}" for one in rule.failed[:_SHOWN_NAMES])
+        some = "; ".join(f"{who(one.bucket)}: {one.key} on {broker_words(one.broker)}" for one in rule.failed[:_SHOWN_NAMES])
         more = f"; {len(rule.failed) - _SHOWN_NAMES} more" if len(rule.failed) > _SHOWN_NAMES else ""
         yield f"Rule {number} fails{why}: {rule.words}. {some}{more}", False
 
@@ -100,7 +101,7 @@ def who(name: BucketName, *, undecided: bool = False) -> str:
 
 def title(verdict: BucketVerdict) -> str:
     """A row of the report."""
-    return f"{who(verdict.name, undecided=verdict.undecided)}: {verdict.key} on broker {verdict.broker}"
+    return f"{who(verdict.name, undecided=verdict.undecided)}: {verdict.key} on {broker_words(verdict.broker)}"
 
 
 def limit_words(verdict: BucketVerdict, *, current_known: bool) -> str:
@@ -148,17 +149,22 @@ def longest_words(verdict: BucketVerdict) -> str | None:
     return f"{verdict.longest_s} s without a break, from {verdict.longest_from:%Y-%m-%d %H:%M:%S} UTC"
 
 
+def safe_words(verdict: BucketVerdict) -> str | None:
+    """What would have held back nobody in this history, and what hardly anybody."""
+    if verdict.safe is None:
+        return None
+    words = f"{amount(verdict.key, verdict.safe)}: no request of this history is over it, on any broker"
+    if verdict.safe_p999 is None or verdict.safe_p999 >= verdict.safe:
+        return words
+    return f"{words}; {amount(verdict.key, verdict.safe_p999)}: 1 of 1000 seconds at most"
+
+
 def advice_words(verdict: BucketVerdict) -> str | None:
-    """The value to write, and what a smaller one would do."""
+    """The value to write."""
     if verdict.recommended is None:
         return None
-    margin = f" ({100 * verdict.margin:.0f} % more than was seen, for what so short a history has not)" if verdict.margin else ""
-    parts = [f"{amount(verdict.key, verdict.recommended)}{margin}"]
-    if verdict.safe is not None and verdict.safe != verdict.recommended:
-        parts.append(f"{amount(verdict.key, verdict.safe)} holds back no request of this history, on any broker")
-    if verdict.safe_p999 is not None and verdict.safe_p999 != verdict.safe:
-        parts.append(f"{amount(verdict.key, verdict.safe_p999)} is exceeded in 1 of 1000 seconds at most")
-    return "; ".join(parts)
+    margin = f": {100 * verdict.margin:.0f} % above the peak, because the history is short" if verdict.margin else ""
+    return f"{amount(verdict.key, verdict.recommended)}{margin}"
 
 
 def regrouped_words(verdict: BucketVerdict) -> str | None:
@@ -199,7 +205,8 @@ def member_name(member: Member) -> str:
 
 def fit_words(fit: QuotaFit) -> str:
     """A quota that is nearly reached, or that is many times what anybody used."""
-    full = f"{who(fit.fullest)} uses {_percent(100 * fit.share)} of it on broker {fit.broker}, in 999 of 1000 seconds at most"
+    where = broker_words(fit.broker)
+    full = f"{who(fit.fullest)} uses {_percent(100 * fit.share)} of it on {where}, in 999 of 1000 seconds at most"
     what = "nearly reached" if fit.fit is Fit.NEAR else "loose"
     rest = f", the fullest of {fit.buckets:,} buckets" if fit.buckets > 1 else ""
     return f"{fit.entity} {fit.key} {limit_text(fit.key, fit.limit)}: {what}: {full}{rest}"

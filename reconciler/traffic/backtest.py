@@ -27,6 +27,7 @@ from reconciler.traffic.judging.quota_tables import BrokerRule, quota_tables
 from reconciler.traffic.judging.rate_series import Grid, Lines, groups_to_plot, rate_series
 from reconciler.traffic.judging.report_findings import report_findings
 from reconciler.traffic.judging.throttle_findings import throttle_findings
+from reconciler.traffic.judging.told_twice import told_twice
 from reconciler.traffic.judging.unrecorded import unrecorded
 from reconciler.traffic.judging.verdicts import bucket_verdicts, is_changed, moment, unused_quotas
 from reconciler.traffic.judging.waiting import with_waiting, worth_playing
@@ -142,7 +143,8 @@ class Backtest:
             form, found = Form.SECONDS, seconds_outcomes(judged, recorded.series, grouping, window)
         if mutations:
             found |= recorded.mutations(grouping, mutations, self._question.controller_window)
-        return form, found
+        twice = told_twice(recorded.series, grouping)
+        return form, {target: outcome for target, outcome in found.items() if target not in twice}
 
     def _touched(self) -> set[int]:
         """The groups of what changes; without known earlier quotas, of everything that is limited."""

@@ -16,10 +16,11 @@ from reconciler.traffic.cells.segments import SegmentFolder
 from reconciler.traffic.columns.workers import ColumnFiles
 from reconciler.traffic.events import Events
 from reconciler.traffic.judging.waiting import CONNECTION_KEY
+from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.recorded import Recorded, Source
 from reconciler.traffic.sources.log_files import BrokerFiles, find_logs
 from reconciler.traffic.sources.normal_form import read_normal_form
-from reconciler.traffic.sources.request_log import IDENTITY_COLUMNS, read_request_logs
+from reconciler.traffic.sources.request_log import IDENTITY_COLUMNS, LOG_KINDS, read_request_logs
 
 _CONNECTION: Final = "connection"
 _SMALL_BYTES: Final = 64 * 1024 * 1024
@@ -69,13 +70,19 @@ def find_traffic(arguments: Sequence[str]) -> Traffic:
 
 
 def open_traffic(
-    traffic: Traffic, session: Callable[[], SparkSession], *, log_timezone: str, requests: bool = False, connections: bool = False
+    traffic: Traffic,
+    session: Callable[[], SparkSession],
+    *,
+    log_timezone: str,
+    requests: bool = False,
+    connections: bool = False,
+    kinds: Collection[Kind] = BYTES,
 ) -> Recorded:
     """Open it; ``session`` starts Spark, and is not called for cells before they need it.
 
     ``requests``: every single request will be asked for, which only logs can give. ``connections``: who sent what on which
-    connection will be asked for, where that is known. Raises ``TrafficError`` when nothing can be
-    used.
+    connection will be asked for, where that is known. ``kinds``: what to read of logs, of ``LOG_KINDS``. Raises ``TrafficError``
+    when nothing can be used.
     """
     if requests and traffic.source is not Source.LOGS:
         raise UsageError("--requests needs request logs: only they tell which request is which")
@@ -83,7 +90,7 @@ def open_traffic(
         return Cells(SegmentFolder(traffic.cells), session)
     logs = traffic.source is Source.LOGS
     also = IDENTITY_COLUMNS if requests else (_CONNECTION,) if connections and logs else ()
-    rows = read_rows(traffic, session(), log_timezone=log_timezone, also=also)
+    rows = read_rows(traffic, session(), log_timezone=log_timezone, also=also, kinds=kinds)
     if _CONNECTION in also:
         # A number does to tell them apart, and is a tenth of the text.
         rows = rows.withColumn(CONNECTION_KEY, F.xxhash64(_CONNECTION))
@@ -92,11 +99,16 @@ def open_traffic(
     return Events(rows, source=traffic.source, files=traffic.files, keep=logs, columns=columns)
 
 
-def read_rows(traffic: Traffic, spark: SparkSession, *, log_timezone: str, also: Sequence[str]) -> DataFrame:
-    """Rows as ``request_log`` has them. Raises ``UsageError`` for cells, which have none, and for an unknown time zone."""
+def read_rows(
+    traffic: Traffic, spark: SparkSession, *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind] = LOG_KINDS
+) -> DataFrame:
+    """Rows as ``request_log`` has them; of logs only these ``kinds``, since each costs time to read.
+
+    Raises ``UsageError`` for cells, which have none, and for an unknown time zone.
+    """
     match traffic.source:
         case Source.LOGS:
-            return read_request_logs(spark, traffic.logs, log_timezone=log_timezone, also=also)
+            return read_request_logs(spark, traffic.logs, log_timezone=log_timezone, also=also, kinds=kinds)
         case Source.NORMAL_FORM:
             return read_normal_form(spark, list(traffic.parquet), also=also)
         case Source.CELLS:

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from pyspark.sql import DataFrame
 
-from reconciler.model.backtest import Coverage, Waiting
+from reconciler.model.backtest import CONTROLLER, Coverage, Waiting
 from reconciler.traffic.cells.segments import Covered
 from reconciler.traffic.judging.exact import ExactResult
 from reconciler.traffic.judging.grouping import Grouping, Series
@@ -81,6 +81,8 @@ def _coverage(covered: Iterable[Covered]) -> tuple[Coverage, ...]:
             end=moment(max(part.end_us for part in mine)),
         )
         for broker, mine in sorted(parts.items())
+        # What is known of the controller alone is in the lines of brokers.
+        if broker != CONTROLLER or len(parts) == 1
     )
 
 

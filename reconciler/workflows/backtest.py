@@ -26,6 +26,7 @@ from reconciler.workflows.trusted import TrustedTree
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from reconciler.traffic.kinds import Kind
     from reconciler.traffic.opening import Traffic
     from reconciler.workflows.plan import Intent
 
@@ -152,6 +153,7 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
             log_timezone=options.log_timezone,
             requests=options.requests is not None,
             connections=question.exact,
+            kinds=_limited_kinds(proposal),
         )
         stack.callback(recorded.close)
         run = Backtest(recorded, question)
@@ -161,6 +163,14 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
             _step(progress, f"writing every request to {options.requests}")
             write_whole(options.requests, (f"{text}\n" for text in run.request_lines()))
     return report
+
+
+def _limited_kinds(proposal: Proposal) -> frozenset[Kind]:
+    """What has a quota, before or after; nothing else need be read."""
+    from reconciler.traffic.kinds import BYTES, KEY_OF_KIND
+
+    keys = {key for table in (proposal.current or {}, proposal.proposed) for values in table.values() for key in values}
+    return frozenset((*BYTES, *(kind for kind, key in KEY_OF_KIND.items() if key in keys)))
 
 
 def _judged(report: BacktestReport, proposal: Proposal) -> BacktestReport:

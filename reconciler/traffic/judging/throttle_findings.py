@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final
 
 from reconciler.formats.canonical import number_text
-from reconciler.model.backtest import BucketVerdict, Verdict
+from reconciler.model.backtest import BucketVerdict, Verdict, broker_words
 from reconciler.model.entity import Entity, display_name
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.quota import QuotaKey
@@ -80,7 +80,7 @@ def _maybe(hit: Sequence[BucketVerdict]) -> str:
     worst, key = hit[0], QuotaKey(hit[0].key)
     limit = _rate(key, worst.limit_after or 0.0)
     return (
-        f"{bucket_words(worst)}{_also(hit)} may have been throttled {_WHILE[key]}, on broker {worst.broker} in up to "
+        f"{bucket_words(worst)}{_also(hit)} may have been throttled {_WHILE[key]}, on {broker_words(worst.broker)} in up to "
         f"{worst.seconds_possible} of {worst.active_seconds} s with traffic, probably in {worst.seconds_over}: its rate is at "
         f"most {_rate(key, worst.peak)} against a limit of {limit}, and whole seconds do not decide; --exact can tell, and "
         f"{_safe(hit)} is safe"
@@ -93,7 +93,7 @@ def _message(hit: Sequence[BucketVerdict], *, changed: bool) -> str:
     longest_from = f"{worst.longest_from:%H:%M:%S}" if worst.longest_from else "?"
     verb = "would have been throttled" if changed else "is over its limit, which does not change, and would have been throttled"
     return (
-        f"{bucket_words(worst)}{_also(hit)} {verb} {_WHILE[key]}, on broker {worst.broker} in {worst.seconds_over} of "
+        f"{bucket_words(worst)}{_also(hit)} {verb} {_WHILE[key]}, on {broker_words(worst.broker)} in {worst.seconds_over} of "
         f"{worst.active_seconds} s with traffic (longest from {longest_from} UTC for {worst.longest_s} s): "
         f"peak {_rate(key, worst.peak)} against a limit of {limit}; {_safe(hit)} would have been safe"
     )

@@ -24,9 +24,6 @@ CREATE_PARTITIONS: Final = 37
 MUTATING: Final = (CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS)
 _STRICT_FROM: Final = {CREATE_TOPICS: 6, DELETE_TOPICS: 5, CREATE_PARTITIONS: 3}
 
-CONTROLLER: Final = -1
-"""The broker number of mutations that a broker's own line tells: they are charged by the controller, whichever node that is."""
-
 UNKNOWN_PARTITIONS: Final = "unknown-partitions"
 REFUSED_MUTATION: Final = "refused-mutation"
 """The quotas of then refused a topic: it would have been charged under others."""

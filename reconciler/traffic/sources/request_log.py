@@ -13,6 +13,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from reconciler.model.backtest import CONTROLLER
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.sources.charged_size import fetch_overhead, fetch_records, produce_overhead, produce_records
 from reconciler.traffic.sources.line_time import checked_zone, is_unclear, line_micros
@@ -32,7 +33,7 @@ from reconciler.traffic.sources.log_documents import (
     produce_error_codes,
 )
 from reconciler.traffic.sources.log_files import BrokerFiles
-from reconciler.traffic.sources.mutations import CONTROLLER, ENTRY, MUTATING, is_strict, mutations
+from reconciler.traffic.sources.mutations import ENTRY, MUTATING, is_strict, mutations
 from reconciler.traffic.sources.thread_time import is_exempt_api, thread_nanos
 
 CHARGED: Final = "charged"
@@ -166,7 +167,8 @@ def _rows(documents: DataFrame, kinds: frozenset[Kind], also: Sequence[str]) -> 
         "ts_us": F.when(topic, F.col("answered_us") - F.col("remote_us")).otherwise(F.col("answered_us")),
         "records": F.col("e.records"),
         "overhead": F.col("e.overhead"),
-        "throttled": F.col("throttled"),
+        # Once a line, whatever it is charged for.
+        "throttled": F.col("throttled") & F.col("e.begins_line"),
         "tie": F.col("tie"),
         "detail": F.col("detail"),
         "strict": F.when(topic, F.col("strict_api")),
