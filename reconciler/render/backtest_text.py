@@ -23,6 +23,7 @@ from reconciler.render.backtest_words import (
     peak_words,
     regrouped_words,
     rule_sentences,
+    safe_words,
     telling,
     title,
     unused_words,
@@ -86,9 +87,9 @@ def _bucket(verdict: BucketVerdict, *, current_known: bool) -> Iterator[Line]:
         longest = longest_words(verdict)
         if longest is not None:
             yield line(f"    longest  {longest}")
-        advice = advice_words(verdict)
-        if advice is not None:
-            yield line("    write    ", (advice, Style.STRONG))
+        for name, words in (("safe ", safe_words(verdict)), ("write", advice_words(verdict))):
+            if words is not None:
+                yield line(f"    {name}    ", words)
     if verdict.waiting is not None:
         yield line(f"    waiting  {waiting_words(verdict.waiting)}")
     if verdict.members:
