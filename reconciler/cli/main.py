@@ -48,7 +48,7 @@ COMMANDS: Final = {
 _MODULES: Final = {"import": "import_quotas"}
 """The modules of commands that cannot have the command's own name."""
 
-_SHORT: Final = frozenset({"validate", "plan", "apply", "revert", "drift", "describe", "alter", "resolve"})
+_SHORT: Final = frozenset({"validate", "plan", "apply", "revert", "drift", "describe", "alter", "resolve", "report"})
 
 
 class Parser(argparse.ArgumentParser):
