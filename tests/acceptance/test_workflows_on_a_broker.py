@@ -89,7 +89,9 @@ def test_from_a_proposal_to_drift(forge: Forge, clean_kafka: Sandbox) -> None:
     assert planned.step("plan").outputs["digest"].startswith("sha256:")
     assert planned.step("plan").outputs["applyable"] == "true"
     assert "12 MiB/s" in planned.summary
-    assert json.loads(planned.artifacts["quotas-plan-staging"].read_text(encoding="utf-8"))["summary"]["update"] == 1
+    assert (
+        json.loads((planned.artifacts["quotas-plan-staging"] / "plan.json").read_text(encoding="utf-8"))["summary"]["update"] == 1
+    )
     assert "Planned at commit" in comment(forge)
     assert head in comment(forge)
     assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 10 * MIB
@@ -167,6 +169,15 @@ def test_a_local_broker_checks_a_proposal_without_credentials(forge: Forge, clea
     forge.secrets.clear()
     planned = only(forge.on_pull_request(*forge.propose(), server_check="sandbox")["plan"])
     assert planned.result == "success", planned.log
-    document = json.loads(planned.artifacts["quotas-plan-staging"].read_text(encoding="utf-8"))
+    document = json.loads((planned.artifacts["quotas-plan-staging"] / "plan.json").read_text(encoding="utf-8"))
     assert document["observed"]["from"] == "snapshot"
     assert any("local Kafka" in note for note in document["notes"]), document["notes"]
+
+
+def test_what_breaks_apply_before_it_has_a_report_is_a_failure_in_the_comment_too(forge: Forge) -> None:
+    forge.propose()
+    edit(forge.work.folder / PAYMENTS, "producer_byte_rate: 10MiB", "producer_byte_rate: 10XiB")
+    broken = only(forge.on_push(forge.merge(), "apply.yml")["apply"])
+    assert (broken.result, broken.step("apply").outputs["exit-code"]) == ("failure", "1")
+    assert "Failed at commit" in comment(forge)
+    assert forge.ref(BASELINE) == ""

@@ -1,5 +1,6 @@
 """Workflows hold no more rights than they need and run only code pinned by commit: this repository's own, and those for users."""
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -144,3 +145,42 @@ def test_python_never_looks_for_its_modules_among_the_files_of_a_pull_request(pa
     for step in steps(path):
         for options in re.findall(r"\bpython\d?\b((?: -\w+)*)", step.get("run", "")):
             assert {"-P", "-I"} & set(options.split())
+
+
+def credentials() -> list[dict]:
+    """The settings of every step that lets git log in; they must all be the same."""
+    names = ("GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_0", "GIT_CONFIG_VALUE_0", "GIT_TOKEN")
+    found = [step["env"] for path in REUSABLE for step in steps(path) if "GIT_TOKEN" in step.get("env", {})]
+    return [{name: env[name] for name in names} for env in found]
+
+
+def test_every_step_that_asks_the_remote_can_log_in_and_no_other():
+    asking = [step for path in REUSABLE for step in steps(path) if re.search(r"\bgit (fetch|push)\b", step.get("run", ""))]
+
+    assert len(asking) == len(credentials()) > 5
+    assert all("GIT_TOKEN" in step["env"] for step in asking)
+    assert all(one == credentials()[0] for one in credentials())
+
+
+@pytest.mark.parametrize(("host", "given"), [("github.example.org", True), ("evil.example.org", False)])
+def test_git_gives_the_token_to_the_server_of_the_repository_only(tmp_path, host, given):
+    settings = {**credentials()[0], "GIT_TOKEN": "ghs_token-of-the-run"}
+    settings["GIT_CONFIG_KEY_0"] = settings["GIT_CONFIG_KEY_0"].replace("${{ github.server_url }}", "https://github.example.org")
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG")}
+    done = subprocess.run(
+        ["git", "credential", "fill"],
+        input=f"protocol=https\nhost={host}\n\n",
+        cwd=tmp_path,
+        env={**kept, **settings, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ("password=ghs_token-of-the-run" in done.stdout, done.returncode == 0) == (given, given)
+
+
+def test_a_backtest_is_the_same_script_in_and_outside_of_pull_requests():
+    scripts = {step["run"] for path in REUSABLE for step in steps(path) if step.get("name") == "Backtest"}
+
+    assert len(scripts) == 1

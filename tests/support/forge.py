@@ -98,7 +98,13 @@ class Forge:
         return Machine(
             remote=self.remote,
             folder=self.folder / "runs",
-            github={"repository": REPOSITORY, "token": TOKEN, "base_ref": "", **github},
+            github={
+                "repository": REPOSITORY,
+                "token": TOKEN,
+                "base_ref": "",
+                "server_url": "https://github.example.org",
+                **github,
+            },
             variables={
                 "GITHUB_API_URL": self.github.url,
                 "GITHUB_EVENT_NAME": github["event_name"],
