@@ -113,9 +113,9 @@ class Waiting:
     complete: bool
     """Whether they were all."""
     throughput: float
-    """From the first request to the last one of the recorded time, in the unit of the key."""
+    """What is charged from the first recorded request to the last, in the unit of the key."""
     throughput_of_limit: float
-    """The same as a multiple of the limit, over the time in which there was work waiting; 0: there never was."""
+    """As a multiple of the limit, over the time in which work was waiting and the window before it; 0: there never was."""
     waited: int
     """Requests that met a throttle."""
     wait_median_s: float
@@ -124,7 +124,7 @@ class Waiting:
     behind_longest_s: float
     """How much later than recorded a request was charged."""
     pulse_of_limit: float | None
-    """What a pulse charges a second, as a multiple of the limit; ``None``: fewer than two pulses."""
+    """What a pulse charges in all, in seconds of the limit; ``None``: most of what is charged is not in pulses."""
     pulse_s: float | None
     """How many seconds a pulse lasts."""
     pulse_every_s: float | None

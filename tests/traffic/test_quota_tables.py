@@ -1,0 +1,58 @@
+"""What brokers remember of quotas that are gone, and what is said of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.errors import UsageError
+from reconciler.model.cluster import ClusterSpec
+from reconciler.model.entity import Entity
+from reconciler.resolution.levels import Bucket
+from reconciler.traffic.judging.grouping import Series, group_series
+from reconciler.traffic.judging.quota_tables import BrokerRule, quota_tables
+from reconciler.traffic.kernels.sampled_rate import Era, Window
+from reconciler.traffic.kinds import Kind
+from reconciler.workflows.broker_model import ModelOptions, broker_model
+
+PRODUCE = "producer_byte_rate"
+ALICE, APP = Entity.of({"user": "alice"}), Entity.of({"client-id": "app"})
+CLIENTS = [
+    Series(broker=1, kind=Kind.PRODUCE, user=user, client_id="app", requests=1, amount=1, key=number)
+    for number, user in enumerate(("alice", "bob", "carol"))
+]
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_who_is_unlimited_moves_where_kinds_are_remembered_and_nobody_else(remembers: bool) -> None:
+    before, after = {ALICE: {PRODUCE: 5.0}, APP: {PRODUCE: 7.0}}, {ALICE: {PRODUCE: 5.0}}
+    found = group_series(CLIENTS, *quota_tables(before, after, BrokerRule(remembers_kinds=remembers), {1}))
+    limited = [(t.bucket, t.after.value) for t in found.targets if t.after.value is not None]
+    unlimited = [t.bucket for t in found.targets if t.after.value is None]
+    assert limited == [(Bucket(user="alice", client_id=""), 5.0)]
+    # A broker that still looks for client quotas finds none, and falls back to the client id's bucket.
+    shared, own = [Bucket(user="", client_id="app")], [Bucket(user=user, client_id="") for user in ("bob", "carol")]
+    assert unlimited == (shared if remembers else own)
+
+
+@pytest.mark.parametrize(
+    ("version", "remembers", "era"),
+    [
+        ("3.7.2", True, Era.DROPPING), ("3.9.2", True, Era.OVERLAPPING), ("4.1.0", True, Era.OVERLAPPING),
+        ("4.2", False, Era.OVERLAPPING), ("4.3.1", False, Era.OVERLAPPING), (None, None, Era.OVERLAPPING),
+    ],
+)  # fmt: skip
+def test_the_version_decides(version: str | None, remembers: bool | None, era: Era) -> None:
+    model = broker_model(ClusterSpec(), ModelOptions(), version=version)
+    assert (model.rule.remembers_kinds, model.window) == (remembers, Window(era=era))
+    said = " ".join(model.rule.assumptions())
+    assert ("removed since they started" in said) == (remembers is not False)
+
+
+def test_options_go_before_the_document_and_that_before_the_defaults() -> None:
+    spec = ClusterSpec(broker_settings={"quota.window.num": 31, "controller.quota.window.size.seconds": 3})
+    model = broker_model(spec, ModelOptions(window_samples=5, controller_window_samples=100), version="3.6")
+    assert model.window == Window(samples=5, sample_ms=1000, era=Era.DROPPING)
+    assert (model.controller_window.samples, model.controller_window.sample_ms) == (100, 3000)
+    assert model.settings_from == "the command line and the Cluster document"
+    with pytest.raises(UsageError, match=r"quota.window.size.seconds 0: give a whole number"):
+        broker_model(spec, ModelOptions(window_seconds=0), version=None)
