@@ -13,6 +13,7 @@ import pytest
 from reconciler.model.plan import Source
 from reconciler.model.state import ClusterIdentity
 from reconciler.planning.baseline import baseline_to_json
+from reconciler.sandbox.spec import Sandbox
 from tests.builders import DEFAULT, client, declared, desired, user
 from tests.support.bad_servers import free_port
 from tests.support.command import Done, run
@@ -216,3 +217,29 @@ def test_without_a_cluster_document_a_place_has_to_be_said(folder: Path) -> None
     assert done.code == 64
     assert "there is no Cluster document to report on" in done.err
     assert run("report", "--current", "live.json", cwd=folder).out.startswith("Cluster c1 differs: ")
+
+
+@pytest.mark.kafka
+def test_a_real_broker_is_shown_with_what_was_applied_and_changed_by_hand(tmp_path: Path, clean_kafka: Sandbox) -> None:
+    server = clean_kafka.bootstrap_servers
+    (tmp_path / "live.yaml").write_text(cluster("live", connection={"bootstrapServers": [server]}))
+    (tmp_path / "gone.yaml").write_text(cluster("gone", connection={"bootstrapServers": [f"127.0.0.1:{free_port()}"]}))
+    entries = (({"user": name}, {"producer_byte_rate": 1024}) for name in ("alice", "bob"))
+    (tmp_path / "quotas.yaml").write_text(quotas(*entries))
+    applying = ("apply", "--cluster", "live", "--auto-approve", "--audit", "audit.jsonl", "--record-baseline", "live.json")
+    assert run(*applying, cwd=tmp_path).code == 0
+    change = ("--name", "user=alice", "--add", "producer_byte_rate=4096", "--auto-approve")
+    assert run("alter", "--bootstrap-server", server, *change, cwd=tmp_path).code == 0
+    arguments = ("--baseline", "{cluster}.json", "--audit", "audit.jsonl", "--out", "report.html", "--format", "json")
+    done = run("report", *arguments, cwd=tmp_path)
+    assert done.code == 1
+    gone, live = document(done)["clusters"]
+    assert (gone["failure_reason"], live["failure_reason"]) == ("unreachable", None)
+    assert (live["observed"]["from"], live["quota_callback"], live["static_defaults"]) == ("broker", None, {})
+    assert [(one["entity"]["user"], one["class"], one["live"]) for one in live["entities"]] == [
+        ("alice", "changed", {"producer_byte_rate": 4096}),
+        ("bob", "in-sync", {"producer_byte_rate": 1024}),
+    ]
+    (ran,) = document(done)["runs"]
+    assert (ran["result"], ran["verified"], ran["cluster"]["id"]) == ("done", True, live["cluster"]["id"])
+    assert ">1 changed by hand<" in (tmp_path / "report.html").read_text("utf-8")
