@@ -72,6 +72,7 @@ class Backtest:
         brokers = {one.broker for one in recorded.series}
         before, after = quota_tables(question.current, question.proposed, question.rule, brokers)
         self._grouping: Grouping = group_series(recorded.series, before, after)
+        self._twice = told_twice(recorded.series, self._grouping)
 
     def report(self) -> BacktestReport:
         """Verdicts, unused quotas, findings and where they come from."""
@@ -96,8 +97,11 @@ class Backtest:
         if not isinstance(self._recorded, RecordedRequests):
             raise TypeError("this traffic has no requests")
         judged = self._recorded.requests(self._grouping, self._question.window, self._question.controller_window)
+        grouping = self._grouping
+        twice = {member for target in self._twice for member in grouping.targets[target].members}
         for row in judged.toLocalIterator(prefetchPartitions=True):
-            yield _request_line(row, self._recorded.series)
+            if row.series not in twice:
+                yield _request_line(row, self._recorded.series)
 
     def _unrecorded(self) -> Iterator[Finding]:
         question = self._question
@@ -143,8 +147,7 @@ class Backtest:
             form, found = Form.SECONDS, seconds_outcomes(judged, recorded.series, grouping, window)
         if mutations:
             found |= recorded.mutations(grouping, mutations, self._question.controller_window)
-        twice = told_twice(recorded.series, grouping)
-        return form, {target: outcome for target, outcome in found.items() if target not in twice}
+        return form, {target: outcome for target, outcome in found.items() if target not in self._twice}
 
     def _touched(self) -> set[int]:
         """The groups of what changes; without known earlier quotas, of everything that is limited."""
