@@ -112,6 +112,13 @@ def test_the_wheel_holds_every_module_and_says_that_it_is_typed(wheel):
     assert modules | {"reconciler/py.typed"} <= set(zipfile.ZipFile(wheel).namelist())
 
 
+def test_the_wheel_holds_what_pages_are_made_of(wheel):
+    parts = {str(path.relative_to(ROOT)) for path in (ROOT / "reconciler" / "render" / "page").iterdir()}
+
+    assert {"js", "css", "html"} == {name.rpartition(".")[2] for name in parts}
+    assert parts <= set(zipfile.ZipFile(wheel).namelist())
+
+
 @pytest.mark.parametrize(("folder", "inside"), MOVED_INTO_THE_PACKAGE.items())
 def test_the_wheel_holds_the_data_of_the_repository_s_top_folders(wheel, folder, inside):
     files = [path for path in (ROOT / folder).rglob("*") if path.is_file()]
