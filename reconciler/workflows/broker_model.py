@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from reconciler.traffic.kernels.sampled_rate import Window
 
 _MOST: Final = 100_000
+_LONGEST_S: Final = 10_000_000
+"""Of a whole window: a hundred days, which is nothing to the distance that the replay keeps between buckets."""
 _FORGETTING: Final = (4, 2)
 """The first release that forgets a kind of quota when the last of that kind is removed (KAFKA-19282)."""
 
@@ -63,6 +65,11 @@ def broker_model(
     }
     given = {name: _checked(name, value) for name, value in asked.items() if value is not None}
     settings = {**BROKER_SETTINGS, **spec.broker_settings, **given}
+    for number, seconds in ((WINDOW_NUM, WINDOW_SECONDS), (CONTROLLER_WINDOW_NUM, CONTROLLER_WINDOW_SECONDS)):
+        if settings[number] * settings[seconds] > _LONGEST_S:
+            raise UsageError(
+                f"{number} times {seconds} is {settings[number] * settings[seconds]} s: at most {_LONGEST_S} s can be modelled"
+            )
     numbers = release(version)
     era = Era.OVERLAPPING if numbers is None or version is None else Era.of_version(version)
     make = chosen_callback(spec, trusted, named=options.quota_callback)

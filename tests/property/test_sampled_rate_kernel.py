@@ -13,6 +13,9 @@ from reconciler.traffic.kernels.sampled_rate import Era, SampledRate, Window, th
 from tests.support.arrivals import PATTERNS, arrivals
 
 WINDOWS = [Window(), Window(samples=2, sample_ms=3000), Window(samples=1, sample_ms=1000), Window(era=Era.DROPPING)]
+SETTINGS = st.sampled_from(WINDOWS) | st.builds(
+    Window, samples=st.integers(1, 40), sample_ms=st.sampled_from([1000, 2000, 7000, 30_000]), era=st.sampled_from(list(Era))
+)
 
 
 def model(times: np.ndarray, amounts: np.ndarray, limit: float, window: Window, *, fetch: bool) -> tuple[list[float], list[int]]:
@@ -33,7 +36,7 @@ def open_rates(times: np.ndarray, amounts: np.ndarray, window: Window) -> np.nda
 
 
 @settings(max_examples=150)
-@given(st.sampled_from(PATTERNS), st.sampled_from(WINDOWS), st.integers(0, 10**6), st.integers(1, 400), st.floats(0.05, 1.5))
+@given(st.sampled_from(PATTERNS), SETTINGS, st.integers(0, 10**6), st.integers(1, 400), st.floats(0.05, 1.5))
 def test_produce_and_fetch_equal_the_model_at_every_request(
     pattern: str, window: Window, seed: int, count: int, share: float
 ) -> None:
@@ -75,7 +78,7 @@ def streamed(drawn: Drawn, window: Window, cut: int) -> tuple[list[JudgedBatch],
 
 
 @settings(max_examples=150)
-@given(GROUPS, st.sampled_from(WINDOWS), st.integers(1, 80))
+@given(GROUPS, SETTINGS, st.integers(1, 80))
 def test_a_stream_cut_anywhere_equals_the_model_of_each_group(drawn: Drawn, window: Window, cut: int) -> None:
     parts, totals, limits = streamed(drawn, window, cut)
     keys = np.concatenate([part.requests.keys for part in parts])
@@ -108,7 +111,7 @@ def test_totals_do_not_depend_on_the_batches(drawn: Drawn, window: Window, one: 
 
 
 @settings(max_examples=100)
-@given(st.sampled_from(PATTERNS), st.sampled_from(WINDOWS), st.integers(0, 10**6), st.integers(1, 300))
+@given(st.sampled_from(PATTERNS), SETTINGS, st.integers(0, 10**6), st.integers(1, 300))
 def test_nobody_is_throttled_at_the_open_loop_peak(pattern: str, window: Window, seed: int, count: int) -> None:
     times, overhead, records = arrivals(pattern, seed, count)
     peak = float(np.ceil(open_rates(times, overhead + records, window).max())) or 1.0

@@ -56,3 +56,5 @@ def test_options_go_before_the_document_and_that_before_the_defaults() -> None:
     assert model.settings_from == "the command line and the Cluster document"
     with pytest.raises(UsageError, match=r"quota.window.size.seconds 0: give a whole number"):
         broker_model(spec, ModelOptions(window_seconds=0), version=None)
+    with pytest.raises(UsageError, match=r"quota.window.num times quota.window.size.seconds is 10000000000 s"):
+        broker_model(spec, ModelOptions(window_samples=100_000, window_seconds=100_000), version=None)
