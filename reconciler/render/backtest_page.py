@@ -53,11 +53,13 @@ _STYLE: Final = (
     + """
 article { border-top: 2px solid var(--line); break-inside: avoid-page; margin-top: 1.4rem; padding-top: .4rem; }
 h3 { font-size: 1.05rem; margin: .2rem 0 .5rem; overflow-wrap: anywhere; }
+p, figcaption span { min-width: 0; overflow-wrap: anywhere; }
 dl { display: grid; gap: .2rem 1rem; grid-template-columns: 7.5rem minmax(0, 1fr); margin: 0; }
 dt { color: var(--faint); }
 dd { margin: 0; overflow-wrap: anywhere; }
 td a { color: inherit; }
-td[data-label="Bucket"] { min-width: 10rem; overflow-wrap: anywhere; }
+td[data-label="Bucket"], td[data-label="Client"] { min-width: 10rem; overflow-wrap: anywhere; }
+@media screen and (max-width: 72rem) { td[data-label] { min-width: 0; } }
 @media screen and (max-width: 30rem) { dl { grid-template-columns: minmax(0, 1fr); gap: 0; } dd { margin-bottom: .4rem; } }
 @media print { dl { gap: .1rem .8rem; } h3 { break-after: avoid; } }
 """
