@@ -170,6 +170,13 @@ def test_the_installed_command_validates_a_manifest_with_the_schemas_it_brought(
     assert "producer_bite_rate" in refused.stdout
 
 
+def test_the_installed_command_makes_a_repository_of_the_template_it_brought(installed, tmp_path):
+    run(installed / "kafka-quotas", "init", "repository", cwd=tmp_path)
+    run(installed / "kafka-quotas", "validate", "repository", cwd=tmp_path)
+
+    assert (tmp_path / "repository" / ".github" / "workflows" / "quotas-apply.yml").is_file()
+
+
 def test_without_spark_the_backtest_says_what_to_install(installed, tmp_path):
     (tmp_path / "good.yaml").write_text(MANIFEST, encoding="utf-8")
     (tmp_path / "request.log").write_text("", encoding="utf-8")
