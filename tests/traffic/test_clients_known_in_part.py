@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,3 +118,18 @@ def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, form: s
     assert "a client that" in (told("alice", "app").reason or "")
     # Far over: from seconds, more traffic cannot make it less.
     assert told("alice", "big").verdict is (Verdict.INCONCLUSIVE if exact else Verdict.CERTAIN)
+
+
+@pytest.mark.spark
+def test_names_that_are_not_known_are_joined_as_they_are_when_numbers_collide(spark: SparkSession) -> None:
+    from reconciler.traffic.judging.placing import with_groups
+
+    known = series(("alice", None), ("alice", "app"), (None, "app"), ("alice", ""))
+    rows = spark.createDataFrame(
+        [(1, "produce", user, client) for user, client in (("alice", None), ("alice", ""), (None, "app"), ("alice", None))],
+        "broker int, kind string, user string, client_id string",
+    )
+    same = [replace(one, key=7) for one in known]
+    grouping = group_series(same, None, tables({}))
+    found = with_groups(rows, same, grouping, range(len(grouping.groups))).groupBy("series").count().collect()
+    assert {row.series: row["count"] for row in found} == {0: 2, 2: 1, 3: 1}
