@@ -1,0 +1,43 @@
+"""The documents that docs/backtest.md shows are read without a finding, and mean what the page says of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from reconciler.manifest.documents import ClusterDocument, RepositoryDocument
+from reconciler.manifest.reading import read_documents
+from reconciler.model.backtest_policy import HistoryNeeds
+from reconciler.workflows.explain import explanations
+
+PAGE = (Path(__file__).parents[3] / "docs" / "backtest.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+
+
+def test_every_example_is_a_good_document() -> None:
+    read = [read_documents(block.encode(), "page.yaml") for block in BLOCKS]
+    assert [content.findings for content in read] == [(), ()]
+    (cluster,), (repository,) = (content.documents for content in read)
+    assert isinstance(cluster, ClusterDocument)
+    assert isinstance(repository, RepositoryDocument)
+    policy = cluster.spec.backtest
+    assert policy.history == HistoryNeeds(hours=24, coverage_percent=95)
+    gold = policy.fail[0].owners
+    assert gold is not None
+    assert [name for name, owner in repository.owners.items() if gold.chooses(name, owner.labels)] == ["team-payments"]
+
+
+def test_the_fields_of_a_rule_are_all_on_the_page() -> None:
+    from reconciler.formats.schema_files import load_schema
+
+    spec = load_schema("cluster")["properties"]["spec"]["properties"]
+    fields = spec["backtest"]["properties"]["fail"]["items"]["properties"]
+    table = PAGE[PAGE.index("| field |") : PAGE.index("Labels of owners")]
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == set(fields)
+
+
+def test_the_findings_on_the_page_are_those_of_the_catalogue() -> None:
+    known = explanations()
+    rows = re.findall(r"^\| `([a-z-]+)` \| (error|warning|info) \|", PAGE, re.MULTILINE)
+    assert len(rows) == 6
+    assert [(one, known[one].severity) for one, _ in rows] == rows
