@@ -78,7 +78,7 @@ class Backtest:
         """Verdicts, unused quotas, findings and where they come from."""
         question, series = self._question, self._recorded.series
         form, outcomes = self._outcomes()
-        provenance = self._with_gaps(_provenance(question, self._recorded, form))
+        provenance = self._with_gaps(_provenance(question, self._recorded, form, self._grouping))
         judged = bucket_verdicts(series, self._grouping, outcomes)
         verdicts = self._plotted(self._waiting(form, completed(judged, self._grouping, provenance, question.needs)))
         capacity = capacity_uses(self._grouping, question.capacity)
@@ -164,7 +164,7 @@ def _unproven(window: Window) -> str:
     )
 
 
-def _provenance(question: Question, recorded: Recorded, form: Form) -> Provenance:
+def _provenance(question: Question, recorded: Recorded, form: Form, grouping: Grouping) -> Provenance:
     facts = recorded.facts
     return Provenance(
         source=facts.source,
@@ -182,11 +182,11 @@ def _provenance(question: Question, recorded: Recorded, form: Form) -> Provenanc
         unreadable=facts.unreadable,
         unreadable_samples=facts.unreadable_samples,
         current_known=question.current is not None,
-        assumptions=_assumptions(question, recorded, form),
+        assumptions=_assumptions(question, recorded, form, grouping),
     )
 
 
-def _assumptions(question: Question, recorded: Recorded, form: Form) -> tuple[str, ...]:
+def _assumptions(question: Question, recorded: Recorded, form: Form, grouping: Grouping) -> tuple[str, ...]:
     window, facts = question.window, recorded.facts
     said = [
         (
@@ -197,7 +197,7 @@ def _assumptions(question: Question, recorded: Recorded, form: Form) -> tuple[st
             "open loop: every request arrives when it was recorded, although a throttled client would have sent later; so "
             "throttled seconds are counted, and throttle times are never added up"
         ),
-        *question.rule.assumptions(),
+        *question.rule.assumptions(grouping),
         "broker clocks are as their logs say, to the millisecond",
     ]
     if form is Form.SECONDS:

@@ -44,8 +44,9 @@ def test_who_is_unlimited_moves_where_kinds_are_remembered_and_nobody_else(remem
 def test_the_version_decides(version: str | None, remembers: bool | None, era: Era) -> None:
     model = broker_model(ClusterSpec(), ModelOptions(), version=version)
     assert (model.rule.remembers_kinds, model.window) == (remembers, Window(era=era))
-    said = " ".join(model.rule.assumptions())
-    assert ("removed since they started" in said) == (remembers is not False)
+    for quotas, matters in (({}, True), ({APP: {PRODUCE: 5.0}}, False)):
+        said = " ".join(model.rule.assumptions(group_series(CLIENTS, *quota_tables(None, quotas, model.rule, {1}))))
+        assert ("removed since they started" in said) == (matters and remembers is not False)
 
 
 def test_options_go_before_the_document_and_that_before_the_defaults() -> None:

@@ -11,7 +11,7 @@ from reconciler.resolution.address_limits import AddressLimits
 from reconciler.resolution.addresses import ADDRESS_KEY
 from reconciler.resolution.callback_limits import BrokerLimits, MakeCallback, callback_limits
 from reconciler.resolution.levels import QuotaTable, Resolver
-from reconciler.traffic.judging.grouping import Limits
+from reconciler.traffic.judging.grouping import Grouping, Limits
 
 KeyTables: TypeAlias = Mapping[str, Limits | BrokerLimits]
 
@@ -26,7 +26,7 @@ class BrokerRule:
     remembers_kinds: bool | None = None
     """Whether brokers keep in mind which kinds of quota they ever had, as those before 4.2 do; ``None``: not known."""
 
-    def assumptions(self) -> Iterator[str]:
+    def assumptions(self, grouping: Grouping) -> Iterator[str]:
         """What has to be said of it."""
         if self.callback is not None:
             yield (
@@ -35,7 +35,7 @@ class BrokerRule:
             )
             return
         yield "the quota callback is Kafka's own"
-        if self.remembers_kinds is not False:
+        if self.remembers_kinds is not False and any(one.after.value is None for one in grouping.targets):
             who = "the version of the brokers is not known; those before 4.2" if self.remembers_kinds is None else "these brokers"
             yield (
                 f"{who} remember kinds of quotas that were removed since they started, which no snapshot shows: clients without "
