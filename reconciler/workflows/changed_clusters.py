@@ -57,25 +57,33 @@ class _Past:
 
     paths: tuple[str, ...]
     since: str | None
+    commits: dict[str, str | None] = field(default_factory=dict)
     read: dict[str, _Then] = field(default_factory=dict)
 
     def of(self, name: str) -> _Then | None:
         """The manifests to compare a cluster with; ``None`` when there are none."""
         if self.since is None:
             return None
-        ref = self.since.replace(PLACEHOLDER, slug_of(name))
-        try:
-            commit = repository_around(self.paths[0]).commit(ref)
-        except GitError:
-            if PLACEHOLDER in self.since:
-                return None
-            raise
+        commit = self._commit(self.since.replace(PLACEHOLDER, slug_of(name)))
+        if commit is None:
+            return None
         if commit not in self.read:
             try:
                 self.read[commit] = _Then(commit=commit, at=manifests_at(commit, self.paths))
             except ManifestError:
                 self.read[commit] = _Then(commit=commit, at=None)
         return self.read[commit]
+
+    def _commit(self, ref: str) -> str | None:
+        """What a reference is at; only one of many, which each cluster has for itself, may be missing."""
+        if ref not in self.commits:
+            try:
+                self.commits[ref] = repository_around(self.paths[0]).commit(ref)
+            except GitError:
+                if ref == self.since:
+                    raise
+                self.commits[ref] = None
+        return self.commits[ref]
 
     def names(self) -> set[str]:
         """Every cluster there was, when all have one reference."""

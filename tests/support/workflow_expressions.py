@@ -172,7 +172,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _number(value: Any) -> float:
-    if value is None:
+    if value in (None, ""):
         return 0.0
     try:
         return float(value)

@@ -53,6 +53,17 @@ CODE_QUALITY = {
 """The fields that GitLab's documentation lists as required, and the values it allows."""
 
 
+COUNTS = {"name", "tests", "failures", "errors", "skipped"}
+ATTRIBUTES = {
+    "testsuites": COUNTS,
+    "testsuite": COUNTS,
+    "testcase": {"classname", "name", "file", "line"},
+    "failure": {"message", "type"},
+    "skipped": {"message"},
+}
+"""What readers of JUnit XML know; pytest and others write these, too."""
+
+
 def finding(severity: Severity = Severity.ERROR, line: int = 1, file: str = "./a.yaml", message: str = "words") -> Finding:
     return Finding(id="some-rule", severity=severity, message=message, span=span(line, file, 7))
 
@@ -84,6 +95,8 @@ def suite_of(text: str) -> ET.Element:
     (suite,) = root
     cases = list(suite)
     assert {case.tag for case in cases} == {"testcase"}
+    for element in root.iter():
+        assert set(element.attrib) <= ATTRIBUTES[element.tag]
     assert all(case.get("name") and case.get("classname") for case in cases)
     for counted in (root, suite):
         assert int(counted.get("tests", "")) == len(cases)
