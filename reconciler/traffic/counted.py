@@ -14,6 +14,7 @@ from reconciler.traffic.cells.segments import Covered
 from reconciler.traffic.columns.counting import FOLDS, NAMES
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.kinds import Kind
+from reconciler.traffic.sources.normal_form import NOT_AN_EVENT
 from reconciler.traffic.sources.request_log import CHARGED, UNREADABLE
 from reconciler.traffic.sources.series_key import series_key
 
@@ -86,6 +87,8 @@ def require_charged(lines: dict[str, int], files: Sequence[str]) -> None:
         why = "no line says 'Completed request:'; is the logger kafka.request.logger at DEBUG, and is this its file?"
     elif unreadable:
         why = f"{unreadable} of {whole} request lines cannot be read (no time stamp before the message, or JSON cut short)"
+    elif lines.get(NOT_AN_EVENT):
+        why = f"{lines[NOT_AN_EVENT]} of {whole} rows are rates, or sums over longer than a second, and cannot show throttling"
     else:
         why = f"its {whole} request lines hold no produce or fetch request of a client"
     raise TrafficError(f"recorded traffic {where}: {why}")

@@ -15,6 +15,9 @@ _KNOWN: Final = {
     r"No space left on device": "a disk is full: what does not fit into memory goes to its folder TMPDIR or spark.local.dir",
     r"ModuleNotFoundError: No module named '(?P<what>[\w.]+)'": f"the Python of its workers has no {{what}}: {_PYTHON}",
     r"PYTHON_VERSION_MISMATCH|Python in worker has different version": f"its workers have another version of Python: {_PYTHON}",
+    r"reading file (?P<what>\S+?)\.?\s[\s\S]*(Unexpected end of input stream|ZipException|incorrect (data|header) check|"
+    r"not a gzip file|invalid (block type|stored block|code lengths|distance))": "the compressed file {what} is damaged or cut "
+    "short: take it out, or unpack what is left of it with gzip -dc",
     r"OutOfMemoryError|Container killed .* memory": "it ran out of memory: give it more with --memory, or its executors",
     r"Cannot run program \"(?P<what>[^\"]+)\"": f"its workers cannot start {{what}}: {_PYTHON}",
     r"ExecutorLostFailure|Lost executor|executor .* exited|Worker lost": "it lost a worker again and again while the job ran",

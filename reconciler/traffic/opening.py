@@ -1,4 +1,4 @@
-"""What ``--traffic`` names: request logs, Parquet in the normal form, or a folder of cells."""
+"""What ``--traffic`` names: request logs, Parquet in the normal form, other files with a mapping, or a folder of cells."""
 
 from __future__ import annotations
 
@@ -18,8 +18,12 @@ from reconciler.traffic.events import Events
 from reconciler.traffic.judging.waiting import CONNECTION_KEY
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.recorded import Recorded, Source
+from reconciler.traffic.seconds_only import SecondsOnly
 from reconciler.traffic.sources.log_files import BrokerFiles, find_logs
+from reconciler.traffic.sources.mapped import DELTA, read_mapped
+from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import read_normal_form
+from reconciler.traffic.sources.readable import DEFAULT_MOST, require_readable
 from reconciler.traffic.sources.request_log import IDENTITY_COLUMNS, LOG_KINDS, read_request_logs
 
 _CONNECTION: Final = "connection"
@@ -35,6 +39,7 @@ class Traffic:
     logs: tuple[BrokerFiles, ...] = ()
     parquet: tuple[str, ...] = ()
     cells: Path | None = None
+    mapping: TrafficMapping | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -54,8 +59,14 @@ class Traffic:
         return self.source is not Source.CELLS and sum(Path(file).stat().st_size for file in self.files) < _SMALL_BYTES
 
 
-def find_traffic(arguments: Sequence[str]) -> Traffic:
-    """Look what the arguments are. Raises ``TrafficError`` and ``UsageError`` as ``find_logs``, and for a mixture."""
+def find_traffic(arguments: Sequence[str], mapping: TrafficMapping | None = None) -> Traffic:
+    """Look what the arguments are; with a ``mapping`` they are what that says.
+
+    Raises ``TrafficError`` and ``UsageError`` as ``find_logs``, and for a mixture.
+    """
+    if mapping is not None:
+        found = tuple(file for one in arguments for file in _mapped_of(Path(one), mapping))
+        return Traffic(source=Source.MAPPED, parquet=found, mapping=mapping)
     kinds = {_kind_of(Path(argument)) for argument in arguments}
     if len(kinds) > 1:
         names = " and ".join(sorted(kind.value for kind in kinds))
@@ -77,13 +88,34 @@ def open_traffic(
     requests: bool = False,
     connections: bool = False,
     kinds: Collection[Kind] = BYTES,
+    max_unreadable: float = DEFAULT_MOST,
 ) -> Recorded:
     """Open it; ``session`` starts Spark, and is not called for cells before they need it.
 
     ``requests``: every single request will be asked for, which only logs can give. ``connections``: who sent what on which
     connection will be asked for, where that is known. ``kinds``: what to read of logs, of ``LOG_KINDS``. Raises ``TrafficError``
-    when nothing can be used.
+    when nothing can be used, or more than the share ``max_unreadable`` cannot be read.
     """
+    found = _opened(traffic, session, log_timezone=log_timezone, requests=requests, connections=connections, kinds=kinds)
+    facts = found.facts
+    rows = facts.requests + facts.censored + facts.unreadable + sum(facts.not_charged.values())
+    try:
+        require_readable(facts.unreadable, rows, max_unreadable, files=facts.files, samples=facts.unreadable_samples)
+    except TrafficError:
+        found.close()
+        raise
+    return found
+
+
+def _opened(
+    traffic: Traffic,
+    session: Callable[[], SparkSession],
+    *,
+    log_timezone: str,
+    requests: bool,
+    connections: bool,
+    kinds: Collection[Kind],
+) -> Recorded:
     if requests and traffic.source is not Source.LOGS:
         raise UsageError("--requests needs request logs: only they tell which request is which")
     if traffic.cells is not None:
@@ -95,8 +127,11 @@ def open_traffic(
         # A number does to tell them apart, and is a tenth of the text.
         rows = rows.withColumn(CONNECTION_KEY, F.xxhash64(_CONNECTION))
         rows = rows if requests else rows.drop(_CONNECTION)
-    columns = None if logs else ColumnFiles(session(), traffic.parquet)
-    return Events(rows, source=traffic.source, files=traffic.files, keep=logs, columns=columns)
+    columns = ColumnFiles(session(), traffic.parquet) if traffic.source is Source.NORMAL_FORM else None
+    kept = traffic.source is not Source.NORMAL_FORM
+    events = Events(rows, source=traffic.source, files=traffic.files, keep=kept, columns=columns)
+    sums = traffic.mapping is not None and traffic.mapping.semantics == DELTA
+    return SecondsOnly(events) if sums else events
 
 
 def read_rows(
@@ -111,6 +146,9 @@ def read_rows(
             return read_request_logs(spark, traffic.logs, log_timezone=log_timezone, also=also, kinds=kinds)
         case Source.NORMAL_FORM:
             return read_normal_form(spark, list(traffic.parquet), also=also)
+        case Source.MAPPED:
+            assert traffic.mapping is not None
+            return read_mapped(spark, traffic.parquet, traffic.mapping, also=also)
         case Source.CELLS:
             raise UsageError(f"{traffic.cells} holds cells already, and no requests")
 
@@ -121,6 +159,19 @@ def _kind_of(path: Path) -> Source:
             return Source.CELLS
         return Source.NORMAL_FORM if any(path.rglob("*.parquet")) else Source.LOGS
     return Source.NORMAL_FORM if path.suffix == ".parquet" and path.exists() else Source.LOGS
+
+
+def _mapped_of(path: Path, mapping: TrafficMapping) -> tuple[str, ...]:
+    if path.is_file():
+        return (str(path.resolve()),)
+    if not path.is_dir():
+        raise TrafficError(f"recorded traffic {path}: no such file or folder")
+    endings = (".parquet",) if mapping.form == "parquet" else (".csv", ".csv.gz", ".parquet")
+    files = sorted(file for file in path.rglob("*") if file.name.endswith(endings))
+    shown = [file for file in files if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)]
+    if not shown:
+        raise TrafficError(f"recorded traffic {path}: the folder has no file whose name ends in {' or '.join(endings)}")
+    return tuple(str(file.resolve()) for file in shown)
 
 
 def _parquet_of(path: Path) -> tuple[str, ...]:

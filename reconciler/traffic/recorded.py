@@ -28,6 +28,7 @@ class Source(enum.StrEnum):
     LOGS = "request-log"
     NORMAL_FORM = "normal-form"
     CELLS = "cells"
+    MAPPED = "mapped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

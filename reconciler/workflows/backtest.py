@@ -43,6 +43,8 @@ class BacktestOptions:
     log_timezone: str = "UTC"
     requests: Path | None = None
     exact: bool = False
+    mapping: Path | None = None
+    max_unreadable: float = 0.01
     model: ModelOptions = field(default_factory=ModelOptions)
     plots: int = 0
     """Of how many buckets, the worst ones, the report has the rate over time: one more look at their traffic."""
@@ -120,6 +122,7 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
     require_packages()
     from reconciler.traffic.backtest import Backtest, Question
     from reconciler.traffic.opening import find_traffic, open_traffic
+    from reconciler.traffic.sources.mapping import read_mapping
 
     version = options.kafka_version or proposal.kafka_version
     model = broker_model(proposal.spec, options.model, version=version, trusted=proposal.trusted)
@@ -139,7 +142,7 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
         capacity=proposal.spec.capacity,
         plots=options.plots,
     )
-    traffic = find_traffic(options.traffic)
+    traffic = find_traffic(options.traffic, read_mapping(options.mapping) if options.mapping else None)
     with contextlib.ExitStack() as stack:
 
         def session() -> SparkSession:
@@ -154,6 +157,7 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
             requests=options.requests is not None,
             connections=question.exact,
             kinds=_limited_kinds(proposal),
+            max_unreadable=options.max_unreadable,
         )
         stack.callback(recorded.close)
         run = Backtest(recorded, question)

@@ -24,6 +24,8 @@ class CompactOptions:
     remote: str | None = None
     memory: str = "2g"
     log_timezone: str = "UTC"
+    mapping: Path | None = None
+    max_unreadable: float = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +55,9 @@ def compact(options: CompactOptions, *, progress: Progress) -> CompactResult:
     from reconciler.traffic.cells.compact import compact as write_segments
     from reconciler.traffic.cells.segments import SegmentFolder
     from reconciler.traffic.opening import find_traffic, read_rows
+    from reconciler.traffic.sources.mapping import read_mapping
 
-    traffic = find_traffic(options.traffic)
+    traffic = find_traffic(options.traffic, read_mapping(options.mapping) if options.mapping else None)
     if traffic.cells is not None:
         raise UsageError(f"{traffic.cells} holds cells already, and no requests")
     folder = SegmentFolder(options.folder)
@@ -69,7 +72,9 @@ def compact(options: CompactOptions, *, progress: Progress) -> CompactResult:
         with spark_with_progress(spark_on, progress) as spark:
             progress.step(f"compacting {len(wanted)} of {len(sources) + len(empty)} files")
             rows = read_rows(chosen, spark, log_timezone=options.log_timezone, also=("file",))
-            requests = sum(segment.requests for segment in write_segments(rows, wanted, folder))
+            requests = sum(
+                segment.requests for segment in write_segments(rows, wanted, folder, max_unreadable=options.max_unreadable)
+            )
     return CompactResult(
         compacted=tuple(str(path) for path in wanted),
         known=known,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import backtest_renderings, exit_codes, options, output
 from reconciler.cli.broker_model_options import add_broker_model_options, model_options
+from reconciler.cli.reading_options import add_reading_options
 from reconciler.cli.spark_options import add_spark_options
 from reconciler.errors import ManifestError, UsageError
 
@@ -47,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log-timezone", default="UTC", metavar="TZ", help="of log times without an offset (default: %(default)s)"
     )
+    add_reading_options(parser)
     add_spark_options(parser)
     parser.add_argument(
         "--plots",
@@ -84,6 +86,8 @@ def run(args: argparse.Namespace) -> int:
         remote=args.remote,
         memory=args.memory,
         log_timezone=args.log_timezone,
+        mapping=Path(args.mapping) if args.mapping else None,
+        max_unreadable=args.max_unreadable,
         requests=Path(args.requests) if args.requests else None,
         exact=args.exact,
         model=model_options(args),

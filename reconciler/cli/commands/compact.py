@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, options, output
+from reconciler.cli.reading_options import add_reading_options
 from reconciler.cli.spark_options import add_spark_options
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log-timezone", default="UTC", metavar="TZ", help="of log times without an offset (default: %(default)s)"
     )
+    add_reading_options(parser)
     add_spark_options(parser)
     options.add_output_options(parser)
 
@@ -45,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
         remote=args.remote,
         memory=args.memory,
         log_timezone=args.log_timezone,
+        mapping=Path(args.mapping) if args.mapping else None,
+        max_unreadable=args.max_unreadable,
     )
     result = compact(chosen, progress=output.StderrProgress(args))
     output.print_result(args, document=lambda: _document(result), lines=lambda: _lines(result, args.out))

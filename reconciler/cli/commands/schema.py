@@ -8,7 +8,12 @@ from typing import Final
 
 from reconciler.cli import exit_codes
 
-_KINDS: Final = {"ClientQuotas": "client-quotas", "Cluster": "cluster", "Repository": "repository"}
+_KINDS: Final = {
+    "ClientQuotas": "client-quotas",
+    "Cluster": "cluster",
+    "Repository": "repository",
+    "TrafficMapping": "traffic-mapping",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

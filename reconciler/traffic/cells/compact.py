@@ -13,8 +13,10 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from reconciler.errors import TrafficError
+from reconciler.traffic.cells.hours import hour_bit, hours_of
 from reconciler.traffic.cells.segments import Covered, Segment, SegmentFolder
-from reconciler.traffic.sources.request_log import CHARGED
+from reconciler.traffic.sources.readable import require_readable
+from reconciler.traffic.sources.request_log import CHARGED, UNREADABLE
 from reconciler.traffic.sources.series_key import IDENTITY, series_key
 
 CELLS: Final = "cells"
@@ -33,20 +35,31 @@ class SourceFile:
     size: int
 
 
-def compact(rows: DataFrame, files: Mapping[Path, SourceFile], folder: SegmentFolder) -> tuple[Segment, ...]:
+def compact(
+    rows: DataFrame, files: Mapping[Path, SourceFile], folder: SegmentFolder, *, max_unreadable: float = 1.0
+) -> tuple[Segment, ...]:
     """Write a segment for each file. ``rows``: as ``request_log`` reads them, with their ``file``.
 
-    Raises ``TrafficError`` when two clients have one number, ``FileAccessError`` when the folder cannot be written. What was
+    Raises ``TrafficError`` when two clients have one number, or when more than the share ``max_unreadable`` of a file cannot be
+    read; ``FileAccessError`` when the folder cannot be written. What was
     whole before stays whole, whatever happens.
     """
     run = uuid.uuid4().hex[:12]
     made = folder.fresh(run)
     keyed = rows.where(F.col("status") == CHARGED).withColumn("series", series_key()).withColumn("file_key", F.xxhash64("file"))
+    by_file = _lines_by_file(rows)
+    for lines in by_file:
+        _require_readable(lines, max_unreadable)
     _write_cells(keyed, made / CELLS)
     _write_series(keyed, made / SERIES)
-    segments = [_publish(folder, made, run, files[_path_of(lines[0].file)], lines) for lines in _lines_by_file(rows)]
+    segments = [_publish(folder, made, run, files[_path_of(lines[0].file)], lines) for lines in by_file]
     folder.sweep()
     return tuple(segments)
+
+
+def _require_readable(lines: list[Row], most: float) -> None:
+    unreadable = sum(row.lines for row in lines if row.status == UNREADABLE)
+    require_readable(unreadable, sum(row.lines for row in lines), most, files=[str(_path_of(lines[0].file))])
 
 
 def _write_cells(keyed: DataFrame, target: Path) -> None:
@@ -79,7 +92,10 @@ def _write_series(keyed: DataFrame, target: Path) -> None:
 
 def _lines_by_file(rows: DataFrame) -> list[list[Row]]:
     counted = rows.groupBy("file", F.xxhash64("file").alias("file_key"), "status", "broker").agg(
-        F.count(F.lit(1)).alias("lines"), F.min("ts_us").alias("start_us"), F.max("ts_us").alias("end_us")
+        F.count(F.lit(1)).alias("lines"),
+        F.min("ts_us").alias("start_us"),
+        F.max("ts_us").alias("end_us"),
+        F.bit_or(hour_bit()).alias("hour_bits"),
     )
     by_file: dict[str, list[Row]] = {}
     for row in counted.orderBy("file", "status", "broker").collect():
@@ -103,7 +119,13 @@ def _publish(folder: SegmentFolder, made: Path, run: str, source: SourceFile, li
         size=source.size,
         folder=f"{source.id}-{run}",
         coverage=tuple(
-            Covered(broker=row.broker, requests=row.lines, start_us=row.start_us, end_us=row.end_us)
+            Covered(
+                broker=row.broker,
+                requests=row.lines,
+                start_us=row.start_us,
+                end_us=row.end_us,
+                hours=hours_of([one for one in lines if one.broker == row.broker]),
+            )
             for row in lines
             if row.status == CHARGED
         ),

@@ -55,6 +55,11 @@ def find_logs(arguments: Sequence[str]) -> tuple[BrokerFiles, ...]:
     return tuple(BrokerFiles(broker=b, files=tuple(sorted(known[b]))) for b in sorted(known))
 
 
+def literal_path(path: str) -> str:
+    """A path as Spark wants it, which takes paths as glob patterns."""
+    return "".join(f"\\{c}" if c in "\\[]{}*?" else c for c in path)
+
+
 def _split(argument: str) -> tuple[int | None, Path]:
     explicit = _EXPLICIT.fullmatch(argument)
     if explicit and not Path(argument).exists():

@@ -25,14 +25,16 @@ from reconciler.traffic.sources.log_documents import (
     Document,
     api_of,
     fetch_document,
+    fetch_document_of_2_8,
     head_of,
+    is_fetch_of_2_8,
     json_of,
     mutation_document,
     other_document,
     produce_document,
     produce_error_codes,
 )
-from reconciler.traffic.sources.log_files import BrokerFiles
+from reconciler.traffic.sources.log_files import BrokerFiles, literal_path
 from reconciler.traffic.sources.mutations import ENTRY, MUTATING, is_strict, mutations
 from reconciler.traffic.sources.thread_time import is_exempt_api, thread_nanos
 
@@ -88,7 +90,7 @@ def read_request_logs(
     """
     zone = checked_zone(log_timezone)
     frames = [
-        spark.read.text([_literal_path(f) for f in log.files])
+        spark.read.text([literal_path(f) for f in log.files])
         .select("value", F.col("_metadata.file_path").alias("file"))
         .withColumn("broker", F.lit(log.broker))
         for log in logs
@@ -97,11 +99,6 @@ def read_request_logs(
     for frame in frames[1:]:
         lines = lines.unionAll(frame)
     return _rows(_documents(lines, zone, frozenset(kinds)), frozenset(kinds), also)
-
-
-def _literal_path(path: str) -> str:
-    # Spark takes paths as glob patterns.
-    return "".join(f"\\{c}" if c in "\\[]{}*?" else c for c in path)
 
 
 def _documents(lines: DataFrame, zone: str, kinds: frozenset[Kind]) -> DataFrame:
@@ -113,7 +110,7 @@ def _documents(lines: DataFrame, zone: str, kinds: frozenset[Kind]) -> DataFrame
     others = Kind.REQUEST in kinds
     of_bytes = api.isin(PRODUCE, FETCH)
     other = (~of_bytes & ~mutating) if others else (api == SHARE_FETCH)
-    return found.select(
+    parsed = found.select(
         "broker",
         "file",
         "value",
@@ -126,6 +123,8 @@ def _documents(lines: DataFrame, zone: str, kinds: frozenset[Kind]) -> DataFrame
         F.when(mutating, mutation_document(json)).alias("m"),
         F.when(other, other_document(json)).alias("o"),
     )
+    fetched = F.when(is_fetch_of_2_8(F.col("f")), fetch_document_of_2_8(json)).otherwise(F.col("f"))
+    return parsed.withColumn("f", fetched)
 
 
 def _rows(documents: DataFrame, kinds: frozenset[Kind], also: Sequence[str]) -> DataFrame:

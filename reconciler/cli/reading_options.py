@@ -1,0 +1,31 @@
+"""How recorded traffic is read: the options that every command with ``--traffic`` has."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add_reading_options(parser: argparse.ArgumentParser) -> None:
+    """``--mapping`` and ``--max-unreadable``."""
+    parser.add_argument(
+        "--mapping",
+        metavar="FILE",
+        help="the files of --traffic are Parquet or CSV with columns of their own, and this says what they hold",
+    )
+    parser.add_argument(
+        "--max-unreadable",
+        type=_share,
+        default=0.01,
+        metavar="SHARE",
+        help="stop when more than this share of the traffic cannot be read, as 0.05 or 5%% (default: 1%%)",
+    )
+
+
+def _share(text: str) -> float:
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share: write a number from 0 to 1, or a percentage such as 5%")
+    return number

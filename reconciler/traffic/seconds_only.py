@@ -1,0 +1,52 @@
+"""Traffic that looks like requests and is sums of seconds: nothing may be judged request by request."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from reconciler.traffic.events import Events
+from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.judging.outcome import Outcome
+from reconciler.traffic.judging.rate_series import Lines, Points
+from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.second_sums import Rule
+from reconciler.traffic.kernels.seconds_judge import GroupVerdict
+from reconciler.traffic.recorded import Facts
+
+
+class SecondsOnly:
+    """What ``Events`` can tell of seconds, and no more."""
+
+    def __init__(self, events: Events) -> None:
+        """Closes ``events`` when it is closed."""
+        self._events = events
+
+    @property
+    def series(self) -> tuple[Series, ...]:
+        """Its clients."""
+        return self._events.series
+
+    @property
+    def facts(self) -> Facts:
+        """What it is."""
+        return self._events.facts
+
+    def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
+        """Verdicts of these groups."""
+        return self._events.by_seconds(grouping, groups, era)
+
+    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, Outcome]:
+        """Outcomes of these groups."""
+        return self._events.mutations(grouping, groups, window)
+
+    def hours(self) -> Mapping[int, Collection[int]]:
+        """In which hours each broker was recorded."""
+        return self._events.hours()
+
+    def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
+        """Of these few groups."""
+        return self._events.rates(grouping, groups, lines)
+
+    def close(self) -> None:
+        """Safe to call twice."""
+        self._events.close()

@@ -1,0 +1,143 @@
+"""The mapping file: which columns of somebody's Parquet or CSV hold what the normal form has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from reconciler.errors import ManifestError, TrafficError, UsageError
+from reconciler.formats.schema_check import check
+from reconciler.formats.yaml_nodes import YamlMapping, YamlNode
+from reconciler.formats.yaml_reading import read_yaml
+from reconciler.model.finding import Finding, Severity
+from reconciler.model.source import Span
+from reconciler.traffic.sources.line_time import checked_zone
+
+_SCHEMA: Final = "traffic-mapping"
+_NAMES: Final = ("user", "client_id", "ip")
+_FORMATS: Final = {".parquet": "parquet", ".csv": "csv"}
+_NEEDS_ONE: Final = ("broker", "kind", "amount", "interval", *_NAMES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """Where one thing is: in a ``column``, or the same ``constant`` for all rows; ``how`` holds the other settings."""
+
+    column: str | None = None
+    constant: str | int | float | None = None
+    how: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficMapping:
+    """``fields`` by the names of the schema. ``form``: ``parquet``, ``csv``, or ``None`` to go by the files' names."""
+
+    fields: Mapping[str, Field]
+    semantics: str = "event"
+    form: str | None = None
+    delimiter: str = ","
+
+    def form_of(self, file: Path) -> str:
+        """What a file is. Raises ``TrafficError`` when its name does not say."""
+        name = file.name.removesuffix(".gz").removesuffix(".zst")
+        found = self.form or _FORMATS.get(Path(name).suffix)
+        if found is None:
+            raise TrafficError(
+                f"recorded traffic {file}: its name ends neither in .parquet nor in .csv; say format in the mapping"
+            )
+        return found
+
+
+def read_mapping(path: Path) -> TrafficMapping:
+    """Read a mapping file. Raises ``ManifestError`` with all findings and their places, ``TrafficError`` when it is not there."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise TrafficError(f"mapping {path} cannot be read: {error.strerror}") from error
+    findings = tuple(_findings(content, str(path)))
+    if findings:
+        first = findings[0]
+        place = f"{path}:{first.span.line}:{first.span.column}" if first.span else str(path)
+        more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+        raise ManifestError(f"{place}: {first.message}{more}", findings=findings)
+    root = read_yaml(content).documents[0]
+    assert isinstance(root, YamlMapping)
+    return _mapping(root.data["spec"])
+
+
+def _findings(content: bytes, file: str) -> Iterator[Finding]:
+    def finding(name: str, message: str, line: int, column: int) -> Finding:
+        return Finding(id=name, severity=Severity.ERROR, message=message, span=Span(file=file, line=line, column=column))
+
+    stream = read_yaml(content)
+    for problem in stream.problems:
+        yield finding(problem.id, problem.message, problem.line, problem.column)
+    if stream.problems:
+        return
+    if len(stream.documents) != 1 or not isinstance(stream.documents[0], YamlMapping):
+        yield finding("unknown-document", "a mapping file holds one document of kind TrafficMapping", 1, 1)
+        return
+    root = stream.documents[0]
+    refused = check(root, _SCHEMA)
+    for found in refused:
+        yield finding(found.kind.value, found.message, found.line, found.column)
+    if not refused:
+        for message, line, column in _contradictions(root):
+            yield finding("wrong-value", message, line, column)
+
+
+def _contradictions(root: YamlMapping) -> Iterator[tuple[str, int, int]]:
+    """What the schema cannot say."""
+    columns = _inside(root, "spec", "columns")
+    for name in _NEEDS_ONE:
+        node = columns.items.get(name)
+        if isinstance(node, YamlMapping) and ("column" in node.items) == ("constant" in node.items):
+            yield f"columns.{name}: give either column or constant", *columns.keys[name]
+    ts, broker = _inside(columns, "ts"), columns.items["broker"]
+    if "timezone" in ts.items:
+        try:
+            checked_zone(str(ts.data["timezone"]), "timezone")
+        except UsageError as error:
+            yield str(error), *ts.keys["timezone"]
+        if ts.data.get("unit", "text") != "text":
+            yield "columns.ts: numbers since 1970 are UTC; timezone is for text and timestamps", *ts.keys["timezone"]
+    if isinstance(broker, YamlMapping) and "pattern" in broker.items and (said := _no_pattern(str(broker.data["pattern"]))):
+        yield f"columns.broker: {said}", *broker.keys["pattern"]
+    spec = _inside(root, "spec")
+    if spec.data.get("semantics", "event") != "event" and "interval" not in columns.items:
+        yield "rows of counters and rates need columns.interval", *spec.keys["semantics"]
+
+
+def _no_pattern(text: str) -> str:
+    try:
+        return "" if re.compile(text).groups else r"the pattern has no group, as (\d+)"
+    except re.error as error:
+        return f"this is no regular expression: {error}"
+
+
+def _inside(node: YamlNode, *path: str) -> YamlMapping:
+    for part in path:
+        assert isinstance(node, YamlMapping)
+        node = node.items[part]
+    assert isinstance(node, YamlMapping)
+    return node
+
+
+def _mapping(spec: Any) -> TrafficMapping:
+    fields = {
+        name: Field(
+            column=said.get("column"),
+            constant=said.get("constant"),
+            how={key: value for key, value in said.items() if key not in ("column", "constant")},
+        )
+        for name, said in spec["columns"].items()
+    }
+    return TrafficMapping(
+        fields=fields,
+        semantics=spec.get("semantics", "event"),
+        form=spec.get("format"),
+        delimiter=spec.get("delimiter", ","),
+    )

@@ -1,0 +1,24 @@
+"""How much of recorded traffic may be unreadable before nothing is said about it at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from reconciler.errors import TrafficError
+from reconciler.model.entity import escaped
+
+DEFAULT_MOST: Final = 0.01
+"""One row in a hundred: what a few lines cut by rotation or a full disk never reach, and a wrong layout always does."""
+
+
+def require_readable(unreadable: int, rows: int, most: float, *, files: Sequence[str], samples: Sequence[str] = ()) -> None:
+    """Raise ``TrafficError`` when more than the share ``most`` of ``rows`` is ``unreadable``."""
+    if not rows or unreadable <= most * rows:
+        return
+    where = escaped(files[0]) + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+    shown = "".join(f"\n  {escaped(sample)}" for sample in samples)
+    raise TrafficError(
+        f"recorded traffic {where}: {unreadable} of {rows} rows cannot be read ({unreadable / rows:.1%}), and --max-unreadable "
+        f"allows {most:.4g}{', for instance' if samples else ''}{':' if samples else ''}{shown}"
+    )
