@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from reconciler.formats.canonical import Json, moment_to_json, value_to_json
+from reconciler.model.cluster import Prune
 from reconciler.model.drift import DriftClass
 from reconciler.model.entity import DEFAULT, Entity, display_name
 from reconciler.model.overview import ClusterOverview, EntityOverview, Overview
@@ -46,6 +47,7 @@ class _Rows:
         rows: list[Json] = [self._row(entity) for entity in one.entities]
         return {
             "name": cluster_name(one),
+            "prunes": one.complete and one.prune not in (None, Prune.NEVER.value),
             "at": moment_to_json(one.observed.at) if one.observed else None,
             "callback": one.callback,
             "statics": dict(one.static_defaults),

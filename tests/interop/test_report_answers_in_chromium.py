@@ -10,14 +10,19 @@ from typing import Any
 
 import pytest
 
+from reconciler.model.cluster import Prune, Scope
 from reconciler.model.effect import OTHER, Known, KnownAddress, KnownClient
 from reconciler.model.entity import DEFAULT, Entity, display_name
 from reconciler.model.overview import ClusterOverview, Overview
+from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.render.amounts import amount
 from reconciler.render.report_page import report_html
 from reconciler.resolution.addresses import ADDRESS_KEY
 from reconciler.resolution.answers import KEYS, Answers, Doubts, Resolution, Wanted
-from tests.builders import client, declared, ip, pair, user
+from reconciler.workflows.report import overview_of
+from reconciler.workflows.resolve_views import current_view, planned_view
+from tests.builders import client, current, declared, ip, pair, user
+from tests.fakes import FakeCluster
 from tests.support import report_world
 from tests.support.chromium import Chromium, chromium
 from tests.support.hostile_names import HOSTILE
@@ -250,6 +255,28 @@ def test_the_page_answers_thousands_of_random_questions_as_resolve_does(browser:
         winners += len(resolution.quotas)
     assert winners > len(questions) / 2
     assert complaints(browser) == []
+
+
+def test_what_holds_after_the_next_apply_is_what_resolve_says_of_the_planned_state(browser: Chromium, tmp_path: Path) -> None:
+    chance = random.Random(11)
+    clusters, answers = [], []
+    clients_alone = Scope(include=(Selector(types=(("user", TypeMatch(kind=MatchKind.ANY)),)),))
+    for number in range(12):
+        live, wanted = random_quotas(chance), random_quotas(chance)
+        scope = clients_alone if number % 3 == 0 else Scope()
+        entities = tuple(declared(entity, 1, **values) for entity, values in wanted.items() if scope.contains(entity))
+        intent = report_world.intent(f"c{number}", *entities, scope=scope, prune=list(Prune)[number % 2])
+        state, source = current(live), FakeCluster(live)
+        clusters.append(overview_of(intent, state, source=source))
+        planned = planned_view(intent, current_view(state, source=source)).entities
+        answers.append(Answers(dict(sorted(planned.items(), key=lambda one: one[0].sort_key))))
+    browser.look(width=1280)
+    browser.open(write(tmp_path, report_world.overview(*clusters)))
+    questions = [(number, random_question(chance)) for number in range(len(clusters)) for _ in range(60)]
+    found = browser.run(ASK, [case(number, "planned", known) for number, known in questions])
+    for (number, known), raw in zip(questions, found, strict=True):
+        wanted_answer = expected(answers[number].answer(entity_asking(known), Wanted(explain=True)))
+        assert answered(raw, wanted_answer) == wanted_answer, (number, known)
 
 
 def test_what_is_no_address_is_told_as_such(browser: Chromium, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from reconciler.errors import UnreachableError
 from reconciler.model.backtest import Form, Verdict
-from reconciler.model.cluster import Scope
+from reconciler.model.cluster import Prune, Scope
 from reconciler.model.cluster_failure import ClusterFailure
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.overview import BucketTraffic, ClusterOverview, Overview, RunRecord, TrafficReport
@@ -66,9 +66,9 @@ EU_BASELINE: Mapping[Entity, Mapping[str, float]] = {
 PROTECTED = (Selector(types=(("user", TypeMatch(kind=MatchKind.NAME, text="payments-api")),)),)
 
 
-def intent(name: str, *entities: DesiredEntity, scope: Scope | None = None) -> Intent:
+def intent(name: str, *entities: DesiredEntity, scope: Scope | None = None, prune: Prune = Prune.NEVER) -> Intent:
     """What manifests want of a cluster; ``payments-api`` is protected, alone and with its client ids."""
-    spec = cluster_spec(name=name, protected=PROTECTED, scope=scope or Scope())
+    spec = cluster_spec(name=name, protected=PROTECTED, scope=scope or Scope(), prune=prune)
     state = DesiredState(entities={one.entity: one for one in entities})
     return Intent(spec=spec, desired=state, findings=(), paths=(".",))
 

@@ -47,6 +47,7 @@ function showStates() {
   const kept = select.value;
   select.replaceChildren(
     ...(live ? [option("live", "live, read " + cluster.at.slice(0, 16).replace("T", " ") + " UTC")] : []),
+    ...(live ? [option("planned", "after the next apply" + (cluster.prunes ? ", pruned" : ""))] : []),
     option("declared", live ? "declared in the manifests alone" : "declared (the cluster was not read)"),
   );
   if ([...select.options].some((one) => one.value === kept)) select.value = kept;
@@ -69,7 +70,8 @@ function recall() {
   const fields = new URLSearchParams(location.hash.slice(5));
   if (DATA.clusters[Number(fields.get("cluster"))]) byId("who-cluster").value = String(Number(fields.get("cluster")));
   showStates();
-  if (fields.get("state") === "declared") byId("who-state").value = "declared";
+  const states = [...byId("who-state").options].map((one) => one.value);
+  if (states.includes(fields.get("state"))) byId("who-state").value = fields.get("state");
   byId(fields.has("ip") ? "who-is-address" : "who-is-client").checked = true;
   byId("who-ip").value = fields.get("ip") || "";
   byId("who-user").value = fields.get("user") || "";

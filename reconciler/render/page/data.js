@@ -19,6 +19,14 @@ function quotasOf(row, side) {
   return Array.isArray(found) ? found : null;
 }
 
+// What the cluster has after the next apply of these manifests, as far as limits go.
+function plannedOf(cluster, row) {
+  const declared = quotasOf(row, DECLARED);
+  if ((row[FLAGS] || 0) & OUT_OF_SCOPE) return quotasOf(row, LIVE);
+  if (declared !== null) return declared;
+  return cluster.prunes ? null : quotasOf(row, LIVE);
+}
+
 function valueOf(quotas, key) {
   for (let place = 0; quotas !== null && place < quotas.length; place += 2) {
     if (quotas[place] === key) return quotas[place + 1];

@@ -4,9 +4,9 @@ const SHARED = { user: "all client ids of the user together", client: "all users
 const SAID = { wins: "applies", hidden: "hidden", unset: "", "not-applicable": "cannot apply" };
 const made = new Map();
 
-function limitsOf(cluster, side) {
-  const place = DATA.clusters.indexOf(cluster) + ":" + side;
-  if (!made.has(place)) made.set(place, new Limits(cluster, side));
+function limitsOf(cluster, state) {
+  const place = DATA.clusters.indexOf(cluster) + ":" + state;
+  if (!made.has(place)) made.set(place, new Limits(cluster, state));
   return made.get(place);
 }
 
@@ -72,14 +72,14 @@ function ladderTable(found, names) {
 
 function askedNow() {
   const cluster = DATA.clusters[Number(byId("who-cluster").value)];
-  const side = byId("who-state").value === "declared" ? DECLARED : LIVE;
+  const state = byId("who-state").value;
   if (byId("who-is-address").checked) {
     const text = typedName(byId("who-ip").value);
-    return { cluster, side, ip: text === "" ? OTHER : text };
+    return { cluster, state, ip: text === "" ? OTHER : text };
   }
   const user = typedName(byId("who-user").value);
   const any = byId("who-any-client").checked;
-  return { cluster, side, user: user === "" ? OTHER : user, clientId: any ? OTHER : typedName(byId("who-client").value) };
+  return { cluster, state, user: user === "" ? OTHER : user, clientId: any ? OTHER : typedName(byId("who-client").value) };
 }
 
 function clientAnswer({ user, clientId }, limits) {
@@ -114,9 +114,9 @@ function addressAnswer({ ip }, limits) {
 
 function answer() {
   const asked = askedNow();
-  const limits = limitsOf(asked.cluster, asked.side);
+  const limits = limitsOf(asked.cluster, asked.state);
   const result = "ip" in asked ? addressAnswer(asked, limits) : clientAnswer(asked, limits);
-  const where = asked.side === LIVE ? "live in " : "declared for ";
+  const where = { live: "live in ", declared: "declared for ", planned: "after the next apply to " }[asked.state];
   const parts = result.notes.map((note) => element("p", { class: "note" }, note));
   if (result.found.length) {
     const heads = ["Key", "Limit", "Set by", "Level", "Counted together"];

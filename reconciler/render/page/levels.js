@@ -22,16 +22,22 @@ function levelOf(entity) {
   return clientId === DEFAULT ? [2, name] : [1, pairPlace(name, clientId)];
 }
 
-// All limits of one side of a cluster, ready to be asked.
+const STATES = {
+  live: (cluster, row) => quotasOf(row, LIVE),
+  declared: (cluster, row) => quotasOf(row, DECLARED),
+  planned: plannedOf,
+};
+
+// All limits of one state of a cluster, ready to be asked.
 class Limits {
-  constructor(cluster, side) {
+  constructor(cluster, state) {
     this.cluster = cluster;
     this.levels = new Map(CLIENT_KEYS.map((key) => [key, Array.from({ length: 8 }, () => new Map())]));
     this.byName = new Map();
     this.byAddress = new Map();
     this.hostNames = [];
     for (const row of cluster.rows) {
-      const quotas = quotasOf(row, side);
+      const quotas = STATES[state](cluster, row);
       if (quotas !== null) this.add(entityOf(cluster, row), quotas);
     }
   }

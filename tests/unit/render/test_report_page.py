@@ -163,6 +163,17 @@ def test_values_that_json_has_no_numbers_for_are_text_on_the_page_and_in_the_doc
     document(overview)
 
 
+@pytest.mark.parametrize(
+    ("prune", "complete", "prunes"),
+    [("never", True, False), ("confirm", True, True), ("always", True, True), ("always", False, False), (None, True, False)],
+)
+def test_what_the_next_apply_would_prune_is_only_assumed_of_a_cluster_that_prunes(
+    prune: str | None, complete: bool, prunes: bool
+) -> None:
+    one = replace(COMPANY.clusters[0], prune=prune, complete=complete)
+    assert json.loads(embedded(report_world.overview(one)))["clusters"][0]["prunes"] is prunes
+
+
 def test_the_default_the_literal_default_and_an_absent_type_are_three_things() -> None:
     live = {
         entity: {"producer_byte_rate": 1.0} for entity in (user(), user("<default>"), pair(DEFAULT, "<default>"), client(DEFAULT))
