@@ -75,6 +75,8 @@ def test_a_group_is_over_its_limit_that_none_of_its_users_is_over(merged: GitRep
     assert (orders["verdict"], orders["limit_after"]) == ("clear", 1048576)
     assert found[("user", "alice"),]["limit_after"] is None
     assert document["unused"] == []
+    found_by_id = {f["id"]: f for f in document["findings"]}
+    assert "group payments would have been throttled while producing" in found_by_id["would-throttle"]["message"]
     assert any(CLASS in text for text in document["provenance"]["assumptions"])
     waiting = payments["waiting"]
     assert (waiting["connections"], waiting["requests"], waiting["complete"]) == (2, 2 * SECONDS * 10, True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from reconciler.formats.canonical import number_text
-from reconciler.model.backtest import BucketVerdict, Verdict, broker_words
+from reconciler.model.backtest import BucketName, BucketVerdict, Verdict, broker_words
 from reconciler.model.entity import Entity, display_name
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.quota import QuotaKey
@@ -30,50 +30,60 @@ _WHILE: Final = {
     QuotaKey.CONNECTION_CREATION_RATE: "while connecting",
 }
 
+_Quota: TypeAlias = Entity | BucketName
+
 
 def throttle_findings(
     verdicts: Sequence[BucketVerdict], sources: Mapping[tuple[Entity, str], Span] | None = None
 ) -> tuple[Finding, ...]:
     """A warning for every (entity, key) whose change would have throttled somebody; an info where the limit is not what changes.
 
+    What a quota callback limits has no entity: there is one for each bucket.
+
     An info, too, for a change that might have throttled somebody, when there is none that it would have for certain.
     ``sources``: where each proposed value is written. The order is that of the verdicts, worst first.
     """
-    grouped: dict[tuple[Entity, str, bool], list[BucketVerdict]] = {}
+    grouped: dict[tuple[_Quota, str, bool], list[BucketVerdict]] = {}
     for verdict in verdicts:
-        if verdict.verdict is Verdict.CERTAIN and verdict.entity is not None:
-            grouped.setdefault((verdict.entity, verdict.key, verdict.changed), []).append(verdict)
+        if verdict.verdict is Verdict.CERTAIN:
+            grouped.setdefault((_quota(verdict), verdict.key, verdict.changed), []).append(verdict)
     certain = tuple(
         Finding(
             id=WOULD_THROTTLE if changed else ALREADY_OVER,
             severity=Severity.WARNING if changed else Severity.INFO,
             message=_message(hit, changed=changed),
-            span=(sources or {}).get((entity, key)),
+            span=(sources or {}).get((entity, key)) if (entity := hit[0].entity) else None,
             entity=entity,
             key=key,
         )
-        for (entity, key, changed), hit in grouped.items()
+        for (_, key, changed), hit in grouped.items()
     )
     return (*certain, *_possible(verdicts, grouped, sources or {}))
 
 
 def _possible(
-    verdicts: Sequence[BucketVerdict], certain: Container[tuple[Entity, str, bool]], sources: Mapping[tuple[Entity, str], Span]
+    verdicts: Sequence[BucketVerdict], certain: Container[tuple[_Quota, str, bool]], sources: Mapping[tuple[Entity, str], Span]
 ) -> Iterator[Finding]:
-    grouped: dict[tuple[Entity, str], list[BucketVerdict]] = {}
+    grouped: dict[tuple[_Quota, str], list[BucketVerdict]] = {}
     for one in verdicts:
-        told = one.entity is None or (one.entity, one.key, True) in certain
-        if one.verdict is Verdict.POSSIBLE and one.changed and one.entity is not None and not told:
-            grouped.setdefault((one.entity, one.key), []).append(one)
-    for (entity, key), hit in grouped.items():
+        told = (_quota(one), one.key, True) in certain
+        if one.verdict is Verdict.POSSIBLE and one.changed and not told:
+            grouped.setdefault((_quota(one), one.key), []).append(one)
+    for (_, key), hit in grouped.items():
+        entity = hit[0].entity
         yield Finding(
             id=MAY_THROTTLE,
             severity=Severity.INFO,
             message=_maybe(hit),
-            span=sources.get((entity, key)),
+            span=sources.get((entity, key)) if entity else None,
             entity=entity,
             key=key,
         )
+
+
+def _quota(verdict: BucketVerdict) -> _Quota:
+    """The limits of a quota callback are each bucket's own."""
+    return verdict.entity or verdict.name
 
 
 def _maybe(hit: Sequence[BucketVerdict]) -> str:
