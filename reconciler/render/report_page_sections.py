@@ -201,25 +201,30 @@ def _traffic(one: TrafficReport) -> Iterator[str]:
     hit = sum(1 for bucket in one.buckets if bucket.verdict is Verdict.CERTAIN)
     cluster = f"{quoted(display_name(one.cluster))}, " if one.cluster else ""
     yield f"<h3>{cluster}{quoted(one.file)}</h3>"
-    word = "judged request by request" if one.form is Form.EXACT else "judged from sums of whole seconds"
+    word = (
+        "judged request by request"
+        if one.form is Form.EXACT
+        else "judged from sums of whole seconds: a peak is what no request can have exceeded"
+    )
     yield (
         f"<p>{count(one.requests, 'request')} from {time_element(one.start)} to {time_element(one.end)}, {word}. "
         f"{styled(f'{hit:,} throttled', 'bad') if hit else styled('None throttled for certain', 'good')} of "
         f"{count(len(one.buckets), 'bucket')}.</p>"
     )
+    rows = (_bucket(bucket, before_known=one.current_known) for bucket in one.buckets)
     heads = ("Bucket", "Key", "Broker", "Verdict", "Peak against limit", "Peak", "Limit", "Seconds over", "Safe limit")
     caption = f"Buckets of {quoted(one.file)}, the worst first; the mark on each bar is the limit"
-    yield from table(
-        caption, heads, map(_bucket, one.buckets), numbers=frozenset({"Broker", "Seconds over"}), of=len(one.buckets)
-    )
+    yield from table(caption, heads, rows, numbers=frozenset({"Broker", "Seconds over"}), of=len(one.buckets))
 
 
-def _bucket(one: BucketTraffic) -> tuple[str, ...]:
+def _bucket(one: BucketTraffic, *, before_known: bool) -> tuple[str, ...]:
     tags = " ".join(f"{tag}={display_name(value)}" for tag, value in one.bucket.items())
     share = one.share
     before = "unlimited" if one.limit_before is None else amount(one.key, one.limit_before)
     after = "unlimited" if one.limit_after is None else amount(one.key, one.limit_after)
-    limit = f"<strong>{text(after)}</strong>" + (f', <span class="faint">before {text(before)}</span>' if one.changed else "")
+    limit = f"<strong>{text(after)}</strong>" + (
+        f', <span class="faint">before {text(before)}</span>' if one.changed and before_known else ""
+    )
     return (
         name(tags) if tags else "clients without a client id",
         name(one.key),

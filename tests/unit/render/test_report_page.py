@@ -14,6 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from reconciler.model.backtest import Form
 from reconciler.model.cluster import Scope
 from reconciler.model.cluster_failure import ClusterFailure
 from reconciler.model.drift import DriftClass
@@ -286,6 +287,22 @@ def test_traffic_has_a_bar_a_share_and_a_verdict_for_each_bucket() -> None:
     ]
     assert rows[4][6] == "unlimited, before unlimited"
     assert report_html(COMPANY).count("<svg") == 3
+
+
+def test_limits_of_before_that_are_not_known_are_not_called_unlimited() -> None:
+    unknown = replace(COMPANY, traffic=(replace(COMPANY.traffic[0], current_known=False),))
+    assert [row[6] for row in rows_under(unknown, "traffic")[1:]] == [
+        "16 MiB/s (16777216)",
+        "20 MiB/s (20971520)",
+        "80 MiB/s (83886080)",
+        "unlimited",
+    ]
+
+
+def test_a_peak_of_whole_seconds_is_told_as_a_bound() -> None:
+    words = "a peak is what no request can have exceeded"
+    assert words in report_html(COMPANY)
+    assert words not in report_html(replace(COMPANY, traffic=(replace(COMPANY.traffic[0], form=Form.EXACT),)))
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,13 @@ import pytest
 
 from reconciler.apply.audit_record import Run, audit_of_error, audit_text
 from reconciler.errors import FileAccessError, UnreachableError
-from reconciler.model.backtest import Verdict
+from reconciler.formats.canonical import document_text
+from reconciler.model.backtest import Form, Verdict
 from reconciler.model.state import ClusterIdentity
+from reconciler.render.backtest_document import backtest_to_json
 from reconciler.workflows.report_files import MOST_RUNS, read_backtest, read_recorded
 from tests.builders import NOON
+from tests.support import backtest_reports
 from tests.support.report_world import BACKTEST
 
 
@@ -127,3 +130,28 @@ def test_files_that_are_not_there_are_refused(tmp_path: Path) -> None:
         read_recorded([str(tmp_path / "none")], [])
     with pytest.raises(FileAccessError, match="cannot read the backtest"):
         read_recorded([], [str(tmp_path / "none")])
+
+
+def test_what_backtest_prints_today_is_read(tmp_path: Path) -> None:
+    made = backtest_reports.report_of(
+        backtest_reports.verdict(verdict=Verdict.CERTAIN, seconds_over=40, peak=150_000.0, rates=backtest_reports.rates()),
+        backtest_reports.verdict(
+            user="", client_id="app", key="request_percentage", limit_after=None, limit_before=None, entity=None
+        ),
+        backtest_reports.verdict(user="", verdict=Verdict.INCONCLUSIVE, reason="some requests tell no user"),
+    )
+    file = tmp_path / "backtest.json"
+    file.write_text(document_text(backtest_to_json(made)))
+    found = read_backtest(str(file))
+    assert (found.requests, found.start, found.end, found.form) == (
+        1000,
+        backtest_reports.START,
+        backtest_reports.END,
+        Form.SECONDS,
+    )
+    assert [(one.bucket, one.key, one.verdict, one.reason) for one in found.buckets] == [
+        ({"user": "alice"}, "producer_byte_rate", Verdict.CERTAIN, None),
+        ({"client-id": "app"}, "request_percentage", Verdict.CLEAR, None),
+        ({}, "producer_byte_rate", Verdict.INCONCLUSIVE, "some requests tell no user"),
+    ]
+    assert [one.share for one in found.buckets] == [1.5, None, 0.5]
