@@ -8,13 +8,15 @@ import datetime
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql import Row
 
 from reconciler.model.backtest import BucketName, BucketVerdict, Coverage, Fit, Regrouped, Verdict
 from reconciler.model.backtest_policy import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.levels import Resolver
+from reconciler.traffic.cells.hours import hours_of
 from reconciler.traffic.judging.capacity import capacity_uses
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
 from reconciler.traffic.judging.history_gaps import judged_by_history, may_have_gaps, with_gaps
@@ -218,6 +220,7 @@ LIMITS = grouped({ANYONE: 300.0}, {ANYONE: 150.0})
 GRID = Grid.over([Coverage(broker=1, requests=1, start=START, end=START + datetime.timedelta(seconds=1999))])
 
 
+@settings(max_examples=20)
 @given(st.integers(0, 1000), st.lists(st.integers(0, 1000), max_size=6))
 def test_points_are_the_largest_of_every_second_wherever_batches_end(seed: int, cuts: list[int]) -> None:
     of, at, amount = cells(seed)
@@ -272,3 +275,15 @@ def test_a_grid_is_never_finer_than_a_second_nor_longer_than_240_intervals() -> 
     assert (grid(239.9).step_s, grid(239.9).count) == (1, 240)
     assert (grid(240).step_s, grid(240).count) == (2, 121)
     assert grid((END - START).total_seconds()).count == 239
+
+
+def test_hours_are_told_by_bits_up_to_64_of_them() -> None:
+    def row(start: int, end: int, *hours: int) -> Row:
+        bits = sum(1 << hour % 64 for hour in set(hours))
+        hour_us = 3_600_000_000
+        return Row(start_us=start * hour_us + 5, end_us=end * hour_us + 5, hour_bits=bits - (1 << 64) if bits >> 63 else bits)
+
+    assert hours_of([row(FIRST, FIRST + 5, FIRST, FIRST + 2, FIRST + 5)]) == (FIRST, FIRST + 2, FIRST + 5)
+    assert hours_of([row(60, 67, 60, 63, 67), row(61, 61, 61)]) == (60, 61, 63, 67), "also where the bits come round"
+    assert hours_of([row(0, 64, 0, 64)]) == ()
+    assert hours_of([Row(start_us=None, end_us=None, hour_bits=None)]) == ()

@@ -54,11 +54,11 @@ class Cells:
         return seconds_outcomes(found, self.series, grouping, window)
 
     def hours(self) -> Mapping[int, Collection[int]]:
-        """Those between the first and the last request of each of a broker's files."""
+        """What ``compact`` saw of each of a broker's files; of a long one, those between its first and its last request."""
         found: dict[int, set[int]] = {}
         for segment in self._history.segments:
             for part in segment.coverage:
-                hours = range(part.start_us // _HOUR_US, part.end_us // _HOUR_US + 1)
+                hours = part.hours or range(part.start_us // _HOUR_US, part.end_us // _HOUR_US + 1)
                 found.setdefault(part.broker, set()).update(hours)
         return found
 

@@ -33,6 +33,8 @@ class Covered:
     requests: int
     start_us: int
     end_us: int
+    hours: tuple[int, ...] = ()
+    """Those since 1970 of which there is any line, charged or not; none: not known, so all from the first request to the last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +114,7 @@ class SegmentFolder:
             document = json.loads(path.read_text(encoding="utf-8"))
             if document.pop("format_version").split(".")[0] != FORMAT_VERSION.split(".", maxsplit=1)[0]:
                 raise TrafficError(f"{path} is of another version of this tool; run compact again, into an empty folder")
-            document["coverage"] = tuple(Covered(**one) for one in document["coverage"])
+            document["coverage"] = tuple(Covered(**{**one, "hours": tuple(one.get("hours", ()))}) for one in document["coverage"])
             segment = Segment(**document)
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise TrafficError(f"{path} does not describe cells: {error}; remove it and run compact again") from error

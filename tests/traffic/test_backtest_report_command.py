@@ -1,0 +1,277 @@
+"""``backtest`` and its report as a user gets it: every format, the policy's exit code, and from cells without Spark."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+
+from reconciler.formats.schema_files import load_schema
+from tests.support.command import Done, run
+from tests.support.git_repository import GitRepository
+from tests.support.markdown_views import by_github, seen
+from tests.support.recorded_parquet import START, Flow, write_traffic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+HOUR = 3600
+NAME = "<script>|`@team"
+REPOSITORY = """
+apiVersion: kafka-quotas/v1
+kind: Repository
+spec:
+  owners:
+    payments: {labels: {tier: gold}, entities: [{user: {prefix: pay-}}]}
+    platform: {labels: {tier: bronze}}
+"""
+CLUSTER = """
+apiVersion: kafka-quotas/v1
+kind: Cluster
+metadata: {name: prod-eu}
+spec:
+  prune: always
+  capacity: {producer_byte_rate: 300KB}
+  backtest:
+    fail:
+      - {verdicts: [certain], owners: {labels: {tier: gold}}, reason: gold is never throttled}
+      - {verdicts: [certain], match: {user: nobody}}
+"""
+QUOTAS = f"""
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {{name: payments, owner: payments}}
+spec:
+  quotas:
+    - match: {{user: pay-api, client-id: {{default: true}}}}
+      quotas: {{producer_byte_rate: 150000}}
+---
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {{name: others, owner: platform}}
+spec:
+  quotas:
+    - match: {{user: {{default: true}}}}
+      quotas: {{producer_byte_rate: 100000}}
+    - match: {{user: "{NAME}"}}
+      quotas: {{producer_byte_rate: 52000}}
+"""
+LIVE = (
+    {"entity": {"user": "pay-api"}, "quotas": {"producer_byte_rate": 400_000}},
+    {"entity": {"user": None}, "quotas": {"producer_byte_rate": 100_000}},
+)
+# Whole seconds prove no more of one request a second than that its rate is at most S12 / 10: a fifth above what is sent.
+FLOWS = (
+    Flow(user="pay-api", client_id="steady", amount=100_000, begin_s=0, end_s=120),
+    Flow(user="pay-api", client_id="burst", amount=200_000, begin_s=60, end_s=90),
+    Flow(user="pay-api", client_id="steady", amount=1_000, begin_s=2 * HOUR, end_s=2 * HOUR + 60),
+    Flow(user=NAME, amount=50_000, begin_s=0, end_s=60),
+    Flow(user="calm", amount=1_000, begin_s=0, end_s=30),
+    *(Flow(user="calm", broker=2, amount=1_000, begin_s=hour * HOUR, end_s=hour * HOUR + 30) for hour in (0, 1, 2, 4, 5)),
+    *(Flow(user="pay-api", broker=1, amount=1, begin_s=hour * HOUR, end_s=hour * HOUR + 3) for hour in (1, 3, 4, 5)),
+)
+FORMATS = ("json", "markdown", "summary", "html", "github", "sarif", "code-quality", "junit", "text")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("backtest")
+    (made / "quotas").mkdir()
+    for name, text in (("kafka-quotas.yaml", REPOSITORY), ("cluster.yaml", CLUSTER), ("quotas.yaml", QUOTAS)):
+        (made / "quotas" / name).write_text(text, encoding="utf-8")
+    snapshot = {
+        "format_version": "1.0",
+        "cluster": {"name": None, "id": None, "kafka_version": "4.3"},
+        "observed": {"at": "2026-11-21T13:00:00Z", "from": "broker"},
+        "entities": LIVE,
+    }
+    (made / "live.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    write_traffic(made / "traffic.parquet", FLOWS)
+    return made
+
+
+def backtest(folder: Path, *arguments: str, traffic: str = "traffic.parquet", cwd: str = ".") -> Done:
+    options = ("--traffic", str(folder / traffic), "--current", str(folder / "live.json"), "--master", "local[2]")
+    return run("backtest", "quotas", *options, *arguments, cwd=folder / cwd)
+
+
+@pytest.fixture(scope="module")
+def whole(folder: Path) -> Done:
+    """One run that writes every format."""
+    return backtest(folder, *(part for name in FORMATS for part in ("--out", f"{name}=out.{name}")))
+
+
+@pytest.fixture(scope="module")
+def document(folder: Path, whole: Done) -> Any:
+    assert whole.code in (0, 1), whole.err
+    return json.loads((folder / "out.json").read_text(encoding="utf-8"))
+
+
+def verdict_of(document: Any, user: str, client_id: str | None = None, broker: int = 1) -> Any:
+    bucket = {"user": user} if client_id is None else {"user": user, "client-id": client_id}
+    return next(one for one in document["verdicts"] if (one["bucket"], one["broker"]) == (bucket, broker))
+
+
+def test_the_policy_refuses_with_exit_code_1_and_names_rule_and_bucket(document: Any, whole: Done) -> None:
+    assert (whole.code, whole.err) == (1, "")
+    gold, nobody = document["rules"]
+    assert (gold["reason"], gold["line"], nobody["failed"]) == ("gold is never throttled", 10, [])
+    (failed,) = gold["failed"]
+    assert failed["bucket"] == {"user": "pay-api", "client-id": "burst"}
+    assert failed["owners"] == ["payments"]
+    found = next(one for one in document["findings"] if one["id"] == "backtest-policy")
+    assert (found["severity"], Path(found["file"]).name, found["line"]) == ("error", "quotas.yaml", 8)
+    assert whole.out.splitlines()[1].startswith("Rule 1 fails (gold is never throttled)")
+
+
+def test_the_document_is_as_its_schema_says(document: Any) -> None:
+    jsonschema.Draft202012Validator(load_schema("backtest")).validate(document)
+    assert document["cluster"] == "prod-eu"
+    assert document["summary"]["refused"] is True
+
+
+def test_a_split_bucket_is_compared_with_what_it_was(document: Any) -> None:
+    burst = verdict_of(document, "pay-api", "burst")
+    assert (burst["regrouped"], burst["buckets_before"]) == ("split", [{"user": "pay-api"}])
+    assert (burst["limit_before"], burst["limit_after"], burst["verdict"]) == (400_000, 150_000, "certain")
+    assert burst["seconds_over_before"] == 0, "together they sent 300,000 of 400,000"
+    assert burst["safe"] >= burst["peak"] == 240_000.0
+    assert burst["recommended"] >= 1.5 * burst["peak"], "six hours are a short history"
+
+
+def test_hours_that_are_missing_make_a_clear_bucket_inconclusive(document: Any) -> None:
+    coverage = {one["broker"]: one for one in document["provenance"]["coverage"]}
+    assert (coverage[1]["hours_missing"], coverage[2]["hours"], coverage[2]["hours_missing"]) == (0, 5, 1)
+    assert coverage[2]["first_missing"] == "2026-11-20T11:00:00.000Z"
+    calm = [verdict_of(document, "calm", broker=broker) for broker in (1, 2)]
+    assert [one["verdict"] for one in calm] == ["clear", "inconclusive"]
+    assert "broker 2 was not recorded in 1 of 5 whole hours" in calm[1]["reason"]
+
+
+def test_capacity_fits_and_unused_quotas_are_told(document: Any) -> None:
+    (first, second) = document["capacity"]
+    # pay-api's three clients, the stranger, and calm under the default.
+    assert (first["limits_before"], first["limits_after"], first["buckets"]) == (600_000, 602_000, 5)
+    assert (second["broker"], second["limits_after"]) == (2, 100_000)
+    assert [one["id"] for one in document["findings"]].count("limits-above-capacity") == 1
+    assert [(one["entity"], one["fit"]) for one in document["fits"]] == [({"user": None}, "loose")]
+
+
+def test_rates_over_time_are_there_for_a_page(document: Any) -> None:
+    rates = verdict_of(document, "pay-api", "burst")["rates"]
+    assert rates["from"] == START.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    assert len(rates["rate"]) == len(rates["over"]) <= 240
+    assert max(rates["upper"]) == 240_000.0
+    assert sum(rates["over"]) == verdict_of(document, "pay-api", "burst")["seconds_over"]
+    assert verdict_of(document, "calm")["rates"] is None
+
+
+def test_every_format_tells_the_same_and_no_name_breaks_it(folder: Path, document: Any) -> None:
+    texts = {name: (folder / f"out.{name}").read_text(encoding="utf-8") for name in FORMATS}
+    markdown = by_github(texts["markdown"])
+    assert markdown.rows[1][0] == "THROTTLED"
+    assert len(texts["markdown"].encode()) < 60_000
+    assert "script" not in markdown.elements
+    page = seen(texts["html"].removeprefix("<!DOCTYPE html>\n"))
+    assert "script" not in page.elements
+    assert page.elements.count("figure") == sum(one["rates"] is not None for one in document["verdicts"])
+    assert "::error file=" in texts["github"]
+    assert {r["ruleId"] for r in json.loads(texts["sarif"])["runs"][0]["results"]} >= {"backtest-policy", "would-throttle"}
+    assert {one["check_name"] for one in json.loads(texts["code-quality"])} >= {"backtest-policy"}
+    assert ET.fromstring(texts["junit"]).tag == "testsuites"
+    assert "THROTTLED  user pay-api, client-id burst" in texts["text"]
+
+
+@pytest.fixture(scope="module")
+def cells(folder: Path, spark: SparkSession) -> str:
+    from reconciler.traffic.cells.compact import SourceFile, compact
+    from reconciler.traffic.cells.segments import SegmentFolder
+    from reconciler.traffic.sources.normal_form import read_normal_form
+
+    path = folder / "traffic.parquet"
+    rows = read_normal_form(spark, [str(path)], also=("file",))
+    file = SourceFile(path=path, id="one", size=path.stat().st_size)
+    compact(rows, {path.resolve(): file}, SegmentFolder(folder / "cells"))
+    return "cells"
+
+
+def test_cells_give_the_same_verdicts_and_rates_without_spark(folder: Path, cells: str, document: Any) -> None:
+    done = backtest(folder, "--format", "json", "--plots", "12", traffic=cells)
+    assert (done.code, done.err) == (1, "")
+    found = done.json()
+    changed = [one for one in document["verdicts"] if one["changed"]]
+    assert [one for one in found["verdicts"] if one["changed"]] == changed
+    assert (found["rules"], found["capacity"]) == (document["rules"], document["capacity"])
+    assert found["provenance"]["coverage"] == document["provenance"]["coverage"], "missing hours within the one file, too"
+
+
+def test_rates_do_not_depend_on_who_computes_them_nor_on_partitions(folder: Path, cells: str, spark: SparkSession) -> None:
+    from reconciler.model.entity import Entity
+    from reconciler.traffic.backtest import Backtest, Question
+    from reconciler.traffic.cells.recorded import Cells
+    from reconciler.traffic.cells.segments import SegmentFolder
+
+    quotas = {Entity.of({"user": "pay-api"}): {"producer_byte_rate": 150_000.0}}
+    question = Question(current={}, proposed=quotas, declared=quotas, plots=5)
+    found = [
+        Backtest(Cells(SegmentFolder(folder / cells), lambda: spark, most_here=most), question).report().verdicts
+        for most in (10**9, 0)
+    ]
+    assert found[0][0].rates is not None
+    assert found[0] == found[1]
+
+
+def test_a_pull_request_cannot_lift_the_rule_that_judges_it(folder: Path, cells: str, tmp_path: Path) -> None:
+    repository = GitRepository(tmp_path / "repo")
+    for name, text in (("kafka-quotas.yaml", REPOSITORY), ("cluster.yaml", CLUSTER), ("quotas.yaml", QUOTAS)):
+        repository.write(f"quotas/{name}", text)
+    repository.commit("the base")
+    repository.branch()
+    repository.write("quotas/cluster.yaml", CLUSTER[: CLUSTER.index("  backtest:")])
+    repository.commit("no rules")
+    arguments = (
+        "backtest",
+        "quotas",
+        "--traffic",
+        str(folder / cells),
+        "--current",
+        str(folder / "live.json"),
+        "--format",
+        "json",
+    )
+    free, judged = (run(*arguments, *more, cwd=repository.folder) for more in ((), ("--trusted-ref", "main")))
+    assert (free.code, free.json()["rules"], free.json()["notes"]) == (0, [], [])
+    assert judged.code == 1
+    assert [bool(rule["failed"]) for rule in judged.json()["rules"]] == [True, False]
+    (note,) = judged.json()["notes"]
+    assert note.startswith("backtest of the Cluster document prod-eu differs from main, which holds")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--out", "pdf=x"), "--out takes FORMAT=FILE with FORMAT one of text, json, markdown, html"),
+        (("--plots", "101"), "--plots takes a number from 0 to 100, not 101"),
+        (("--plots", "-1"), "--plots takes a number from 0 to 100, not -1"),
+    ],
+)
+def test_options_that_cannot_work_are_usage_errors(folder: Path, arguments: tuple[str, ...], said: str) -> None:
+    done = backtest(folder, *arguments)
+    assert (done.code, done.out) == (64, "")
+    assert said in done.err
+
+
+def test_manifests_with_errors_are_findings_in_every_format(folder: Path) -> None:
+    broken = folder / "broken"
+    (broken / "quotas").mkdir(parents=True)
+    (broken / "quotas" / "cluster.yaml").write_text(CLUSTER.replace("[certain]", "[clear]"), encoding="utf-8")
+    done = backtest(folder, "--format", "json", "--out", "markdown=b.md", cwd="broken")
+    assert done.code == 1
+    assert {one["id"] for one in done.json()["findings"]} == {"wrong-value"}
+    assert "wrong-value" in (broken / "b.md").read_text(encoding="utf-8")
