@@ -14,6 +14,7 @@ from reconciler.render.amounts import rate
 from reconciler.render.backtest_words import (
     VERDICT_WORDS,
     Tone,
+    after_text,
     capacity_words,
     fit_words,
     headline,
@@ -131,7 +132,7 @@ def _row(one: BucketVerdict, limit: int) -> str:
         code(one.key, limit=limit),
         str(one.broker),
         before,
-        f"**{limit_text(one.key, one.limit_after)}**" if one.changed else limit_text(one.key, one.limit_after),
+        f"**{after_text(one)}**" if one.changed else after_text(one),
         rate(one.key, one.peak),
         seconds,
         after,

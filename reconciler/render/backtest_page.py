@@ -15,6 +15,7 @@ from reconciler.render.backtest_words import (
     VERDICT_WORDS,
     Tone,
     advice_words,
+    after_text,
     capacity_words,
     fit_words,
     headline,
@@ -123,9 +124,7 @@ def _row(one: BucketVerdict, *, linked: bool) -> tuple[str, ...]:
         name(one.key),
         str(one.broker),
         text(before),
-        f"<strong>{text(limit_text(one.key, one.limit_after))}</strong>"
-        if one.changed
-        else text(limit_text(one.key, one.limit_after)),
+        f"<strong>{text(after_text(one))}</strong>" if one.changed else text(after_text(one)),
         text(rate(one.key, one.peak)),
         "?" if one.seconds_over_before is None else f"{one.seconds_over_before:,} s",
         f"{one.seconds_over:,} of {one.active_seconds:,} s{most}",

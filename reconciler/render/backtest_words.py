@@ -121,6 +121,11 @@ def limit_text(key: str, value: float | None) -> str:
     return "unlimited" if value is None else amount(key, value)
 
 
+def after_text(verdict: BucketVerdict) -> str:
+    """The proposed limit with its unit, where it is known."""
+    return "?" if verdict.undecided else limit_text(verdict.key, verdict.limit_after)
+
+
 def peak_words(verdict: BucketVerdict) -> str:
     """The largest rate, and its part of the limit."""
     words = f"{rate(verdict.key, verdict.peak)} {_PEAK_WORDS.get(verdict.key, 'sampled rate')}"
