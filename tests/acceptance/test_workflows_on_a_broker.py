@@ -181,3 +181,28 @@ def test_what_breaks_apply_before_it_has_a_report_is_a_failure_in_the_comment_to
     assert (broken.result, broken.step("apply").outputs["exit-code"]) == ("failure", "1")
     assert "Failed at commit" in comment(forge)
     assert forge.ref(BASELINE) == ""
+
+
+def test_with_a_preview_only_the_plan_that_was_looked_at_is_applied(forge: Forge, clean_kafka: Sandbox) -> None:
+    commit = forge.ref("refs/heads/main")
+    shown = forge.on_push(commit, "apply.yml", preview=True)
+    preview, applied = only(shown["preview"]), only(shown["apply"])
+    assert (preview.environment, applied.environment) == ("staging-read", "staging")
+    assert "payments-api" in preview.summary
+    assert applied.result == "success", applied.log
+    assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 10 * MIB
+
+    edit(forge.work.folder / PAYMENTS, "producer_byte_rate: 10MiB", "producer_byte_rate: 12MiB")
+    commit = forge.push()
+
+    def meanwhile(job: str) -> None:
+        """While somebody looks at the plan, somebody else changes the cluster."""
+        if job == "apply":
+            raw_quotas.alter(clean_kafka.bootstrap_servers, {API: {"producer_byte_rate": 3.0 * MIB}})
+            raw_quotas.settled(clean_kafka.bootstrap_servers)
+
+    forge.before_job = meanwhile
+    refused = only(forge.on_push(commit, "apply.yml", preview=True)["apply"])
+    assert (refused.result, refused.step("apply").outputs["exit-code"]) == ("failure", "3")
+    assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 3 * MIB
+    assert forge.ref(BASELINE) != commit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ class Forge:
         self.folder = folder
         self.github = github
         self.secrets = dict(secrets or {})
+        self.before_job: Callable[[str], None] = lambda job: None
         self.remote = folder / "remote.git"
         self.work = GitRepository(folder / "work")
         self.work.git("init", "-q", "--bare", str(self.remote))
@@ -114,4 +115,5 @@ class Forge:
                 "GITHUB_SERVER_URL": "https://github.example.org",
             },
             secrets=self.secrets,
+            before_job=self.before_job,
         )

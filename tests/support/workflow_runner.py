@@ -2,7 +2,7 @@
 
 What GitHub does is done as its documentation says: conditions, matrices, needs, outputs, environment files and summaries; its
 documented limits on annotations and summaries are asserted. Not done: permissions, waiting for environments, concurrency (these
-are only recorded), and the actions of others, of which ``actions/checkout`` and ``actions/upload-artifact`` have stand-ins.
+are only recorded), and the actions of others, of which those for checkouts and artifacts have stand-ins.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,8 @@ class Machine:
     variables: Mapping[str, str]
     left_out: Collection[str] = ("Install kafka-quotas",)
     secrets: Mapping[str, str] = field(default_factory=dict)
+    before_job: Callable[[str], None] = lambda job: None
+    """Called with the name of each job that is about to run."""
 
 
 def run_workflow(path: Path, machine: Machine, *, inputs: Mapping[str, Any] | None = None) -> dict[str, list[JobRun]]:
@@ -99,7 +101,9 @@ def run_workflow(path: Path, machine: Machine, *, inputs: Mapping[str, Any] | No
             done[name] = [JobRun(job=name, matrix={})]
             continue
         rows = Expressions(contexts).filled(job.get("strategy", {}).get("matrix", {}).get("include", [{}]))
-        done[name] = [_Job(name, job, document, machine, {**contexts, "matrix": row}).run() for row in rows]
+        machine.before_job(name)
+        earlier = [one for runs in done.values() for one in runs]
+        done[name] = [_Job(name, job, document, machine, {**contexts, "matrix": row}, earlier=earlier).run() for row in rows]
     return done
 
 
@@ -123,8 +127,10 @@ class _Job:
         contexts: dict[str, Any],
         *,
         workspace: Path | None = None,
+        earlier: Sequence[JobRun] = (),
     ) -> None:
         self._job = job
+        self._earlier = earlier
         self._document = document
         self._machine = machine
         self._ran = JobRun(job=name, matrix=contexts["matrix"])
@@ -177,9 +183,14 @@ class _Job:
             case "actions/upload-artifact":
                 if (source := Path(given["path"])).exists():
                     kept = self._home / "artifacts" / given["name"]
-                    kept.parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copytree(source, kept) if source.is_dir() else shutil.copy(source, kept)
+                    kept.mkdir(parents=True)
+                    shutil.copytree(source, kept, dirs_exist_ok=True) if source.is_dir() else shutil.copy(source, kept)
                     self._ran.artifacts[given["name"]] = kept
+            case "actions/download-artifact":
+                found = [one.artifacts[given["name"]] for one in self._earlier if given["name"] in one.artifacts]
+                ran.outcome = "success" if found else "failure"
+                for artifact in found:
+                    shutil.copytree(artifact, given["path"])
             case "github/codeql-action/upload-sarif":
                 self._ran.artifacts["sarif"] = Path(given["sarif_file"])
             case "actions/setup-python" | "actions/setup-java":
