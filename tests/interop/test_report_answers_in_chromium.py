@@ -30,8 +30,6 @@ from tests.support.hostile_names import HOSTILE
 pytestmark = pytest.mark.interop
 
 NOTHING = "\N{EN DASH}"
-ASKED = "#who?cluster=0&state=live&user=payments-api&client=settlement"
-WIDTHS = (320, 360, 768, 1150, 1210, 1280, 1920)
 
 
 @pytest.fixture(scope="module")
@@ -360,12 +358,13 @@ def test_a_link_to_an_answer_gives_it_again(browser: Chromium, company: Path) ->
         " const look = () => location.hash.includes('settlement') ? done(location.hash) : setTimeout(look, 20);"
         " look(); })"
     )
+    assert fragment == "#who?cluster=prod-eu&state=live&user=payments-api&client=settlement"
     browser.open(company, fragment)
     assert browser.evaluate("document.getElementById('who-status').textContent") == said
 
 
 def test_of_a_cluster_that_was_not_read_only_what_is_declared_can_be_asked(browser: Chromium, company: Path) -> None:
-    browser.open(company, "#who?cluster=2&state=live&user=x&client=")
+    browser.open(company, "#who?cluster=staging&state=live&user=x&client=")
     assert browser.evaluate("[...document.getElementById('who-state').options].map((one) => one.value)") == ["declared"]
     assert "producer_byte_rate 1 MiB/s" in browser.evaluate("document.getElementById('who-status').textContent")
 

@@ -20,7 +20,7 @@ from tests.support.png import Picture, picture
 pytestmark = pytest.mark.interop
 
 NOTHING = "\N{EN DASH}"
-ASKED = "#who?cluster=0&state=live&user=payments-api&client=settlement"
+ASKED = "#who?cluster=prod-eu&state=live&user=payments-api&client=settlement"
 WIDTHS = (320, 360, 768, 1150, 1210, 1280, 1920)
 
 
@@ -210,6 +210,46 @@ def test_everything_can_be_done_without_a_mouse(browser: Chromium, company: Path
     assert browser.evaluate("document.getElementById('who-status').textContent").startswith(
         "user=payments-api client-id=settlement: "
     )
+
+
+CONTRASTS = """() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
+  const read = (color) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = color;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = (color) => {
+    const [r, g, b] = color.map((one) => (one / 255 <= 0.04045 ? one / 255 / 12.92 : ((one / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (one) => {
+    for (let place = one; place; place = place.parentElement) {
+      const color = read(getComputedStyle(place).backgroundColor);
+      if (color[3] === 255) return color;
+    }
+    return [255, 255, 255];
+  };
+  const found = [];
+  for (const one of document.querySelectorAll("body *")) {
+    const says = [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+    if (!says || !one.getClientRects().length || one.closest(":disabled, svg")) continue;
+    const [a, b] = [light(read(getComputedStyle(one).color)), light(ground(one))].sort((x, y) => y - x);
+    found.push([(a + 0.05) / (b + 0.05), one.tagName + "." + one.className + ": " + one.textContent.trim().slice(0, 40)]);
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_all_text_has_the_contrast_that_wcag_asks_for(browser: Chromium, company: Path, width: int, dark: bool) -> None:
+    browser.look(width=width, dark=dark)
+    browser.open(company, ASKED)
+    found = browser.run(CONTRASTS)
+    assert len(found) > 150
+    assert [one for one in found if one[0] < 4.5] == []
 
 
 def seen(browser: Chromium, selector: str) -> Picture:

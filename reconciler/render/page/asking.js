@@ -55,7 +55,7 @@ function showStates() {
 
 // So that an answer can be linked to. Names are in the shown form, which is text in any case.
 function remember() {
-  const fields = new URLSearchParams({ cluster: byId("who-cluster").value, state: byId("who-state").value });
+  const fields = new URLSearchParams({ cluster: DATA.clusters[Number(byId("who-cluster").value)].name, state: byId("who-state").value });
   if (byId("who-is-address").checked) fields.set("ip", byId("who-ip").value);
   else {
     fields.set("user", byId("who-user").value);
@@ -68,7 +68,8 @@ function remember() {
 function recall() {
   if (!location.hash.startsWith("#who?")) return false;
   const fields = new URLSearchParams(location.hash.slice(5));
-  if (DATA.clusters[Number(fields.get("cluster"))]) byId("who-cluster").value = String(Number(fields.get("cluster")));
+  const place = DATA.clusters.findIndex((cluster) => cluster.name === fields.get("cluster"));
+  if (place >= 0) byId("who-cluster").value = String(place);
   showStates();
   const states = [...byId("who-state").options].map((one) => one.value);
   if (states.includes(fields.get("state"))) byId("who-state").value = fields.get("state");
@@ -121,5 +122,8 @@ function startAsking() {
       answer();
     }
   });
-  if (asked) answer();
+  if (asked) {
+    answer();
+    byId("who").scrollIntoView();
+  }
 }
