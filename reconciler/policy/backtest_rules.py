@@ -12,6 +12,7 @@ from reconciler.model.backtest import BacktestReport, BucketVerdict, FailedBucke
 from reconciler.model.backtest_policy import BacktestPolicy, FailRule, KnownOwner, OwnerChoice
 from reconciler.model.entity import Entity, EntityType, display_name
 from reconciler.model.finding import Finding, Related, Severity
+from reconciler.model.selector import any_matches
 from reconciler.model.source import Span
 
 FAILED: Final = "backtest-policy"
@@ -51,11 +52,11 @@ def _failing(
     verdicts: Iterable[BucketVerdict], rule: FailRule, owners: Sequence[KnownOwner], owner_of: Mapping[Entity, str]
 ) -> list[tuple[BucketVerdict, tuple[str, ...]]]:
     found = []
+    labels = {owner.name: owner.labels for owner in owners}
     for one in verdicts:
         if not _concerns(one, rule):
             continue
         whose = tuple(_owners(one, owners, owner_of))
-        labels = {owner.name: owner.labels for owner in owners}
         if rule.owners is None or any(rule.owners.chooses(name, labels.get(name, {})) for name in whose):
             found.append((one, whose))
     return found
@@ -91,9 +92,8 @@ def _owners(one: BucketVerdict, owners: Sequence[KnownOwner], owner_of: Mapping[
     """Who declares the quota, and who has a client of the bucket; sorted."""
     found = {owner_of[one.entity]} if one.entity is not None and one.entity in owner_of else set()
     for owner in owners:
-        if owner.entities and owner.name not in found:
-            if any(selector.matches(entity) for entity in _clients(one) for selector in owner.entities):
-                found.add(owner.name)
+        if owner.name not in found and any(any_matches(owner.entities, entity) for entity in _clients(one)):
+            found.add(owner.name)
     yield from sorted(found)
 
 

@@ -14,7 +14,7 @@ from reconciler.manifest.catalogue import UNREAD
 from reconciler.manifest.collector import finding
 from reconciler.manifest.desired import cluster_findings, desired_state
 from reconciler.manifest.discover import REPOSITORY_FILE, Discovery, SourceFile, at, discover, find_root
-from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument, Document, RepositoryDocument
+from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument, Document, Owner, RepositoryDocument
 from reconciler.manifest.files import UnreadableError, read_file
 from reconciler.manifest.globs import path_matcher
 from reconciler.manifest.ownership import ownership_findings
@@ -125,6 +125,7 @@ def _load(paths: Sequence[str], trust: Trust | None, within: str | None) -> Load
     ruling = repository if trust is None else trust.repository
     lint = ruling.lint if ruling else {}
     if ruling is not None and ruling.owners:
+        findings += _unknown_owners(clusters, ruling.owners)
         specs = tuple((by_name if trust is None else trust.clusters).values())
         findings += ownership_findings(quotas, ruling.owners, relative=relative.__getitem__, clusters=specs)
     return LoadedManifests(
@@ -266,6 +267,20 @@ def _unknown_guards(clusters: Sequence[ClusterDocument]) -> Iterator[Finding]:
             if acceptance.guard not in GUARDS:
                 message = f"there is no guard {shown(acceptance.guard)}{did_you_mean(acceptance.guard, GUARDS)}"
                 yield finding("unknown-guard", message, acceptance.span or document.span)
+
+
+def _unknown_owners(clusters: Sequence[ClusterDocument], owners: Mapping[str, Owner]) -> Iterator[Finding]:
+    """Owners that a rule of a backtest names, and nobody is; a rule about nobody would never fail."""
+    for document in clusters:
+        for rule in document.spec.backtest.fail:
+            chosen = rule.owners
+            where = rule.span or document.span
+            for name in chosen.names if chosen is not None else ():
+                if name not in owners:
+                    yield finding("unknown-owner", f"there is no owner {shown(name)}{did_you_mean(name, owners)}", where)
+            if chosen is not None and chosen.labels and not any(chosen.chooses(o.name, o.labels) for o in owners.values()):
+                wanted = ", ".join(f"{label}: {value}" for label, value in chosen.labels.items())
+                yield finding("unknown-owner", f"no owner has the labels {shown(wanted)}", where)
 
 
 def _nothing_found(paths: Sequence[str], found: Discovery) -> Finding:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from reconciler.manifest.documents import ClusterDocument, RepositoryDocument
@@ -10,6 +12,7 @@ from reconciler.model.backtest import Verdict
 from reconciler.model.backtest_policy import BacktestPolicy, HistoryNeeds, OwnerChoice
 from reconciler.model.cluster import ClusterSpec
 from reconciler.model.entity import Entity
+from reconciler.workflows.load import load_manifests
 
 CLUSTER = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: prod}\nspec:\n  prune: never\n"
 REPOSITORY = "apiVersion: kafka-quotas/v1\nkind: Repository\nspec:\n"
@@ -102,3 +105,23 @@ def test_owners_have_labels() -> None:
     }
     gold = OwnerChoice(labels={"tier": "gold"})
     assert [name for name, owner in document.owners.items() if gold.chooses(name, owner.labels)] == ["team-a"]
+
+
+@pytest.mark.parametrize(
+    ("owners", "said"),
+    [
+        ("[team-a]", None),
+        ("[team-z]", "there is no owner 'team-z'"),
+        ("{labels: {tier: gold}}", None),
+        ("{labels: {tier: golden}}", "no owner has the labels 'tier: golden'"),
+    ],
+)
+def test_a_rule_about_an_owner_that_nobody_is_would_never_fail(tmp_path: Path, owners: str, said: str | None) -> None:
+    (tmp_path / "kafka-quotas.yaml").write_text(
+        f"{REPOSITORY}  owners: {{team-a: {{labels: {{tier: gold}}}}}}\n", encoding="utf-8"
+    )
+    rule = f"  backtest: {{fail: [{{verdicts: [certain], owners: {owners}}}]}}\n"
+    (tmp_path / "cluster.yaml").write_text(CLUSTER + rule, encoding="utf-8")
+    found = [(one.id, one.message) for one in load_manifests([str(tmp_path)]).findings]
+    assert [one for one, _ in found] == ([] if said is None else ["unknown-owner"])
+    assert said is None or said in found[0][1]
