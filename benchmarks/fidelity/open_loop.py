@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +64,12 @@ class OpenLoopRun:
 def open_loop(scenario: Scenario, kafka_version: str, *, brokers: int, seconds: float, folder: Path) -> OpenLoopRun:
     """Runs for twice ``seconds`` and some more; the brokers are gone when it returns."""
     plan = arrivals(scenario.clients, seconds=seconds, brokers=brokers)
+    here = replace(scenario, quotas=scenario.quotas_on(brokers))
     with cluster(kafka_version, scenario.users, brokers=brokers) as sandbox:
         warm_up(sandbox, plan)
         free = record(sandbox, scenario, plan, NO_QUOTAS, folder / "free")
-        under = record(sandbox, scenario, plan, scenario.quotas, folder / "under")
-    return judged(scenario, kafka_version, plan, free, under, folder, seconds=seconds)
+        under = record(sandbox, scenario, plan, here.quotas, folder / "under")
+    return judged(here, kafka_version, plan, free, under, folder, seconds=seconds)
 
 
 def judged(

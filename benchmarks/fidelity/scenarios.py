@@ -13,11 +13,15 @@ Quotas = Mapping[Entity, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """Clients, and the quotas of the second run. Values are per broker: with N brokers, clients send to all of them."""
+    """Clients, which send to all brokers, and the quotas of the second run on a single one."""
 
     name: str
     clients: tuple[Client, ...]
     quotas: Quotas
+
+    def quotas_on(self, brokers: int) -> Quotas:
+        """Values are per broker: so that as much is throttled by several, each has its share."""
+        return {entity: {key: value / brokers for key, value in values.items()} for entity, values in self.quotas.items()}
 
     @property
     def users(self) -> tuple[str, ...]:

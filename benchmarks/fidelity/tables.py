@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchmarks.fidelity.closed_loop import ClosedLoop
-from benchmarks.fidelity.comparison import Summary, by_bucket, by_group, summary
+from benchmarks.fidelity.comparison import Pair, Summary, by_bucket, by_group, summary
 from benchmarks.fidelity.musts import musts
 from benchmarks.fidelity.open_loop import OpenLoopRun
+from benchmarks.fidelity.request_time import MissingTime, missing_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,12 @@ def tables(runs: Sequence[OpenLoopRun], closed: Sequence[ClosedLoop]) -> Iterato
             columns=("kind", "bucket", *_FIGURES),
             rows=tuple(_buckets(run)),
         )
+        if missing := missing_time(run.own):
+            yield Table(
+                title=f"{title}: the time that the log does not have",
+                columns=("bucket", "requests", "throttled", "same verdict by the logged time", "and by this much of it"),
+                rows=tuple(map(_missing, missing)),
+            )
         yield Table(title=f"{title}: the machine", columns=("what", "found"), rows=tuple(_noise(run)))
     if closed:
         yield Table(
@@ -54,8 +62,15 @@ def tables(runs: Sequence[OpenLoopRun], closed: Sequence[ClosedLoop]) -> Iterato
 
 
 def _buckets(run: OpenLoopRun) -> Iterator[tuple[str, ...]]:
+    calm: dict[str, list[Pair]] = defaultdict(list)
     for (group, bucket), one in by_bucket(run.ahead).items():
-        yield (group, str(bucket), *_figures(one))
+        if one.throttled or one.throttled_predicted:
+            yield (group, str(bucket), *_figures(one))
+        else:
+            calm[group] += [pair for pair in run.ahead if (pair.group, pair.bucket) == (group, bucket)]
+    for group, some in calm.items():
+        count = len({one.bucket for one in some})
+        yield (group, f"{count} more, never throttled", *_figures(summary(some)))
 
 
 def _kinds(run: OpenLoopRun) -> Iterator[tuple[str, ...]]:
@@ -76,6 +91,11 @@ def _figures(one: Summary) -> tuple[str, ...]:
         f"{one.band_share_throttled:.2%}",
         f"{one.band_median_ms:.0f} / {one.band_p95_ms:.0f} ms",
     )
+
+
+def _missing(one: MissingTime) -> tuple[str, ...]:
+    with_factor = f"{one.agreement_with_factor:.2%} by {one.factor:.1f} x"
+    return (str(one.bucket), str(one.requests), str(one.throttled), f"{one.agreement:.2%}", with_factor)
 
 
 def _noise(run: OpenLoopRun) -> Iterator[tuple[str, str]]:
@@ -144,6 +164,7 @@ def _run(run: OpenLoopRun) -> dict[str, Any]:
         "musts": [asdict(one) for one in musts(run)],
         "by_kind": {name: {group: _summary(one) for group, one in by_group(some).items()} for name, some in sources.items()},
         "by_bucket": [{"kind": group, **asdict(bucket), **_summary(one)} for (group, bucket), one in buckets],
+        "request_time": [asdict(one) for one in missing_time(run.own)],
         "seconds_ahead": asdict(run.seconds_ahead),
         "seconds_own": asdict(run.seconds_own),
         "verdicts": dict(run.verdicts_given),

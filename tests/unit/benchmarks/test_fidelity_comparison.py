@@ -17,6 +17,7 @@ from benchmarks.fidelity.musts import Must, musts
 from benchmarks.fidelity.observed import of_line
 from benchmarks.fidelity.open_loop import Noise, OpenLoopRun
 from benchmarks.fidelity.prediction import Predicted
+from benchmarks.fidelity.request_time import missing_time
 from benchmarks.fidelity.seconds import SecondsFound, judged_seconds
 from benchmarks.fidelity.shape import Shape
 from benchmarks.fidelity.tables import as_json, as_markdown, as_text, tables
@@ -196,6 +197,23 @@ def test_of_request_time_only_the_buckets_are_demanded():
     found = run([pair(10, 500, bucket=bucket, group="request"), pair(0, 3, bucket=bucket, group="request")])
 
     assert missed(musts(found)) == []
+
+
+def test_the_time_that_a_log_lacks_is_found_from_the_verdicts():
+    bucket = replace(BUCKET, key="request_percentage")
+    nanos = 1_500_000
+    # Of twice 1.5 ms each, all at once, 66 are within 2 % of a window of ten seconds.
+    half = [
+        pair(observed=9 if n * 2 * nanos > 200_000_000 else 0, number=n, bucket=bucket, group="request", at_ms=5_000.0,
+             amount=nanos, limit=2.0)
+        for n in range(1, 100)
+    ]  # fmt: skip
+
+    (found,) = missing_time(half)
+
+    assert (found.factor, found.agreement_with_factor) == (2.0, 1.0)
+    assert found.agreement < 0.7
+    assert missing_time([pair(), pair(5, 5)]) == []
 
 
 def test_a_request_log_line_is_read():
