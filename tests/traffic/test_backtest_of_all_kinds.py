@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
+import gzip
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -209,6 +212,50 @@ def test_every_topic_has_a_line_of_its_own(spark: SparkSession, history: Path) -
     closed = [line for line in lines if line.get("ip") == "10.0.0.7" and line["throttle_ms"]]
     assert closed
     assert all((line["user"], line["client_id"]) == (None, None) for line in closed)
+
+
+def thread_times(log: Path) -> Iterator[tuple[str, int, int]]:
+    """User, charge time in microseconds, and nanoseconds of what a broker charges, read without the product."""
+    between_brokers = {"WRITE_TXN_MARKERS", "ALTER_PARTITION", "VOTE", "BEGIN_QUORUM_EPOCH", "END_QUORUM_EPOCH", "FETCH_SNAPSHOT"}
+    for text in gzip.decompress(log.read_bytes()).decode().splitlines():
+        head, marker, rest = text.partition("Completed request:")
+        if not marker:
+            continue
+        line = json.JSONDecoder().raw_decode(rest)[0]
+        api, request = line["requestHeader"]["requestApiKeyName"], line["request"]
+        replica = request.get("replicaId", (request.get("replicaState") or {}).get("replicaId", -1))
+        if api in between_brokers or (api == "FETCH" and replica >= 0) or (api == "PRODUCE" and request["acks"] == 0):
+            continue
+        written = datetime.datetime.strptime(head[1:24], "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=datetime.UTC)
+        micros = round(written.timestamp() * 1e6) + 500 - round((line["responseQueueTimeMs"] + line["sendTimeMs"]) * 1000)
+        yield line["principal"].split(":", 1)[1], micros, round(line["localTimeMs"] * 1000) * 1000
+
+
+def test_thread_time_of_a_real_log_is_judged_as_kafka_does(
+    spark: SparkSession, recording: tuple[Path, dict[Entity, dict[str, float]]]
+) -> None:
+    from reconciler.traffic.backtest import Backtest, Question
+    from reconciler.traffic.kinds import Kind
+    from reconciler.traffic.opening import find_traffic, open_traffic
+
+    log, _ = recording
+    traffic = find_traffic([f"1={log}"])
+    recorded = open_traffic(traffic, lambda: spark, log_timezone="UTC", kinds=(Kind.REQUEST, Kind.MUTATION))
+    quotas = {EVERYBODY: {"request_percentage": 3.0}}
+    try:
+        report = Backtest(recorded, Question(current=None, proposed=quotas, declared=quotas, exact=True)).report()
+    finally:
+        recorded.close()
+    found = {v.user: (v.requests, v.throttled) for v in report.verdicts if v.key == "request_percentage"}
+    wanted: dict[str, list[tuple[int, int]]] = {}
+    for user, micros, nanoseconds in thread_times(log):
+        wanted.setdefault(user, []).append((micros, nanoseconds))
+    expected = {}
+    for user, charged in wanted.items():
+        quota = RequestQuota(3.0, 11, 1000, spare=True)
+        expected[user] = len(charged), sum(quota.charge(amount, at // 1000) > 0 for at, amount in sorted(charged))
+    assert found == expected
+    assert any(throttled for _, throttled in expected.values())
 
 
 MANIFEST = """
