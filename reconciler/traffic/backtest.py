@@ -140,7 +140,7 @@ class Backtest:
         mutations = {number for number in wanted if grouping.groups[number].kind is Kind.MUTATION}
         if isinstance(recorded, RecordedRequests) and (self._question.exact or not proves(window)):
             form, found = Form.EXACT, exact_outcomes(recorded.exactly(grouping, window), grouping)
-        elif not proves(window):
+        elif wanted - mutations and not proves(window):
             raise TrafficError(_unproven(window))
         else:
             judged = recorded.by_seconds(grouping, wanted - mutations, window)

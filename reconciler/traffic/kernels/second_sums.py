@@ -103,11 +103,14 @@ def bounds(keys: Integers, amounts: Integers, rule: Rule = Era.OVERLAPPING) -> B
     count, sample, spare = window.samples, _sample_s(window), window.era is Era.OVERLAPPING
     whole = (count - 1 + spare) * sample
     steps = _steps((count - 1) * sample, reach(window))
-    lowest, expected, *highest = _sums(keys, amounts, (whole, count * sample, *(length for length, _ in steps)))
-    upper = highest[0] / steps[0][1]
-    for total, (_, divisor) in zip(highest[1:], steps[1:], strict=True):
-        upper = np.maximum(upper, total / divisor)
-    return Bounds(lower=lowest / float(whole + sample), expected=expected / ((count - 0.5) * sample), upper=upper)
+    lengths = tuple(dict.fromkeys((whole, count * sample, *(length for length, _ in steps))))
+    total = dict(zip(lengths, _sums(keys, amounts, lengths), strict=True))
+    upper = total[steps[0][0]] / steps[0][1]
+    for length, divisor in steps[1:]:
+        upper = np.maximum(upper, total[length] / divisor)
+    return Bounds(
+        lower=total[whole] / float(whole + sample), expected=total[count * sample] / ((count - 0.5) * sample), upper=upper
+    )
 
 
 def _steps(least: int, most: int) -> tuple[tuple[int, float], ...]:
