@@ -206,3 +206,13 @@ def test_with_a_preview_only_the_plan_that_was_looked_at_is_applied(forge: Forge
     assert (refused.result, refused.step("apply").outputs["exit-code"]) == ("failure", "3")
     assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 3 * MIB
     assert forge.ref(BASELINE) != commit
+
+
+def test_a_token_without_rights_changes_nothing_about_apply(forge: Forge, clean_kafka: Sandbox) -> None:
+    forge.propose()
+    forge.github.writes = False
+    applied = only(forge.on_push(forge.merge(), "apply.yml")["apply"])
+    assert applied.result == "success", applied.log
+    assert "warning: no comment was posted" in applied.step("Say how it ended").err
+    assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 10 * MIB
+    assert forge.ref(BASELINE) == forge.ref("refs/heads/main")

@@ -1,0 +1,103 @@
+"""``--out FORMAT=FILE`` of validate, plan and drift: every format at once, also when manifests cannot be planned."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from reconciler.cli.renderings import DRIFT_FORMATS, PLAN_FORMATS, VALIDATE_FORMATS
+from tests.builders import user
+from tests.support.command import Done, run
+from tests.support.manifests import cluster, quotas, snapshot
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+FORMATS = {"validate": VALIDATE_FORMATS, "plan": PLAN_FORMATS, "drift": DRIFT_FORMATS}
+DOCUMENTS = {"validate": "findings", "plan": "plan", "drift": "drift"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "quotas").mkdir()
+    (tmp_path / "quotas/cluster.yaml").write_text(cluster())
+    (tmp_path / "quotas/all.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 1024})))
+    (tmp_path / "now.json").write_text(snapshot({user("alice"): {"producer_byte_rate": 2048.0}}))
+    return tmp_path
+
+
+def with_files(command: str, folder: Path, *arguments: str) -> tuple[Done, dict[str, str]]:
+    out = [word for name in FORMATS[command] for word in ("--out", f"{name}=out-{name}")]
+    current = () if command == "validate" else ("--current", "now.json")
+    done = run(command, "quotas", *out, *current, *arguments, cwd=folder)
+    return done, {path.name.removeprefix("out-"): path.read_text(encoding="utf-8") for path in folder.glob("out-*")}
+
+
+def validated(text: str, schema: str) -> object:
+    document = json.loads(text)
+    jsonschema.validate(document, json.loads((SCHEMAS / f"{schema}.v1.schema.json").read_text(encoding="utf-8")))
+    return document
+
+
+@pytest.mark.parametrize("command", FORMATS)
+def test_every_format_is_written_beside_the_text_on_stdout(folder: Path, command: str) -> None:
+    done, files = with_files(command, folder)
+    assert done.code == 0, done.err
+    assert set(files) == set(FORMATS[command])
+    validated(files["json"], DOCUMENTS[command])
+    assert ET.fromstring(files["junit"])[0].get("failures") == "0"
+    assert isinstance(json.loads(files["code-quality"]), list)
+    assert all("=" in line for line in files["outputs"].splitlines())
+    # A list of findings has no counts in a file.
+    assert command == "validate" or files["text"] == done.out
+
+
+@pytest.mark.parametrize("command", FORMATS)
+@pytest.mark.parametrize("name", ["json", "junit", "outputs", "code-quality", "summary"])
+def test_stdout_holds_any_of_them_alone(folder: Path, command: str, name: str) -> None:
+    _, files = with_files(command, folder)
+    done = run(command, "quotas", *(() if command == "validate" else ("--current", "now.json")), "--format", name, cwd=folder)
+    assert done.code == 0, done.err
+    assert done.out.splitlines()[:2] == files[name].splitlines()[:2]
+
+
+@pytest.mark.parametrize("command", FORMATS)
+def test_manifests_with_errors_are_findings_in_every_file(folder: Path, command: str) -> None:
+    (folder / "quotas/all.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": "20XiB"})))
+    done, files = with_files(command, folder)
+    assert done.code == 1
+    assert set(files) == set(FORMATS[command])
+    validated(files["json"], "findings")
+    assert all("unknown-unit" in text for name, text in files.items() if name != "outputs")
+    assert files["outputs"] == "errors=1\nwarnings=0\ninfos=0\n"
+    assert ET.fromstring(files["junit"])[0].get("failures") == "1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("validate", "--all-clusters", "--out", "junit=x"), "exclude each other"),
+        (("drift", "--all-clusters", "--out", "junit=x"), "--all-clusters prints text or json"),
+        (("plan", "--all-clusters", "--out", "outputs=x"), "--all-clusters prints text or json"),
+        (("drift", "--out", "html=x"), "--out takes FORMAT=FILE"),
+        (("validate", "--out", "junit"), "--out takes FORMAT=FILE"),
+    ],
+)
+def test_a_format_that_a_command_does_not_have_is_a_usage_error(folder: Path, arguments: tuple[str, ...], words: str) -> None:
+    command, *rest = arguments
+    done = run(command, "quotas", *rest, cwd=folder)
+    assert (done.code, words in done.err) == (64, True), done.err
+    assert not (folder / "x").exists()
+
+
+def test_drift_of_all_clusters_is_written_as_one_document(folder: Path) -> None:
+    done = run("drift", "quotas", "--all-clusters", "--out", "json=all.json", cwd=folder)
+    assert done.code == 1
+    assert [one["errored"] for one in json.loads((folder / "all.json").read_text())["clusters"]] == [True]
+
+
+def test_a_file_that_cannot_be_written_is_said(folder: Path) -> None:
+    done = run("validate", "quotas", "--out", "junit=nowhere/x", cwd=folder)
+    assert (done.code, "cannot write nowhere/x" in done.err) == (1, True), done.err
