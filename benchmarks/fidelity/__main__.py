@@ -19,8 +19,9 @@ from benchmarks.fidelity.closed_loop import ClosedLoop, closed_loop
 from benchmarks.fidelity.musts import musts
 from benchmarks.fidelity.open_files import allow_many_files
 from benchmarks.fidelity.open_loop import OpenLoopRun, open_loop
+from benchmarks.fidelity.page import write_figures
 from benchmarks.fidelity.scenarios import MIXED, REQUEST_TIME, Scenario
-from benchmarks.fidelity.tables import Table, as_json, as_markdown, as_text, tables
+from benchmarks.fidelity.tables import as_json, as_text, tables
 from benchmarks.measure import machine
 
 _SCENARIOS = {one.name: one for one in (MIXED, REQUEST_TIME)}
@@ -60,12 +61,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(as_text(table), flush=True)
     everything = list(tables(runs, closed))
     if args.markdown:
-        Path(args.markdown).write_text(_markdown(everything, f"{date}, {about}"), encoding="utf-8")
+        write_figures(Path(args.markdown), everything, about=f"{date}, {about}, `{_command(args)}`")
     if args.out:
         Path(args.out).write_text(json.dumps(as_json(runs, closed, about, date), indent=1) + "\n", encoding="utf-8")
     missed = sum(not must.kept for run in runs for must in musts(run))
     print(f"{missed} demands missed" if missed else "every demand kept")
     return 1 if missed else 0
+
+
+def _command(args: argparse.Namespace) -> str:
+    """How to run the same again; where it wrote is nobody's business."""
+    words = ["python", "-m", "benchmarks.fidelity", "--seconds", f"{args.seconds:g}"]
+    words += [part for name in args.scenario or () for part in ("--scenario", name)]
+    for option, value in (("--kafka-version", args.kafka_version), ("--brokers", args.brokers)):
+        words += [option, str(value)] if value else []
+    return " ".join(words)
 
 
 def _run(step: _Step, folder: Path, runs: list[OpenLoopRun], closed: list[ClosedLoop]) -> None:
@@ -92,10 +102,6 @@ def _steps(args: argparse.Namespace) -> Iterator[_Step]:
         yield _Step(kafka_version=versions[0], brokers=1, seconds=min(args.seconds, 40.0))
 
 
-def _markdown(found: Sequence[Table], about: str) -> str:
-    return "\n".join([about, "", *map(as_markdown, found)])
-
-
 def _seconds(text: str) -> float:
     value = float(text)
     if not 5 <= value <= _LONGEST_S:
@@ -110,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--scenario", action="append", choices=(*_SCENARIOS, _CLOSED), help="only this; repeatable")
     parser.add_argument("--seconds", type=_seconds, default=60.0, help="length of each run (default: %(default)g)")
     parser.add_argument("--out", metavar="FILE", help="write all figures as JSON")
-    parser.add_argument("--markdown", metavar="FILE", help="write the tables as docs/fidelity.md has them")
+    parser.add_argument("--markdown", metavar="FILE", help="write the tables into this page, between its marks")
     parser.add_argument("--keep", metavar="FOLDER", help="keep recordings, manifests and predictions there")
     return parser
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from benchmarks.fidelity.fetches import fetches_at
 from benchmarks.fidelity.musts import Must, musts
 from benchmarks.fidelity.observed import of_line
 from benchmarks.fidelity.open_loop import Noise, OpenLoopRun
+from benchmarks.fidelity.page import BEGIN, END, with_figures
 from benchmarks.fidelity.prediction import Predicted
 from benchmarks.fidelity.request_time import missing_time
 from benchmarks.fidelity.seconds import SecondsFound, judged_seconds
@@ -264,3 +266,23 @@ def test_results_are_told_as_text_as_markdown_and_as_json():
     assert document["kept"]
     assert document["closed_loop"][0]["error"] == pytest.approx(0.05)
     assert not as_json([good, bad], [], "a machine", "2026-11-21")["kept"]
+
+
+def test_figures_are_put_between_their_marks_and_nothing_else_changes():
+    (table, *_) = tables([run([pair(100, 100)])], [])
+    page = f"# A page\n\nWords.\n\n{BEGIN}\nold\n{END}\n\nMore words.\n"
+
+    once = with_figures(page, [table], about="today")
+
+    assert once.startswith(f"# A page\n\nWords.\n\n{BEGIN}\n\ntoday.\n\n### mixed")
+    assert once.endswith(f"\n{END}\n\nMore words.\n")
+    assert "old" not in once
+    assert with_figures(once, [table], about="today") == once
+    with pytest.raises(SystemExit, match="no <!-- figures: begin -->"):
+        with_figures("# A page", [table], about="today")
+
+
+def test_the_page_of_the_figures_has_their_marks():
+    text = (Path(__file__).parents[3] / "docs" / "fidelity.md").read_text(encoding="utf-8")
+
+    assert with_figures(text, [], about="x") != text
