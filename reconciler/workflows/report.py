@@ -38,13 +38,16 @@ _NO_DIFFERENCE: Final = (DriftClass.IN_SYNC, DriftClass.UNMANAGED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Which clusters, and how to reach them: one by its name or by ``access``, or all of the manifests."""
+    """Which clusters, and how to reach them: one by its name or by ``access``, or all of the manifests.
+
+    ``{cluster}`` in the names of the baseline and of the snapshot stands for each cluster's slug.
+    """
 
     paths: tuple[str, ...] = (".",)
     cluster: str | None = None
     access: Access = field(default_factory=Access)
     baseline: str | None = None
-    """A git reference or file; ``{cluster}`` in it stands for each cluster's slug."""
+    """A git reference or file."""
     trusted_ref: str | None = None
     fail_on: Severity = Severity.ERROR
 
@@ -52,7 +55,13 @@ class Asked:
     def one(self) -> bool:
         """True when a single cluster is meant."""
         access = self.access
-        return any((self.cluster, access.bootstrap_server, access.zookeeper, access.current))
+        current = access.current if access.current is not None and PLACEHOLDER not in access.current else None
+        return any((self.cluster, access.bootstrap_server, access.zookeeper, current))
+
+    def access_to(self, cluster: str | None) -> Access:
+        """How to reach one cluster: a snapshot may be another file for each."""
+        current = self.access.current
+        return self.access if current is None else replace(self.access, current=_of_cluster(current, cluster))
 
     @property
     def baseline_of_each(self) -> bool:
@@ -105,7 +114,7 @@ def _overview(
         f"reading the quotas of cluster {display_name(intent.spec.name)}" if intent.spec.name else "reading the cluster"
     )
     try:
-        with quota_reader(intent.spec, asked.access, trusted=intent.trusted) as reader:
+        with quota_reader(intent.spec, asked.access_to(intent.spec.name), trusted=intent.trusted) as reader:
             state = reader.current_state()
             check_cluster_id(intent.spec, state.cluster)
             if not asked.baseline_of_each:
@@ -133,7 +142,11 @@ def _baseline_of_all(intents: Sequence[Intent | ClusterFailure], asked: Asked) -
 
 def _baseline_of(intent: Intent, asked: Asked) -> GivenBaseline:
     assert asked.baseline is not None
-    return given_baseline(asked.baseline.replace(PLACEHOLDER, slug_of(intent.spec.name or "")), asked.paths)
+    return given_baseline(_of_cluster(asked.baseline, intent.spec.name), asked.paths)
+
+
+def _of_cluster(text: str, cluster: str | None) -> str:
+    return text.replace(PLACEHOLDER, slug_of(cluster or ""))
 
 
 def overview_of(intent: Intent, state: CurrentState, *, source: object, baseline: GivenBaseline | None = None) -> ClusterOverview:

@@ -204,6 +204,25 @@ def test_every_cluster_can_have_a_baseline_of_its_own(folder: Path) -> None:
     assert found["notes"][0].startswith("its baseline cannot be used: ")
 
 
+def test_every_cluster_can_have_a_snapshot_of_its_own(folder: Path) -> None:
+    (folder / "b.yaml").write_text(cluster("b"))
+    (folder / "snapshots").mkdir()
+    (folder / "snapshots" / "a.json").write_text(snapshot(LIVE))
+    arguments = ("report", "--current", "snapshots/{cluster}.json", "--format", "json")
+    found = run(*arguments, cwd=folder)
+    assert found.code == 1
+    assert [(one["summary"]["live"], one["failure_reason"]) for one in document(found)["clusters"]] == [
+        (2, None),
+        (None, "file"),
+    ]
+    (folder / "snapshots" / "b.json").write_text(snapshot({}))
+    found = run(*arguments, cwd=folder)
+    assert found.code == 0
+    assert [one["summary"]["live"] for one in document(found)["clusters"]] == [2, 0]
+    alone = run(*arguments, "--cluster", "b", cwd=folder)
+    assert [one["cluster"]["name"] for one in document(alone)["clusters"]] == ["b"]
+
+
 def test_the_page_of_before_stays_when_a_new_one_cannot_be_made(folder: Path) -> None:
     (folder / "report.html").write_text("before")
     (folder / "c.yaml").write_text("kind: [")

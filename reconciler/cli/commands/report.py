@@ -19,7 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="write the page there: one HTML file that needs nothing else")
     parser.add_argument("--cluster", metavar="NAME", help="only this Cluster document (default: all of them)")
     options.add_connection_options(parser)
-    parser.add_argument("--current", metavar="FILE", help="show this snapshot, not a live cluster")
+    parser.add_argument(
+        "--current", metavar="FILE", help="show this snapshot, not a live cluster; {cluster} stands for each name"
+    )
     parser.add_argument(
         "--baseline",
         metavar="REF|FILE",
