@@ -53,6 +53,8 @@ def tokens_by_seconds(
 ) -> dict[int, GroupVerdict]:
     """The same, as far as sums of seconds can tell. ``cells``: batches of series keys, seconds and amounts, in any order."""
     of_series, seconds, amounts = (np.concatenate(column) for column in zip(*_NO_CELLS, *cells, strict=True))
+    order = np.argsort(of_series, kind="stable")
+    of_series = of_series[order]
     before, after = limits_of(grouping.groups)
     members: dict[int, list[int]] = {}
     for index, one in enumerate(series):
@@ -61,7 +63,8 @@ def tokens_by_seconds(
                 members.setdefault(group, []).append(one.key)
     found = {}
     for group, keys in sorted(members.items()):
-        mine = np.isin(of_series, keys)
+        begins, ends = (np.searchsorted(of_series, keys, side=side) for side in ("left", "right"))
+        mine = np.concatenate([order[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)])
         found[group] = judge_seconds(group, seconds[mine], amounts[mine], (before[group], after[group]), window)
     return found
 
@@ -102,7 +105,8 @@ def asked_topics(
     rows: DataFrame, series: Sequence[Series], grouping: Grouping, groups: Collection[int], *, also: Sequence[str] = ()
 ) -> DataFrame:
     """One row a topic, in no order. A source that does not say which API version asked is taken to be refused."""
-    joined = with_groups(rows.where(F.col("status") == CHARGED), series, grouping, groups)
+    asked = rows.where((F.col("kind") == Kind.MUTATION.value) & (F.col("status") == CHARGED))
+    joined = with_groups(asked, series, grouping, groups)
     return joined.select(
         "group",
         F.floor(F.col("ts_us") / 1000).alias("ts_ms"),

@@ -1,0 +1,51 @@
+"""Buckets of tokens from cells, whatever their order and batches."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.resolution.levels import Resolver
+from reconciler.traffic.judging.grouping import Series, group_series
+from reconciler.traffic.judging.tokens import tokens_by_seconds
+from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.topic_seconds import judge_seconds
+from reconciler.traffic.kinds import KEY_OF_KIND, Kind
+
+Cell = tuple[int, int, int]
+QUOTAS = {Entity.of({"user": DEFAULT}): {"controller_mutation_rate": 2.0}}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cells_of_several_clients_come_in_any_order(seed: int) -> None:
+    chance = random.Random(seed)
+    names = [("ops", "a"), ("ops", "b"), ("dev", "a")]
+    series = [
+        Series(broker=1, kind=Kind.MUTATION, user=user, client_id=client, requests=9, amount=9, key=100 - number)
+        for number, (user, client) in enumerate(names)
+    ]
+    tables = {key.value: Resolver(QUOTAS, key) for key in KEY_OF_KIND.values()}
+    grouping = group_series(series, None, tables)
+    cells = [(one.key, second, chance.randint(1, 40)) for one in series for second in range(0, 90, chance.randint(1, 9))]
+    cells += [(7, 3, 1000)]
+    chance.shuffle(cells)
+    batches = [cells[at : at + 11] for at in range(0, len(cells), 11)]
+    found = tokens_by_seconds(map(_columns, batches), series, grouping, range(len(grouping.groups)), Window())
+    assert len(found) == 2, "one bucket a user"
+    for number, target in enumerate(grouping.targets):
+        mine = {series[member].key for member in target.members}
+        _, seconds, amounts = _columns([cell for cell in cells if cell[0] in mine])
+        assert found[number] == judge_seconds(number, seconds, amounts, (np.nan, 2.0), Window())
+
+
+def test_without_cells_there_is_nothing_to_say() -> None:
+    tables = {key.value: Resolver(QUOTAS, key) for key in KEY_OF_KIND.values()}
+    assert tokens_by_seconds([], [], group_series([], None, tables), [], Window()) == {}
+
+
+def _columns(cells: list[Cell]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    series, seconds, amounts = (np.asarray(column, dtype=np.int64) for column in zip(*cells, strict=True))
+    return series, seconds, amounts
