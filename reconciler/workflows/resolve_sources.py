@@ -76,7 +76,7 @@ class Sources:
         with quota_reader(spec, access, trusted=trusted) as reader:
             state = reader.current_state()
             check_cluster_id(spec, state.cluster)
-            return current_view(state, source=reader, name=spec.name)
+            return current_view(state, source=reader, name=spec.name, spec=spec)
 
     @property
     def _spec(self) -> tuple[ClusterSpec, TrustedTree | None]:

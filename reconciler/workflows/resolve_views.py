@@ -32,9 +32,15 @@ _ALONE: Final = (
 )
 
 
-def current_view(state: CurrentState, *, source: object, name: str | None = None) -> QuotaView:
-    """A state as it was read from ``source``, which may tell whether the brokers resolve quotas as Kafka does."""
+def current_view(state: CurrentState, *, source: object, name: str | None = None, spec: ClusterSpec | None = None) -> QuotaView:
+    """A state as it was read from ``source``, which may tell whether the brokers resolve quotas as Kafka does.
+
+    Where it does not, the Cluster document may.
+    """
     callback, notes = _callback(source, state.observed.origin)
+    written = _written(spec)
+    if written is not None and notes and callback is None:
+        callback, notes = written, (written,)
     version = _version(state.cluster.kafka_version)
     static: Mapping[str, str] = {}
     if version is None:
@@ -54,11 +60,13 @@ def current_view(state: CurrentState, *, source: object, name: str | None = None
 
 def manifests_view(intent: Intent) -> QuotaView:
     """What the manifests declare for one cluster, as if that were all."""
+    written = _written(intent.spec)
     return QuotaView(
         kind=ViewKind.MANIFESTS,
         entities=intent.desired.values(),
         cluster=ClusterIdentity(name=intent.spec.name, id=intent.spec.cluster_id),
-        notes=(_ALONE, *_incomplete(intent), _ASSUMED, *intent.notes),
+        doubts=Doubts(callback=written),
+        notes=(_ALONE, *_incomplete(intent), written or _ASSUMED, *intent.notes),
     )
 
 
@@ -77,6 +85,16 @@ def planned_view(intent: Intent, current: QuotaView) -> QuotaView:
         kind=ViewKind.PLANNED,
         entities=after(current.entities, found.changes),
         notes=(*current.notes, *_incomplete(intent), *_pruned(intent.spec, pruned), *intent.notes),
+    )
+
+
+def _written(spec: ClusterSpec | None) -> str | None:
+    """Why answers are not known, by the Cluster document."""
+    if spec is None or spec.quota_callback is None:
+        return None
+    return (
+        "by the Cluster document the brokers resolve quotas with their own class "
+        f"({display_name(spec.quota_callback.name)} stands for it); which limit a client gets is not known here, and backtest asks that class"
     )
 
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from reconciler.errors import AuthorizationError, UsageError
-from reconciler.model.cluster import Prune, Scope
+from reconciler.model.cluster import CallbackClass, Prune, Scope
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import CurrentState, ObservedFrom
-from reconciler.resolution.answers import ADDRESS_KEY, KEYS
+from reconciler.resolution.addresses import ADDRESS_KEY
+from reconciler.resolution.answers import KEYS
 from reconciler.resolution.views import ViewKind
 from reconciler.workflows.plan import Intent
 from reconciler.workflows.resolve import difference_between, is_unknown, notes_about, resolve, resolve_known
@@ -136,6 +137,23 @@ def test_entities_of_other_servers_are_counted_and_left_out() -> None:
 
 def intent_of(*entities: object, **spec: object) -> Intent:
     return Intent(spec=cluster_spec(**spec), desired=desired(*entities), findings=(), paths=())  # type: ignore[arg-type]  # a test's
+
+
+def test_where_nobody_else_tells_the_cluster_document_does() -> None:
+    spec = cluster_spec(quota_callback=CallbackClass(name="quota_groups:Groups"))
+    state = of_version("4.3", a=1.0)
+    for view in (
+        current_view(state, source=object(), spec=spec),
+        current_view(state, source=Broker(AuthorizationError("no", operation="DescribeConfigs")), spec=spec),
+        manifests_view(intent_of(declared(user("a"), producer_byte_rate=5.0), quota_callback=spec.quota_callback)),
+    ):
+        answer = next(resolve(view, [user("a")]))
+        assert (answer.quotas, set(answer.unknown)) == ({}, set(KEYS))
+        assert all("quota_groups:Groups" in reason for reason in answer.unknown.values())
+        assert not any("resolve quotas as Kafka does" in note for note in view.notes)
+    # Brokers that tell know better.
+    assert next(resolve(current_view(state, source=Broker(), spec=spec), [user("a")])).quotas[PRODUCE].value == 1.0
+    assert "io.example.Own" in (current_view(state, source=Broker("io.example.Own"), spec=spec).doubts.callback or "")
 
 
 def test_manifests_alone_say_that_they_are_not_all() -> None:
