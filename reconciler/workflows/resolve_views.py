@@ -94,7 +94,8 @@ def _written(spec: ClusterSpec | None) -> str | None:
         return None
     return (
         "by the Cluster document the brokers resolve quotas with their own class "
-        f"({display_name(spec.quota_callback.name)} stands for it); which limit a client gets is not known here, and backtest asks that class"
+        f"({display_name(spec.quota_callback.name)} stands for it); which limit a client gets is not known here, and backtest "
+        "asks that class"
     )
 
 
