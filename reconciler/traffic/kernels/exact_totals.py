@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reconciler.traffic.kernels.exact_batch import first_places, group_of, time_of
-from reconciler.traffic.kernels.histogram import Histograms
+from reconciler.traffic.kernels.histogram import NEARLY_ALL, Histograms
 from reconciler.traffic.kernels.runs import Runs
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Flags
@@ -87,7 +87,7 @@ class Totals:
         at = first_places(counts[0])
         groups, counts = counts[0, at], np.add.reduceat(counts[1:], at, axis=1)
         peaks, firsts = np.maximum.reduceat(peaks, at), np.minimum.reduceat(firsts, at, axis=1) if self._sides else firsts
-        p999, longest = self._histograms.quantiles(0.999), [runs.longest() for runs in self._runs]
+        p999, longest = self._histograms.quantiles(NEARLY_ALL), [runs.longest() for runs in self._runs]
         for place, group in enumerate(groups.tolist()):
             row = counts[:, place].tolist()
             yield ExactVerdict(

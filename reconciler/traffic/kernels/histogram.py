@@ -14,6 +14,10 @@ _ONE: Final = 512
 """The bin that begins at 1; the lowest begins at 2^-16 and holds everything below it too."""
 
 
+NEARLY_ALL: Final = 0.999
+"""The share of rates that a report's typical high rate is not below."""
+
+
 def bins_of(rates: Doubles) -> Integers:
     """The bin of each rate, 0 to ``BINS`` - 1; rates are 0 or more."""
     with np.errstate(divide="ignore"):
@@ -25,6 +29,14 @@ def bins_of(rates: Doubles) -> Integers:
 def top_of(one: int) -> float:
     """The upper edge of a bin: no rate in it is above."""
     return float(2.0 ** ((one + 1 - _ONE) / _PER_OCTAVE))
+
+
+def bin_in_sql(rate: str) -> str:
+    """``bins_of`` as an expression of SQL over a column. Logarithms there are not exact for powers of two, so those go apart."""
+    octave = f"CASE WHEN POWER(2, ROUND(LOG2({rate}))) = {rate} THEN ROUND(LOG2({rate})) ELSE LOG2({rate}) END"
+    within = f"GREATEST(LEAST({octave}, {(BINS - _ONE) // _PER_OCTAVE}), {-_ONE // _PER_OCTAVE})"
+    place = f"CAST(FLOOR({within} * {_PER_OCTAVE}) AS BIGINT) + {_ONE}"
+    return f"CASE WHEN {rate} <= 0 THEN 0 ELSE LEAST({place}, {BINS - 1}) END"
 
 
 class Histograms:

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -97,20 +98,25 @@ def bounds(keys: Integers, amounts: Integers, rule: Rule = Era.OVERLAPPING) -> B
     """
     if np.any(keys[1:] <= keys[:-1]):
         raise ValueError("cells must be in strictly rising order of group and second")
+    parts = frames(rule)
+    lengths = tuple(dict.fromkeys(length for length, _ in parts))
+    total = dict(zip(lengths, _sums(keys, amounts, lengths), strict=True))
+    lower, expected, *upper = (total[length] / divisor for length, divisor in parts)
+    return Bounds(lower=lower, expected=expected, upper=reduce(np.maximum, upper))
+
+
+def frames(rule: Rule) -> tuple[tuple[int, float], ...]:
+    """How many seconds are summed and what divides them: for the lower bound, the estimate, then each part of the upper one.
+
+    Raises ``ValueError`` for settings of which seconds prove nothing.
+    """
     window = _window(rule)
     if not proves(window):
         raise ValueError(f"whole seconds prove nothing about {window.samples} samples of {window.sample_ms} ms")
     count, sample, spare = window.samples, _sample_s(window), window.era is Era.OVERLAPPING
     whole = (count - 1 + spare) * sample
     steps = _steps((count - 1) * sample, reach(window))
-    lengths = tuple(dict.fromkeys((whole, count * sample, *(length for length, _ in steps))))
-    total = dict(zip(lengths, _sums(keys, amounts, lengths), strict=True))
-    upper = total[steps[0][0]] / steps[0][1]
-    for length, divisor in steps[1:]:
-        upper = np.maximum(upper, total[length] / divisor)
-    return Bounds(
-        lower=total[whole] / float(whole + sample), expected=total[count * sample] / ((count - 0.5) * sample), upper=upper
-    )
+    return (whole, float(whole + sample)), (count * sample, (count - 0.5) * sample), *steps
 
 
 def _steps(least: int, most: int) -> tuple[tuple[int, float], ...]:

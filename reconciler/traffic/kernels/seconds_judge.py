@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from reconciler.traffic.kernels.exact_batch import first_places
-from reconciler.traffic.kernels.histogram import Histograms
+from reconciler.traffic.kernels.histogram import NEARLY_ALL, Histograms
 from reconciler.traffic.kernels.runs import Runs
 from reconciler.traffic.kernels.sampled_rate import Era
 from reconciler.traffic.kernels.second_sums import SECOND_BITS, Bounds, Flags, Rule, bounds, longest_pause_s, reach
@@ -111,16 +111,17 @@ class SecondsJudge:
         top = np.maximum.reduceat(peaks[1:], first_places(peaks[0]), axis=1)
         sides = [_by_group_of_side(np.concatenate(side, axis=1)) for side in self._sides]
         longest = [runs.longest() for runs in self._runs]
-        p999 = self._histograms.quantiles(0.999)
-        for place, group in enumerate(totals[0].tolist()):
+        p999 = self._histograms.quantiles(NEARLY_ALL)
+        by_group = [side.T.tolist() for side in sides]
+        for place, ((group, active, amount), (upper, expected)) in enumerate(zip(totals.T.tolist(), top.T.tolist(), strict=True)):
             yield GroupVerdict(
                 group=group,
-                active=int(totals[1, place]),
-                amount=int(totals[2, place]),
-                peak_upper=float(top[0, place]),
-                peak_expected=float(top[1, place]),
+                active=active,
+                amount=amount,
+                peak_upper=upper,
+                peak_expected=expected,
                 p999=p999[group],
-                sides=tuple(_side(side[:, place], runs.get(group)) for side, runs in zip(sides, longest, strict=True)),
+                sides=tuple(_side(side[place], runs.get(group)) for side, runs in zip(by_group, longest, strict=True)),
             )
 
     def _judge(self, groups: Integers, seconds: Integers, amounts: Integers, found: Bounds) -> None:
@@ -153,8 +154,8 @@ def _by_group_of_side(rows: Integers) -> Integers:
     return np.concatenate((counted, earliest))
 
 
-def _side(values: Integers, longest: tuple[int, int] | None) -> SideVerdict:
-    certain, expected, possible, first_certain, _, first_possible = values.tolist()
+def _side(values: Sequence[int], longest: tuple[int, int] | None) -> SideVerdict:
+    certain, expected, possible, first_certain, _, first_possible = values
     return SideVerdict(
         certain=certain,
         expected=expected,

@@ -1,0 +1,137 @@
+"""The judgement from one-second sums in SQL alone: the reference for the kernel, and a way without Python on Spark's workers.
+
+The text uses nothing but joins, sums and window frames, so other engines run it too; its verdicts are the kernel's to the byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from reconciler.traffic.judging.exact import limits_of
+from reconciler.traffic.judging.grouping import Group
+from reconciler.traffic.kernels.histogram import NEARLY_ALL, bin_in_sql, top_of
+from reconciler.traffic.kernels.second_sums import ROUNDING, Rule, frames, longest_pause_s
+from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SideVerdict
+
+_SIDES: Final = ("before", "after")
+_FLAGS: Final = ("certain", "expected", "possible")
+
+
+def judged_in_sql(placed: DataFrame, groups: Sequence[Group], rule: Rule) -> dict[int, GroupVerdict]:
+    """As ``judged_by_seconds``, from the same columns ``group``, ``second`` and ``amount``."""
+    spark = placed.sparkSession
+    limits = spark.createDataFrame(limits_table(groups))
+    found = spark.sql(verdict_query(rule), cells=placed.withColumnRenamed("group", "grp"), limits=limits)
+    return {row["grp"]: verdict_of_row(row) for row in found.toArrow().to_pylist()}
+
+
+def limits_table(groups: Sequence[Group]) -> pa.Table:
+    """By group, null where there is none: columns ``grp``, ``before`` and ``after``."""
+    sides = {side: pa.array(limits, mask=np.isnan(limits)) for side, limits in zip(_SIDES, limits_of(groups), strict=True)}
+    return pa.table({"grp": pa.array(range(len(groups)), type=pa.int64()), **sides})
+
+
+def verdict_query(rule: Rule, *, cells: str = "{cells}", limits: str = "{limits}") -> str:
+    """The query over the tables ``cells`` (``grp``, ``second``, ``amount``) and ``limits``; one row a group that has cells."""
+    parts = {
+        "whole": f"SELECT grp, second, CAST(SUM(amount) AS BIGINT) AS amount FROM {cells} GROUP BY grp, second",
+        "bounded": f"SELECT grp, second, amount, {_bounds(rule)} FROM whole",
+        "judged": f"SELECT bounded.grp, second, amount, rate, upper_rate, {bin_in_sql('upper_rate')} AS bin, {_each(_judged)} "
+        f"FROM bounded JOIN {limits} AS limits ON bounded.grp = limits.grp",
+        "stepped": f"SELECT *, LAG(second) OVER (PARTITION BY grp ORDER BY second) AS earlier, {_each(_earlier)} FROM judged",
+        "numbered": f"SELECT *, {_each(lambda side: _island(side, longest_pause_s(rule)))} FROM stepped",
+        **{f"run_{side}": _runs(side) for side in _SIDES},
+        "bins": "SELECT grp, bin, COUNT(*) AS here FROM judged GROUP BY grp, bin",
+        "reached": "SELECT grp, bin, SUM(here) OVER (PARTITION BY grp ORDER BY bin) AS seen, "
+        "SUM(here) OVER (PARTITION BY grp) AS total FROM bins",
+        "nearly_all": f"SELECT grp, MIN(bin) AS bin FROM reached WHERE seen >= {_number(NEARLY_ALL)} * total GROUP BY grp",
+        "counted": "SELECT grp, COUNT(*) AS active, CAST(SUM(amount) AS BIGINT) AS amount, MAX(upper_rate) AS peak_upper, "
+        f"MAX(rate) AS peak_expected, {_each(_counts)} FROM judged GROUP BY grp",
+    }
+    longest = _each(lambda side: f"run_{side}.seconds AS longest_{side}, run_{side}.since AS since_{side}")
+    runs = " ".join(f"LEFT JOIN run_{side} ON counted.grp = run_{side}.grp AND run_{side}.place = 1" for side in _SIDES)
+    tables = ",\n".join(f"{name} AS ({text})" for name, text in parts.items())
+    found = f"counted.*, nearly_all.bin, {longest} FROM counted JOIN nearly_all ON counted.grp = nearly_all.grp {runs}"
+    return "\n".join((f"WITH {tables}", "SELECT", found))
+
+
+def verdict_of_row(row: Mapping[str, Any]) -> GroupVerdict:
+    """A row of the query's result."""
+    return GroupVerdict(
+        group=row["grp"],
+        active=row["active"],
+        amount=row["amount"],
+        peak_upper=row["peak_upper"],
+        peak_expected=row["peak_expected"],
+        p999=top_of(row["bin"]),
+        sides=tuple(_side(row, side) for side in _SIDES),
+    )
+
+
+def _side(row: Mapping[str, Any], side: str) -> SideVerdict:
+    return SideVerdict(
+        certain=row[f"certain_{side}"],
+        expected=row[f"expected_{side}"],
+        possible=row[f"possible_{side}"],
+        first_certain=row[f"first_certain_{side}"],
+        first_possible=row[f"first_possible_{side}"],
+        longest_s=row[f"longest_{side}"] or 0,
+        longest_from=row[f"since_{side}"],
+    )
+
+
+def _each(part: Callable[[str], str]) -> str:
+    return ", ".join(map(part, _SIDES))
+
+
+def _number(value: float) -> str:
+    return f"CAST({value!r} AS DOUBLE)"
+
+
+def _bounds(rule: Rule) -> str:
+    lower, expected, *upper = (f"{_sum(seconds)} / {_number(divisor)}" for seconds, divisor in frames(rule))
+    return f"{lower} AS lower_rate, {expected} AS rate, GREATEST({', '.join((*upper, _number(0.0)))}) AS upper_rate"
+
+
+def _sum(seconds: int) -> str:
+    frame = f"RANGE BETWEEN {seconds - 1} PRECEDING AND CURRENT ROW"
+    return f"CAST(SUM(amount) OVER (PARTITION BY grp ORDER BY second {frame}) AS DOUBLE)"
+
+
+def _judged(side: str) -> str:
+    possible = f"COALESCE(upper_rate > {side} * {_number(1 - ROUNDING)}, FALSE)"
+    return (
+        f"COALESCE(lower_rate > {side} * {_number(1 + ROUNDING)}, FALSE) AS certain_{side}, "
+        f"COALESCE(rate > {side}, FALSE) AND {possible} AS expected_{side}, {possible} AS possible_{side}"
+    )
+
+
+def _earlier(side: str) -> str:
+    return f"LAG(expected_{side}) OVER (PARTITION BY grp ORDER BY second) AS earlier_{side}"
+
+
+def _island(side: str, pause: int) -> str:
+    """Each second that does not go on with what the one before it did begins another island."""
+    goes_on = f"expected_{side} AND earlier_{side} AND second - earlier <= {pause}"
+    begins = f"CASE WHEN {goes_on} THEN 0 ELSE 1 END"
+    return f"SUM({begins}) OVER (PARTITION BY grp ORDER BY second ROWS UNBOUNDED PRECEDING) AS island_{side}"
+
+
+def _runs(side: str) -> str:
+    islands = (
+        "SELECT grp, MIN(second) AS since, MAX(second) - MIN(second) + 1 AS seconds "
+        f"FROM numbered WHERE expected_{side} GROUP BY grp, island_{side}"
+    )
+    place = "ROW_NUMBER() OVER (PARTITION BY grp ORDER BY seconds DESC, since) AS place"
+    return " ".join(("SELECT grp, seconds, since,", place, f"FROM ({islands}) AS islands_{side}"))
+
+
+def _counts(side: str) -> str:
+    counts = (f"CAST(SUM(CASE WHEN {flag}_{side} THEN 1 ELSE 0 END) AS BIGINT) AS {flag}_{side}" for flag in _FLAGS)
+    firsts = (f"MIN(CASE WHEN {flag}_{side} THEN second END) AS first_{flag}_{side}" for flag in ("certain", "possible"))
+    return ", ".join((*counts, *firsts))
