@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -64,7 +64,7 @@ def played(
 ) -> dict[int, Waiting]:
     """By group, which are targets. ``rows`` have the column ``CONNECTION_KEY``."""
     sides = {number: grouping.groups[number].after for number in groups}
-    work = _Work(
+    work = Player(
         limits={
             number: side.limit * grouping.groups[number].kind.amounts_a_unit
             for number, side in sides.items()
@@ -75,21 +75,23 @@ def played(
     )
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from work.judged(batches)
+        yield from work.rows(batches)
 
     found = placed(rows, series, grouping, set(groups), also=(CONNECTION_KEY,)).mapInArrow(judge, _SCHEMA).toArrow()
     return {row.pop("group"): Waiting(**row) for row in found.to_pylist()}
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class Player:
     """What every worker needs; small, since it travels with the code."""
 
     limits: Mapping[int, float]
     refuses: Mapping[int, bool]
     window: Window
+    most: int = MOST_REQUESTS
 
-    def judged(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One row a group. ``batches``: as ``placed`` gives them, groups one after the other; they may be cut anywhere."""
         group, kept, count, total = -1, list[Batch](), 0, 0
         rows: list[dict[str, object]] = []
         for table in batches:
@@ -101,8 +103,8 @@ class _Work:
                     group, kept, count, total = number, [], 0, 0
                 mine = batch.part(np.flatnonzero(of_group == number))
                 total += len(mine)
-                if count < MOST_REQUESTS:
-                    kept.append(mine.part(slice(MOST_REQUESTS - count)))
+                if count < self.most:
+                    kept.append(mine.part(slice(self.most - count)))
                     count += len(kept[-1])
         rows += self._row(group, kept, total)
         yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)
