@@ -61,13 +61,15 @@ def open_history(folder: SegmentFolder) -> History:
 
 def placed_cells(spark: SparkSession, history: History, grouping: Grouping, groups: Collection[int]) -> DataFrame:
     """Columns ``group``, ``second``, ``amount`` of the series in these groups."""
-    table = [
+    placed = [
         (one.key, group)
         for index, one in enumerate(history.series)
         for group in grouping.groups_of_series[index]
         if group in groups
     ]
-    places = F.broadcast(spark.createDataFrame(table, "series bigint, `group` int"))
+    keys, numbers = zip(*placed, strict=True) if placed else ((), ())
+    table = pa.table([pa.array(keys, type=pa.int64()), pa.array(numbers, type=pa.int32())], names=["series", "group"])
+    places = F.broadcast(spark.createDataFrame(table))
     return spark.read.parquet(*history.paths(CELLS)).join(places, "series").select("group", "second", "amount")
 
 

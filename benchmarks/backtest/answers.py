@@ -1,0 +1,48 @@
+"""What a judgement by seconds came to, in a form in which different engines can be compared."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reconciler.model.backtest import BacktestReport
+
+BEFORE, AFTER = 400_000.0, 200_000.0
+"""The limits on every client, bytes a second."""
+JUST_OVER, JUST_UNDER = 1 + 1e-12, 1 - 1e-12
+"""Within rounding of a limit nothing is decided."""
+
+Row = tuple[int, str, str, str, int, int, int, int, int, float]
+"""Broker, kind, user, client id; active seconds; of them over the limit after certainly, probably and possibly, and probably over
+the one before; the largest upper bound of the rate."""
+
+
+def answer(rows: Iterable[Row]) -> dict[str, object]:
+    """Totals for people, and a sum over every row."""
+    ordered = sorted(rows)
+    digest = hashlib.sha256()
+    for row in ordered:
+        digest.update(repr((*map(str, row[:4]), *map(int, row[4:9]), float(row[9]).hex())).encode())
+    certain = sum(row[5] > 0 for row in ordered)
+    possible = sum(row[7] > 0 for row in ordered) - certain
+    return {
+        "certain": certain,
+        "possible": possible,
+        "clear": len(ordered) - certain - possible,
+        "seconds": sum(int(row[4]) for row in ordered),
+        "sum": digest.hexdigest()[:12],
+    }
+
+
+def answer_of_report(report: BacktestReport) -> dict[str, object]:
+    """Ours."""
+    kinds = {"producer_byte_rate": "produce", "consumer_byte_rate": "fetch"}
+    return answer(
+        (
+            v.broker, kinds[v.key], v.user, v.client_id, v.active_seconds, v.seconds_certain, v.seconds_over, v.seconds_possible,
+            v.seconds_over_before or 0, v.peak,
+        )
+        for v in report.verdicts
+    )  # fmt: skip

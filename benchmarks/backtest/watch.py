@@ -1,0 +1,92 @@
+"""What a process and all that it started take: memory while it runs, processor time in all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROC = Path("/proc")
+_TICK = os.sysconf("SC_CLK_TCK")
+_EVERY_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """One run: its output and how it ended; ``peak``: the most memory that the whole tree of processes had at once, MB."""
+
+    stdout: str
+    stderr: str
+    code: int
+    peak: float
+
+
+def run(command: Sequence[str], *, timeout_s: float) -> Watched:
+    """Run a command and watch its tree. One that takes longer is ended, with a code below zero."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    done = threading.Event()
+    peaks = [0.0]
+
+    def watch() -> None:
+        while not done.wait(_EVERY_S):
+            peaks.append(sum(map(_memory_mb, tree(process.pid))))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        stdout, stderr = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        for pid in reversed(tree(process.pid)):
+            _end(pid)
+        stdout, stderr = process.communicate()
+        stderr += f"\nended after {timeout_s:.0f} s"
+    finally:
+        done.set()
+        watcher.join()
+    return Watched(stdout=stdout, stderr=stderr, code=process.returncode, peak=max(peaks))
+
+
+def tree(root: int) -> list[int]:
+    """A process and all below it, parents first."""
+    children: dict[int, list[int]] = {}
+    for entry in _PROC.iterdir():
+        if entry.name.isdigit():
+            fields = _stat(int(entry.name))
+            if fields:
+                children.setdefault(int(fields[1]), []).append(int(entry.name))
+    found = [root]
+    for pid in found:
+        found += children.get(pid, ())
+    return found
+
+
+def processor_s(root: int) -> float:
+    """Processor time of a tree so far, ended children that were waited for included."""
+    times = (fields[11:15] for fields in map(_stat, tree(root)) if fields)
+    return sum(sum(map(int, four)) for four in times) / _TICK
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields after the name, which may hold anything; none when it has ended."""
+    try:
+        return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _memory_mb(pid: int) -> float:
+    """Memory of its own, and its part of what it shares."""
+    with contextlib.suppress(OSError):
+        for line in (_PROC / str(pid) / "smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def _end(pid: int) -> None:
+    with contextlib.suppress(OSError):
+        os.kill(pid, 9)
