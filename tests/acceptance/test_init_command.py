@@ -47,6 +47,24 @@ def test_the_template_is_valid_and_plans_to_what_it_declares(tmp_path: Path) -> 
     ]
 
 
+def test_every_folder_of_an_owner_has_a_line_of_reviewers_and_every_line_a_folder() -> None:
+    owners = yaml.safe_load((TEMPLATE / "kafka-quotas.yaml").read_text(encoding="utf-8"))["spec"]["owners"]
+    lines = (TEMPLATE / ".github/CODEOWNERS").read_text(encoding="utf-8").splitlines()
+    reviewed = dict(line.split() for line in lines if not line.startswith("#"))
+    everything = reviewed.pop("*")
+    for owner, said in owners.items():
+        for path in said["paths"]:
+            folder = path.removesuffix("**")
+            assert (TEMPLATE / folder).is_dir()
+            assert reviewed.get(f"/{folder}", everything) == f"@YOUR-ORG/{owner}"
+    assert all((TEMPLATE / folder.strip("/")).is_dir() for folder in reviewed)
+
+
+def test_dependabot_of_the_template_looks_after_the_workflows() -> None:
+    (update,) = yaml.safe_load((TEMPLATE / ".github/dependabot.yml").read_text(encoding="utf-8"))["updates"]
+    assert (update["package-ecosystem"], update["directory"]) == ("github-actions", "/")
+
+
 @pytest.mark.parametrize("forge", ["github", "gitlab", "none"])
 def test_from_nothing_it_is_the_template_with_the_pipelines_of_the_forge(tmp_path: Path, forge: str) -> None:
     done = init(tmp_path, "repo", "--ci", forge, "--format", "json")

@@ -108,6 +108,18 @@ def test_nothing_of_a_fork_is_run_and_no_file_of_this_machine_is_read(forge: For
     assert "hunter2" not in logs
 
 
+def test_the_template_calls_the_trusted_run_for_forks_only(forge: Forge) -> None:
+    template = WORKFLOWS.parents[1] / "examples/gitops-repository/.github/workflows/quotas-of-forks.yml"
+    forge.work.write(".github/workflows/quotas-of-forks.yml", template.read_text(encoding="utf-8"))
+    forge.push()
+    forge.work.write("README.md", "words")
+    head, _ = forge.propose(label="fork:change")
+    ran = forge.on_fork_run(head, "quotas-of-forks.yml")["plan"]
+    assert [(one.job, one.result) for one in ran] == [("clusters", "success"), ("comment", "skipped")]
+    assert ran[0].outputs["count"] == "0"
+    assert [one.result for one in forge.on_fork_run(head, "quotas-of-forks.yml", owner="acme")["plan"]] == ["skipped"]
+
+
 def test_the_trusted_run_does_nothing_for_pull_requests_of_this_repository(forge: Forge) -> None:
     forge.work.write("teams/payments.yaml", declares(1100))
     head, _ = forge.propose()

@@ -36,8 +36,8 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def only(runs: list[JobRun]) -> JobRun:
-    (one,) = runs
+def only(runs: list[JobRun], job: str | None = None) -> JobRun:
+    (one,) = [one for one in runs if job is None or one.job == job]
     assert TOKEN not in one.log
     return one
 
@@ -67,9 +67,9 @@ def live(forge: Forge, sandbox: Sandbox) -> dict[Any, dict[str, float]]:
     return raw_quotas.settled(sandbox.bootstrap_servers)
 
 
-def test_from_a_proposal_to_drift(forge: Forge, clean_kafka: Sandbox) -> None:
-    first = forge.on_push(forge.ref("refs/heads/main"), "apply.yml", publish_snapshot=True)
-    applied = only(first["apply"])
+def test_the_template_s_own_workflows_from_a_proposal_to_drift(forge: Forge, clean_kafka: Sandbox) -> None:
+    first = forge.on_push(forge.ref("refs/heads/main"), "quotas-apply.yml")
+    applied = only(first["apply"], "apply")
     assert applied.result == "success", applied.log
     assert applied.matrix == {"cluster": "staging", "slug": "staging"}
     assert applied.environment == "staging"
@@ -82,8 +82,8 @@ def test_from_a_proposal_to_drift(forge: Forge, clean_kafka: Sandbox) -> None:
 
     edit(forge.work.folder / PAYMENTS, "producer_byte_rate: 10MiB", "producer_byte_rate: 12MiB")
     head, merge = forge.propose()
-    proposed = forge.on_pull_request(head, merge, server_check="none")
-    planned = only(proposed["plan"])
+    proposed = forge.on_pull_request(head, merge, "quotas-pull-request.yml")
+    planned = only(proposed["plan"], "plan")
     assert planned.result == "success", planned.log
     assert planned.step("plan").outputs["changes"] == "1"
     assert planned.step("plan").outputs["digest"].startswith("sha256:")
@@ -96,21 +96,21 @@ def test_from_a_proposal_to_drift(forge: Forge, clean_kafka: Sandbox) -> None:
     assert head in comment(forge)
     assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 10 * MIB
 
-    merged = forge.on_push(forge.merge(), "apply.yml", publish_snapshot=True)
-    assert only(merged["apply"]).result == "success", only(merged["apply"]).log
+    merged = only(forge.on_push(forge.merge(), "quotas-apply.yml")["apply"], "apply")
+    assert merged.result == "success", merged.log
     assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 12 * MIB
     assert "Applied at commit" in comment(forge)
     assert forge.ref(BASELINE) == forge.ref("refs/heads/main")
-    assert "nothing_to_do" not in only(merged["apply"]).summary
+    assert "nothing_to_do" not in merged.summary
 
-    clean = only(forge.on_push(forge.ref("refs/heads/main"), "drift.yml")["drift"])
+    clean = only(forge.on_schedule("quotas-drift.yml")["drift"], "drift")
     assert clean.result == "success", clean.log
     assert clean.environment == "staging-read"
     assert clean.step("drift").outputs["drifted"] == "false"
     assert "baseline refs/kafka-quotas/baseline/staging" in clean.log
 
     raw_quotas.alter(clean_kafka.bootstrap_servers, {CLICKS: {"producer_byte_rate": 7.0 * MIB}})
-    drifted = only(forge.on_push(forge.ref("refs/heads/main"), "drift.yml")["drift"])
+    drifted = only(forge.on_schedule("quotas-drift.yml")["drift"], "drift")
     assert drifted.result == "failure"
     assert drifted.step("drift").outputs["changed"] == "1"
     (annotation,) = drifted.step("drift").annotations
@@ -161,17 +161,6 @@ def test_an_old_commit_is_not_applied_over_a_newer_one(forge: Forge, clean_kafka
     assert "has a newer commit" in left.step("newest").annotations[0]
     assert live(forge, clean_kafka) == {}
     assert forge.ref(BASELINE) == ""
-
-
-def test_a_local_broker_checks_a_proposal_without_credentials(forge: Forge, clean_kafka: Sandbox) -> None:
-    only(forge.on_push(forge.ref("refs/heads/main"), "snapshot.yml")["snapshot"])
-    edit(forge.work.folder / PAYMENTS, "producer_byte_rate: 10MiB", "producer_byte_rate: 13MiB")
-    forge.secrets.clear()
-    planned = only(forge.on_pull_request(*forge.propose(), server_check="sandbox")["plan"])
-    assert planned.result == "success", planned.log
-    document = json.loads((planned.artifacts["quotas-plan-staging"] / "plan.json").read_text(encoding="utf-8"))
-    assert document["observed"]["from"] == "snapshot"
-    assert any("local Kafka" in note for note in document["notes"]), document["notes"]
 
 
 def test_what_breaks_apply_before_it_has_a_report_is_a_failure_in_the_comment_too(forge: Forge) -> None:

@@ -62,6 +62,12 @@ class Forge:
         event = {"ref": "refs/heads/main", "after": commit, "repository": {"default_branch": "main"}}
         return self.run(name, {"event_name": "push", "ref": "refs/heads/main", "sha": commit, "event": event}, **inputs)
 
+    def on_schedule(self, name: str) -> dict[str, list[JobRun]]:
+        """Run a workflow at its hour, which is always for the newest commit of main."""
+        event = {"schedule": "17 5 * * *", "repository": {"default_branch": "main"}}
+        commit = self.ref("refs/heads/main")
+        return self.run(name, {"event_name": "schedule", "ref": "refs/heads/main", "sha": commit, "event": event})
+
     def on_pull_request(self, head: str, merge: str, name: str = "plan.yml", **inputs: Any) -> dict[str, list[JobRun]]:
         """Run a workflow for the pull request, on the merge."""
         there = {"full_name": REPOSITORY}
@@ -88,9 +94,10 @@ class Forge:
         return self.run(name, {"event_name": "workflow_run", "ref": "refs/heads/main", "sha": commit, "event": event}, **inputs)
 
     def run(self, name: str, github: Mapping[str, Any], **inputs: Any) -> dict[str, list[JobRun]]:
-        """Run a workflow of this repository as GitHub would for this event."""
+        """Run a workflow of the clone, or else of this repository, as GitHub would for this event."""
+        own = self.work.folder / ".github" / "workflows" / name
         chosen = {one.replace("_", "-"): value for one, value in inputs.items()}
-        return run_workflow(WORKFLOWS / name, self.machine(github), inputs=chosen)
+        return run_workflow(own if own.is_file() else WORKFLOWS / name, self.machine(github), inputs=chosen)
 
     def machine(self, github: Mapping[str, Any]) -> Machine:
         """The machine of a run for this event."""

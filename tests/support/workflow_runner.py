@@ -23,6 +23,8 @@ from tests.support.command import environment
 from tests.support.workflow_expressions import Expressions, text_of
 
 ANNOTATION = re.compile(r"^::(error|warning|notice)\b[^\n]*$", re.MULTILINE)
+CALLED = re.compile(r"OWNER/kafka-quotas/(?P<path>\.github/workflows/[\w-]+\.yml)@0{40}")
+"""How the template calls a workflow of this repository."""
 _OF_A_KIND, _IN_A_JOB, _SUMMARY = 10, 50, 1024 * 1024
 
 
@@ -86,9 +88,14 @@ class Machine:
 
 
 def run_workflow(path: Path, machine: Machine, *, inputs: Mapping[str, Any] | None = None) -> dict[str, list[JobRun]]:
-    """Every job in the order of its needs, each with its matrix. Inputs that are not given have their defaults."""
+    """Every job in the order of its needs, each with its matrix, or with all jobs of the workflow that it calls.
+
+    Inputs that are not given have their defaults. A workflow that is not called must be one for the event.
+    """
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    declared = document[True]["workflow_call"]["inputs"]
+    events = document[True]
+    assert {"workflow_call", machine.github.get("event_name", "workflow_call")} & set(events)
+    declared = (events.get("workflow_call") or events.get("workflow_dispatch") or {}).get("inputs", {})
     assert not set(inputs or {}) - set(declared)
     given = {name: one.get("default") for name, one in declared.items()} | dict(inputs or {})
     done: dict[str, list[JobRun]] = {}
@@ -100,11 +107,21 @@ def run_workflow(path: Path, machine: Machine, *, inputs: Mapping[str, Any] | No
         if not Expressions(contexts, status=status).holds(job.get("if", True)):
             done[name] = [JobRun(job=name, matrix={})]
             continue
+        if "uses" in job:
+            done[name] = _called(job, machine, Expressions(contexts).filled(job["with"]))
+            continue
         rows = Expressions(contexts).filled(job.get("strategy", {}).get("matrix", {}).get("include", [{}]))
         machine.before_job(name)
         earlier = [one for runs in done.values() for one in runs]
         done[name] = [_Job(name, job, document, machine, {**contexts, "matrix": row}, earlier=earlier).run() for row in rows]
     return done
+
+
+def _called(job: Mapping[str, Any], machine: Machine, inputs: Mapping[str, Any]) -> list[JobRun]:
+    match = CALLED.fullmatch(job["uses"])
+    assert match is not None
+    called = run_workflow(Path(__file__).parents[2] / match["path"], machine, inputs=inputs)
+    return [one for runs in called.values() for one in runs]
 
 
 def run_action(path: Path, machine: Machine, *, inputs: Mapping[str, Any], workspace: Path) -> tuple[JobRun, dict[str, str]]:
