@@ -25,7 +25,7 @@ from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
 PRODUCED = "fidelity-in"
 STOCK = "fidelity-out"
 _PASSWORD = "benchmark"  # a sandbox on loopback, gone when the run is
-_QUIET_S = 14.0
+QUIET_S = 14.0
 """After this long nothing is left in any sample."""
 _LOGGED_WITHIN_S = 30.0
 _WARM_UP_S = 6.0
@@ -49,7 +49,7 @@ def cluster(kafka_version: str, users: Sequence[str], *, brokers: int) -> Iterat
     logins = tuple(Login(name=user, password=_PASSWORD) for user in users)
     spec = SandboxSpec(kafka_version=kafka_version, nodes=brokers, users=logins, request_log=True, heap_mb=768)
     with running(spec) as sandbox:
-        _make_topics(sandbox)
+        make_topics(sandbox)
         yield sandbox
 
 
@@ -61,7 +61,9 @@ def warm_up(sandbox: Sandbox, arrivals: Sequence[Arrival]) -> None:
         OpenLoop(connections).run(some, [encode(one) for one in some])
 
 
-def record(sandbox: Sandbox, scenario: Scenario, arrivals: Sequence[Arrival], quotas: Quotas, folder: Path) -> Recorded:
+def record(
+    sandbox: Sandbox, scenario: Scenario, arrivals: Sequence[Arrival], quotas: Quotas, folder: Path, *, quiet_s: float = QUIET_S
+) -> Recorded:
     """Run the script under ``quotas``, which are taken away afterwards; the logs go into ``folder``."""
     bring(sandbox.bootstrap_servers, quotas)
     for node in sandbox.nodes:
@@ -72,7 +74,7 @@ def record(sandbox: Sandbox, scenario: Scenario, arrivals: Sequence[Arrival], qu
         connections.open(connections_needed(arrivals, throttles, longest_s=_REQUEST_TIME_S if timed else 0.0))
         encoded = [encode(one) for one in arrivals]
         # What logging in took of request time is forgotten, too.
-        time.sleep(_QUIET_S)
+        time.sleep(quiet_s)
         starts = log_sizes(sandbox)
         sent = OpenLoop(connections).run(arrivals, encoded)
         if sent.unanswered:
@@ -129,7 +131,7 @@ def _connections(sandbox: Sandbox) -> Connections:
     return Connections(servers, {login.name: login for login in sandbox.users})
 
 
-def _make_topics(sandbox: Sandbox) -> None:
+def make_topics(sandbox: Sandbox) -> None:
     """One partition led by each broker, and replicated to all; the stock has enough in it for the largest fetch."""
     ids = [node.id for node in sandbox.nodes]
     assignments = {place: ids[place:] + ids[:place] for place in range(len(ids))}
