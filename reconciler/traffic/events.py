@@ -12,12 +12,11 @@ from pyspark.sql import functions as F
 from reconciler.model.backtest import Waiting
 from reconciler.traffic.columns.workers import ColumnFiles
 from reconciler.traffic.counted import added_up, counts_of_rows, covered, require_charged, series_of, statuses, throttled_then
-from reconciler.traffic.judging.by_seconds import judged_rows_by_seconds
+from reconciler.traffic.judging.by_seconds import judged_rows_by_seconds, summed_rows
 from reconciler.traffic.judging.exact import ExactResult, judged_exactly
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.history_gaps import may_have_gaps
 from reconciler.traffic.judging.outcome import Outcome, exact_outcomes
-from reconciler.traffic.judging.placing import with_groups
 from reconciler.traffic.judging.rate_series import Lines, Points, points_on_spark
 from reconciler.traffic.judging.requests import in_order, judged_requests
 from reconciler.traffic.judging.tokens import judged_tokens, judged_topics
@@ -27,7 +26,7 @@ from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.recorded import Facts, Source
-from reconciler.traffic.sources.request_log import CHARGED, UNREADABLE
+from reconciler.traffic.sources.request_log import UNREADABLE
 
 _SAMPLES: Final = 5
 
@@ -100,11 +99,11 @@ class Events:
 
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
         """Of these few groups."""
-        charged = with_groups(self._rows.where(F.col("status") == CHARGED), self.series, grouping, groups)
-        cells = charged.select(
-            "group", F.floor(F.col("ts_us") / 1_000_000).alias("second"), (F.col("records") + F.col("overhead")).alias("amount")
-        )
-        return points_on_spark(cells.groupBy("group", "second").agg(F.sum("amount").alias("amount")), lines)
+        return points_on_spark(self.summed(grouping, groups), lines)
+
+    def summed(self, grouping: Grouping, groups: Collection[int]) -> DataFrame:
+        """Columns ``group``, ``second`` and ``amount`` of these groups, one row each."""
+        return summed_rows(self._rows, self.series, grouping, groups)
 
     def close(self) -> None:
         """Safe to call twice."""

@@ -51,6 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_reading_options(parser)
     add_spark_options(parser)
     parser.add_argument(
+        "--without-python-workers",
+        action="store_true",
+        help="judge in SQL alone, for clusters whose workers may not run Python: slower, whole seconds only, without plots",
+    )
+    parser.add_argument(
         "--plots",
         type=int,
         metavar="N",
@@ -72,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
     from reconciler.workflows.references import References
 
     limit, files = Severity(args.fail_on), output.parse_out(args.out, formats=backtest_renderings.FORMATS)
+    if args.without_python_workers and (args.exact or args.requests):
+        raise UsageError("--without-python-workers judges whole seconds, in SQL: it cannot go with --exact or --requests")
     plots = _plots(args, [args.format, *(name for name, _ in files)])
     try:
         intent = load_intent(args.paths, cluster=args.cluster, references=References(trusted=args.trusted_ref))
@@ -88,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
         log_timezone=args.log_timezone,
         mapping=Path(args.mapping) if args.mapping else None,
         max_unreadable=args.max_unreadable,
+        python_workers=not args.without_python_workers,
         requests=Path(args.requests) if args.requests else None,
         exact=args.exact,
         model=model_options(args),
@@ -100,6 +108,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _plots(args: argparse.Namespace, formats: Sequence[str]) -> int:
+    if args.without_python_workers:
+        return 0
     if args.plots is None:
         return _PLOTS if "html" in formats else 0
     if not 0 <= args.plots <= _MOST_PLOTS:

@@ -72,10 +72,14 @@ def judged_rows_by_seconds(
     rows: DataFrame, series: Sequence[Series], grouping: Grouping, groups: Collection[int], era: Rule
 ) -> dict[int, GroupVerdict]:
     """The same from single requests (columns of ``request_log``)."""
+    return judged_by_seconds(summed_rows(rows, series, grouping, groups), grouping.groups, era)
+
+
+def summed_rows(rows: DataFrame, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> DataFrame:
+    """Single requests (columns of ``request_log``) as columns ``group``, ``second`` and ``amount``, one row each."""
     charged = with_groups(rows.where(F.col("status") == CHARGED), series, grouping, groups)
     second = F.floor(F.col("ts_us") / 1_000_000).alias("second")
-    summed = charged.groupBy("group", second).agg(F.sum(F.col("records") + F.col("overhead")).alias("amount"))
-    return judged_by_seconds(summed, grouping.groups, era)
+    return charged.groupBy("group", second).agg(F.sum(F.col("records") + F.col("overhead")).alias("amount"))
 
 
 def batch_of_verdicts(verdicts: Sequence[GroupVerdict]) -> pa.RecordBatch:
