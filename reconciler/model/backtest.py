@@ -12,6 +12,8 @@ from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding
 from reconciler.model.source import Span
 
+NOT_RECORDED: Final = "traffic-not-recorded"
+"""Id of the finding about a key that changes, where the history has nothing of what it limits."""
 CONTROLLER: Final = -1
 """The broker number of what the active controller charges, whichever node that was: brokers' logs do not say."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.model.backtest import (
+    NOT_RECORDED,
     BacktestReport,
     BucketName,
     BucketVerdict,
@@ -52,30 +53,42 @@ class Tone(enum.Enum):
 
 
 def headline(report: BacktestReport) -> tuple[str, Tone]:
-    """The verdict on the whole change, in one sentence."""
+    """The verdict on the whole change, in one sentence; what the history has nothing of is never cleared by it."""
+    keys = sorted({str(finding.key) for finding in report.findings if finding.id == NOT_RECORDED and finding.key})
+    words, tone = _verdict_on_recorded(report, everything=not keys)
+    if not keys:
+        return f"{words}.", tone
+    named = " and ".join(filter(None, (", ".join(keys[:-1]), keys[-1])))
+    unsaid = f"of the change of {named} nothing can be said, since no such traffic was recorded"
+    return f"{words}; {unsaid}.", Tone.WARN if tone is Tone.GOOD else tone
+
+
+def _verdict_on_recorded(report: BacktestReport, *, everything: bool) -> tuple[str, Tone]:
     worst = worst_of_buckets(report.verdicts)
     changed = [one for one in worst if one.changed]
     hit = [one for one in worst if one.verdict is Verdict.CERTAIN]
     among = f"{_count(len(changed), 'bucket')} whose limit changes"
     if any(one.changed for one in hit):
         count = sum(one.changed for one in hit)
-        return f"the proposed quotas would have throttled {count} of {among}.", Tone.BAD
+        return f"the proposed quotas would have throttled {count} of {among}", Tone.BAD
     maybe = sum(one.verdict is Verdict.POSSIBLE for one in changed)
     if maybe:
         how = "" if report.provenance.form.value == "exact" else "; --exact can tell"
-        return f"the proposed quotas might have throttled {maybe} of {among}{how}.", Tone.WARN
+        return f"the proposed quotas might have throttled {maybe} of {among}{how}", Tone.WARN
     unknown = sum(one.verdict is Verdict.INCONCLUSIVE for one in changed)
     if unknown:
-        return f"the history does not show enough to clear {unknown} of {among}.", Tone.WARN
+        return f"the history does not show enough to clear {unknown} of {among}", Tone.WARN
     if hit:
         over = f"{_count(len(hit), 'bucket')} {_are(len(hit))} over a limit that stays"
-        return f"the change would have throttled nobody; {over}.", Tone.WARN
+        return f"the change would have throttled nobody; {over}", Tone.WARN
     limited = (
         f"{_count(len(changed), 'bucket')} {'gets' if len(changed) == 1 else 'get'} another limit"
         if changed
         else "no limit changes"
+        if everything
+        else "no limit of what was recorded changes"
     )
-    return f"no recorded request would have been throttled ({limited}).", Tone.GOOD
+    return f"no recorded request would have been throttled ({limited})", Tone.GOOD
 
 
 def rule_sentences(rules: Sequence[RuleOutcome]) -> Iterator[tuple[str, bool]]:

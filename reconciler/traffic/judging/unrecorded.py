@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from reconciler.model.backtest import NOT_RECORDED
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.quota import QuotaKey
@@ -13,7 +14,6 @@ from reconciler.resolution.levels import QuotaTable
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 
-NOT_RECORDED: Final = "traffic-not-recorded"
 _WORDS: Final[Mapping[Kind, str]] = {
     Kind.PRODUCE: "produce requests",
     Kind.FETCH: "fetches",

@@ -14,6 +14,7 @@ from reconciler.errors import FileAccessError
 from reconciler.formats.canonical import document_text
 from reconciler.formats.schema_files import load_schema
 from reconciler.model.backtest import (
+    NOT_RECORDED,
     BacktestReport,
     BucketName,
     CapacityUse,
@@ -216,6 +217,35 @@ def test_text_has_the_verdict_the_rules_and_the_history_before_the_numbers() -> 
 )
 def test_the_first_line_says_the_verdict(report: BacktestReport, words: str) -> None:
     assert plain(backtest_lines(report)).splitlines()[0] == f"Backtest: {words}"
+
+
+def unrecorded(report: BacktestReport, *keys: str) -> BacktestReport:
+    found = tuple(Finding(id=NOT_RECORDED, severity=Severity.INFO, message="nothing", key=key) for key in keys)
+    return dataclasses.replace(report, findings=found)
+
+
+UNSAID = "nothing can be said, since no such traffic was recorded."
+
+
+@pytest.mark.parametrize(
+    ("report", "begins", "ends"),
+    [
+        (
+            unrecorded(report_of(), "controller_mutation_rate"),
+            "no recorded request would have been throttled (no limit of what was recorded changes);",
+            f"of the change of controller_mutation_rate {UNSAID}",
+        ),
+        (
+            unrecorded(report_of(verdict(verdict=Verdict.CERTAIN)), "request_percentage", "connection_creation_rate"),
+            "the proposed quotas would have throttled 1 of 1 bucket whose limit changes;",
+            f"of the change of connection_creation_rate and request_percentage {UNSAID}",
+        ),
+    ],
+)
+def test_what_was_not_recorded_is_not_cleared_by_the_first_line(report: BacktestReport, begins: str, ends: str) -> None:
+    assert plain(backtest_lines(report)).splitlines()[0] == f"Backtest: {begins} {ends}"
+    assert "nothing can be said" in " ".join(backtest_summary(report))
+    assert "nothing can be said" in backtest_html(report)
 
 
 def test_the_comment_begins_with_a_marker_and_the_verdict() -> None:
