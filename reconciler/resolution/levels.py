@@ -88,6 +88,8 @@ class Resolver:
         """Entities of other types (ip, unknown ones) and without the key are left out."""
         self._levels = _no_levels()
         self._remembered: frozenset[int] = frozenset()
+        self._pairs_of: tuple[dict[ClientName | None, list[Candidate]], dict[ClientName | None, list[Candidate]]] | None = None
+        """Pairs by user and by client id, made when somebody asks with one of them."""
         for entity, values in quotas.items():
             value = values.get(key)
             tags = None if value is None else _tags_of(entity)
@@ -171,8 +173,13 @@ class Resolver:
     def _pairs(self, user: str | None, client_id: str | None) -> list[Candidate]:
         if user is not None and client_id is not None:
             return list(filter(None, [self._levels[0].get((user, client_id))]))
-        place, name = (0, user) if client_id is None else (1, client_id)
-        return [found for pair, found in self._levels[0].items() if isinstance(pair, tuple) and pair[place] == name]
+        if self._pairs_of is None:
+            self._pairs_of = ({}, {})
+            for pair, found in self._levels[0].items():
+                for index, name in zip(self._pairs_of, pair if isinstance(pair, tuple) else (), strict=True):
+                    index.setdefault(name, []).append(found)
+        by_user, by_client = self._pairs_of
+        return by_user.get(user, []) if client_id is None else by_client.get(client_id, [])
 
     @property
     def enabled(self) -> bool:

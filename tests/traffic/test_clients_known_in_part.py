@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.model.backtest import BucketVerdict, Verdict
 from reconciler.model.entity import DEFAULT, Entity
@@ -23,6 +25,13 @@ PRODUCE = "producer_byte_rate"
 ALICE, ALICE_APP = Entity.of({"user": "alice"}), Entity.of({"user": "alice", "client-id": "app"})
 ANYONE, CLIENTS = Entity.of({"user": DEFAULT}), Entity.of({"client-id": DEFAULT})
 
+SHAPES = [
+    Entity.of({t: n for t, n in (("user", u), ("client-id", c)) if n is not None})
+    for u in (None, DEFAULT, "a")
+    for c in (None, DEFAULT, "x")
+    if (u, c) != (None, None)
+]
+
 
 def series(*clients: tuple[str | None, str | None]) -> list[Series]:
     return [
@@ -37,7 +46,7 @@ def tables(quotas: dict[Entity, dict[str, float]]) -> dict[str, Resolver]:
 
 def test_an_unknown_client_id_is_of_no_weight_where_only_users_have_quotas() -> None:
     found = group_series(series(("alice", "app"), ("alice", None)), None, tables({ALICE: {PRODUCE: 5.0}}))
-    assert [(t.members, t.undecided, t.may_have) for t in found.targets] == [((0, 1), False, ())]
+    assert [(t.members, t.undecided, t.may_have) for t in found.targets] == [((0, 1), False, 0)]
 
 
 def test_an_unknown_client_id_may_be_of_the_pair_or_of_the_user() -> None:
@@ -45,8 +54,36 @@ def test_an_unknown_client_id_may_be_of_the_pair_or_of_the_user() -> None:
     known = series(("alice", "app"), ("alice", "other"), ("bob", "app"), ("alice", None))
     found = group_series(known, None, tables(quotas))
     assert [(t.bucket.user, t.bucket.client_id, t.undecided, t.may_have) for t in found.targets] == [
-        ("", "app", False, (3,)), ("alice", "", False, (3,)), ("alice", "app", False, (3,)), ("alice", "", True, ()),
+        ("", "app", False, 1), ("alice", "", False, 1), ("alice", "app", False, 1), ("alice", "", True, 0),
     ]  # fmt: skip
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([None, "a", "b"]), st.sampled_from([None, "", "x", "y"])), min_size=1, max_size=8, unique=True
+    ),
+    st.dictionaries(st.sampled_from(SHAPES), st.integers(1, 9).map(float), max_size=4),
+)
+def test_a_bucket_may_have_whoever_is_of_it_under_some_name(
+    clients: list[tuple[str | None, str | None]], quotas: dict[Entity, float]
+) -> None:
+    resolver = Resolver({entity: {PRODUCE: value} for entity, value in quotas.items()}, PRODUCE)
+    known = series(*clients)
+    found = group_series(known, None, {PRODUCE: resolver})
+    assert sorted(member for target in found.targets for member in target.members) == list(range(len(known)))
+    undecided = [known[t.members[0]] for t in found.targets if t.undecided]
+    for target in found.targets:
+        if target.undecided or target.after.value is None:
+            continue
+        possible = sum(
+            any(
+                resolver.resolve(user, client).bucket == target.bucket
+                for user in (["a", "b", "c"] if one.user is None else [one.user])
+                for client in (["", "x", "y", "z"] if one.client_id is None else [one.client_id])
+            )
+            for one in undecided
+        )
+        assert target.may_have >= possible
 
 
 def test_an_unknown_user_is_of_no_weight_where_only_client_ids_have_quotas() -> None:

@@ -9,6 +9,7 @@ nothing is said of, and every bucket that it may belong to is marked.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -72,8 +73,8 @@ class Target:
     members: tuple[int, ...]
     undecided: bool = False
     """Who sent this is not known well enough to say which quota applies."""
-    may_have: tuple[int, ...] = ()
-    """Series of undecided targets that may belong here too."""
+    may_have: int = 0
+    """How many series of undecided targets may belong here too."""
     reconsidered: bool = False
     """Of an undecided target: the change is about a quota that may be theirs."""
 
@@ -147,11 +148,12 @@ def _targets(
     after_of: Sequence[Resolved | None],
 ) -> tuple[Target, ...]:
     undecided = [index for index, found in enumerate(after_of) if found is None]
+    known_in_part = _KnownInPart([series[index] for index in undecided])
     targets = []
     for (broker, kind, bucket), members in sorted(_members(series, after_of).items()):
         resolved = after_of[members[0]]
         assert resolved is not None
-        may_have = tuple(index for index in undecided if _may_be_in(series[index], broker, kind, bucket))
+        may_have = known_in_part.may_be_in(broker, kind, bucket)
         targets.append(Target(broker=broker, kind=kind, bucket=bucket, after=resolved, members=members, may_have=may_have))
     for index in undecided:
         one = series[index]
@@ -176,13 +178,26 @@ def _candidates(limits: Tables, one: Series) -> object:
     return found.touches(one.user, one.client_id) if isinstance(found, Resolver) else found
 
 
-def _may_be_in(one: Series, broker: int, kind: Kind, bucket: Bucket) -> bool:
-    if (one.broker, one.kind) != (broker, kind):
-        return False
-    if bucket.other:
-        return True
-    names = ((one.user, bucket.user), (one.client_id, bucket.client_id))
-    return all(known is None or tag in ("", known) for known, tag in names)
+class _KnownInPart:
+    """Series that lack a user or a client id, counted by what is known of them; ``None`` counts all of them."""
+
+    def __init__(self, undecided: Sequence[Series]) -> None:
+        self._of_user: Counter[tuple[int, Kind, str | None]] = Counter()
+        self._of_client: Counter[tuple[int, Kind, str | None]] = Counter()
+        self._of_nobody: Counter[tuple[int, Kind]] = Counter()
+        for one in undecided:
+            if one.user is not None:
+                self._of_user.update({(one.broker, one.kind, one.user), (one.broker, one.kind, None)})
+            elif one.client_id is not None:
+                self._of_client.update({(one.broker, one.kind, one.client_id), (one.broker, one.kind, None)})
+            else:
+                self._of_nobody[one.broker, one.kind] += 1
+
+    def may_be_in(self, broker: int, kind: Kind, bucket: Bucket) -> int:
+        """How many: whoever is known has the bucket's name, or the bucket asks for none. Other tags may be anybody's."""
+        user, client_id = (None, None) if bucket.other else (bucket.user or None, bucket.client_id or None)
+        known = self._of_user[broker, kind, user] + self._of_client[broker, kind, client_id]
+        return known + self._of_nobody[broker, kind]
 
 
 def _side(resolved: Resolved | None) -> Side | None:

@@ -108,7 +108,7 @@ def _why_untold(target: Target, outcome: Outcome) -> str | None:
         return None
     if target.undecided:
         return "the history does not say who sent this well enough to tell which quota applies"
-    count = len(target.may_have)
+    count = target.may_have
     who = (
         "a client that the history does not name whole" if count == 1 else f"{count} clients that the history does not name whole"
     )
