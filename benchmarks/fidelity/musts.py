@@ -50,11 +50,11 @@ def _buckets(run: OpenLoopRun) -> Iterator[Must]:
 
 
 def _by_group(run: OpenLoopRun) -> Iterator[Must]:
-    for group, one in by_group(run.ahead).items():
-        if group == REQUEST:
-            continue
-        yield _share(f"{group}: requests with the same verdict", one.agreement, SAME_VERDICT[group])
-        yield _share(f"{group}: observed throttle inside the printed band", one.band_share, IN_BAND[group])
+    for source, some in (("", run.ahead), (", by its own log", run.own)):
+        for group, one in by_group(some).items():
+            if group != REQUEST:
+                yield _share(f"{group}{source}: requests with the same verdict", one.agreement, SAME_VERDICT[group])
+                yield _share(f"{group}{source}: observed throttle inside the band", one.band_share, IN_BAND[group])
 
 
 def _share(what: str, found: float, needed: float) -> Must:

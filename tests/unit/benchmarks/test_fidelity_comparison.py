@@ -154,7 +154,7 @@ def test_a_run_without_error_keeps_every_demand():
     found = musts(run([pair(100, 100, number=n) for n in range(10)]))
 
     assert missed(found) == []
-    assert len(found) == 9
+    assert len(found) == 11
 
 
 def test_a_bucket_throttled_on_one_side_only_is_named():
@@ -167,10 +167,16 @@ def test_a_bucket_throttled_on_one_side_only_is_named():
 def test_sums_bands_and_verdicts_are_demanded():
     few = [pair(100, 100, number=n) for n in range(90)] + [pair(0, 130, number=n) for n in range(10)]
 
-    assert missed(musts(run(few))) == [
-        "produce: requests with the same verdict", "produce: observed throttle inside the printed band", "sum of all throttles",
+    assert missed(musts(run(few, own=()))) == [
+        "produce: requests with the same verdict", "produce: observed throttle inside the band", "sum of all throttles",
         "sum of a produce bucket, the worst of 1",
     ]  # fmt: skip
+
+
+def test_a_prediction_by_its_own_log_has_to_be_as_good():
+    found = musts(run([pair(100, 100)], own=(pair(100, 0, low_ms=0),)))
+
+    assert missed(found) == ["produce, by its own log: requests with the same verdict"]
 
 
 def test_a_fetch_bucket_s_own_sum_is_printed_and_not_demanded():
