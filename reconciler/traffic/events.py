@@ -68,7 +68,8 @@ class Events:
 
     def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
         """Verdicts of all groups."""
-        return judged_exactly(self._rows, self.series, grouping, window)
+        found = self._columns.exactly(self.series, grouping, window) if self._columns else None
+        return found or judged_exactly(self._rows, self.series, grouping, window)
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, Outcome]:
         """Outcomes of these groups, topic by topic."""

@@ -106,6 +106,31 @@ def test_clients_counts_and_verdicts_are_those_of_the_rows(spark: SparkSession, 
     )
 
 
+@pytest.mark.spark
+def test_every_request_is_judged_as_from_rows(spark: SparkSession, tmp_path: Path) -> None:
+    from reconciler.traffic.columns.workers import ColumnFiles
+    from reconciler.traffic.counted import added_up, counts_of_rows, series_of
+    from reconciler.traffic.judging.exact import judged_exactly
+    from reconciler.traffic.judging.grouping import group_series
+    from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
+    from reconciler.traffic.sources.normal_form import read_normal_form
+
+    tables = [rows(random.Random(seed), 2000, optional=True) for seed in (3, 4)]
+    files = write(tmp_path, tables, row_group_size=900)
+    found = read_normal_form(spark, files)
+    keys = [key for key in QuotaKey if key is not QuotaKey.CONTROLLER_MUTATION_RATE]
+    before = {Entity.of({"user": DEFAULT, "client-id": DEFAULT}): dict.fromkeys(keys, 1e8)}
+    after = {Entity.of({"user": DEFAULT}): dict.fromkeys(keys, 2e9)}
+    series = [one for one in series_of(added_up(counts_of_rows(found))) if one.kind != "connection"]
+    grouping = group_series(series, Resolver.by_key(before, keys), Resolver.by_key(after, keys))
+    judged = judged_exactly(found, series, grouping, DEFAULT_WINDOW)
+    assert ColumnFiles(spark, files).exactly(series, grouping, DEFAULT_WINDOW) == judged
+    assert any(side.throttled for verdict in judged.groups.values() for side in verdict.sides)
+
+    files = write(tmp_path, [*tables, rows(random.Random(5), 10, optional=False)])
+    assert ColumnFiles(spark, files).exactly(series, grouping, DEFAULT_WINDOW) is None
+
+
 def test_a_share_holds_about_its_part_of_the_rows_and_nothing_is_lost(tmp_path: Path) -> None:
     from reconciler.traffic.columns.parts import parts_of, shares
 

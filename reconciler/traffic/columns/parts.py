@@ -24,6 +24,8 @@ class Part:
     rows: int
     columns: frozenset[str]
     """Those that the file has."""
+    whole: frozenset[str]
+    """Those in which nothing is null, as the file says of itself."""
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Its rows; columns that the file lacks are not there. Memory does not grow with the size of a row group."""
@@ -39,12 +41,13 @@ def parts_of(files: Sequence[str], rows: int = ROWS_A_PART) -> tuple[Part, ...]:
     parts = []
     for path in files:
         footer = pq.read_metadata(path)
+        whole = _whole(footer)
         columns = frozenset(footer.schema.to_arrow_schema().names)
         first, held = 0, 0
         for group in range(footer.num_row_groups):
             held += footer.row_group(group).num_rows
             if held >= rows or group + 1 == footer.num_row_groups:
-                parts.append(Part(path, first, group + 1, held, columns))
+                parts.append(Part(path, first, group + 1, held, columns, whole))
                 first, held = group + 1, 0
     return tuple(part for part in parts if part.rows)
 
@@ -61,3 +64,15 @@ def shares(parts: Sequence[Part], most: int) -> tuple[tuple[Part, ...], ...]:
         found[-1].append(part)
         before += part.rows
     return tuple(tuple(share) for share in found)
+
+
+def _whole(footer: pq.FileMetaData) -> frozenset[str]:
+    nulls: dict[str, bool] = {}
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        for place in range(group.num_columns):
+            column = group.column(place)
+            said = column.statistics
+            none = said is not None and said.has_null_count and said.null_count == 0
+            nulls[column.path_in_schema] = nulls.get(column.path_in_schema, False) or not none
+    return frozenset(name for name, some in nulls.items() if not some)

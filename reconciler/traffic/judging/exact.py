@@ -72,13 +72,22 @@ class Work:
 
 def judged_exactly(rows: DataFrame, series: Sequence[Series], grouping: Grouping, window: Window) -> ExactResult:
     """Judge every charged row of ``rows`` (columns of ``request_log``) that a sampled rate limits."""
+    return judged_placed(placed(rows, series, grouping, sampled_groups(grouping)), grouping, window)
+
+
+def sampled_groups(grouping: Grouping) -> frozenset[int]:
+    """Those that a sampled rate limits."""
+    return frozenset(number for number, group in enumerate(grouping.groups) if group.kind is not Kind.MUTATION)
+
+
+def judged_placed(requests: DataFrame, grouping: Grouping, window: Window) -> ExactResult:
+    """The same from requests as ``placing.placed`` orders them."""
     work = Work.of(grouping.groups, window)
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from _judged(batches, work)
 
-    sampled = {number for number, group in enumerate(grouping.groups) if group.kind is not Kind.MUTATION}
-    return result_of(placed(rows, series, grouping, sampled).mapInArrow(judge, RESULT_SCHEMA).toArrow())
+    return result_of(requests.mapInArrow(judge, RESULT_SCHEMA).toArrow())
 
 
 def result_of(table: pa.Table) -> ExactResult:

@@ -15,7 +15,7 @@ from reconciler.traffic.kernels.exact_batch import ORDER_BITS, TIME_BITS
 from reconciler.traffic.sources.request_log import CHARGED
 from reconciler.traffic.sources.series_key import IDENTITY, series_key
 
-_MICRO_BITS: Final = 10
+MICRO_BITS: Final = 10
 _PLACES: Final = pa.schema(
     [
         ("series_key", pa.int64()), ("broker", pa.int32()), ("kind", pa.string()), ("user", pa.string()),
@@ -34,6 +34,11 @@ def placed(
     joined = with_groups(rows.where(F.col("status") == CHARGED), series, grouping, groups)
     key = F.shiftleft(F.col("group").cast("long"), TIME_BITS).bitwiseOR(F.floor(F.col("ts_us") / 1000))
     found = joined.select(key.alias("key"), order_of().alias("order_"), "records", "overhead", "series", *also)
+    return in_order(found)
+
+
+def in_order(found: DataFrame) -> DataFrame:
+    """Rows with such a ``key``, each group whole in one partition, sorted."""
     return found.repartition(F.shiftright("key", TIME_BITS)).sortWithinPartitions("key")
 
 
@@ -59,6 +64,6 @@ def with_groups(rows: DataFrame, series: Sequence[Series], grouping: Grouping, g
 
 def order_of() -> Column:
     """What decides between requests of one ms: microseconds within the ms, then a hash of what identifies the request."""
-    rest = (1 << ORDER_BITS - _MICRO_BITS) - 1
-    micros = F.shiftleft(F.pmod(F.col("ts_us"), F.lit(1000)).cast("long"), ORDER_BITS - _MICRO_BITS)
+    rest = (1 << ORDER_BITS - MICRO_BITS) - 1
+    micros = F.shiftleft(F.pmod(F.col("ts_us"), F.lit(1000)).cast("long"), ORDER_BITS - MICRO_BITS)
     return micros.bitwiseOR(F.col("tie").bitwiseAND(F.lit(rest).cast("long")))

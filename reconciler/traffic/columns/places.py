@@ -1,0 +1,79 @@
+"""Which client of a chunk is in which groups, as workers look it up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.traffic.columns.chunk import Chunk
+from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.kernels.timeline import Integers
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Which client is in which groups; made to be small, since it travels with the code.
+
+    A client's number is made of the places of its four names. ``numbers`` rise; ``series`` are the indexes of the
+    clients' series, and ``turns`` have the first group of each, then the second, and -1 where there is none.
+    """
+
+    users: pa.Array
+    client_ids: pa.Array
+    kinds: pa.Array
+    brokers: pa.Array
+    numbers: Integers
+    series: Integers
+    turns: tuple[Integers, ...]
+
+    @classmethod
+    def of(cls, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Places:
+        """Those that are in one of ``groups``. Raises ``OverflowError`` for more names than there are numbers."""
+        groups_of = [tuple(group for group in of_one if group in groups) for of_one in grouping.groups_of_series]
+        indexes = [index for index, found in enumerate(groups_of) if found]
+        mine, groups_of = [series[index] for index in indexes], [groups_of[index] for index in indexes]
+        columns = ([one.user for one in mine], [one.client_id for one in mine], [one.kind.value for one in mine])
+        pools = [pa.array(column, type=pa.string()).unique() for column in columns]
+        pools.append(pa.array([one.broker for one in mine], type=pa.int64()).unique())
+        if np.prod([float(len(pool)) for pool in pools]) >= float(2**62):
+            raise OverflowError("too many different names")
+        places = [pa.array(column, type=pool.type) for column, pool in zip(columns, pools[:3], strict=True)]
+        places.append(pa.array([one.broker for one in mine], type=pa.int64()))
+        numbers = _numbers([_place(column, pool) for column, pool in zip(places, pools, strict=True)], pools)
+        order = np.argsort(numbers, kind="stable")
+        most = max(map(len, groups_of), default=0)
+        turns = tuple(
+            np.asarray([found[turn] if turn < len(found) else -1 for found in groups_of], dtype=np.int64)[order]
+            for turn in range(most)
+        )
+        users, client_ids, kinds, brokers = pools
+        at = np.asarray(indexes, dtype=np.int64)
+        return cls(users, client_ids, kinds, brokers, numbers[order], at[order], turns)
+
+    def of_chunk(self, chunk: Chunk) -> tuple[Integers, tuple[Integers, ...]]:
+        """For each client of a chunk its series, and for each turn its group, -1 for none; no turns when nobody has a group."""
+        if not len(self.numbers):
+            return np.full(chunk.clients, -1, dtype=np.int64), ()
+        pools = [self.users, self.client_ids, self.kinds, self.brokers]
+        names = (chunk.user, chunk.client_id, chunk.kind, pa.array(chunk.broker))
+        places = [_place(column, pool) for column, pool in zip(names, pools, strict=True)]
+        numbers = _numbers(places, pools)
+        where = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
+        known = (self.numbers[where] == numbers) & np.logical_and.reduce([place >= 0 for place in places])
+        return np.where(known, self.series[where], -1), tuple(np.where(known, turn[where], -1) for turn in self.turns)
+
+
+def _place(column: pa.Array, pool: pa.Array) -> Integers:
+    found = pc.fill_null(pc.index_in(column, value_set=pool), -1)
+    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _numbers(places: Sequence[Integers], pools: Sequence[pa.Array]) -> Integers:
+    number = np.zeros(len(places[0]), dtype=np.int64)
+    for place, pool in zip(places, pools, strict=True):
+        number = number * len(pool) + place
+    return number
