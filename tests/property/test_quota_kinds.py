@@ -189,6 +189,16 @@ def test_a_burst_far_above_the_bucket_is_certain_and_a_small_one_clear() -> None
     assert (verdict.sides[1].possible, verdict.active) == (0, 3)
 
 
+@pytest.mark.parametrize("limit", [0.0, -3.0])
+def test_a_limit_of_nothing_refuses_new_clients_and_passes_old_ones_by(limit: float) -> None:
+    drawn = [(100, [5], True), (100, [5], True), (20_000, [1], True)]
+    new, old = topics_of(drawn), topics_of([(pause, amounts, False) for pause, amounts, _ in drawn])
+    assert effects(new, limit, Window()).refused.tolist() == [limit < 0, True, True]
+    assert not effects(old, limit, Window()).held.any()
+    side = judge_seconds(0, new.times_ms // 1000, new.amounts, (limit,), Window()).sides[0]
+    assert (side.certain, side.possible) == (0, 2)
+
+
 def test_golden_vectors_of_the_token_bucket() -> None:
     def asked(rows: list[tuple[int, int]], *, strict: bool) -> Topics:
         times, amounts = (np.asarray(column) for column in zip(*rows, strict=True))

@@ -115,8 +115,8 @@ def throttle_ms(rate: float, window_ms: int, limit: float, cap_ms: int | None = 
     """
     if rate <= limit:
         return 0
-    asked = java_round(_divided(rate - limit, limit) * window_ms)
-    return _narrowed(asked if cap_ms is None else min(asked, cap_ms))
+    asked = java_round(divided(rate - limit, limit) * window_ms)
+    return narrowed(asked if cap_ms is None else min(asked, cap_ms))
 
 
 def java_round(value: float) -> int:
@@ -129,11 +129,13 @@ def java_round(value: float) -> int:
     return min(_LONG_MAX, max(_LONG_MIN, floor + 1 if value - floor >= 0.5 else floor))
 
 
-def _divided(numerator: float, denominator: float) -> float:
+def divided(numerator: float, denominator: float) -> float:
+    """As Java divides doubles: by zero, too."""
     if denominator == 0:
         return math.nan if numerator == 0 else math.copysign(math.inf, numerator)
     return numerator / denominator
 
 
-def _narrowed(value: int) -> int:
+def narrowed(value: int) -> int:
+    """A long as an int: the lower 32 bits."""
     return (value + 2**31) % 2**32 - 2**31

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window, java_round
+from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window, divided, java_round, narrowed
 from reconciler.traffic.kernels.second_sums import ROUNDING, Flags
 from reconciler.traffic.kernels.timeline import Doubles, Integers
 
@@ -36,8 +36,8 @@ class TokenBucket:
         return True
 
     def throttle_ms(self) -> int:
-        """What the answer says, as of the last ``take``: 0 while tokens are left."""
-        return java_round(-self.tokens / self._limit * 1000) if self.tokens < 0 else 0
+        """What the answer says as of the last ``take``: 0 while tokens are left. As an int, so that a limit of 0 delays nobody."""
+        return narrowed(java_round(divided(-self.tokens, self._limit) * 1000)) if self.tokens < 0 else 0
 
     def _refill(self, now_ms: int) -> None:
         if self._since_ms is not None:

@@ -11,7 +11,7 @@ from reconciler.traffic.kernels.runs import Runs
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SideVerdict
 from reconciler.traffic.kernels.timeline import Integers
-from reconciler.traffic.kernels.token_bucket import bounds_of_seconds, least_limit
+from reconciler.traffic.kernels.token_bucket import TokenBounds, bounds_of_seconds, least_limit
 
 _NOTHING = SideVerdict(certain=0, expected=0, possible=0, first_certain=None, first_possible=None, longest_s=0, longest_from=None)
 
@@ -42,6 +42,9 @@ def _side(seconds: Integers, amounts: Integers, limit: float, window: Window) ->
     if math.isnan(limit):
         return _NOTHING
     found = bounds_of_seconds(seconds, amounts, limit, window)
+    if limit <= 0:
+        # Such limits refuse new clients and pass old ones by, and which these are is not known.
+        found = TokenBounds(np.zeros_like(found.overdrawn), np.zeros_like(found.in_credit), found.estimate)
     certain, possible = np.flatnonzero(found.overdrawn), np.flatnonzero(~found.in_credit | found.overdrawn)
     over = ((found.estimate < 0) & ~found.in_credit) | found.overdrawn
     # Nothing of before a longer pause is missing in the bucket: that long, it fills whole.
