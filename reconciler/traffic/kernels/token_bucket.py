@@ -36,7 +36,7 @@ class TokenBucket:
         return True
 
     def throttle_ms(self) -> int:
-        """What the answer says as of the last ``take``: 0 while tokens are left. As an int, so that a limit of 0 delays nobody."""
+        """What the answer says as of the last ``take``: 0 while tokens are left. An int, so that a limit of 0 delays nobody."""
         return narrowed(java_round(divided(-self.tokens, self._limit) * 1000)) if self.tokens < 0 else 0
 
     def _refill(self, now_ms: int) -> None:
