@@ -15,7 +15,10 @@ _KNOWN: Final = {
     r"No space left on device": "a disk is full: what does not fit into memory goes to its folder TMPDIR or spark.local.dir",
     r"ModuleNotFoundError: No module named '(?P<what>[\w.]+)'": f"the Python of its workers has no {{what}}: {_PYTHON}",
     r"PYTHON_VERSION_MISMATCH|Python in worker has different version": f"its workers have another version of Python: {_PYTHON}",
-    r"reading file (?P<what>\S+?)\.?\s[\s\S]*(Unexpected end of input stream|ZipException|incorrect (data|header) check|"
+    r"(?P<what>\S+) is not a Parquet file": "{what} is no Parquet file, or was not finished",
+    r"CANNOT_MERGE_SCHEMA|Failed merging schema": "a column has one type in some files of --traffic and another in others: give "
+    "them apart, each with its own --mapping",
+    r"reading file (?P<what>[^\n]+?)\.(\s|$)[\s\S]*(Unexpected end of input stream|ZipException|incorrect (data|header) check|"
     r"not a gzip file|invalid (block type|stored block|code lengths|distance))": "the compressed file {what} is damaged or cut "
     "short: take it out, or unpack what is left of it with gzip -dc",
     r"OutOfMemoryError|Container killed .* memory": "it ran out of memory: give it more with --memory, or its executors",

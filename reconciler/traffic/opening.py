@@ -15,6 +15,7 @@ from reconciler.traffic.cells.recorded import Cells
 from reconciler.traffic.cells.segments import SegmentFolder
 from reconciler.traffic.columns.workers import ColumnFiles
 from reconciler.traffic.events import Events
+from reconciler.traffic.in_sql import InSql
 from reconciler.traffic.judging.waiting import CONNECTION_KEY
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.recorded import Recorded, Source
@@ -23,6 +24,7 @@ from reconciler.traffic.sources.log_files import BrokerFiles, find_logs
 from reconciler.traffic.sources.mapped import DELTA, read_mapped
 from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import read_normal_form
+from reconciler.traffic.sources.one_cluster import CLUSTER, require_one_cluster
 from reconciler.traffic.sources.readable import DEFAULT_MOST, require_readable
 from reconciler.traffic.sources.request_log import IDENTITY_COLUMNS, LOG_KINDS, read_request_logs
 
@@ -89,14 +91,24 @@ def open_traffic(
     connections: bool = False,
     kinds: Collection[Kind] = BYTES,
     max_unreadable: float = DEFAULT_MOST,
+    python_workers: bool = True,
 ) -> Recorded:
     """Open it; ``session`` starts Spark, and is not called for cells before they need it.
 
     ``requests``: every single request will be asked for, which only logs can give. ``connections``: who sent what on which
-    connection will be asked for, where that is known. ``kinds``: what to read of logs, of ``LOG_KINDS``. Raises ``TrafficError``
-    when nothing can be used, or more than the share ``max_unreadable`` cannot be read.
+    connection will be asked for, where that is known. ``kinds``: what to read of logs, of ``LOG_KINDS``. No ``python_workers``:
+    everything is done in SQL, from whole seconds. Raises ``TrafficError`` when nothing can be used, or more than the share
+    ``max_unreadable`` cannot be read.
     """
-    found = _opened(traffic, session, log_timezone=log_timezone, requests=requests, connections=connections, kinds=kinds)
+    found = _opened(
+        traffic,
+        session,
+        log_timezone=log_timezone,
+        requests=requests,
+        connections=connections,
+        kinds=kinds,
+        python_workers=python_workers,
+    )
     facts = found.facts
     rows = facts.requests + facts.censored + facts.unreadable + sum(facts.not_charged.values())
     try:
@@ -115,21 +127,32 @@ def _opened(
     requests: bool,
     connections: bool,
     kinds: Collection[Kind],
+    python_workers: bool,
 ) -> Recorded:
     if requests and traffic.source is not Source.LOGS:
         raise UsageError("--requests needs request logs: only they tell which request is which")
     if traffic.cells is not None:
-        return Cells(SegmentFolder(traffic.cells), session)
+        return Cells(SegmentFolder(traffic.cells), session, in_sql=not python_workers)
     logs = traffic.source is Source.LOGS
     also = IDENTITY_COLUMNS if requests else (_CONNECTION,) if connections and logs else ()
-    rows = read_rows(traffic, session(), log_timezone=log_timezone, also=also, kinds=kinds)
+    said = (*also, CLUSTER) if logs else also
+    rows = read_rows(traffic, session(), log_timezone=log_timezone, also=said, kinds=kinds)
     if _CONNECTION in also:
         # A number does to tell them apart, and is a tenth of the text.
         rows = rows.withColumn(CONNECTION_KEY, F.xxhash64(_CONNECTION))
         rows = rows if requests else rows.drop(_CONNECTION)
-    columns = ColumnFiles(session(), traffic.parquet) if traffic.source is Source.NORMAL_FORM else None
+    by_column = traffic.source is Source.NORMAL_FORM and python_workers
+    columns = ColumnFiles(session(), traffic.parquet) if by_column else None
     kept = traffic.source is not Source.NORMAL_FORM
     events = Events(rows, source=traffic.source, files=traffic.files, keep=kept, columns=columns)
+    if logs:
+        try:
+            require_one_cluster(rows)
+        except BaseException:
+            events.close()
+            raise
+    if not python_workers:
+        return InSql(events)
     sums = traffic.mapping is not None and traffic.mapping.semantics == DELTA
     return SecondsOnly(events) if sums else events
 

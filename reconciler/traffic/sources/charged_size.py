@@ -35,18 +35,18 @@ def produce_overhead(version: Column, client_id: Column, request: Column) -> Col
     body = transaction + 6 + _array_prefix(topics, flexible=flexible) + F.when(flexible, 1).otherwise(0)
 
     def topic_size(topic: Column) -> Column:
-        name = _topic_name(topic["name"], version, flexible)
-        partitions = topic["partitionData"]
-        each = F.when(flexible, 5).otherwise(8)
-        sizes = _sum(partitions, lambda p: F.when(flexible, _uvarint(_size(p["recordsSizeInBytes"]) + 1)).otherwise(0) + each)
-        return name + _array_prefix(partitions, flexible=flexible) + F.when(flexible, 1).otherwise(0) + sizes
+        prefix = _array_prefix(topic["partitionData"], flexible=flexible) + F.when(flexible, 1).otherwise(0)
+        return _topic_name(topic["name"], version, flexible) + prefix
 
-    return (header + body + _sum(topics, topic_size)).cast("long")
+    def partition_size(partition: Column) -> Column:
+        return F.when(flexible, _uvarint(_size(partition["recordsSizeInBytes"]) + 1) + 5).otherwise(8)
+
+    return (header + body + _sum(topics, "partitionData", topic_size, partition_size)).cast("long")
 
 
 def produce_records(request: Column) -> Column:
     """Record bytes of all partitions: int64."""
-    return _sum(request["topicData"], lambda t: _sum(t["partitionData"], lambda p: _size(p["recordsSizeInBytes"])))
+    return _sum(request["topicData"], "partitionData", _nothing, lambda partition: _size(partition["recordsSizeInBytes"]))
 
 
 def fetch_overhead(version: Column, response: Column) -> Column:
@@ -67,17 +67,15 @@ def fetch_overhead(version: Column, response: Column) -> Column:
         return F.when(flexible, compact).otherwise(plain_partition + F.when(version >= 4, 4 + 16 * count).otherwise(0))
 
     def topic_size(topic: Column) -> Column:
-        name = _topic_name(topic["topic"], version, flexible)
-        partitions = topic["partitions"]
-        prefix = _array_prefix(partitions, flexible=flexible) + F.when(flexible, 1).otherwise(0)
-        return name + prefix + _sum(partitions, partition_size)
+        prefix = _array_prefix(topic["partitions"], flexible=flexible) + F.when(flexible, 1).otherwise(0)
+        return _topic_name(topic["topic"], version, flexible) + prefix
 
-    return (body + _sum(topics, topic_size)).cast("long")
+    return (body + _sum(topics, "partitions", topic_size, partition_size)).cast("long")
 
 
 def fetch_records(response: Column) -> Column:
     """Record bytes of all partitions: int64."""
-    return _sum(response["responses"], lambda t: _sum(t["partitions"], lambda p: _size(p["recordsSizeInBytes"])))
+    return _sum(response["responses"], "partitions", _nothing, lambda partition: _size(partition["recordsSizeInBytes"]))
 
 
 def _topic_name(name: Column, version: Column, flexible: Column) -> Column:
@@ -110,9 +108,23 @@ def _uvarint(value: Column) -> Column:
     return F.when(value < 1 << 7, 1).when(value < 1 << 14, 2).when(value < 1 << 21, 3).when(value < 1 << 28, 4).otherwise(5)
 
 
-def _sum(array: Column, size: Callable[[Column], Column]) -> Column:
+def _nothing(_: Column) -> Column:
+    return F.lit(0)
+
+
+def _sum(topics: Column, inner: str, of_topic: Callable[[Column], Column], of_partition: Callable[[Column], Column]) -> Column:
+    """Over all topics, and over the array ``inner`` of each; 0 of nothing."""
     zero = F.lit(0).cast("long")
-    # Nearly all requests are about one partition of one topic, and going through an array costs more than its sum.
-    only = size(F.get(array, F.lit(0))).cast("long")
-    whole = F.aggregate(array, zero, lambda so_far, item: so_far + size(item).cast("long"))
-    return F.coalesce(F.when(F.array_size(array) == 1, only).otherwise(whole), zero)
+
+    def topic_sum(topic: Column) -> Column:
+        return of_topic(topic) + F.coalesce(_added(topic[inner], zero, of_partition), zero)
+
+    first = F.get(topics, F.lit(0))
+    # Nearly all requests are about one partition of one topic, and going through arrays costs more than their sums.
+    only = (F.array_size(topics) == 1) & (F.array_size(first[inner]) == 1)
+    alone = (of_topic(first) + of_partition(F.get(first[inner], F.lit(0)))).cast("long")
+    return F.coalesce(F.when(only, alone).otherwise(_added(topics, zero, topic_sum)), zero)
+
+
+def _added(array: Column, zero: Column, size: Callable[[Column], Column]) -> Column:
+    return F.aggregate(array, zero, lambda so_far, item: so_far + size(item).cast("long"))

@@ -36,6 +36,7 @@ from reconciler.traffic.sources.log_documents import (
 )
 from reconciler.traffic.sources.log_files import BrokerFiles, literal_path
 from reconciler.traffic.sources.mutations import ENTRY, MUTATING, is_strict, mutations
+from reconciler.traffic.sources.one_cluster import CLUSTER, cluster_id
 from reconciler.traffic.sources.thread_time import is_exempt_api, thread_nanos
 
 CHARGED: Final = "charged"
@@ -62,13 +63,10 @@ COLUMNS: Final = (
 a result. ``strict`` and ``part``: of mutations, as in the normal form. ``begins_line``: true in one row of each line."""
 IDENTITY_COLUMNS: Final = ("connection", "correlation_id", "recorded_throttle_ms")
 """What tells requests apart; it makes rows large."""
-CLUSTER: Final = "cluster"
-"""A further column: the id of the cluster, on the few lines that say it."""
 LOG_KINDS: Final = (Kind.PRODUCE, Kind.FETCH, Kind.REQUEST, Kind.MUTATION)
 """What a request log can tell. A connection has no line of its own."""
 
 _TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Final = 53
-_CLUSTER_ID: Final = '"clusterId":"'
 _SINCE_4_0: Final = r":\d+-\d+-\d+$"
 """Connections of brokers from 4.0 on end with port, processor and number."""
 
@@ -83,8 +81,8 @@ def read_request_logs(
 ) -> DataFrame:
     """Rows of all brokers' logs, in no order. ``log_timezone`` is that of lines whose time has no offset.
 
-    ``also``: further columns, of ``IDENTITY_COLUMNS``, ``CLUSTER`` and ``file`` (its address, as Spark writes it). ``kinds``:
-    what to read, of ``LOG_KINDS``; lines of nothing else are ``OTHER_API``.
+    ``also``: further columns, of ``IDENTITY_COLUMNS``, ``one_cluster.CLUSTER`` and ``file`` (its address, as Spark writes it).
+    ``kinds``: what to read, of ``LOG_KINDS``; lines of nothing else are ``OTHER_API``.
 
     Raises ``UsageError`` for an unknown time zone.
     """
@@ -137,7 +135,7 @@ def _rows(documents: DataFrame, kinds: frozenset[Kind], also: Sequence[str]) -> 
         "correlation_id": F.col("correlation_id"),
         "recorded_throttle_ms": F.col("throttle_ms").cast("long"),
         "file": F.col("file"),
-        CLUSTER: _cluster_id(),
+        CLUSTER: cluster_id(F.col("api"), F.col("value")),
     }
     lines = judged.select(
         "broker",
@@ -304,8 +302,3 @@ def _topic_entries(*, alone_too: bool) -> Column:
             (F.lit(not alone_too) & (topic["part"] == 0)).alias("begins_line"),
         ),
     )
-
-
-def _cluster_id() -> Column:
-    line = F.col("value")
-    return F.when(line.contains(_CLUSTER_ID), F.substring_index(F.substring_index(line, _CLUSTER_ID, -1), '"', 1))
