@@ -164,3 +164,12 @@ def test_a_scenario_has_clients_over_their_limits_and_below(scenario):
         throttled = {one.client.client_id for one, ms in zip(plan, planned_throttles(plan, scenario.quotas), strict=True) if ms}
         assert {"orders-batch", "billing-metrics", "reports-export", "mirror-huge"} <= throttled
         assert not throttled & {"billing-small", "mirror-small", "ledger-view"}
+
+
+def test_several_brokers_share_the_limits_in_whole_numbers():
+    shared = MIXED.quotas_on(3)
+
+    assert MIXED.quotas_on(1) == MIXED.quotas
+    assert all(value.is_integer() for values in shared.values() for value in values.values())
+    whole = MIXED.quotas[Entity.of({"user": "orders"})]["producer_byte_rate"]
+    assert shared[Entity.of({"user": "orders"})]["producer_byte_rate"] == whole / 3
