@@ -20,7 +20,7 @@ class Scenario:
     quotas: Quotas
 
     def quotas_on(self, brokers: int) -> Quotas:
-        """Values are per broker: so that as much is throttled by several, each has its share, in whole numbers as byte rates are."""
+        """Values are per broker: so that as much is throttled by several, each has its share. Byte rates are whole."""
         return {
             entity: {key: float(round(value / brokers)) if brokers > 1 else value for key, value in values.items()}
             for entity, values in self.quotas.items()
