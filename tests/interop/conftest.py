@@ -1,4 +1,4 @@
-"""The tests of this folder need more than Python, Java, make and git; they run only when the command line's ``-m`` speaks of ``interop``."""
+"""The tests of this folder need more than Python, Java, make and git; they run only when ``-m`` speaks of ``interop``."""
 
 from __future__ import annotations
 

@@ -16,7 +16,10 @@ ROOT: Final = Path(__file__).parents[2]
 _FOLDERS: Final = {
     "deploy": ("Files for a service", "What `deploy/` of the repository holds; [how to use it](../run.md)."),
     "examples/many-teams": ("A repository of many teams", "What `examples/many-teams` of the repository holds."),
-    "examples/gitops-repository": ("A repository with its workflows", "What `examples/gitops-repository` of the repository holds."),
+    "examples/gitops-repository": (
+        "A repository with its workflows",
+        "What `examples/gitops-repository` of the repository holds.",
+    ),
 }
 _FILES: Final = {"README.md": "index.md", "benchmarks/README.md": "reference/benchmarks.md"}
 """Files that the pages link to, and where they are here."""
