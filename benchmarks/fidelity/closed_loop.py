@@ -6,6 +6,9 @@ The product's model of waiting clients is given what each sent in a moment witho
 from __future__ import annotations
 
 import subprocess
+import tempfile
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -67,14 +70,19 @@ _NAMES = {JAVA: "Java producer", PYTHON: "kafka-python producer"}
 def _recorded(sandbox: Sandbox, quotas: Quotas, folder: Path, *, seconds: float, records: int | None) -> Mapping[int, Path]:
     bring(sandbox.bootstrap_servers, quotas)
     starts = log_sizes(sandbox)
+    stop = threading.Event()
     with ThreadPoolExecutor(max_workers=2) as pool:
-        runs = [pool.submit(run, sandbox, seconds, records) for run in (_run_java, _run_python)]
-        for run in runs:
-            run.result()
+        runs = [pool.submit(run, sandbox, seconds, records, stop) for run in (_run_java, _run_python)]
+        try:
+            for run in runs:
+                run.result()
+        finally:
+            # Interrupted, or one of them failed: the other need not go on.
+            stop.set()
     return cut_logs(sandbox, starts, folder)
 
 
-def _run_java(sandbox: Sandbox, seconds: float, records: int | None) -> None:
+def _run_java(sandbox: Sandbox, seconds: float, records: int | None, stop: threading.Event) -> None:
     runtime = runtime_for(sandbox.kafka_version)
     count = records or int(seconds * _LIMIT / _RECORD * 3 + 20 * _LIMIT / _RECORD)
     command = [
@@ -84,26 +92,26 @@ def _run_java(sandbox: Sandbox, seconds: float, records: int | None) -> None:
         "--producer-props", f"bootstrap.servers={sandbox.sasl_bootstrap_servers}", "client.id=java-producer", "acks=1",
         "delivery.timeout.ms=600000", "partitioner.ignore.keys=true",
     ]  # fmt: skip
-    # What it prints of every few seconds must go somewhere, else it stops.
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    try:
-        _, said = process.communicate(timeout=_START_UP_S if records else seconds)
-        if process.returncode:
-            raise SystemExit(f"ProducerPerformance ended with {process.returncode}: {said[-2000:]}")
-    except subprocess.TimeoutExpired:
-        pass
-    finally:
-        process.kill()
-        process.wait()
-        if process.stderr is not None:
-            process.stderr.close()
+    deadline = time.monotonic() + (_START_UP_S if records else seconds)
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+        try:
+            while process.poll() is None and time.monotonic() < deadline and not stop.is_set():
+                stop.wait(0.1)
+        finally:
+            ended = process.poll()
+            process.kill()
+            process.wait()
+        if ended:
+            said.seek(0)
+            raise SystemExit(f"ProducerPerformance ended with {ended}: {said.read().decode(errors='replace')[-2000:]}")
 
 
-def _run_python(sandbox: Sandbox, seconds: float, records: int | None) -> None:
+def _run_python(sandbox: Sandbox, seconds: float, records: int | None, stop: threading.Event) -> None:
     rate = 40 * _LIMIT if records else 20 * _LIMIT
     produce_steadily(
         sandbox.sasl_bootstrap_servers or "", PRODUCED, client_id="python-producer", bytes_per_second=rate, seconds=seconds,
-        record_size=_RECORD, login=sandbox.user(PYTHON),
+        record_size=_RECORD, login=sandbox.user(PYTHON), stop=stop,
     )  # fmt: skip
 
 
