@@ -71,7 +71,8 @@ def _recorded(sandbox: Sandbox, quotas: Quotas, folder: Path, *, seconds: float,
     bring(sandbox.bootstrap_servers, quotas)
     starts = log_sizes(sandbox)
     stop = threading.Event()
-    with ThreadPoolExecutor(max_workers=2) as pool:
+    # Without a limit each takes all it can get: then one after the other.
+    with ThreadPoolExecutor(max_workers=1 if records else 2) as pool:
         runs = [pool.submit(run, sandbox, seconds, records, stop) for run in (_run_java, _run_python)]
         try:
             for run in runs:
