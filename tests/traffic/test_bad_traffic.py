@@ -1,0 +1,178 @@
+"""Traffic that is damaged, mixed up or of something else: a sentence, and nothing half-written."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reconciler.errors import TrafficError
+from tests.support.command import run
+from tests.traffic.conftest import RECORDINGS
+from tests.traffic.log_lines import fetch_request, fetch_response, line
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from reconciler.traffic.recorded import Facts
+    from reconciler.traffic.sources.mapping import TrafficMapping
+
+pytestmark = pytest.mark.spark
+LOG = RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz"
+
+
+def opened(spark: SparkSession, *arguments: Path | str, **options: Any) -> Facts:
+    from reconciler.traffic.opening import find_traffic, open_traffic
+
+    found = open_traffic(find_traffic([str(one) for one in arguments]), lambda: spark, log_timezone="UTC", **options)
+    try:
+        return found.facts
+    finally:
+        found.close()
+
+
+def counted(seconds: int, semantics: str) -> TrafficMapping:
+    """Of bytes ``n`` of one client, once in so many seconds."""
+    from reconciler.traffic.sources.mapping import Field, TrafficMapping
+
+    constants: dict[str, str | int] = {"interval": seconds, "broker": 1, "kind": "produce", "user": "u", "client_id": "c"}
+    fields = {name: Field(constant=value) for name, value in constants.items()}
+    return TrafficMapping(
+        fields={**fields, "ts": Field(column="t", how={"unit": "s"}), "amount": Field(column="n")}, semantics=semantics
+    )
+
+
+def test_a_log_cut_short_while_it_was_compressed_is_named(tmp_path: Path) -> None:
+    content = LOG.read_bytes()
+    (tmp_path / "broker-1").mkdir()
+    damaged = tmp_path / "broker-1" / "kafka-request.log.1.gz"
+    damaged.write_bytes(content[: len(content) // 2])
+    done = run("compact", "--traffic", "broker-1", "--out", "cells", "--master", "local[1]", cwd=tmp_path, timeout=400)
+    assert (done.code, done.out) == (1, "")
+    assert "kafka-request.log.1.gz is damaged or cut short" in done.err
+    again = run("backtest", str(tmp_path), "--traffic", "cells", cwd=tmp_path, timeout=400)
+    assert again.code == 1
+    assert not list(tmp_path.glob("cells/segments/*"))
+
+
+def test_half_a_line_and_junk_are_counted_until_they_are_too_many(spark: SparkSession, tmp_path: Path) -> None:
+    log = tmp_path / "kafka-request.log"
+    junk = random.Random(8).randbytes(2000).replace(b"\n", b"")
+    good = [line(correlation_id=n).encode() for n in range(199)]
+    log.write_bytes(b"\n".join([*good, junk, b"Completed request:" + junk, line().encode()[:400]]))
+
+    facts = opened(spark, log, max_unreadable=0.05)
+
+    assert (facts.requests, facts.unreadable) == (199, 2)
+    assert len(facts.unreadable_samples) == 2
+    assert opened(spark, log).unreadable == 2, "one in a hundred is what is allowed unless said otherwise"
+    with pytest.raises(
+        TrafficError, match=r"2 of 201 rows cannot be read \(1\.0%\), and --max-unreadable allows 0, for instance"
+    ):
+        opened(spark, log, max_unreadable=0.0)
+
+
+def test_a_sample_cannot_write_to_the_terminal(spark: SparkSession, tmp_path: Path) -> None:
+    log = tmp_path / "kafka-request.log"
+    log.write_text(f"{line()}\nCompleted request:\x1b[2J\u202e\n", encoding="utf-8")
+    with pytest.raises(TrafficError, match=r"allows 0\.01") as caught:
+        opened(spark, log)
+    assert "\x1b" not in str(caught.value)
+    assert "\u202e" not in str(caught.value)
+
+
+def test_logs_of_two_clusters_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
+    for broker, cluster in ((1, "4L6g3nShT-eMCtK--X86sw"), (2, "4L6g3nShT-eMCtK--X86sw"), (3, "other")):
+        folder = tmp_path / f"broker-{broker}"
+        folder.mkdir()
+        metadata = line("METADATA", 12, request={}, response={"clusterId": cluster, "topics": []})
+        named = line(client_id='"clusterId":"fake"', correlation_id=broker)
+        (folder / "kafka-request.log").write_text(f"{line()}\n{metadata}\n{named}\n", encoding="utf-8")
+    assert opened(spark, tmp_path / "broker-1", tmp_path / "broker-2").requests == 4
+    with pytest.raises(TrafficError, match=r"of 2 clusters, 4L6g3nShT-eMCtK--X86sw \(broker 1 and 2\), other \(broker 3\)"):
+        opened(spark, tmp_path)
+
+
+def test_a_clock_that_jumps_shows_in_what_is_covered_and_stops_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    log = tmp_path / "kafka-request.log"
+    days = ["2026-11-21", "1970-01-01", "2026-11-21", "2031-02-03"]
+    log.write_text("\n".join(line(at=f"{day} 13:00:00,000") for day in days), encoding="utf-8")
+    (covered,) = opened(spark, log).coverage
+    assert (covered.requests, covered.start.year, covered.end.year) == (4, 1970, 2031)
+
+
+def test_rows_that_cannot_show_throttling_are_no_all_clear(spark: SparkSession, tmp_path: Path) -> None:
+    from reconciler.traffic.opening import find_traffic, open_traffic
+
+    file = tmp_path / "minutes.csv"
+    file.write_text("t,n\n1795266000,5\n1795266060,5\n", encoding="utf-8")
+    minutes = find_traffic([str(file)], counted(60, "delta"))
+    with pytest.raises(TrafficError, match="2 of 2 rows are rates, or sums over longer than a second"):
+        open_traffic(minutes, lambda: spark, log_timezone="UTC")
+
+
+def test_sums_of_seconds_are_never_judged_as_requests(spark: SparkSession, tmp_path: Path) -> None:
+    from reconciler.traffic.opening import find_traffic, open_traffic
+    from reconciler.traffic.recorded import RecordedRequests
+
+    file = tmp_path / "seconds.csv"
+    file.write_text("t,n\n1795266001,5\n1795266002,5\n", encoding="utf-8")
+    for semantics, whole in (("delta", False), ("event", True)):
+        mapped = find_traffic([str(file)], counted(1, semantics))
+        found = open_traffic(mapped, lambda: spark, log_timezone="UTC")
+        assert isinstance(found, RecordedRequests) is whole
+        assert found.facts.requests == 2
+        found.close()
+
+
+def test_what_is_no_log_is_said(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "photo.log").write_bytes(random.Random(1).randbytes(5000))
+    with pytest.raises(TrafficError, match="no line says 'Completed request:'"):
+        opened(spark, tmp_path)
+    (tmp_path / "idle.log").write_text(line("FETCH", 12, request=fetch_request(replicaId=2), response=fetch_response(1)))
+    (tmp_path / "photo.log").write_bytes(gzip.compress(b"x"))
+    with pytest.raises(TrafficError, match="rename it"):
+        opened(spark, tmp_path)
+
+
+def test_an_old_java_is_named_before_anything_is_read(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "bin").mkdir(parents=True)
+    java = home / "bin" / "java"
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n", encoding="utf-8")
+    java.chmod(0o755)
+    done = run("compact", "--traffic", str(LOG), "--out", "cells", cwd=tmp_path, env={"JAVA_HOME": str(home)}, timeout=400)
+    assert (done.code, done.out) == (1, "")
+    assert "needs Java 17 or newer" in done.err
+    assert "has Java 11" in done.err
+    assert not list(tmp_path.glob("cells/segments/*"))
+
+
+@pytest.mark.parametrize(
+    ("java_says", "said"),
+    [
+        ("SparkException: failed\nCaused by: java.io.IOException: No space left on device", "a disk is full"),
+        ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", "a Python process of a worker ended"),
+        ("file:/x/a b.parquet is not a Parquet file. Expected magic number at tail", "no Parquet file"),
+        ("[CANNOT_MERGE_SCHEMAS] Failed merging schemas:", "one type in some files of --traffic and another in others"),
+        (
+            "Encountered error while reading file file:///a b.log.gz.  SQLSTATE\nEOFException: Unexpected end of input stream",
+            "the compressed file file:///a b.log.gz is damaged or cut short",
+        ),
+        ("Encountered error while reading file file:///a.log.\n[FAILED_READ_FILE] FileNotFoundException", "under the same path"),
+    ],
+    ids=["disk", "worker", "parquet", "schema", "gzip", "path"],
+)
+def test_what_fails_in_spark_is_told_in_words(java_says: str, said: str) -> None:
+    from reconciler.traffic.job_failures import reason
+
+    assert said in reason(java_says)
+
+
+def test_a_share_is_a_number_or_a_percentage(tmp_path: Path) -> None:
+    for text, known in (("2", False), ("-1%", False), ("much", False), ("nan", False), ("5%", True), ("0", True)):
+        done = run("compact", "--traffic", "missing", "--out", "cells", f"--max-unreadable={text}", cwd=tmp_path, timeout=400)
+        assert (done.code, "is no share" in done.err) == ((1, False) if known else (64, True)), text
