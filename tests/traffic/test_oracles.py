@@ -1,0 +1,256 @@
+"""Everything that judges, on random traffic, against everything else that could: Kafka's classes, a loop, SQL by another hand.
+
+``local``: the kernel in this process; ``spark``: in Spark's workers, from rows, columns and cells; ``sql``: in Spark's own SQL.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.resolution.levels import Resolver
+from reconciler.traffic.kernels.sampled_rate import Era, Window
+from tests.support.quota_oracles import Arrival, Seconds, bounds, by_seconds, in_duckdb, open_loop, replayed
+from tests.support.random_traffic import FLOWS, Flow, arrivals_of, write_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from reconciler.traffic.judging.exact import ExactResult
+    from reconciler.traffic.judging.grouping import Group, Grouping, Series
+    from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SideVerdict
+
+pytestmark = pytest.mark.spark
+KEYS = {"produce": "producer_byte_rate", "fetch": "consumer_byte_rate"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Traffic; the limit of every client alone before, and of each user's clients together after. Who is not named has none."""
+
+    flows: Sequence[Flow]
+    each: float
+    together: Mapping[tuple[str, str], float]
+    """By user and kind."""
+    era: Era
+
+    @property
+    def arrivals(self) -> list[Arrival]:
+        return arrivals_of(self.flows)
+
+    @property
+    def before(self) -> dict[Entity, dict[str, float]]:
+        return {Entity.of({"user": DEFAULT, "client-id": DEFAULT}): dict.fromkeys(KEYS.values(), self.each)}
+
+    @property
+    def after(self) -> dict[Entity, dict[str, float]]:
+        found: dict[Entity, dict[str, float]] = defaultdict(dict)
+        for (user, kind), limit in self.together.items():
+            found[Entity.of({"user": user})][KEYS[kind]] = limit
+        return dict(found)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """Limits are where it is hardest to tell: within what was measured."""
+    flows, era = draw(FLOWS), draw(st.sampled_from(list(Era)))
+    together = {}
+    for place, mine in sorted(_by(arrivals_of(flows), "kind", "user").items()):
+        share = draw(st.sampled_from([None, 0.3, 0.7, 0.9, 1.0, 1.01]))
+        if share is not None:
+            peak = max(max(open_loop(part, spare=True).values()) for part in _by(mine, "broker").values())
+            together[place[1], place[0]] = max(1.0, float(round(peak * share)))
+    return World(flows=flows, each=draw(st.sampled_from([1000.0, 12_345.678, 2.0**45])), together=together, era=era)
+
+
+def _by(arrivals: Sequence[Arrival], *names: str) -> dict[tuple[object, ...], list[Arrival]]:
+    found: dict[tuple[object, ...], list[Arrival]] = defaultdict(list)
+    for one in arrivals:
+        found[tuple(getattr(one, name) for name in names)].append(one)
+    return found
+
+
+def grouped(world: World, series: Sequence[Series]) -> Grouping:
+    from reconciler.traffic.judging.grouping import group_series
+
+    return group_series(series, Resolver.by_key(world.before, KEYS.values()), Resolver.by_key(world.after, KEYS.values()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """One group as the oracles have it: whose requests, and under which limits."""
+
+    arrivals: list[Arrival]
+    limits: tuple[float | None, float | None]
+    bucket: tuple[str, str, str] | None
+    """Broker, kind and user, of a bucket after the change."""
+
+
+def told(world: World, series: Sequence[Series], grouping: Grouping) -> dict[int, Told]:
+    """What must be judged together, told from the traffic alone."""
+    of_client, of_user = _by(world.arrivals, "broker", "kind", "user", "client_id"), _by(world.arrivals, "broker", "kind", "user")
+    found = {}
+    for number in range(len(grouping.groups)):
+        members = [one for index, one in enumerate(series) if number in grouping.groups_of_series[index]]
+        names = {(one.broker, one.kind.value, one.user, one.client_id) for one in members}
+        (place,) = {name[:3] for name in names}
+        after = number < len(grouping.targets)
+        assert names == {name for name in of_client if name[:3] == place} if after else len(names) == 1
+        # An empty client id cannot have the quota of a pair.
+        alone = len(names) == 1 and next(iter(names))[3] != ""
+        user, kind = str(place[2]), str(place[1])
+        found[number] = Told(
+            arrivals=of_user[place] if after else of_client[next(iter(names))],
+            limits=(world.each if alone else None, world.together.get((user, kind)) if after else None),
+            bucket=(str(place[0]), kind, user) if after else None,
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """The same question, answered in all our ways."""
+
+    series: tuple[Series, ...]
+    grouping: Grouping
+    seconds: Mapping[str, Mapping[int, GroupVerdict]]
+    exact: Mapping[str, ExactResult | None]
+
+
+def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path) -> Judged:
+    from reconciler.traffic.cells.compact import SourceFile, compact
+    from reconciler.traffic.cells.reading import open_history, placed_cells, some_cells
+    from reconciler.traffic.cells.segments import SegmentFolder
+    from reconciler.traffic.columns.workers import ColumnFiles
+    from reconciler.traffic.judging.by_seconds import Limits, judged_by_seconds, judged_rows_by_seconds, summed_rows
+    from reconciler.traffic.judging.exact import judged_exactly
+    from reconciler.traffic.judging.locally import judged_locally
+    from reconciler.traffic.judging.seconds_in_sql import judged_in_sql
+    from reconciler.traffic.sources.normal_form import read_normal_form
+
+    names, era, window = [str(file) for file in files], world.era, Window(era=world.era)
+    rows, columns = read_normal_form(spark, names, also=("file",)).cache(), ColumnFiles(spark, names)
+    sources = {file.resolve(): SourceFile(path=file, id=file.stem, size=file.stat().st_size) for file in files}
+    compact(rows, sources, SegmentFolder(cells))
+    history = open_history(SegmentFolder(cells))
+    series, grouping = history.series, grouped(world, history.series)
+    groups = range(len(grouping.groups))
+    placed = placed_cells(spark, history, grouping, groups)
+    some = list(some_cells(history, [one.key for one in series]))
+    try:
+        return Judged(
+            series=series,
+            grouping=grouping,
+            seconds={
+                "local": judged_locally(some, series, grouping, groups, Limits.of(grouping.groups, era)),
+                "spark, rows": judged_rows_by_seconds(rows, series, grouping, groups, era),
+                "spark, columns": columns.by_seconds(series, grouping, groups, era),
+                "spark, cells": judged_by_seconds(placed, grouping.groups, era),
+                "sql, rows": judged_in_sql(summed_rows(rows, series, grouping, groups), grouping.groups, era),
+                "sql, cells": judged_in_sql(placed, grouping.groups, era),
+            },
+            exact={
+                "rows": judged_exactly(rows, series, grouping, window),
+                "columns": columns.exactly(series, grouping, window),
+            },
+        )
+    finally:
+        rows.unpersist()
+
+
+def in_seconds(side: SideVerdict) -> tuple[object, ...]:
+    return (
+        side.certain, side.expected, side.possible, side.first_certain, side.first_possible, side.longest_s, side.longest_from,
+    )  # fmt: skip
+
+
+def plainly(found: Seconds) -> tuple[object, ...]:
+    firsts = (next(iter(found.certain), None), next(iter(found.possible), None))
+    return (len(found.certain), len(found.expected), len(found.possible), *firsts, *found.longest)
+
+
+@pytest.fixture
+def partitions(spark: SparkSession) -> Iterator[None]:
+    """So many partitions as are asked for, not as few as Spark thinks fit."""
+    changed = {"spark.sql.adaptive.coalescePartitions.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+    kept = {name: spark.conf.get(name) for name in changed}
+    for name, value in changed.items():
+        spark.conf.set(name, value)
+    yield
+    for name, old in kept.items():
+        if old is not None:
+            spark.conf.set(name, old)
+
+
+@pytest.mark.usefixtures("partitions")
+@settings(
+    max_examples=3,
+    deadline=None,
+    # Each of them is a dozen Spark jobs: too many to look for a smaller one.
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(worlds(), st.sampled_from([1, 2, 7]), st.integers(1, 4), st.integers(0, 99))
+def test_all_ways_agree_with_each_other_and_with_kafkas_classes(
+    spark: SparkSession, tmp_path: Path, world: World, partitions: int, count: int, seed: int
+) -> None:
+    shutil.rmtree(tmp_path)
+    files = write_files(tmp_path / "rows", world.arrivals, files=count, seed=seed)
+    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    found = judged(spark, world, files, tmp_path / "cells")
+    spare = world.era is Era.OVERLAPPING
+    first = found.seconds["local"]
+    for way, verdicts in found.seconds.items():
+        assert verdicts == first, way
+    exact = found.exact["rows"]
+    assert exact is not None
+    assert found.exact["columns"] == exact
+    groups = told(world, found.series, found.grouping)
+    assert set(first) == set(exact.groups) == set(groups)
+
+    for number, oracle in groups.items():
+        group, by_second, by_request = found.grouping.groups[number], first[number], exact.groups[number]
+        assert (_limit(group, "before"), _limit(group, "after")) == oracle.limits
+        rates = open_loop(oracle.arrivals, spare=spare)
+        sums = bounds(oracle.arrivals, spare=spare)
+        assert (by_second.active, by_request.active) == (len(rates), len(rates))
+        assert (by_second.amount, by_request.requests) == (sum(a.amount for a in oracle.arrivals), len(oracle.arrivals))
+        assert by_request.peak == pytest.approx(max(rates.values()), rel=1e-9)
+        assert (by_second.peak_expected, by_second.peak_upper) == (max(s[2] for s in sums), max(s[3] for s in sums))
+        for limit, side, requests in zip(oracle.limits, by_second.sides, by_request.sides, strict=True):
+            seconds = by_seconds(oracle.arrivals, limit, spare=spare)
+            assert in_seconds(side) == plainly(seconds)
+            kafka = replayed(oracle.arrivals, limit, spare=spare)
+            assert (requests.throttled, requests.seconds_over) == (kafka.throttled, len(kafka.seconds))
+            assert requests.first_ms == kafka.first_ms
+            # What is certain is over and what is clear is not, in the rate without throttling and in what is throttled.
+            over = {second for second, rate in rates.items() if limit is not None and rate > limit}
+            assert set(seconds.certain) <= over <= set(seconds.possible)
+            assert kafka.seconds <= set(seconds.possible)
+            if group.kind.value == "produce" and limit is not None:
+                # Over by less than half a millisecond's worth is no throttle, and one of weeks is none in 32 bits.
+                assert {s for s in seconds.certain if limit * 1.01 < rates[s] < limit * 10_000} <= kafka.seconds
+
+    if spare:
+        limits = {told.bucket: told.limits[1] for told in groups.values() if told.bucket and told.limits[1] is not None}
+        in_sql = in_duckdb(files, "broker kind user", limits)
+        assert in_sql == {
+            oracle.bucket: (v.active, v.amount, v.peak_expected, v.peak_upper, side.certain, side.expected, side.possible,
+                            side.first_possible)
+            for oracle, v, side in ((oracle, first[n], first[n].sides[1]) for n, oracle in groups.items())
+            if oracle.bucket
+        }  # fmt: skip
+
+
+def _limit(group: Group, side: str) -> float | None:
+    found = getattr(group, side)
+    return None if found is None else found.limit
