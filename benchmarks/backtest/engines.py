@@ -88,10 +88,10 @@ def _groups(count: int) -> object:
 
 ENGINES: dict[str, Engine] = {
     "spark scan": Engine(work=spark_scan, answer=lambda count: {"clients": count}),
-    "seconds": Engine(work=lambda spark, folder: judged(spark, folder / "rows"), answer=answer_of_report),
-    "exact": Engine(work=lambda spark, folder: judged(spark, folder / "rows", exact=True), answer=verdicts),
     "duckdb": Engine(work=lambda _, folder: duckdb_verdict(folder), answer=answer, spark=False),
     "polars": Engine(work=lambda _, folder: polars_verdict(folder), answer=answer, spark=False),
+    "seconds": Engine(work=lambda spark, folder: judged(spark, folder / "rows"), answer=answer_of_report),
+    "exact": Engine(work=lambda spark, folder: judged(spark, folder / "rows", exact=True), answer=verdicts),
     "compact": Engine(work=compacted, answer=lambda count: {"segments": count}),
     "cells": Engine(work=lambda spark, folder: judged(spark, folder / "cells"), answer=answer_of_report),
     "one user": Engine(work=lambda _, folder: judged(None, folder / "cells", one_user=True), answer=verdicts, spark=False),

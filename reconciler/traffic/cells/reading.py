@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,7 @@ from reconciler.traffic.cells.segments import Segment, SegmentFolder
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
+from reconciler.traffic.sources.series_key import IDENTITY
 
 _COLUMNS: Final = ("series", "broker", "kind", "user", "client_id", "requests", "amount", "largest", "throttled")
 
@@ -44,16 +45,23 @@ def open_history(folder: SegmentFolder) -> History:
     files = _paths(folder, segments, SERIES)
     if not files:
         raise TrafficError(f"recorded traffic {folder.root}: no cells are there yet; run compact, or look at what it said")
-    table = ds.dataset(files, format="parquet").to_table(columns=list(_COLUMNS))
-    found: dict[int, Series] = {}
-    for row in table.to_pylist():
-        one = Series(
-            broker=row["broker"], kind=Kind(row["kind"]), user=row["user"], client_id=row["client_id"],
-            requests=row["requests"], amount=row["amount"], key=row["series"], largest=row["largest"],
-        )  # fmt: skip
-        known = found.get(one.key)
-        found[one.key] = one if known is None else _joined(known, one)
-    series = sorted(found.values(), key=lambda one: one.sort_key)
+    names = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns=["kind", "user", "client_id"]))
+    table = ds.dataset(files, format=names).to_table(columns=list(_COLUMNS)).unify_dictionaries()
+    # A long history has a client's row in every segment: they are added up before any becomes an object.
+    grouped = table.group_by(["series", *IDENTITY]).aggregate([("requests", "sum"), ("amount", "sum"), ("largest", "max")])
+    columns = ("series", *IDENTITY, "requests_sum", "amount_sum", "largest_max")
+    found = [
+        Series(
+            broker=broker, kind=Kind(kind), user=user, client_id=client_id,
+            requests=requests, amount=amount, key=key, largest=largest,
+        )
+        for key, broker, kind, user, client_id, requests, amount, largest in zip(
+            *(grouped.column(name).to_pylist() for name in columns), strict=True
+        )
+    ]  # fmt: skip
+    if len({one.key for one in found}) < len(found):
+        raise TrafficError("two clients of this history have the same number; judge it without compacting it")
+    series = sorted(found, key=lambda one: one.sort_key)
     return History(
         folder=folder, segments=segments, series=tuple(series), throttled=int(pc.sum(table.column("throttled")).as_py() or 0)
     )
@@ -84,11 +92,3 @@ def some_cells(history: History, keys: Sequence[int]) -> Iterator[tuple[Integers
 
 def _paths(folder: SegmentFolder, segments: Sequence[Segment], part: str) -> list[str]:
     return [str(path) for segment in segments for path in sorted(Path(folder.data(segment, part)).glob("*.parquet"))]
-
-
-def _joined(one: Series, other: Series) -> Series:
-    if (one.broker, one.kind, one.user, one.client_id) != (other.broker, other.kind, other.user, other.client_id):
-        raise TrafficError("two clients of this history have the same number; judge it without compacting it")
-    return replace(
-        one, requests=one.requests + other.requests, amount=one.amount + other.amount, largest=max(one.largest, other.largest)
-    )
