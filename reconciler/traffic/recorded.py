@@ -28,7 +28,7 @@ class Source(enum.StrEnum):
     LOGS = "request-log"
     NORMAL_FORM = "normal-form"
     CELLS = "cells"
-    MAPPED = "mapped"
+    MAPPED = "mapped-file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -130,11 +130,11 @@ def _rows(documents: DataFrame, kinds: frozenset[Kind], also: Sequence[str]) -> 
         F.xxhash64("connection", "correlation_id").alias("tie"),
         detail.alias("detail"),
         is_strict(F.col("api"), F.col("version")).alias("strict_api"),
-        (entries(kinds) if kinds - set(BYTES) else of_bytes_entry()).alias("entries"),
+        (entries(kinds) if kinds - set(BYTES) else F.array(of_bytes_entry())).alias("entries"),
         *(further[name].alias(name) for name in also),
     )
-    entry = F.explode("entries") if kinds - set(BYTES) else F.col("entries")
-    found = lines.select("*", entry.alias("e"))
+    # A filter by status cannot pass below an explode; there it would read the JSON anew for each field that it looks at.
+    found = lines.select("*", F.explode("entries").alias("e"))
     topic = F.col("e.kind") == Kind.MUTATION.value
     columns = {
         "status": F.col("e.status"),
