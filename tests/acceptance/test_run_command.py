@@ -15,6 +15,7 @@ from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import run
 from tests.support.manifests import cluster as cluster_document
+from tests.support.polling import wait_until
 from tests.support.service_process import running
 from tests.support.service_world import rates
 
@@ -104,6 +105,27 @@ def test_two_of_them_on_one_broker_end_with_what_the_manifests_say(clean_kafka: 
             assert set(service.results()) <= {"applied", "in_sync", "refused"}
             assert {row["reason"] for row in service.events("pass")} <= {None, "stale-plan"}
             assert service.end(signal.SIGTERM) == 0
+
+
+@pytest.mark.kafka
+def test_over_zookeeper_it_writes_what_brokers_obey_and_puts_back_what_somebody_changed(
+    zookeeper_kafka: Sandbox, tmp_path: Path
+) -> None:
+    folder, servers = tmp_path / "quotas", zookeeper_kafka.bootstrap_servers
+    folder.mkdir()
+    assert zookeeper_kafka.zookeeper is not None
+    connection = {"zookeeper": zookeeper_kafka.zookeeper}
+    (folder / "cluster.yaml").write_text(cluster_document(prune="always", connection=connection))
+    (folder / "quotas.yaml").write_text(rates(payments="20MiB"))
+
+    with running(folder, tmp_path / "log", "--apply", "--interval", "1") as service:
+        service.until(lambda: "applied" in service.results())
+        wait_until(lambda: raw_quotas.describe(servers) == {PAYMENTS: {"producer_byte_rate": 20 * MIB}})
+        raw_quotas.alter(servers, {PAYMENTS: {"producer_byte_rate": 15e6}})
+        service.until(lambda: service.results().count("applied") == 2)
+        wait_until(lambda: raw_quotas.describe(servers) == {PAYMENTS: {"producer_byte_rate": 20 * MIB}})
+        service.until(lambda: service.page("/readyz")[0] == 200)
+        assert service.end(signal.SIGTERM) == 0
 
 
 @pytest.fixture
