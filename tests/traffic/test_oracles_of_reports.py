@@ -1,0 +1,210 @@
+"""Whole reports of unpleasant traffic: the same bytes however rows are cut and shuffled, and in SQL alone what workers say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reconciler.formats.canonical import document_text
+from reconciler.model.backtest_policy import HistoryNeeds
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.render.backtest_document import backtest_to_json
+from reconciler.traffic.kinds import BYTES, Kind
+from tests.support.command import Done, run
+from tests.support.random_traffic import Flow, arrivals_of, write_files
+from tests.traffic.conftest import RECORDINGS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from reconciler.traffic.recorded import Recorded
+
+pytestmark = pytest.mark.spark
+LOG = RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz"
+EACH = {"producer_byte_rate": 20_000.0, "consumer_byte_rate": 9000.0}
+CURRENT = {Entity.of({"user": DEFAULT, "client-id": DEFAULT}): EACH}
+PROPOSED = CURRENT | {
+    Entity.of({"user": "hot"}): {"producer_byte_rate": 500_000.0, "consumer_byte_rate": 40_000.0},
+    Entity.of({"user": "alice"}): {"producer_byte_rate": 30_000.0},
+}
+HOUR_US = 3_600_000_000
+
+
+def flow(user: str, client_id: str, number: int, **given: Any) -> Flow:
+    fields: dict[str, Any] = {
+        "broker": 1 + number % 3, "user": user, "client_id": client_id, "kind": ("produce", "fetch")[number % 2],
+        "pattern": ("dense", "bursts", "sparse", "same millisecond", "long pauses")[number % 5], "seed": number, "count": 40,
+        "scale": 1, "pause_us": 3 * HOUR_US, "silent_after": 25, "twice_every": 6,
+    }  # fmt: skip
+    return Flow(**fields | given)
+
+
+FLOWS = (
+    # Nine of ten requests are one client's.
+    flow("hot", "app", 0, pattern="dense", count=4000, silent_after=4000),
+    *(flow("hot", f"app-{number}", number) for number in range(5)),
+    *(flow("alice", client_id, number) for number, client_id in enumerate(["", "x", "y"])),
+    flow("bob", "<default>", 1, scale=0),
+    flow("bob", "large", 2, scale=2**30),
+)
+
+
+def report(recorded: Recorded, *, exact: bool = False) -> str:
+    """The report as JSON, without the names of its files."""
+    from reconciler.traffic.backtest import Backtest, Question
+
+    # There are hours of silence in it, which is not the matter here.
+    needs = HistoryNeeds(coverage_percent=0.0)
+    question = Question(current=CURRENT, proposed=PROPOSED, declared=PROPOSED, exact=exact, needs=needs)
+    try:
+        found = Backtest(recorded, question).report()
+    finally:
+        recorded.close()
+    return document_text(backtest_to_json(replace(found, provenance=replace(found.provenance, files=(), source="traffic"))))
+
+
+@pytest.fixture
+def as_many_as_asked(spark: SparkSession) -> Iterator[None]:
+    names = ("spark.sql.adaptive.coalescePartitions.enabled", "spark.sql.shuffle.partitions")
+    kept = {name: spark.conf.get(name) for name in names}
+    spark.conf.set(names[0], "false")
+    yield
+    for name, old in kept.items():
+        if old is not None:
+            spark.conf.set(name, old)
+
+
+@pytest.mark.usefixtures("as_many_as_asked")
+def test_reports_are_the_same_bytes_however_rows_are_cut_and_shuffled(spark: SparkSession, tmp_path: Path) -> None:
+    from reconciler.traffic.opening import find_traffic, open_traffic
+
+    arrivals = arrivals_of(FLOWS)
+    assert sum(one.client_id == "app" for one in arrivals) > 0.85 * len(arrivals)
+    found: dict[str, dict[int, str]] = {"seconds": {}, "exact": {}, "sql": {}}
+    for partitions, files in ((1, 1), (2, 3), (7, 5), (64, 2)):
+        spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+        folder = tmp_path / str(partitions)
+        write_files(folder, arrivals, files=files, seed=partitions)
+
+        def opened(*, python_workers: bool = True, folder: Path = folder) -> Recorded:
+            return open_traffic(find_traffic([str(folder)]), lambda: spark, log_timezone="UTC", python_workers=python_workers)
+
+        found["seconds"][partitions] = report(opened())
+        if partitions in (1, 64):
+            found["exact"][partitions] = report(opened(), exact=True)
+        if partitions in (1, 7):
+            found["sql"][partitions] = report(opened(python_workers=False))
+    for way, texts in found.items():
+        assert len(set(texts.values())) == 1, way
+
+    by_workers, in_sql = (json.loads(found[way][1]) for way in ("seconds", "sql"))
+    assert {row["verdict"] for row in by_workers["verdicts"]} >= {"certain", "clear"}
+    # In SQL only what changes is judged.
+    assert in_sql["verdicts"] == [row for row in by_workers["verdicts"] if row["changed"]]
+    assert in_sql["provenance"] == by_workers["provenance"]
+
+
+def test_cells_without_workers_are_judged_as_with_them(spark: SparkSession, tmp_path: Path) -> None:
+    from reconciler.traffic.cells.compact import SourceFile, compact
+    from reconciler.traffic.cells.recorded import Cells
+    from reconciler.traffic.cells.segments import SegmentFolder
+    from reconciler.traffic.sources.normal_form import read_normal_form
+
+    files = write_files(tmp_path / "rows", arrivals_of(FLOWS), files=2, seed=0)
+    rows = read_normal_form(spark, [str(file) for file in files], also=("file",))
+    sources = {file.resolve(): SourceFile(path=file, id=file.stem, size=file.stat().st_size) for file in files}
+    compact(rows, sources, SegmentFolder(tmp_path / "cells"))
+    here, in_sql, by_workers = (
+        report(Cells(SegmentFolder(tmp_path / "cells"), lambda: spark, most_here=most, in_sql=in_sql))
+        for most, in_sql in ((10**6, False), (0, True), (0, False))
+    )
+    assert here == in_sql == by_workers
+    assert json.loads(here)["summary"]["certain"]
+
+
+MANIFEST = """
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: team}
+spec:
+  quotas:
+    - match: {user: alice}
+      quotas: {producer_byte_rate: 100KiB, controller_mutation_rate: 10}
+    - match: {user: hot}
+      quotas: {producer_byte_rate: 500KB, consumer_byte_rate: 40KB}
+"""
+NO_PYTHON = {"PYSPARK_PYTHON": "/nowhere/python", "PYSPARK_DRIVER_PYTHON": "/nowhere/python"}
+
+
+def without_workers(folder: Path, *arguments: str) -> Done:
+    (folder / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
+    options = ("--master", "local[2]", "--format", "json", "--without-python-workers")
+    return run("backtest", "quotas.yaml", *options, *arguments, cwd=folder, env=NO_PYTHON, timeout=600)
+
+
+@pytest.mark.parametrize("what", ["log", "normal form"])
+def test_without_python_on_the_workers_the_command_says_what_it_says_with_it(
+    spark: SparkSession, tmp_path: Path, what: str
+) -> None:
+    from reconciler.traffic.backtest import Backtest, Question
+    from reconciler.traffic.opening import find_traffic, open_traffic
+
+    if what == "log":
+        path = f"3={LOG}"
+    else:
+        mutations = flow("alice", "admin", 1, kind="mutation", twice_every=1000)
+        flows = [replace(one, pause_us=0) for one in (*FLOWS, mutations)]
+        (file,) = write_files(tmp_path / "rows", arrivals_of(flows), files=1, seed=1)
+        path = str(file)
+    done = without_workers(tmp_path, "--traffic", path)
+    assert (done.code, done.err) == (0, "")
+
+    quotas = {
+        Entity.of({"user": "alice"}): {"producer_byte_rate": 102_400.0, "controller_mutation_rate": 10.0},
+        Entity.of({"user": "hot"}): {"producer_byte_rate": 500_000.0, "consumer_byte_rate": 40_000.0},
+    }
+    recorded = open_traffic(find_traffic([path]), lambda: spark, log_timezone="UTC", kinds=(*BYTES, Kind.MUTATION))
+    try:
+        with_workers = Backtest(recorded, Question(current=None, proposed=quotas, declared=quotas)).report()
+    finally:
+        recorded.close()
+    wanted = json.loads(document_text(backtest_to_json(with_workers)))["verdicts"]
+    found = done.json()["verdicts"]
+    plain = [row for row in found if row["key"] != "controller_mutation_rate"]
+    assert plain == [row for row in wanted if row["changed"] and row["key"] != "controller_mutation_rate"]
+    # Of mutations the workers see the requests, and SQL their seconds.
+    of_seconds, of_requests = (
+        {_place(row): row for row in rows if row not in plain and row["changed"]} for rows in (found, wanted)
+    )
+    assert of_seconds.keys() == of_requests.keys()
+    for place, row in of_seconds.items():
+        assert row["verdict"] in (of_requests[place]["verdict"], "possible")
+        assert row["requests"] == of_requests[place]["requests"]
+    assert bool(of_seconds) == (what == "normal form")
+    assert "certain" in {row["verdict"] for row in found}
+
+
+def _place(row: dict[str, Any]) -> tuple[str, str, int]:
+    return (document_text(row["bucket"]), row["key"], row["broker"])
+
+
+@pytest.mark.parametrize("option", [("--exact",), ("--requests", "r.jsonl")])
+def test_requests_one_by_one_need_python_on_the_workers(tmp_path: Path, option: tuple[str, ...]) -> None:
+    done = without_workers(tmp_path, "--traffic", str(LOG), *option)
+    assert (done.code, done.out) == (64, "")
+    assert "--without-python-workers judges whole seconds, in SQL: it cannot go with --exact or --requests" in done.err
+
+
+def test_workers_without_python_are_a_sentence_where_they_are_needed(tmp_path: Path) -> None:
+    (file,) = write_files(tmp_path / "rows", arrivals_of(FLOWS[1:3]), files=1, seed=1)
+    (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
+    done = run(
+        "backtest", "quotas.yaml", "--traffic", str(file), "--master", "local[2]", cwd=tmp_path, env=NO_PYTHON, timeout=600
+    )
+    assert (done.code, done.out) == (1, "")
+    assert "/nowhere/python" in done.err
