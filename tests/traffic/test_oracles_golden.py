@@ -1,4 +1,4 @@
-"""Points printed by Kafka's own classes, for what other tests compare with them: the plain oracles, and the kernels themselves."""
+"""Points printed by Kafka's own classes, for what other tests compare with them: plain oracles, and the kernels themselves."""
 
 from __future__ import annotations
 
