@@ -113,7 +113,9 @@ def _unlike(report: BacktestReport, rows: Sequence[Row]) -> list[str]:
         for v in report.verdicts
         if v.limit_after is not None
     )
-    theirs = sorted((*row[:5], max(row[4], row[5]), *row[6:]) for row in rows)
+    theirs = sorted(
+        (*row[:4], certain, max(certain, row[5]), *row[6:]) for row in rows for certain in (_provable(row[1], row[4]),)
+    )
     differ = len(set(ours) ^ set(theirs))
     return [f"{differ} rows differ between DuckDB ({len(theirs)}) and the kernel ({len(ours)})"] if differ else []
 
@@ -125,11 +127,14 @@ def _contradictions(seconds: Sequence[BucketVerdict], exact: Sequence[BucketVerd
         place = f"{one.key} of {one.user} on broker {one.broker}"
         if there.seconds_over > one.seconds_possible:
             found.append(f"{place}: {there.seconds_over} seconds are over, only {one.seconds_possible} possibly")
-        # A throttled fetch leaves nothing behind, so that later seconds may be clear that would not be.
-        least = one.seconds_certain if KINDS[one.key] == "produce" else min(1, one.seconds_certain)
-        if there.seconds_over < least:
+        if there.seconds_over < one.seconds_certain:
             found.append(f"{place}: {one.seconds_certain} seconds are certainly over, {there.seconds_over} are")
     return found
+
+
+def _provable(kind: str, certain: int) -> int:
+    """A throttled fetch leaves nothing behind: after the first, seconds may be clear that would have been over."""
+    return min(1, certain) if kind == "fetch" else certain
 
 
 def _timed(took: dict[str, float], what: str, work: Callable[[], _T]) -> _T:
