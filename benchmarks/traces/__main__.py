@@ -114,7 +114,9 @@ def _unlike(report: BacktestReport, rows: Sequence[Row]) -> list[str]:
         if v.limit_after is not None
     )
     theirs = sorted(
-        (*row[:4], certain, max(certain, row[5]), *row[6:]) for row in rows for certain in (_provable(row[1], row[4]),)
+        (*row[:4], certain, max(certain, row[5]), *row[6:8])
+        for row in rows
+        for certain in (_provable(row[1], row[4], cut=row[8]),)
     )
     differ = len(set(ours) ^ set(theirs))
     return [f"{differ} rows differ between DuckDB ({len(theirs)}) and the kernel ({len(ours)})"] if differ else []
@@ -132,9 +134,11 @@ def _contradictions(seconds: Sequence[BucketVerdict], exact: Sequence[BucketVerd
     return found
 
 
-def _provable(kind: str, certain: int) -> int:
-    """A throttled fetch leaves nothing behind: after the first, seconds may be clear that would have been over."""
-    return min(1, certain) if kind == "fetch" else certain
+def _provable(kind: str, certain: int, *, cut: bool) -> int:
+    """A throttled fetch leaves nothing behind: after the first, seconds may be clear that would be over; so may cut ones."""
+    if kind != "fetch":
+        return certain
+    return 0 if cut else min(1, certain)
 
 
 def _timed(took: dict[str, float], what: str, work: Callable[[], _T]) -> _T:
