@@ -6,7 +6,7 @@ key does not exist for it. Names are compared as they are; a literal ``<default>
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -79,6 +79,8 @@ USER_LEVELS: Final = (3, 6)
 """Levels whose bucket is the user's, whatever the client id."""
 CLIENT_LEVELS: Final = (7, 8)
 """Levels whose bucket is the client id's, whoever uses it."""
+_LEVELS_OF_ALL: Final = (4, 5, 7)
+"""Indexes of the levels that hold for everybody: the defaults without any name."""
 
 
 class Resolver:
@@ -180,6 +182,17 @@ class Resolver:
                     index.setdefault(name, []).append(found)
         by_user, by_client = self._pairs_of
         return by_user.get(user, []) if client_id is None else by_client.get(client_id, [])
+
+    def may_differ(self, earlier: Resolver) -> Callable[[str, str], bool]:
+        """For a user and a client id, whether the answer may be another than that of the earlier quotas; false is certain."""
+        changed = [
+            {place for place in {**new, **old} if new.get(place) != old.get(place)}
+            for new, old in zip(self._levels, earlier._levels, strict=True)
+        ]
+        if self.kinds != earlier.kinds or any(changed[level] for level in _LEVELS_OF_ALL):
+            return lambda _user, _client_id: True
+        pairs, users, clients = changed[0], changed[1] | changed[2], changed[3] | changed[6]
+        return lambda user, client_id: user in users or client_id in clients or (user, client_id) in pairs
 
     @property
     def enabled(self) -> bool:

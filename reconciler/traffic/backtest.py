@@ -34,6 +34,7 @@ from reconciler.traffic.judging.waiting import with_waiting, worth_playing
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window
 from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
 from reconciler.traffic.kinds import Kind
+from reconciler.traffic.no_cycles import no_search_for_cycles
 from reconciler.traffic.recorded import Recorded, RecordedConnections, RecordedOverTime, RecordedRequests
 
 
@@ -66,6 +67,7 @@ class Question:
 class Backtest:
     """One run: ``report`` judges, ``request_lines`` then gives every request."""
 
+    @no_search_for_cycles()
     def __init__(self, recorded: Recorded, question: Question) -> None:
         self._recorded = recorded
         self._question = question
@@ -74,6 +76,7 @@ class Backtest:
         self._grouping: Grouping = group_series(recorded.series, before, after)
         self._twice = told_twice(recorded.series, self._grouping)
 
+    @no_search_for_cycles()
     def report(self) -> BacktestReport:
         """Verdicts, unused quotas, findings and where they come from."""
         question, series = self._question, self._recorded.series

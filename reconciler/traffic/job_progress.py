@@ -77,7 +77,7 @@ def _polling(session: SparkSession, told: _Told) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _listening(session: SparkSession, told: _Told) -> Iterator[None]:
-    def heard(stages: Any, *_: object) -> None:
+    def heard(stages: Any, **_: object) -> None:
         running = [stage for stage in stages or () if not stage.done]
         told.tasks(sum(stage.num_completed_tasks for stage in running), sum(stage.num_tasks for stage in running))
 

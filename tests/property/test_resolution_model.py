@@ -33,3 +33,19 @@ def test_buckets_and_limits_agree_with_the_walk(table: dict[tuple[object, object
     assert resolver.bucket_and_limit(user, client) == (found.bucket, found.value)
     matching = {(u, c) for u, c in table if u in (None, DEFAULT, user) and c in (None, DEFAULT, client)}
     assert {c.entity for c in found.overridden} | ({found.source} - {None}) == {entity_of(*m) for m in matching}
+
+
+TABLES = st.dictionaries(st.sampled_from(SHAPES), st.integers(1, 3).map(float), max_size=8)
+
+
+@settings(max_examples=400, deadline=None)
+@given(earlier=TABLES, changes=st.dictionaries(st.sampled_from(SHAPES), st.none() | st.integers(1, 3).map(float), max_size=2))
+def test_who_is_not_touched_by_a_change_keeps_the_whole_answer(earlier, changes) -> None:
+    later = {shape: value for shape, value in {**earlier, **changes}.items() if value is not None}
+    before, after = (Resolver({entity_of(*s): {KEY: v} for s, v in table.items()}, KEY) for table in (earlier, later))
+    may_differ = after.may_differ(before)
+    clients = [(user, client) for user in (*NAMES, "other") for client in ("", *NAMES, "other")]
+
+    assert [who for who in clients if not may_differ(*who) and after.resolve(*who) != before.resolve(*who)] == []
+    if earlier == later:
+        assert not any(may_differ(*who) for who in clients)

@@ -109,3 +109,22 @@ def test_rows_of_one_second_become_one_cell_sorted_by_client(
             table = pq.read_table(file)
             keys = list(zip(table.column("series").to_pylist(), table.column("second").to_pylist(), strict=True))
             assert keys == sorted(set(keys))
+
+
+def test_clients_that_are_kept_added_up_are_those_of_the_segments(rows: tuple[Path, DataFrame], tmp_path: Path) -> None:
+    from reconciler.traffic.cells.clients import keep_clients
+    from reconciler.traffic.cells.reading import open_history
+
+    compacted(rows, tmp_path)
+    folder = SegmentFolder(tmp_path)
+    (kept,) = (tmp_path / "clients").iterdir()
+    found = open_history(folder)
+
+    kept.write_bytes(b"not Parquet at all")
+    assert open_history(folder) == found
+    kept.unlink()
+    assert open_history(folder) == found
+    (kept.parent / "of-other-segments.parquet").write_bytes(b"")
+    keep_clients(folder)
+    assert list(kept.parent.iterdir()) == [kept]
+    assert open_history(folder) == found

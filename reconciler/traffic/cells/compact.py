@@ -13,14 +13,13 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from reconciler.errors import TrafficError
+from reconciler.traffic.cells.clients import keep_clients
 from reconciler.traffic.cells.hours import hour_bit, hours_of
-from reconciler.traffic.cells.segments import Covered, Segment, SegmentFolder
+from reconciler.traffic.cells.segments import CELLS, SERIES, Covered, Segment, SegmentFolder
 from reconciler.traffic.sources.readable import require_readable
 from reconciler.traffic.sources.request_log import CHARGED, UNREADABLE
 from reconciler.traffic.sources.series_key import IDENTITY, series_key
 
-CELLS: Final = "cells"
-SERIES: Final = "series"
 _SPREAD: Final = 4
 """A file's cells are sorted and written in two to the power of so many parts at most."""
 _ROWS_A_GROUP: Final = 100_000
@@ -54,6 +53,7 @@ def compact(
     _write_series(keyed, made / SERIES)
     segments = [_publish(folder, made, run, files[_path_of(lines[0].file)], lines) for lines in by_file]
     folder.sweep()
+    keep_clients(folder)
     return tuple(segments)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -15,14 +14,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from reconciler.errors import TrafficError
-from reconciler.traffic.cells.compact import CELLS, SERIES
-from reconciler.traffic.cells.segments import Segment, SegmentFolder
+from reconciler.traffic.cells.clients import clients_of
+from reconciler.traffic.cells.segments import CELLS, Segment, SegmentFolder
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
+from reconciler.traffic.no_cycles import no_search_for_cycles
 from reconciler.traffic.sources.series_key import IDENTITY
 
-_COLUMNS: Final = ("series", "broker", "kind", "user", "client_id", "requests", "amount", "largest", "throttled")
+_OF_SERIES: Final = ("series", *IDENTITY, "requests", "amount", "largest")
+_KINDS: Final = {kind.value: kind for kind in Kind}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,27 +37,23 @@ class History:
 
     def paths(self, part: str) -> list[str]:
         """The Parquet files of a part of all segments."""
-        return _paths(self.folder, self.segments, part)
+        return self.folder.files(self.segments, part)
 
 
+@no_search_for_cycles()
 def open_history(folder: SegmentFolder) -> History:
     """Raises ``TrafficError`` when there are no cells, or two clients have one number."""
     segments = folder.segments()
-    files = _paths(folder, segments, SERIES)
-    if not files:
+    table = clients_of(folder, segments)
+    if not table.num_rows:
         raise TrafficError(f"recorded traffic {folder.root}: no cells are there yet; run compact, or look at what it said")
-    names = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns=["kind", "user", "client_id"]))
-    table = ds.dataset(files, format=names).to_table(columns=list(_COLUMNS)).unify_dictionaries()
-    # A long history has a client's row in every segment: they are added up before any becomes an object.
-    grouped = table.group_by(["series", *IDENTITY]).aggregate([("requests", "sum"), ("amount", "sum"), ("largest", "max")])
-    columns = ("series", *IDENTITY, "requests_sum", "amount_sum", "largest_max")
     found = [
         Series(
-            broker=broker, kind=Kind(kind), user=user, client_id=client_id,
+            broker=broker, kind=_KINDS[kind], user=user, client_id=client_id,
             requests=requests, amount=amount, key=key, largest=largest,
         )
         for key, broker, kind, user, client_id, requests, amount, largest in zip(
-            *(grouped.column(name).to_pylist() for name in columns), strict=True
+            *(table.column(name).to_pylist() for name in _OF_SERIES), strict=True
         )
     ]  # fmt: skip
     if len({one.key for one in found}) < len(found):
@@ -88,7 +85,3 @@ def some_cells(history: History, keys: Sequence[int]) -> Iterator[tuple[Integers
     for batch in cells.to_batches(columns=["series", "second", "amount"], filter=pc.field("series").isin(wanted)):
         series, second, amount = (np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64) for column in batch.columns)
         yield series, second, amount
-
-
-def _paths(folder: SegmentFolder, segments: Sequence[Segment], part: str) -> list[str]:
-    return [str(path) for segment in segments for path in sorted(Path(folder.data(segment, part)).glob("*.parquet"))]

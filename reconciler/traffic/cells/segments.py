@@ -1,6 +1,7 @@
 """The folder that ``compact`` fills: one segment for each file of recorded traffic, whole or not there at all.
 
     DIR/segments/ID.json     written last, and atomically: what the segment is of, and which folder holds it
+    DIR/clients/DIGEST.parquet  the clients of all segments, added up: only to save time, made anew when the segments are others
     DIR/data/ID-RUN/         its Parquet files; a folder that no document names is left over from a run that was cut short
 
 A file is known by how it begins, not by its name: the same log under another name, or compressed, or longer than before, takes
@@ -9,9 +10,10 @@ the place of its earlier segment. So runs can be repeated, and come in any order
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -21,8 +23,12 @@ from reconciler.formats.canonical import document_text
 from reconciler.formats.whole_file import write_whole
 
 FORMAT_VERSION: Final = "1.0"
+CELLS: Final = "cells"
+SERIES: Final = "series"
+"""The parts of a segment."""
 _SEGMENTS: Final = "segments"
 _DATA: Final = "data"
+_CLIENTS: Final = "clients"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +77,15 @@ class SegmentFolder:
     def data(self, segment: Segment, part: str) -> Path:
         """Where a part of a segment lies."""
         return self.root / _DATA / segment.folder / part
+
+    def files(self, segments: Sequence[Segment], part: str) -> list[str]:
+        """The Parquet files of a part of these segments."""
+        return [str(path) for segment in segments for path in sorted(self.data(segment, part).glob("*.parquet"))]
+
+    def clients(self, segments: Sequence[Segment]) -> Path:
+        """Where the clients of exactly these segments are kept, added up; it need not be there."""
+        names = "\n".join(sorted(segment.folder for segment in segments))
+        return self.root / _CLIENTS / f"{hashlib.sha256(names.encode()).hexdigest()[:32]}.parquet"
 
     def fresh(self, run: str) -> Path:
         """An empty folder that only this run knows, on the same disk."""

@@ -10,7 +10,7 @@ nothing is said of, and every bucket that it may belong to is marked.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -105,8 +105,8 @@ def group_series(
     after: Tables,
 ) -> Grouping:
     """Limits are by key. ``before`` is ``None`` when the earlier quotas are not known: then there is one side only."""
-    after_of = [_resolved(after, one) for one in series]
     before_of = [None if before is None else _resolved(before, one) for one in series]
+    after_of = _resolved_again(before, before_of, after, series)
     targets = _targets(series, before, after, after_of)
     earlier = {members: place for place, members in _members(series, before_of).items()}
     groups: list[Group] = []
@@ -129,6 +129,26 @@ def group_series(
         target_of_series=tuple(target_of),
         before_of_series=tuple(before_of),
     )
+
+
+def _resolved_again(
+    before: Tables | None, before_of: Sequence[Resolved | None], after: Tables, series: Sequence[Series]
+) -> list[Resolved | None]:
+    """Most changes are about few clients: the others are not looked up a second time."""
+    may_differ = {key: _may_differ(before[key], table) for key, table in after.items()} if before is not None else {}
+    return [
+        known
+        if (differs := may_differ.get(KEY_OF_KIND[one.kind])) is not None
+        and one.user is not None
+        and one.client_id is not None
+        and not differs(one.user, one.client_id)
+        else _resolved(after, one)
+        for one, known in zip(series, before_of, strict=True)
+    ]
+
+
+def _may_differ(before: Limits | BrokerLimits, after: Limits | BrokerLimits) -> Callable[[str, str], bool] | None:
+    return after.may_differ(before) if isinstance(before, Resolver) and isinstance(after, Resolver) else None
 
 
 def _resolved(limits: Tables, one: Series) -> Resolved | None:
