@@ -1,0 +1,109 @@
+"""Spark servers from pyspark's own package: a standalone cluster of one master and two workers, and a Spark Connect server.
+
+Their Python workers find every installed package, but not this project: its code has to come with the session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import sysconfig
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyspark
+
+from tests.support.bad_servers import free_port
+from tests.support.polling import wait_until
+
+SPARK_BIN = Path(pyspark.__file__).parent / "bin"
+_READY_S = 120
+
+
+def stranger_python(folder: Path) -> Path:
+    """An interpreter without this project: no ``.pth`` file is read, so an editable install does not count."""
+    program = folder / "python"
+    site = sysconfig.get_path("purelib")
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{site}" exec {sys.executable} -S "$@"\n')
+    program.chmod(0o755)
+    return program
+
+
+def spark_environment(folder: Path) -> dict[str, str]:
+    """For servers and for clients: whose Python works, and where temporary files go."""
+    python = str(stranger_python(folder))
+    kept = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "SPARK_HOME"}}
+    return {
+        **kept,
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": python,
+        "SPARK_LOCAL_DIRS": str(folder / "local"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+
+@contextlib.contextmanager
+def standalone_cluster(folder: Path) -> Iterator[str]:
+    """One master, two workers of one core; the address of the master."""
+    port, page = free_port(), free_port()
+    at = f"spark://127.0.0.1:{port}"
+    master = ("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(page))
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_running(master, folder, "master"))
+        wait_until(lambda: _answers(port), within_s=_READY_S)
+        for number in (1, 2):
+            work = ("-d", str(folder / f"work-{number}"), "--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "1g")
+            stack.enter_context(_running(("org.apache.spark.deploy.worker.Worker", *work, at), folder, f"worker-{number}"))
+        wait_until(lambda: _workers(page) == 2, within_s=_READY_S)
+        yield at
+
+
+@contextlib.contextmanager
+def connect_server(folder: Path) -> Iterator[str]:
+    """A Spark Connect server on two cores; its address."""
+    port = free_port()
+    settings = {"spark.connect.grpc.binding.port": port, "spark.ui.enabled": "false", "spark.driver.bindAddress": "127.0.0.1"}
+    command = ["--master", "local[2]", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    command += [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+    with _running([*command, "spark-internal"], folder, "connect", program="spark-submit"):
+        wait_until(lambda: _answers(port), within_s=_READY_S)
+        yield f"sc://127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def _running(arguments: Sequence[str], folder: Path, name: str, *, program: str = "spark-class") -> Iterator[None]:
+    with (folder / f"{name}.log").open("wb") as log:
+        process = subprocess.Popen(
+            [str(SPARK_BIN / program), *arguments],
+            env=spark_environment(folder),
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _answers(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=2):
+        return True
+    return False
+
+
+def _workers(page: int) -> int:
+    with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{page}/json/", timeout=5) as answer:
+        return int(json.load(answer)["aliveworkers"])
+    return 0

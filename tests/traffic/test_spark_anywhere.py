@@ -1,0 +1,148 @@
+"""The same bytes wherever Spark runs: in a JVM of our own, on a standalone cluster, through Spark Connect, by spark-submit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import Done, run
+from tests.support.spark_servers import SPARK_BIN, connect_server, spark_environment, standalone_cluster
+from tests.traffic.conftest import RECORDINGS
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[2]
+LOG = str(RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz")
+MANIFEST = """
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: team}
+spec:
+  quotas:
+    - match: {user: alice}
+      quotas: {producer_byte_rate: 100KiB, consumer_byte_rate: 200KiB, request_percentage: 1}
+    - match: {user: bob}
+      quotas: {producer_byte_rate: 300KiB}
+"""
+PATIENCE_S = 400
+FORMS = {
+    "seconds": ("--format", "json"),
+    "exact": ("--requests", "requests.jsonl", "--format", "json"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("anywhere")
+    (root / "quotas").mkdir()
+    (root / "quotas" / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
+    return root
+
+
+@pytest.fixture(scope="module")
+def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
+    with standalone_cluster(tmp_path_factory.mktemp("standalone")) as master:
+        yield ("--master", master, "--memory", "1g")
+
+
+@pytest.fixture(scope="module")
+def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
+    with connect_server(tmp_path_factory.mktemp("connect")) as address:
+        yield ("--remote", address)
+
+
+def judged(folder: Path, *where: str, form: str, traffic: str = LOG, env: Mapping[str, str] | None = None) -> tuple[str, str]:
+    """The report, and the requests when they are asked for. Workers elsewhere do not know this project."""
+    written = folder / "requests.jsonl"
+    written.unlink(missing_ok=True)
+    env = spark_environment(folder) if env is None else env
+    done = run("backtest", "quotas", "--traffic", traffic, *where, *FORMS[form], cwd=folder, env=env, timeout=PATIENCE_S)
+    assert done.code == 0, done.err
+    return done.out, written.read_text() if written.exists() else ""
+
+
+@pytest.fixture(scope="module")
+def expected(folder: Path) -> dict[str, tuple[str, str]]:
+    """What a session of our own says."""
+    return {form: judged(folder, "--master", "local[2]", form=form, env={}) for form in FORMS}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_standalone_cluster_says_the_same(form: str, folder: Path, standalone: tuple[str, ...], expected) -> None:
+    assert json.loads(expected[form][0])["verdicts"]
+    assert judged(folder, *standalone, form=form) == expected[form]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_spark_connect_says_the_same(form: str, folder: Path, connect: tuple[str, ...], expected) -> None:
+    assert judged(folder, *connect, form=form) == expected[form]
+
+
+def test_cells_that_a_cluster_made_are_those_that_this_machine_makes(
+    folder: Path, standalone: tuple[str, ...], connect: tuple[str, ...]
+) -> None:
+    places = {"here": ("--master", "local[2]"), "standalone": standalone, "connect": connect}
+    reports = {}
+    for name, where in places.items():
+        env = {} if name == "here" else spark_environment(folder)
+        done = run("compact", "--traffic", LOG, "--out", name, *where, cwd=folder, env=env, timeout=PATIENCE_S)
+        assert done.code == 0, done.err
+        reports[name] = judged(folder, form="seconds", traffic=name)[0].replace(f'"{name}"', '"cells"')
+
+    assert reports["standalone"] == reports["here"]
+    assert reports["connect"] == reports["here"]
+
+
+def test_spark_submit_runs_it_from_one_wheel(folder: Path, standalone: tuple[str, ...], expected) -> None:
+    wheel = build_wheel(folder)
+    launcher = shutil.copy(ROOT / "deploy" / "spark_submit.py", folder)
+    command = [str(SPARK_BIN / "spark-submit"), "--master", standalone[1], "--py-files", str(wheel), launcher]
+
+    done = subprocess.run(
+        [*command, "backtest", "quotas", "--traffic", LOG, "--format", "json"],
+        cwd=folder,
+        env=spark_environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == expected["seconds"][0]
+
+
+def build_wheel(folder: Path) -> Path:
+    import sys
+
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", str(folder)]
+    subprocess.run([*command, str(ROOT)], check=True, timeout=300)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--remote", "spark://127.0.0.1:1"), "begins with sc://"),
+        (("--master", "sc://127.0.0.1:1"), "--remote sc://host:15002"),
+        (("--master", "locl"), "write local[*]"),
+    ],
+)
+def test_an_address_of_the_wrong_kind_is_wrong_usage(options: tuple[str, ...], words: str, folder: Path) -> None:
+    done: Done = run("backtest", "quotas", "--traffic", LOG, *options, cwd=folder)
+
+    assert done.code == 64
+    assert words in done.err
+
+
+def test_a_server_that_is_not_there_is_a_sentence(folder: Path) -> None:
+    done = run("backtest", "quotas", "--traffic", LOG, "--remote", "sc://127.0.0.1:1", cwd=folder)
+
+    assert done.code == 1
+    assert "Spark does not start on sc://127.0.0.1:1" in done.err
