@@ -4,7 +4,20 @@ spark-submit --master spark://host:7077 --py-files kafka_quota_reconciler-0.1.0-
 """
 
 import sys
+import tempfile
+import zipfile
 
-from reconciler.cli.main import main
 
-sys.exit(main())
+def unpacked(folder: str) -> None:
+    """Schemas are files, which an archive on Python's path does not give: unpack the wheel, and look there first."""
+    for wheel in [path for path in sys.path if path.endswith(".whl")]:
+        zipfile.ZipFile(wheel).extractall(folder)
+    sys.path.insert(0, folder)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="kafka-quotas-") as code:
+        unpacked(code)
+        from reconciler.cli.main import main
+
+        sys.exit(main())

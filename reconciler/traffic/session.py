@@ -6,9 +6,11 @@ import contextlib
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 _JAVA_OPTIONS: Final = ("-XX:-UsePerfData", "-XX:+UseParallelGC")
 _SMALL_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-Xshare:auto")
 _JVM_END_S: Final = 10.0
+_LISTENER_S: Final = 20.0
+_REMOTE_PORT: Final = 15002
+"""Of Spark Connect, where the address names none."""
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """In the environment of what ``spark-submit`` started: its JVM runs, and knows its master."""
 _MASTER: Final = re.compile(r"local(\[[^\]]+\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
@@ -91,6 +96,7 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
     require_packages()
     if options.remote is not None:
         require_remote_packages()
+        _require_listener(options.remote)
     elif not options.submitted:
         require_java()
     folder = tempfile.mkdtemp(prefix="kafka-quotas-spark-")
@@ -105,6 +111,15 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
             _end_jvm()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _require_listener(remote: str) -> None:
+    """Spark's own client would try for ten minutes."""
+    address = urllib.parse.urlsplit(remote)
+    try:
+        socket.create_connection((address.hostname or "", address.port or _REMOTE_PORT), _LISTENER_S).close()
+    except (OSError, ValueError) as error:
+        raise TrafficError(f"Spark does not start on {remote}: nobody answers there ({error})") from error
 
 
 def _end_jvm() -> None:

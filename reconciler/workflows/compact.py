@@ -60,7 +60,7 @@ def compact(options: CompactOptions, *, progress: Progress) -> CompactResult:
     traffic = find_traffic(options.traffic, read_mapping(options.mapping) if options.mapping else None)
     if traffic.cells is not None:
         raise UsageError(f"{traffic.cells} holds cells already, and no requests")
-    folder = SegmentFolder(options.folder)
+    folder = SegmentFolder(options.folder.resolve())
     sources, empty = _sources(traffic)
     there = {segment.id: segment for segment in folder.segments()}
     wanted = {p: s for p, s in sources.items() if s.id not in there or there[s.id].size != s.size}
