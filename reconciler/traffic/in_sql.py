@@ -6,9 +6,8 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from reconciler.traffic.events import Events
 from reconciler.traffic.judging.exact import limits_of
-from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.judging.outcome import Outcome, seconds_outcomes
 from reconciler.traffic.judging.rate_series import Lines, Points
 from reconciler.traffic.judging.seconds_in_sql import judged_in_sql
@@ -16,25 +15,11 @@ from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.topic_seconds import judge_seconds
-from reconciler.traffic.recorded import Facts
+from reconciler.traffic.seconds_only import SecondsOnly
 
 
-class InSql:
+class InSql(SecondsOnly):
     """What ``Events`` can tell without Python on the workers. It has no rates over time."""
-
-    def __init__(self, events: Events) -> None:
-        """Closes ``events`` when it is closed."""
-        self._events = events
-
-    @property
-    def series(self) -> tuple[Series, ...]:
-        """Its clients."""
-        return self._events.series
-
-    @property
-    def facts(self) -> Facts:
-        """What it is."""
-        return self._events.facts
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
         """Verdicts of these groups."""
@@ -53,14 +38,6 @@ class InSql:
         }
         return seconds_outcomes(found, self.series, grouping, window)
 
-    def hours(self) -> Mapping[int, Collection[int]]:
-        """In which hours each broker was recorded."""
-        return self._events.hours()
-
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:  # noqa: ARG002 - as the others
         """There are none."""
         return {}
-
-    def close(self) -> None:
-        """Safe to call twice."""
-        self._events.close()
