@@ -53,6 +53,9 @@ LOG_KINDS: Final = (Kind.PRODUCE, Kind.FETCH, Kind.REQUEST, Kind.MUTATION)
 """What a request log can tell. A connection has no line of its own."""
 
 
+_DOCUMENTS: Final = ("p", "f", "m", "o")
+
+
 def read_request_logs(
     spark: SparkSession,
     logs: Sequence[BrokerFiles],
@@ -104,7 +107,11 @@ def _documents(lines: DataFrame, zone: str, kinds: frozenset[Kind]) -> DataFrame
         F.when(other, other_document(json)).alias("o"),
     )
     fetched = F.when(is_fetch_of_2_8(F.col("f")), fetch_document_of_2_8(json)).otherwise(F.col("f"))
-    return parsed.withColumn("f", fetched)
+    read = parsed.withColumn("f", fetched)
+    # Each document is read once: without something that columns cannot pass, Spark reads it anew for each of its fields.
+    kept = [name for name in read.columns if name not in _DOCUMENTS]
+    held = read.select(*kept, F.explode(F.array_repeat(F.struct(*_DOCUMENTS), 1)).alias("d"))
+    return held.select(*kept, *(F.col(f"d.{name}").alias(name) for name in _DOCUMENTS))
 
 
 def _rows(documents: DataFrame, kinds: frozenset[Kind], also: Sequence[str]) -> DataFrame:
