@@ -109,8 +109,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         _say("interrupted")
         return exit_codes.INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last resort: one line for the user, the traceback only on request
+        if _began_with_an_interrupt(error):
+            _say("interrupted")
+            return exit_codes.INTERRUPTED
         return _report(error, verbose=bool(getattr(args, "verbose", False)))
     return code
+
+
+def _began_with_an_interrupt(error: BaseException | None) -> bool:
+    """Whether it only came up while cleaning up after Ctrl-C; a library may, for instance, not have begun what it ends."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _report(error: Exception, *, verbose: bool) -> int:

@@ -1,0 +1,39 @@
+"""What goes wrong while a command cleans up after Ctrl-C is no error of its own."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+
+from reconciler.cli import exit_codes, main
+
+
+def cleans_up(args: object) -> int:
+    try:
+        raise KeyboardInterrupt
+    finally:
+        raise RuntimeError("cannot join thread before it is started")
+
+
+def fails(args: object) -> int:
+    try:
+        raise ValueError("no interrupt")
+    finally:
+        raise RuntimeError("cannot join thread")
+
+
+@pytest.mark.parametrize(
+    ("work", "code", "words"),
+    [(cleans_up, exit_codes.INTERRUPTED, "interrupted"), (fails, exit_codes.NOT_DONE, "internal error")],
+)
+def test_an_error_while_cleaning_up_after_ctrl_c_is_the_interrupt(work, code, words, monkeypatch, capsys) -> None:
+    command = ModuleType("reconciler.cli.commands.try_out")
+    command.add_arguments = lambda parser: None
+    command.run = work
+    monkeypatch.setitem(sys.modules, command.__name__, command)
+    monkeypatch.setitem(main.COMMANDS, "try_out", "try")
+
+    assert main.main(["try_out"]) == code
+    assert words in capsys.readouterr().err
