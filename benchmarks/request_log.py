@@ -50,7 +50,7 @@ def write_log(path: Path, size: int, *, seed: int = 1) -> None:
 
 def bare(spark: SparkSession, path: Path) -> DataFrame:
     """The bound: the fields that are needed, of every line, and a group-by."""
-    from pyspark.sql import functions as F  # noqa: N812 - the name all of Spark's own documentation uses
+    from pyspark.sql import functions as F
 
     document = F.from_json(F.substring_index("value", "Completed request:", -1), NEEDED).alias("d")
     header, sums = (
@@ -77,7 +77,7 @@ def read_everything(spark: SparkSession, path: Path) -> DataFrame:
 
 
 def _charged(spark: SparkSession, path: Path, *, everything: bool) -> DataFrame:
-    from pyspark.sql import functions as F  # noqa: N812 - the name all of Spark's own documentation uses
+    from pyspark.sql import functions as F
 
     from reconciler.traffic.kinds import BYTES
     from reconciler.traffic.sources.log_files import find_logs

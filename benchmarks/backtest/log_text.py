@@ -31,7 +31,7 @@ def write(folder: Path, *, megabytes: int) -> None:
 
 def bare(spark: SparkSession, folder: Path) -> int:
     """Spark's own JSON reader on the fields that are needed, and a group-by."""
-    from pyspark.sql import functions as F  # noqa: N812 - the name all of Spark's own documentation uses
+    from pyspark.sql import functions as F
 
     text = spark.read.text(str(folder / "*" / _NAME))
     start = F.instr("value", "{")

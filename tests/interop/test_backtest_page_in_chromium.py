@@ -10,7 +10,7 @@ import pytest
 from reconciler.model.backtest import BacktestReport, Verdict
 from reconciler.render.backtest_page import backtest_html
 from tests.support.backtest_reports import member, rates, report_of, verdict
-from tests.support.chromium import Chromium, chromium
+from tests.support.chromium import Chromium, chromium, complaints
 from tests.support.hostile_names import HOSTILE
 
 pytestmark = pytest.mark.interop
@@ -66,7 +66,7 @@ def test_nothing_is_loaded_and_the_browser_has_no_complaint(browser: Chromium, p
     browser.open(page, ready="true")
     asked_for = [said["request"]["url"] for name, said in browser.said if name == "Network.requestWillBeSent"]
     assert asked_for == [page.as_uri()]
-    assert [said for said in browser.said if said[0] in ("Log.entryAdded", "Runtime.exceptionThrown")] == []
+    assert complaints(browser) == []
 
 
 def test_a_plot_is_drawn_as_wide_as_the_window_and_its_words_stay_readable(browser: Chromium, page: Path) -> None:

@@ -16,7 +16,6 @@ from reconciler.model.entity import DEFAULT, Entity, display_name
 from reconciler.model.overview import ClusterOverview, Overview
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.render.amounts import amount
-from reconciler.render.report_page import report_html
 from reconciler.resolution.addresses import ADDRESS_KEY
 from reconciler.resolution.answers import KEYS, Answers, Doubts, Resolution, Wanted
 from reconciler.workflows.report import overview_of
@@ -24,8 +23,9 @@ from reconciler.workflows.resolve_views import current_view, planned_view
 from tests.builders import client, current, declared, ip, pair, user
 from tests.fakes import FakeCluster
 from tests.support import report_world
-from tests.support.chromium import Chromium, chromium
+from tests.support.chromium import Chromium, chromium, complaints
 from tests.support.hostile_names import HOSTILE
+from tests.support.report_world import write_page as write
 
 pytestmark = pytest.mark.interop
 
@@ -41,17 +41,6 @@ def browser() -> Iterator[Chromium]:
 @pytest.fixture
 def company(tmp_path: Path) -> Path:
     return write(tmp_path, report_world.company())
-
-
-def write(folder: Path, overview: Overview) -> Path:
-    path = folder / "report.html"
-    path.write_text(report_html(overview), encoding="utf-8")
-    return path
-
-
-def complaints(browser: Chromium) -> list[Any]:
-    """What the browser has to say against the page."""
-    return [said for said in browser.said if said[0] in ("Log.entryAdded", "Runtime.exceptionThrown")]
 
 
 NAMES = (

@@ -7,15 +7,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from reconciler.model.overview import Overview
-from reconciler.render.report_page import report_html
 from tests.support import report_world
-from tests.support.chromium import Chromium, chromium
+from tests.support.chromium import Chromium, chromium, complaints
 from tests.support.png import Picture, picture
+from tests.support.report_world import write_page as write
 
 pytestmark = pytest.mark.interop
 
@@ -33,17 +31,6 @@ def browser() -> Iterator[Chromium]:
 @pytest.fixture
 def company(tmp_path: Path) -> Path:
     return write(tmp_path, report_world.company())
-
-
-def write(folder: Path, overview: Overview) -> Path:
-    path = folder / "report.html"
-    path.write_text(report_html(overview), encoding="utf-8")
-    return path
-
-
-def complaints(browser: Chromium) -> list[Any]:
-    """What the browser has to say against the page."""
-    return [said for said in browser.said if said[0] in ("Log.entryAdded", "Runtime.exceptionThrown")]
 
 
 @pytest.mark.parametrize("overview", ["company", "hostile"])

@@ -205,6 +205,11 @@ class Chromium:
         return message
 
 
+def complaints(browser: Chromium) -> list[Any]:
+    """What the browser has to say against the page."""
+    return [said for said in browser.said if said[0] in ("Log.entryAdded", "Runtime.exceptionThrown")]
+
+
 @contextlib.contextmanager
 def chromium() -> Iterator[Chromium]:
     """A browser with a profile of its own, ended and removed in the end."""

@@ -6,6 +6,7 @@ import datetime
 import random
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from reconciler.errors import UnreachableError
@@ -19,6 +20,7 @@ from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.source import Span
 from reconciler.model.state import ClusterIdentity, DesiredEntity, DesiredState
 from reconciler.planning.baseline import RecordedBaseline
+from reconciler.render.report_page import report_html
 from reconciler.workflows.drift import GivenBaseline
 from reconciler.workflows.plan import Intent
 from reconciler.workflows.report import declared_only, overview_of
@@ -229,3 +231,10 @@ def large(count: int) -> Overview:
         )
         live[one] = {"producer_byte_rate": rate if number % 50 else rate / 2, "consumer_byte_rate": 2 * rate}
     return overview(cluster_of("large", tuple(entities), live))
+
+
+def write_page(folder: Path, overview: Overview) -> Path:
+    """The page, as a file that a browser can open."""
+    path = folder / "report.html"
+    path.write_text(report_html(overview), encoding="utf-8")
+    return path
