@@ -183,6 +183,7 @@ def _query_settings(options: SessionOptions) -> dict[str, str]:
     settings = {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024 * 1024),
         "spark.sql.ansi.enabled": "true",
     }
     if options.shuffle_partitions or options.local:

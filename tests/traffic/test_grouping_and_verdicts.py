@@ -28,6 +28,7 @@ from reconciler.resolution.levels import Resolver
 from reconciler.traffic.judging.exact import ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
 from reconciler.traffic.judging.outcome import Outcome, exact_outcomes
+from reconciler.traffic.judging.recommendations import recommended
 from reconciler.traffic.judging.recommend import safe_byte_rate
 from reconciler.traffic.judging.verdicts import bucket_verdicts, unused_quotas
 from reconciler.traffic.kernels.exact_totals import ExactSide, ExactVerdict
@@ -93,7 +94,7 @@ def test_one_value_is_recommended_for_all_brokers() -> None:
     grouping = group_series(both, None, resolvers({ALICE: {PRODUCE: 9.0}}))
     groups = {group: verdict_of(group, peak=peak, throttled=1) for group, peak in enumerate((70.0, 9000.0))}
     found = exact(ExactResult(groups=groups, series={}), grouping)
-    assert {v.recommended for v in bucket_verdicts(both, grouping, found)} == {9216.0}
+    assert {v.safe for v in recommended(bucket_verdicts(both, grouping, found), days=30, censored=False)} == {9216.0}
 
 
 @pytest.mark.parametrize(

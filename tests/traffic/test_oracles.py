@@ -128,7 +128,7 @@ class Judged:
 
 def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path) -> Judged:
     from reconciler.traffic.cells.compact import SourceFile, compact
-    from reconciler.traffic.cells.reading import open_history, placed_cells, some_cells
+    from reconciler.traffic.cells.reading import judged_on_spark, open_history, placed_cells, some_cells
     from reconciler.traffic.cells.segments import SegmentFolder
     from reconciler.traffic.columns.workers import ColumnFiles
     from reconciler.traffic.judging.by_seconds import Limits, judged_by_seconds, judged_rows_by_seconds, summed_rows
@@ -155,6 +155,7 @@ def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path
                 "spark, rows": judged_rows_by_seconds(rows, series, grouping, groups, era),
                 "spark, columns": columns.by_seconds(series, grouping, groups, era),
                 "spark, cells": judged_by_seconds(placed, grouping.groups, era),
+                "spark, files of cells": judged_on_spark(spark, history, grouping, groups, era),
                 "sql, rows": judged_in_sql(summed_rows(rows, series, grouping, groups), grouping.groups, era),
                 "sql, cells": judged_in_sql(placed, grouping.groups, era),
             },

@@ -7,9 +7,9 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from reconciler.traffic.cells.reading import History, open_history, placed_cells, some_cells
+from reconciler.traffic.cells.reading import History, judged_on_spark, open_history, placed_cells, some_cells
 from reconciler.traffic.cells.segments import SegmentFolder
-from reconciler.traffic.judging.by_seconds import Limits, judged_by_seconds
+from reconciler.traffic.judging.by_seconds import Limits
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.locally import judged_locally
 from reconciler.traffic.judging.outcome import Outcome, seconds_outcomes
@@ -45,16 +45,18 @@ class Cells:
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
         """Verdicts of these groups."""
-        keys = [one.key for index, one in enumerate(self.series) if not set(groups).isdisjoint(grouping.groups_of_series[index])]
+        keys = self._keys(grouping, groups)
         if self._at_most(keys) <= self._most_here:
             limits = Limits.of(grouping.groups, era)
             return judged_locally(some_cells(self._history, keys), self.series, grouping, groups, limits)
-        judged = judged_in_sql if self._in_sql else judged_by_seconds
-        return judged(placed_cells(self._session(), self._history, grouping, groups), grouping.groups, era)
+        spark = self._session()
+        if self._in_sql:
+            return judged_in_sql(placed_cells(spark, self._history, grouping, groups), grouping.groups, era)
+        return judged_on_spark(spark, self._history, grouping, groups, era)
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, Outcome]:
         """Outcomes of these groups; mutations are few, so it is done here."""
-        keys = [one.key for index, one in enumerate(self.series) if not set(groups).isdisjoint(grouping.groups_of_series[index])]
+        keys = self._keys(grouping, groups)
         found = tokens_by_seconds(some_cells(self._history, keys), self.series, grouping, groups, window)
         return seconds_outcomes(found, self.series, grouping, window)
 
@@ -69,13 +71,20 @@ class Cells:
 
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
         """Of these few groups."""
-        keys = [one.key for index, one in enumerate(self.series) if not set(groups).isdisjoint(grouping.groups_of_series[index])]
+        keys = self._keys(grouping, groups)
         if self._at_most(keys) <= self._most_here:
             return points_here(some_cells(self._history, keys), self.series, grouping, groups, lines)
         return points_on_spark(placed_cells(self._session(), self._history, grouping, groups), lines)
 
     def close(self) -> None:
         """Nothing is held."""
+
+    def _keys(self, grouping: Grouping, groups: Collection[int]) -> list[int]:
+        """Of the clients that are in one of these groups."""
+        wanted = frozenset(groups)
+        return [
+            one.key for one, of_one in zip(self.series, grouping.groups_of_series, strict=True) if not wanted.isdisjoint(of_one)
+        ]
 
     def _at_most(self, keys: Collection[int]) -> int:
         """How many cells series can have: one for each request, and for each second of the history."""

@@ -52,20 +52,6 @@ def parts_of(files: Sequence[str], rows: int = ROWS_A_PART) -> tuple[Part, ...]:
     return tuple(part for part in parts if part.rows)
 
 
-def shares(parts: Sequence[Part], most: int) -> tuple[tuple[Part, ...], ...]:
-    """At most so many shares of about as many rows each, in order."""
-    whole = sum(part.rows for part in parts)
-    found: list[list[Part]] = []
-    before = 0
-    for part in parts:
-        place = before * most // max(1, whole)
-        if not found or place >= len(found):
-            found.append([])
-        found[-1].append(part)
-        before += part.rows
-    return tuple(tuple(share) for share in found)
-
-
 def _whole(footer: pq.FileMetaData) -> frozenset[str]:
     nulls: dict[str, bool] = {}
     for number in range(footer.num_row_groups):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
 from reconciler.traffic.columns.chunk import NEEDED, Chunk, chunk_of
 from reconciler.traffic.columns.numbering import summed
@@ -15,16 +13,12 @@ from reconciler.traffic.columns.places import Places
 from reconciler.traffic.kernels.second_sums import keys_of
 from reconciler.traffic.kernels.timeline import Integers
 
-SCHEMA: Final = "key bigint, amount bigint"
-_ARROW: Final = pa.schema([("key", pa.int64()), ("amount", pa.int64())])
 
-
-def cells(parts: Iterable[Part], places: Places) -> Iterator[pa.RecordBatch]:
-    """Rows of ``SCHEMA``: the key of a group and second as ``second_sums`` packs it, and an amount; a key can come again."""
+def cells(parts: Iterable[Part], places: Places) -> Iterator[tuple[Integers, Integers]]:
+    """Key (``second_sums.keys_of``) and amount of seconds of groups; a key can come again."""
     for part in parts:
         for batch in part.batches(NEEDED):
-            for key, amount in _cells(chunk_of(batch), places):
-                yield pa.RecordBatch.from_arrays([pa.array(key), pa.array(amount)], schema=_ARROW)
+            yield from _cells(chunk_of(batch), places)
 
 
 def _cells(chunk: Chunk, places: Places) -> Iterator[tuple[Integers, Integers]]:

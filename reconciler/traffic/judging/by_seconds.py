@@ -5,7 +5,7 @@ Amounts are integers and sums do not depend on their order, so neither does the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +18,8 @@ from reconciler.traffic.judging.grouping import Group, Grouping, Series
 from reconciler.traffic.judging.placing import with_groups
 from reconciler.traffic.kernels.second_sums import SECOND_BITS, Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SecondsJudge, SideVerdict
-from reconciler.traffic.kernels.timeline import Doubles
+from reconciler.traffic.kernels.timeline import Doubles, Integers
+from reconciler.traffic.parcels.merging import merged
 from reconciler.traffic.sources.request_log import CHARGED
 
 _NONE: Final = -1
@@ -49,23 +50,33 @@ def judged_by_seconds(placed: DataFrame, groups: Sequence[Group], era: Rule) -> 
 
     ``placed``: columns ``group``, ``second`` and ``amount``; several rows of one group and second add up.
     """
-    key = F.shiftleft(F.col("group").cast("long"), SECOND_BITS).bitwiseOR(F.col("second").cast("long"))
-    return judged_keys(placed.select(key.alias("key"), F.col("amount").cast("long").alias("amount")), groups, era)
-
-
-def judged_keys(keyed: DataFrame, groups: Sequence[Group], era: Rule) -> dict[int, GroupVerdict]:
-    """The same from columns ``key``, as ``second_sums.keys_of`` packs groups and seconds, and ``amount``."""
     limits = Limits.of(groups, era)
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        judge = SecondsJudge((limits.before, limits.after), limits.era)
-        for batch in batches:
-            judge.feed(numbers_of(batch, "key"), numbers_of(batch, "amount"))
-        yield batch_of_verdicts(list(judge.verdicts()))
+        yield _judged(((numbers_of(batch, "key"), numbers_of(batch, "amount")) for batch in batches), limits)
 
+    key = F.shiftleft(F.col("group").cast("long"), SECOND_BITS).bitwiseOR(F.col("second").cast("long"))
+    keyed = placed.select(key.alias("key"), F.col("amount").cast("long").alias("amount"))
     # Keys are shuffled by their group and sorted as one number, which Spark does by radix.
     ordered = keyed.repartition(F.shiftright("key", SECOND_BITS)).sortWithinPartitions("key")
     return {verdict.group: verdict for verdict in verdicts_of(ordered.mapInArrow(judge, _SCHEMA).toArrow())}
+
+
+def judged_parcels(parcels: DataFrame, groups: Sequence[Group], era: Rule) -> dict[int, GroupVerdict]:
+    """The same from keys, as ``second_sums.keys_of`` packs groups and seconds, and amounts, ``brought_together``."""
+    limits = Limits.of(groups, era)
+
+    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield _judged(((key, amount) for key, amount in merged(batches)), limits)
+
+    return {verdict.group: verdict for verdict in verdicts_of(parcels.mapInArrow(judge, _SCHEMA).toArrow())}
+
+
+def _judged(cells: Iterable[tuple[Integers, Integers]], limits: Limits) -> pa.RecordBatch:
+    judge = SecondsJudge((limits.before, limits.after), limits.era)
+    for keys, amounts in cells:
+        judge.feed(keys, amounts)
+    return batch_of_verdicts(list(judge.verdicts()))
 
 
 def judged_rows_by_seconds(

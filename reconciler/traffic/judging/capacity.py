@@ -27,7 +27,7 @@ class _Sum:
 
 def capacity_uses(grouping: Grouping, capacity: Mapping[str, float]) -> tuple[CapacityUse, ...]:
     """For each broker and each key that has a capacity, in order; a bucket counts where it has recorded clients."""
-    return tuple(_uses(grouping, capacity))
+    return tuple(_uses(grouping, capacity)) if capacity else ()
 
 
 def _uses(grouping: Grouping, capacity: Mapping[str, float]) -> Iterator[CapacityUse]:

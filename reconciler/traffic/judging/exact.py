@@ -23,6 +23,7 @@ from reconciler.traffic.kernels.exact_totals import ExactSide, ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.timeline import Doubles, Integers
 from reconciler.traffic.kinds import Kind
+from reconciler.traffic.parcels.merging import merged
 
 RESULT_SCHEMA: Final = "of_series boolean, number int, counts array<bigint>, peak double, p999 double"
 _ARROW: Final = pa.schema(
@@ -85,9 +86,19 @@ def judged_placed(requests: DataFrame, grouping: Grouping, window: Window) -> Ex
     work = Work.of(grouping.groups, window)
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from _judged(batches, work)
+        yield _judged((batch_of(batch, numbers_of(batch, "series")) for batch in batches), work)
 
     return result_of(requests.mapInArrow(judge, RESULT_SCHEMA).toArrow())
+
+
+def judged_parcels(parcels: DataFrame, grouping: Grouping, window: Window) -> ExactResult:
+    """The same from requests as ``columns.requests`` has them, ``brought_together``."""
+    work = Work.of(grouping.groups, window)
+
+    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield _judged((Batch(*columns) for columns in merged(batches)), work)
+
+    return result_of(parcels.mapInArrow(judge, RESULT_SCHEMA).toArrow())
 
 
 def result_of(table: pa.Table) -> ExactResult:
@@ -127,13 +138,13 @@ def limits_of(groups: Sequence[Group]) -> tuple[Doubles, Doubles]:
     return before, after
 
 
-def _judged(batches: Iterator[pa.RecordBatch], work: Work) -> Iterator[pa.RecordBatch]:
+def _judged(batches: Iterable[Batch], work: Work) -> pa.RecordBatch:
     stream = ExactStream((work.before, work.after), work.window)
     counts: dict[int, Integers] = {}
     for batch in batches:
-        count_into(counts, stream.feed(batch_of(batch, numbers_of(batch, "series"))))
+        count_into(counts, stream.feed(batch))
     count_into(counts, stream.finish())
-    yield rows_of(stream.totals(), counts)
+    return rows_of(stream.totals(), counts)
 
 
 def rows_of(verdicts: Iterable[ExactVerdict], counts: Mapping[int, Integers]) -> pa.RecordBatch:

@@ -10,7 +10,7 @@ nothing is said of, and every bucket that it may belong to is marked.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -105,7 +105,7 @@ def group_series(
     after: Tables,
 ) -> Grouping:
     """Limits are by key. ``before`` is ``None`` when the earlier quotas are not known: then there is one side only."""
-    before_of = [None if before is None else _resolved(before, one) for one in series]
+    before_of = [None] * len(series) if before is None else [*map(_Resolving(before), series)]
     after_of = _resolved_again(before, before_of, after, series)
     targets = _targets(series, before, after, after_of)
     earlier = {members: place for place, members in _members(series, before_of).items()}
@@ -131,18 +131,29 @@ def group_series(
     )
 
 
+def rows_of_groups(series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> list[int]:
+    """By group number its requests; of others than ``groups`` none."""
+    rows = [0] * len(grouping.groups)
+    for one, of_one in zip(series, grouping.groups_of_series, strict=True):
+        for group in of_one:
+            if group in groups:
+                rows[group] += one.requests
+    return rows
+
+
 def _resolved_again(
     before: Tables | None, before_of: Sequence[Resolved | None], after: Tables, series: Sequence[Series]
 ) -> list[Resolved | None]:
     """Most changes are about few clients: the others are not looked up a second time."""
     may_differ = {key: _may_differ(before[key], table) for key, table in after.items()} if before is not None else {}
+    resolved = _Resolving(after)
     return [
         known
         if (differs := may_differ.get(KEY_OF_KIND[one.kind])) is not None
         and one.user is not None
         and one.client_id is not None
         and not differs(one.user, one.client_id)
-        else _resolved(after, one)
+        else resolved(one)
         for one, known in zip(series, before_of, strict=True)
     ]
 
@@ -151,10 +162,25 @@ def _may_differ(before: Limits | BrokerLimits, after: Limits | BrokerLimits) -> 
     return after.may_differ(before) if isinstance(before, Resolver) and isinstance(after, Resolver) else None
 
 
-def _resolved(limits: Tables, one: Series) -> Resolved | None:
-    """``None``: what is known of the client does not decide it."""
-    found = limits[KEY_OF_KIND[one.kind]]
-    table = found.at(one.broker) if isinstance(found, BrokerLimits) else found
+class _Resolving:
+    """What holds for series, looked up once for each client: most are on every broker."""
+
+    def __init__(self, limits: Tables) -> None:
+        self._limits = limits
+        self._known: dict[tuple[Kind, str | None, str | None], Resolved | None] = {}
+
+    def __call__(self, one: Series) -> Resolved | None:
+        """``None``: what is known of the client does not decide it."""
+        found = self._limits[KEY_OF_KIND[one.kind]]
+        if isinstance(found, BrokerLimits):
+            return _resolved(found.at(one.broker), one)
+        place = one.kind, one.user, one.client_id
+        if place not in self._known:
+            self._known[place] = _resolved(found, one)
+        return self._known[place]
+
+
+def _resolved(table: Limits, one: Series) -> Resolved | None:
     if one.user is not None and one.client_id is not None:
         return table.resolve(one.user, one.client_id)
     # A callback may look at any letter of a name.
@@ -173,7 +199,7 @@ def _targets(
     for (broker, kind, bucket), members in sorted(_members(series, after_of).items()):
         resolved = after_of[members[0]]
         assert resolved is not None
-        may_have = known_in_part.may_be_in(broker, kind, bucket)
+        may_have = known_in_part.may_be_in(broker, kind, bucket) if undecided else 0
         targets.append(Target(broker=broker, kind=kind, bucket=bucket, after=resolved, members=members, may_have=may_have))
     for index in undecided:
         one = series[index]

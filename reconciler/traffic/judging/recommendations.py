@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from reconciler.model.backtest import BucketVerdict
 from reconciler.model.quota import QuotaKey
@@ -30,33 +30,34 @@ def recommended(verdicts: Sequence[BucketVerdict], *, days: float, censored: boo
     buckets: dict[_Place, list[BucketVerdict]] = {}
     for one in verdicts:
         buckets.setdefault(_place(one), []).append(one)
-    return tuple(_with(one, buckets[_place(one)], days=days, censored=censored) for one in verdicts)
+    advice = {place: _advice(everywhere, days=days, censored=censored) for place, everywhere in buckets.items()}
+    return tuple(replace(one, **advice[_place(one)]) for one in verdicts)
 
 
 def _place(one: BucketVerdict) -> _Place:
     return one.key, one.user, one.client_id, (one.tags, one.undecided)
 
 
-def _with(one: BucketVerdict, everywhere: Sequence[BucketVerdict], *, days: float, censored: bool) -> BucketVerdict:
-    key, peak, margin = QuotaKey(one.key), max(other.peak for other in everywhere), margin_of(days)
+def _advice(everywhere: Sequence[BucketVerdict], *, days: float, censored: bool) -> dict[str, Any]:
+    """What all verdicts of a bucket say, by the names of the fields."""
+    key, peak, margin = QuotaKey(everywhere[0].key), max(one.peak for one in everywhere), margin_of(days)
     safe, safe_text = safe_limit(key, peak)
     value, text = safe_limit(key, peak * (1 + margin))
-    enough = all(other.active_seconds >= ENOUGH_SECONDS for other in everywhere)
-    most = max(min(other.p999, other.peak) for other in everywhere)
+    enough = all(one.active_seconds >= ENOUGH_SECONDS for one in everywhere)
+    most = max(min(one.p999, one.peak) for one in everywhere)
     reason = (
         f"{safe_text} is the smallest round value at which no request of this history would have been throttled, on any broker; "
         f"{text} adds {100 * margin:.0f} % because the history is {_long(days)} long"
     )
     if censored:
         reason += "; quotas held the history back when it was recorded, so both are lower bounds"
-    return replace(
-        one,
-        safe=safe,
-        safe_p999=safe_limit(key, most)[0] if enough else None,
-        recommended=value,
-        recommended_reason=reason,
-        margin=margin,
-    )
+    return {
+        "safe": safe,
+        "safe_p999": safe_limit(key, most)[0] if enough else None,
+        "recommended": value,
+        "recommended_reason": reason,
+        "margin": margin,
+    }
 
 
 def _long(days: float) -> str:

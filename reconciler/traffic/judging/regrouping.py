@@ -22,6 +22,9 @@ def regroupings(grouping: Grouping) -> Mapping[int, tuple[Regrouped, tuple[Bucke
     """
     targets_of: dict[_Place, set[int]] = {}
     for series, number in enumerate(grouping.target_of_series):
+        if grouping.groups[number].before is not None:
+            # Its members are those of one earlier bucket, all of them.
+            continue
         place = _limited(grouping, number, grouping.before_of_series[series])
         if place is not None:
             targets_of.setdefault(place, set()).add(number)

@@ -8,12 +8,10 @@ from typing import Final
 
 from reconciler.model.backtest import BucketVerdict, Member, UnusedQuota, UnusedReason, Verdict
 from reconciler.model.entity import Entity, EntityType
-from reconciler.model.quota import QuotaKey
 from reconciler.resolution.address_limits import AddressLimits
 from reconciler.resolution.levels import Bucket, QuotaTable, Resolved, Resolver
 from reconciler.traffic.judging.grouping import Grouping, Series, Target
 from reconciler.traffic.judging.outcome import Outcome
-from reconciler.traffic.judging.recommend import safe_limit
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
 
 _UTC: Final = datetime.UTC
@@ -26,29 +24,16 @@ def moment(micros: int) -> datetime.datetime:
 
 
 def bucket_verdicts(series: Sequence[Series], grouping: Grouping, outcomes: Mapping[int, Outcome]) -> tuple[BucketVerdict, ...]:
-    """One verdict for each target that was judged, worst first."""
-    peaks: dict[tuple[str, Bucket, bool], float] = {}
-    for index, outcome in outcomes.items():
-        place = _place(grouping.targets[index])
-        peaks[place] = max(peaks.get(place, 0.0), outcome.peak)
-    verdicts = [
-        _verdict(index, series, grouping, outcome, peaks[_place(grouping.targets[index])]) for index, outcome in outcomes.items()
-    ]
-    return tuple(sorted(verdicts, key=worst_first))
+    """One verdict for each target that was judged, worst first; nothing is recommended yet."""
+    return tuple(sorted((_verdict(index, series, grouping, outcome) for index, outcome in outcomes.items()), key=worst_first))
 
 
-def _place(target: Target) -> tuple[str, Bucket, bool]:
-    return target.kind.value, target.bucket, target.undecided
-
-
-def _verdict(index: int, series: Sequence[Series], grouping: Grouping, outcome: Outcome, peak_anywhere: float) -> BucketVerdict:
+def _verdict(index: int, series: Sequence[Series], grouping: Grouping, outcome: Outcome) -> BucketVerdict:
     target = grouping.targets[index]
     bucket = target.bucket
     earlier = [grouping.before_of_series[m] for m in target.members]
     limits = _limits([e for e in earlier if e is not None])
     key = target.kind.key
-    number, text = safe_limit(key, peak_anywhere)
-    bound = "cannot have exceeded" if outcome.peak_is_bound else "was at most"
     return BucketVerdict(
         user=bucket.user,
         client_id=bucket.client_id,
@@ -73,11 +58,8 @@ def _verdict(index: int, series: Sequence[Series], grouping: Grouping, outcome: 
         longest_s=outcome.longest_s,
         longest_from=None if outcome.longest_from is None else moment(outcome.longest_from * 1_000_000),
         peak=outcome.peak,
-        recommended=number,
-        recommended_reason=(
-            f"the sampled rate of this bucket {bound} {_rate_words(key, peak_anywhere)} on any broker; "
-            f"{text} is the next round value, and no request of this history would have been throttled at it"
-        ),
+        recommended=None,
+        recommended_reason=None,
         members=_members(target, series, grouping, outcome),
         reason=_why_untold(target, outcome),
         tags=bucket.other,
@@ -85,10 +67,6 @@ def _verdict(index: int, series: Sequence[Series], grouping: Grouping, outcome: 
         partly_refused=outcome.partly,
         undecided=target.undecided,
     )
-
-
-def _rate_words(key: QuotaKey, rate: float) -> str:
-    return f"{rate:.0f} bytes/s" if key.is_bytes else f"{rate:.4g} {key.unit.removesuffix(' per broker')}"
 
 
 def _told(target: Target, outcome: Outcome) -> Verdict:

@@ -56,7 +56,8 @@ def with_waiting(
 ) -> tuple[BucketVerdict, ...]:
     """The same verdicts, with what their clients go through where that was played."""
     number_of = target_numbers(grouping)
-    return tuple(one if one.undecided else replace(one, waiting=found.get(number_of[row_of(one)])) for one in verdicts)
+    waiting = (None if one.undecided else found.get(number_of[row_of(one)]) for one in verdicts)
+    return tuple(one if known is None else replace(one, waiting=known) for one, known in zip(verdicts, waiting, strict=True))
 
 
 def played(

@@ -10,9 +10,10 @@ import numpy as np
 
 from reconciler.traffic.kernels.exact_batch import Batch, first_places, group_of, time_of
 from reconciler.traffic.kernels.sampled_rate import SampledRate, Window, throttle_ms
+from reconciler.traffic.kernels.throttles import UNCAPPED, throttles
 from reconciler.traffic.kernels.timeline import Doubles, Integers, Spans
+from reconciler.traffic.kernels.unrecording import Unrecording
 
-UNCAPPED: Final = 2**62
 _LONG_MAX: Final = float(2**63 - 2048)
 """The largest double that is a 64-bit integer."""
 
@@ -104,25 +105,16 @@ class Charges:
                 continue
             # Only the first group of a batch can have requests that were kept.
             origin = int(live.first[kept + begin])
-            here = slice(origin, kept + end)
-            charged = self._charged[here].tolist()
-            limit = float(limits[begin])
-            cap_ms = self._cap_ms(int(groups[begin]))
-            sums = [0]
-            for amount in charged[: kept + begin - origin]:
-                sums.append(sums[-1] + amount)
-            spans = zip(
-                live.first[kept + begin : kept + end].tolist(), live.window_ms[kept + begin : kept + end].tolist(), strict=True
+            charged = self._charged[origin : kept + end]
+            one = Unrecording(
+                before=kept + begin - origin,
+                charged=charged,
+                first=live.first[kept + begin : kept + end] - origin,
+                window_ms=live.window_ms[kept + begin : kept + end],
+                limit=float(limits[begin]),
+                cap_ms=self._cap_ms(int(groups[begin])),
             )
-            for place, (oldest, width) in enumerate(spans, start=begin):
-                amount = charged[kept + place - origin]
-                judged = (sums[-1] + amount - sums[oldest - origin]) / (width / 1000.0)
-                asked = throttle_ms(judged, width, limit, cap_ms)
-                rate[place], throttle[place] = judged, asked
-                # Only a delay above zero sends the fetch away empty: a violation that rounds to 0 ms stays charged.
-                stays = amount if asked <= 0 else 0
-                self._charged[kept + place] = stays
-                sums.append(sums[-1] + stays)
+            rate[begin:end], throttle[begin:end] = one.judge(float(rate[begin:end].max()))
 
     def _by_model(self, batch: Batch, groups: Integers, amounts: Integers, limits: Doubles) -> Judged:
         rates, asked = [], []
@@ -138,19 +130,3 @@ class Charges:
             if unrecord and asked[-1] > 0:
                 self._sensor.record(-amount, now)
         return Judged(amounts, np.asarray(rates, dtype=np.float64), np.asarray(asked, dtype=np.int64))
-
-
-def throttles(rate: Doubles, window_ms: Integers, limits: Doubles, caps_ms: Integers | None = None) -> Integers:
-    """``sampled_rate.throttle_ms`` for many requests; a limit that is NaN throttles nobody, a cap of ``UNCAPPED`` is none."""
-    found = np.zeros(len(rate), dtype=np.int64)
-    over = np.flatnonzero(rate > limits)
-    plain = over[limits[over] > 0]
-    exact = (rate[plain] - limits[plain]) / limits[plain] * window_ms[plain]
-    floor = np.floor(exact)
-    rounded = np.where(exact - floor >= 0.5, floor + 1, floor)
-    most = float(UNCAPPED) if caps_ms is None else caps_ms[plain].astype(np.float64)
-    found[plain] = np.minimum(rounded, most).astype(np.int64).astype(np.int32)
-    for place in over[limits[over] <= 0].tolist():
-        cap = None if caps_ms is None or caps_ms[place] == UNCAPPED else int(caps_ms[place])
-        found[place] = throttle_ms(float(rate[place]), int(window_ms[place]), float(limits[place]), cap)
-    return found

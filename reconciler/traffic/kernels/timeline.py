@@ -47,10 +47,14 @@ def spans(times_ms: Integers, window: Window) -> Spans:
 
 
 def _sample_starts(times_ms: Integers, sample_ms: int) -> Integers:
-    following = np.searchsorted(times_ms, times_ms + sample_ms, side="left").tolist()
-    starts = []
-    index, count = 0, len(following)
-    while index < count:
-        starts.append(index)
-        index = following[index]
-    return np.asarray(starts, dtype=np.int64)
+    # A request so long after the one before begins a sample whatever was before; from there on each start decides the next. All
+    # these chains are followed at once, a step at a time.
+    begin = np.flatnonzero(np.diff(times_ms, prepend=times_ms[0] - sample_ms) >= sample_ms)
+    end = np.append(begin[1:], len(times_ms))
+    found = [begin]
+    while len(begin):
+        following = np.searchsorted(times_ms, times_ms[begin] + sample_ms)
+        goes_on = following < end
+        begin, end = following[goes_on], end[goes_on]
+        found.append(begin)
+    return np.sort(np.concatenate(found))
