@@ -28,13 +28,14 @@ MEMORY = os.environ.get("BENCHMARK_SPARK_MEMORY", "4g")
 class Engine:
     """``work`` takes the Spark session, if it needs one, and the folder; what it returns is made into an answer untimed.
 
-    ``warm``: everything is done once before.
+    ``warm``: everything is done once before. ``light``: Java as the command starts it for what is read by workers.
     """
 
     work: Callable[[Any, Path], Any]
     answer: Callable[[Any], object]
     spark: bool = True
     warm: bool = False
+    light: bool = False
 
 
 def spark_scan(spark: SparkSession, folder: Path) -> int:
@@ -90,10 +91,10 @@ ENGINES: dict[str, Engine] = {
     "spark scan": Engine(work=spark_scan, answer=lambda count: {"clients": count}),
     "duckdb": Engine(work=lambda _, folder: duckdb_verdict(folder), answer=answer, spark=False),
     "polars": Engine(work=lambda _, folder: polars_verdict(folder), answer=answer, spark=False),
-    "seconds": Engine(work=lambda spark, folder: judged(spark, folder / "rows"), answer=answer_of_report),
-    "exact": Engine(work=lambda spark, folder: judged(spark, folder / "rows", exact=True), answer=verdicts),
+    "seconds": Engine(work=lambda spark, folder: judged(spark, folder / "rows"), answer=answer_of_report, light=True),
+    "exact": Engine(work=lambda spark, folder: judged(spark, folder / "rows", exact=True), answer=verdicts, light=True),
     "compact": Engine(work=compacted, answer=lambda count: {"segments": count}),
-    "cells": Engine(work=lambda spark, folder: judged(spark, folder / "cells"), answer=answer_of_report),
+    "cells": Engine(work=lambda spark, folder: judged(spark, folder / "cells"), answer=answer_of_report, light=True),
     "one user": Engine(work=lambda _, folder: judged(None, folder / "cells", one_user=True), answer=verdicts, spark=False),
 }
 """``one user``: from the cells, without Spark. ``cells`` and it need what ``compact`` wrote."""
@@ -117,7 +118,7 @@ def main() -> None:
         return
     from reconciler.traffic.session import SessionOptions, spark_session
 
-    with spark_session(SessionOptions(master=f"local[{THREADS}]", memory=MEMORY)) as spark:
+    with spark_session(SessionOptions(master=f"local[{THREADS}]", memory=MEMORY, light=engine.light)) as spark:
         spark.range(10).count()
         if engine.warm:
             engine.work(spark, folder)

@@ -60,6 +60,11 @@ class Traffic:
         """Whether Spark does better to compile little."""
         return self.source is not Source.CELLS and sum(Path(file).stat().st_size for file in self.files) < _SMALL_BYTES
 
+    @property
+    def light(self) -> bool:
+        """Whether Java does not look at single rows, or at few."""
+        return self.source in (Source.NORMAL_FORM, Source.CELLS)
+
 
 def find_traffic(arguments: Sequence[str], mapping: TrafficMapping | None = None) -> Traffic:
     """Look what the arguments are; with a ``mapping`` they are what that says.

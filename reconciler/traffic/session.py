@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _JAVA_OPTIONS: Final = ("-XX:-UsePerfData", "-XX:+UseParallelGC")
-_SMALL_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-Xshare:auto")
+_LIGHT_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-Xshare:auto")
 _JVM_END_S: Final = 10.0
 _LISTENER_S: Final = 20.0
 _REMOTE_PORT: Final = 15002
@@ -51,6 +51,8 @@ class SessionOptions:
     """``None``: twice the cores of a local master, Spark's own default elsewhere."""
     small: bool = False
     """For little input on a local master: less compiling, which is most of what such a run takes."""
+    light: bool = False
+    """On a local master, where workers do the work and Java only carries it: Java does not compile twice."""
 
     def __post_init__(self) -> None:
         """Refuse early what would fail late, in Java's words."""
@@ -205,7 +207,7 @@ def _start_settings(options: SessionOptions, folder: str) -> dict[str, str]:
         "spark.driver.memory": options.memory,
     }
     if options.local:
-        java = (*_JAVA_OPTIONS, f"-Djava.io.tmpdir={folder}", *(_SMALL_JAVA if options.small else ()))
+        java = (*_JAVA_OPTIONS, f"-Djava.io.tmpdir={folder}", *(_LIGHT_JAVA if options.small or options.light else ()))
         settings |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",

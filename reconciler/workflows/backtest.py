@@ -148,7 +148,13 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
     with contextlib.ExitStack() as stack:
 
         def session() -> SparkSession:
-            wanted = SessionOptions(master=options.master, remote=options.remote, memory=options.memory, small=traffic.small)
+            wanted = SessionOptions(
+                master=options.master,
+                remote=options.remote,
+                memory=options.memory,
+                small=traffic.small,
+                light=traffic.light and options.python_workers,
+            )
             return stack.enter_context(spark_with_progress(wanted, progress))
 
         _step(progress, f"reading {_what(traffic)}")
