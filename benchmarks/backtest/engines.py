@@ -69,14 +69,12 @@ def judged(spark: SparkSession | None, folder: Path, *, exact: bool = False, one
 
 def compacted(spark: SparkSession, folder: Path) -> int:
     """The normal form to cells."""
-    from reconciler.traffic.cells.compact import SourceFile, compact
+    from reconciler.traffic.cells.compact import SourceFile, compact_columns
     from reconciler.traffic.cells.segments import SegmentFolder
-    from reconciler.traffic.sources.normal_form import read_normal_form
 
     files = sorted((folder / "rows").glob("*.parquet"))
     sources = {path: SourceFile(path=path, id=path.stem, size=path.stat().st_size) for path in files}
-    rows = read_normal_form(spark, [str(path) for path in files], also=("file",))
-    return len(compact(rows, sources, SegmentFolder(folder / "cells")))
+    return len(compact_columns(spark, sources, SegmentFolder(folder / "cells")))
 
 
 def verdicts(report: BacktestReport) -> object:
@@ -93,7 +91,7 @@ ENGINES: dict[str, Engine] = {
     "polars": Engine(work=lambda _, folder: polars_verdict(folder), answer=answer, spark=False),
     "seconds": Engine(work=lambda spark, folder: judged(spark, folder / "rows"), answer=answer_of_report, light=True),
     "exact": Engine(work=lambda spark, folder: judged(spark, folder / "rows", exact=True), answer=verdicts, light=True),
-    "compact": Engine(work=compacted, answer=lambda count: {"segments": count}),
+    "compact": Engine(work=compacted, answer=lambda count: {"segments": count}, light=True),
     "cells": Engine(work=lambda spark, folder: judged(spark, folder / "cells"), answer=answer_of_report, light=True),
     "one user": Engine(work=lambda _, folder: judged(None, folder / "cells", one_user=True), answer=verdicts, spark=False),
 }

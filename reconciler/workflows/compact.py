@@ -52,9 +52,11 @@ def compact(options: CompactOptions, *, progress: Progress) -> CompactResult:
     from reconciler.traffic.session import SessionOptions
 
     require_packages()
-    from reconciler.traffic.cells.compact import compact as write_segments
+    from reconciler.traffic.cells.compact import compact as compact_rows
+    from reconciler.traffic.cells.compact import compact_columns
     from reconciler.traffic.cells.segments import SegmentFolder
     from reconciler.traffic.opening import find_traffic, read_rows
+    from reconciler.traffic.recorded import Source
     from reconciler.traffic.sources.mapping import read_mapping
 
     traffic = find_traffic(options.traffic, read_mapping(options.mapping) if options.mapping else None)
@@ -68,13 +70,17 @@ def compact(options: CompactOptions, *, progress: Progress) -> CompactResult:
     requests = 0
     if wanted:
         chosen = traffic.only(wanted)
-        spark_on = SessionOptions(master=options.master, remote=options.remote, memory=options.memory, small=chosen.small)
-        with spark_with_progress(spark_on, progress) as spark:
+        where = SessionOptions(
+            master=options.master, remote=options.remote, memory=options.memory, small=chosen.small, light=chosen.light
+        )
+        with spark_with_progress(where, progress) as spark:
             progress.step(f"compacting {len(wanted)} of {len(sources) + len(empty)} files")
             rows = read_rows(chosen, spark, log_timezone=options.log_timezone, also=("file",))
-            requests = sum(
-                segment.requests for segment in write_segments(rows, wanted, folder, max_unreadable=options.max_unreadable)
-            )
+            if chosen.source is Source.NORMAL_FORM:
+                made = compact_columns(spark, wanted, folder, max_unreadable=options.max_unreadable)
+            else:
+                made = compact_rows(rows, wanted, folder, max_unreadable=options.max_unreadable)
+            requests = sum(segment.requests for segment in made)
     return CompactResult(
         compacted=tuple(str(path) for path in wanted),
         known=known,

@@ -61,7 +61,9 @@ def test_what_arrives_is_all_that_was_sent_in_order(
     pieces = list(merged(table.to_batches(max_chunksize=3), most_held))
     keys = [key for piece in pieces for key in piece[0].tolist()]
     assert keys == sorted(keys)
-    arrived = sorted((key, amount) for piece in pieces for key, amount in zip(*(column.tolist() for column in piece), strict=True))
+    arrived = sorted(
+        (key, amount) for piece in pieces for key, amount in zip(*(column.tolist() for column in piece), strict=True)
+    )
     assert arrived == sorted((group << BITS | time, amount) for rows in batches for group, time, amount in rows)
     for number in range(len(bins)) if len(table) else ():
         mine = table.filter(pa.compute.equal(table.column("bin"), number))

@@ -162,3 +162,48 @@ def test_sums_are_exact_for_few_and_many_and_large_numbers(size: int, most: int)
     found, places = numbered(np.asarray(codes), size)
     assert found.tolist() == sorted(expected)
     assert found[places].tolist() == codes
+
+
+@pytest.mark.spark
+def test_cells_written_from_columns_are_those_of_the_rows(spark: SparkSession, tmp_path: Path) -> None:
+    from reconciler.errors import TrafficError
+    from reconciler.traffic.cells.compact import SourceFile, compact, compact_columns
+    from reconciler.traffic.cells.reading import open_history, some_cells
+    from reconciler.traffic.cells.segments import SegmentFolder
+    from reconciler.traffic.sources.normal_form import read_normal_form
+
+    chance = random.Random(12)
+    tables = [rows(chance, 2500, optional=True), rows(chance, 700, optional=False), rows(chance, 0, optional=True)]
+    nothing_charged = tables[0].filter(pa.compute.is_null(tables[0].column("kind")))
+    (tmp_path / "rows").mkdir()
+    names = write(tmp_path / "rows", [*tables, nothing_charged], row_group_size=300)
+    files = [Path(name) for name in names]
+    sources = {file: SourceFile(path=file, id=file.stem, size=file.stat().st_size) for file in files}
+    by_rows, by_columns = SegmentFolder(tmp_path / "by rows"), SegmentFolder(tmp_path / "by columns")
+    compact(read_normal_form(spark, names, also=("file",)), sources, by_rows)
+    compact_columns(spark, sources, by_columns)
+
+    def told(folder: SegmentFolder) -> list[tuple[object, ...]]:
+        return [(one.id, one.source, one.size, one.coverage, one.statuses) for one in folder.segments() if one.statuses]
+
+    assert told(by_columns) == told(by_rows)
+    assert [one.requests > 0 for one in by_columns.segments()] == [True, True, False, False]
+    first, second = open_history(by_rows), open_history(by_columns)
+    assert second.series == first.series
+    assert second.throttled == first.throttled > 0
+    keys = [one.key for one in first.series]
+
+    def cells(folder: SegmentFolder) -> list[tuple[int, ...]]:
+        found = some_cells(open_history(folder), keys)
+        return sorted(cell for columns in found for cell in zip(*(column.tolist() for column in columns), strict=True))
+
+    assert cells(by_columns) == cells(by_rows)
+    for segment in by_columns.segments():
+        for part in by_columns.data(segment, "cells").glob("*.parquet"):
+            table = pq.read_table(part)
+            rising = list(zip(table.column("series").to_pylist(), table.column("second").to_pylist(), strict=True))
+            assert rising == sorted(set(rising))
+
+    with pytest.raises(TrafficError, match="cannot be read"):
+        compact_columns(spark, sources, SegmentFolder(tmp_path / "strict"), max_unreadable=0.01)
+    assert SegmentFolder(tmp_path / "strict").segments() == ()

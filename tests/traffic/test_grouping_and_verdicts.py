@@ -28,8 +28,8 @@ from reconciler.resolution.levels import Resolver
 from reconciler.traffic.judging.exact import ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
 from reconciler.traffic.judging.outcome import Outcome, exact_outcomes
-from reconciler.traffic.judging.recommendations import recommended
 from reconciler.traffic.judging.recommend import safe_byte_rate
+from reconciler.traffic.judging.recommendations import recommended
 from reconciler.traffic.judging.verdicts import bucket_verdicts, unused_quotas
 from reconciler.traffic.kernels.exact_totals import ExactSide, ExactVerdict
 from reconciler.traffic.kernels.runs import Runs

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import urllib.parse
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import DataFrame, Row
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from reconciler.errors import TrafficError
 from reconciler.traffic.cells.clients import keep_clients
 from reconciler.traffic.cells.hours import hour_bit, hours_of
+from reconciler.traffic.cells.segment_files import ROWS_A_GROUP, Clients, write_segment
+from reconciler.traffic.cells.segment_files import SCHEMA as LINES
 from reconciler.traffic.cells.segments import CELLS, SERIES, Covered, Segment, SegmentFolder
+from reconciler.traffic.columns.places import KnownClients
+from reconciler.traffic.columns.workers import ColumnFiles
+from reconciler.traffic.counted import added_up, series_of
+from reconciler.traffic.parcels.workers import on_workers
 from reconciler.traffic.sources.readable import require_readable
 from reconciler.traffic.sources.request_log import CHARGED, UNREADABLE
 from reconciler.traffic.sources.series_key import IDENTITY, series_key
 
 _SPREAD: Final = 4
 """A file's cells are sorted and written in two to the power of so many parts at most."""
-_ROWS_A_GROUP: Final = 100_000
+_SAME_NUMBER: Final = "two clients of this history have the same number; judge it without compacting it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,23 +51,67 @@ def compact(
     read; ``FileAccessError`` when the folder cannot be written. What was
     whole before stays whole, whatever happens.
     """
-    run = uuid.uuid4().hex[:12]
-    made = folder.fresh(run)
+    made = folder.fresh(run := _fresh_run())
     keyed = rows.where(F.col("status") == CHARGED).withColumn("series", series_key()).withColumn("file_key", F.xxhash64("file"))
     by_file = _lines_by_file(rows)
     for lines in by_file:
-        _require_readable(lines, max_unreadable)
+        _require_readable(lines, max_unreadable, _path_of(lines[0].file))
     _write_cells(keyed, made / CELLS)
     _write_series(keyed, made / SERIES)
-    segments = [_publish(folder, made, run, files[_path_of(lines[0].file)], lines) for lines in by_file]
+    segments = []
+    for lines in by_file:
+        source = files[_path_of(lines[0].file)]
+        target = made / f"done-{source.id}"
+        target.mkdir()
+        for part in (CELLS, SERIES):
+            found = made / part / f"file_key={lines[0].file_key}"
+            if found.exists():
+                found.rename(target / part)
+        segments.append(_publish(folder, target, run, source, lines))
     folder.sweep()
     keep_clients(folder)
     return tuple(segments)
 
 
-def _require_readable(lines: list[Row], most: float) -> None:
+def compact_columns(
+    spark: SparkSession, files: Mapping[Path, SourceFile], folder: SegmentFolder, *, max_unreadable: float = 1.0
+) -> tuple[Segment, ...]:
+    """The same from files in the normal form, whose columns have been looked at before: each is read by one worker, twice."""
+    made = folder.fresh(run := _fresh_run())
+    sources = list(files.values())
+    columns = ColumnFiles(spark, [str(source.path) for source in sources])
+    series = series_of(added_up(columns.counted()))
+    keys = np.asarray([one.key for one in series], dtype=np.int64)
+    if len(np.unique(keys)) < len(keys):
+        raise TrafficError(_SAME_NUMBER)
+    clients = Clients(KnownClients.of(series), keys)
+    parts = [columns.parts_of(str(source.path)) for source in sources]
+    targets = [made / f"done-{source.id}" for source in sources]
+
+    def write(number: int) -> Iterator[pa.RecordBatch]:
+        yield write_segment(number, parts[number], clients, targets[number])
+
+    found = on_workers(spark, range(len(sources)), write, LINES).toArrow().to_pylist()
+    segments = []
+    rows = [Row(**line) for line in sorted(found, key=lambda line: (line["status"] or "", line["broker"] or 0))]
+    by_file = [[row for row in rows if row.file == number] for number in range(len(sources))]
+    for source, lines in zip(sources, by_file, strict=True):
+        _require_readable(lines, max_unreadable, source.path)
+    for source, target, lines in zip(sources, targets, by_file, strict=True):
+        target.mkdir(exist_ok=True)
+        segments.append(_publish(folder, target, run, source, lines))
+    folder.sweep()
+    keep_clients(folder)
+    return tuple(segments)
+
+
+def _fresh_run() -> str:
+    return uuid.uuid4().hex[:12]
+
+
+def _require_readable(lines: Sequence[Row], most: float, path: Path) -> None:
     unreadable = sum(row.lines for row in lines if row.status == UNREADABLE)
-    require_readable(unreadable, sum(row.lines for row in lines), most, files=[str(_path_of(lines[0].file))])
+    require_readable(unreadable, sum(row.lines for row in lines), most, files=[str(path)])
 
 
 def _write_cells(keyed: DataFrame, target: Path) -> None:
@@ -68,7 +120,7 @@ def _write_cells(keyed: DataFrame, target: Path) -> None:
     ordered = cells.repartition("file_key", F.shiftrightunsigned("series", 64 - _SPREAD))
     ordered = ordered.sortWithinPartitions("file_key", "series", "second")
     writer = ordered.write.partitionBy("file_key").option("compression", "zstd")
-    writer.option("parquet.block.row.count.limit", _ROWS_A_GROUP).parquet(str(target))
+    writer.option("parquet.block.row.count.limit", ROWS_A_GROUP).parquet(str(target))
 
 
 def _write_series(keyed: DataFrame, target: Path) -> None:
@@ -85,7 +137,7 @@ def _write_series(keyed: DataFrame, target: Path) -> None:
     # Read back, so that a long history is not gone through once more.
     written = keyed.sparkSession.read.parquet(str(target)).groupBy("file_key", "series").count()
     if written.where("count > 1").count():
-        raise TrafficError("two clients of this history have the same number; judge it without compacting it")
+        raise TrafficError(_SAME_NUMBER)
 
 
 def _lines_by_file(rows: DataFrame) -> list[list[Row]]:
@@ -101,15 +153,10 @@ def _lines_by_file(rows: DataFrame) -> list[list[Row]]:
     return list(by_file.values())
 
 
-def _publish(folder: SegmentFolder, made: Path, run: str, source: SourceFile, lines: list[Row]) -> Segment:
-    target = made / f"done-{source.id}"
-    target.mkdir()
-    for part in (CELLS, SERIES):
-        found = made / part / f"file_key={lines[0].file_key}"
-        if found.exists():
-            found.rename(target / part)
+def _publish(folder: SegmentFolder, target: Path, run: str, source: SourceFile, lines: Sequence[Row]) -> Segment:
+    """``lines`` without a status are of all of a broker's."""
     statuses: dict[str, int] = {}
-    for row in lines:
+    for row in (row for row in lines if row.status is not None):
         statuses[row.status] = statuses.get(row.status, 0) + row.lines
     segment = Segment(
         id=source.id,

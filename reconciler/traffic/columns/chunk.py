@@ -90,6 +90,14 @@ def chunk_of(batch: pa.RecordBatch) -> Chunk:
     )
 
 
+def moments(batch: pa.RecordBatch) -> tuple[Integers, Integers]:
+    """When and on which broker the rows were, of those that say it."""
+    ts_us, has_time = _numbers(batch, "ts")
+    broker, has_broker = _numbers(batch, "broker")
+    mine = has_time & has_broker
+    return ts_us[mine], broker[mine]
+
+
 def optional(batch: pa.RecordBatch, name: str, rows: Integers | None) -> Integers:
     """A column of whole numbers or flags, 0 where it is null or missing, of the charged rows."""
     values, _ = _numbers(batch, name)
@@ -116,8 +124,8 @@ def _names(batch: pa.RecordBatch, name: str) -> tuple[Integers, pa.Array]:
     column = batch.column(name)
     if not pa.types.is_dictionary(column.type):
         column = column.cast(pa.string()).dictionary_encode()
-    places = pc.fill_null(column.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
-    return np.asarray(places, dtype=np.int64), column.dictionary.cast(pa.string())
+    places = pc.fill_null(column.indices, -1) if column.null_count else column.indices
+    return np.asarray(places.to_numpy(zero_copy_only=False), dtype=np.int64), column.dictionary.cast(pa.string())
 
 
 def _one_of(places: Integers, names: pa.Array, wanted: Collection[str]) -> Flags:
@@ -132,9 +140,10 @@ def _numbers(batch: pa.RecordBatch, name: str) -> tuple[Integers, Flags]:
     column = batch.column(name)
     if pa.types.is_timestamp(column.type):
         column = pc.cast(column, pa.timestamp("us", tz=column.type.tz), safe=False)
-    there = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
     whole = column.cast(pa.int64())
+    there = np.ones(len(column), dtype=np.bool_)
     if whole.null_count:
+        there = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
         whole = pc.fill_null(whole, 0)
     return np.asarray(whole.to_numpy(zero_copy_only=False), dtype=np.int64), there
 

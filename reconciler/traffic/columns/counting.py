@@ -34,21 +34,22 @@ def counted(parts: Iterable[Part]) -> Iterator[pa.RecordBatch]:
     held: list[pa.Table] = []
     for part in parts:
         for batch in part.batches((*NEEDED, "overhead", "throttled")):
-            held.append(_of_batch(batch))
+            held.append(counts_of(chunk_of(batch), batch))
             if sum(table.num_rows for table in held) > _MOST_HELD:
-                held = [_folded(held)]
+                held = [folded(held)]
     if held:
-        yield from _folded(held).to_batches()
+        yield from folded(held).to_batches()
 
 
-def _folded(tables: Sequence[pa.Table]) -> pa.Table:
+def folded(tables: Sequence[pa.Table]) -> pa.Table:
+    """Several tables of ``SCHEMA``, with one row for each client and status."""
     grouped = pa.concat_tables(tables).group_by(list(NAMES), use_threads=False).aggregate(list(FOLDS.items()))
     columns = [grouped.column(name if name in NAMES else f"{name}_{FOLDS[name]}") for name in _ARROW.names]
     return pa.table(columns, schema=_ARROW)
 
 
-def _of_batch(batch: pa.RecordBatch) -> pa.Table:
-    chunk = chunk_of(batch)
+def counts_of(chunk: Chunk, batch: pa.RecordBatch) -> pa.Table:
+    """Rows of ``SCHEMA`` for the chunk of a batch that has ``overhead`` and ``throttled``, where the file does."""
     columns: dict[str, pa.Array | Integers] = {
         "status": pa.array([CHARGED]).take(pa.array(np.zeros(chunk.clients, dtype=np.int64))),
         "broker": chunk.broker, "kind": chunk.kind, "user": chunk.user, "client_id": chunk.client_id,

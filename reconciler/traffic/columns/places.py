@@ -15,11 +15,10 @@ from reconciler.traffic.kernels.timeline import Integers
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Which client is in which groups; made to be small, since it travels with the code.
+class KnownClients:
+    """Clients by their names; made to be small, since it travels with the code.
 
-    A client's number is made of the places of its four names. ``numbers`` rise; ``series`` are the indexes of the
-    clients' series, and ``turns`` have the first group of each, then the second, and -1 where there is none.
+    A client's number is made of the places of its four names. ``numbers`` rise; ``which`` says for each whose it is.
     """
 
     users: pa.Array
@@ -27,44 +26,69 @@ class Places:
     kinds: pa.Array
     brokers: pa.Array
     numbers: Integers
+    which: Integers
+
+    @classmethod
+    def of(cls, series: Sequence[Series]) -> KnownClients:
+        """By place in ``series``. Raises ``OverflowError`` for more names than there are numbers."""
+        columns = ([one.user for one in series], [one.client_id for one in series], [one.kind.value for one in series])
+        names = [pa.array(column, type=pa.string()) for column in columns]
+        names.append(pa.array([one.broker for one in series], type=pa.int64()))
+        pools = [column.unique() for column in names]
+        if np.prod([float(len(pool)) for pool in pools]) >= float(2**62):
+            raise OverflowError("too many different names")
+        numbers = _numbers([_place(column, pool) for column, pool in zip(names, pools, strict=True)], pools)
+        order = np.argsort(numbers, kind="stable")
+        users, client_ids, kinds, brokers = pools
+        return cls(users, client_ids, kinds, brokers, numbers[order], order)
+
+    def of_chunk(self, chunk: Chunk) -> Integers:
+        """For each client of a chunk whose it is, -1 for nobody known."""
+        return self.of_names(chunk.user, chunk.client_id, chunk.kind, pa.array(chunk.broker))
+
+    def of_names(self, *names: pa.Array) -> Integers:
+        """The same for columns of users, client ids, kinds and brokers."""
+        if not len(self.numbers):
+            return np.full(len(names[0]), -1, dtype=np.int64)
+        pools = [self.users, self.client_ids, self.kinds, self.brokers]
+        places = [_place(column, pool) for column, pool in zip(names, pools, strict=True)]
+        numbers = _numbers(places, pools)
+        where = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
+        known = (self.numbers[where] == numbers) & np.logical_and.reduce([place >= 0 for place in places])
+        return np.where(known, self.which[where], -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """In which groups clients are.
+
+    ``series`` are the indexes of their series; ``turns`` have the first group of each, then the second, and -1 for none.
+    """
+
+    clients: KnownClients
     series: Integers
     turns: tuple[Integers, ...]
 
     @classmethod
     def of(cls, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Places:
-        """Those that are in one of ``groups``. Raises ``OverflowError`` for more names than there are numbers."""
+        """Those that are in one of ``groups``. Raises ``OverflowError`` as ``KnownClients``."""
         groups_of = [tuple(group for group in of_one if group in groups) for of_one in grouping.groups_of_series]
         indexes = [index for index, found in enumerate(groups_of) if found]
-        mine, groups_of = [series[index] for index in indexes], [groups_of[index] for index in indexes]
-        columns = ([one.user for one in mine], [one.client_id for one in mine], [one.kind.value for one in mine])
-        pools = [pa.array(column, type=pa.string()).unique() for column in columns]
-        pools.append(pa.array([one.broker for one in mine], type=pa.int64()).unique())
-        if np.prod([float(len(pool)) for pool in pools]) >= float(2**62):
-            raise OverflowError("too many different names")
-        places = [pa.array(column, type=pool.type) for column, pool in zip(columns, pools[:3], strict=True)]
-        places.append(pa.array([one.broker for one in mine], type=pa.int64()))
-        numbers = _numbers([_place(column, pool) for column, pool in zip(places, pools, strict=True)], pools)
-        order = np.argsort(numbers, kind="stable")
-        most = max(map(len, groups_of), default=0)
+        most = max((len(groups_of[index]) for index in indexes), default=0)
         turns = tuple(
-            np.asarray([found[turn] if turn < len(found) else -1 for found in groups_of], dtype=np.int64)[order]
+            np.asarray([found[turn] if turn < len(found) else -1 for found in (groups_of[i] for i in indexes)], dtype=np.int64)
             for turn in range(most)
         )
-        users, client_ids, kinds, brokers = pools
-        at = np.asarray(indexes, dtype=np.int64)
-        return cls(users, client_ids, kinds, brokers, numbers[order], at[order], turns)
+        return cls(KnownClients.of([series[index] for index in indexes]), np.asarray(indexes, dtype=np.int64), turns)
 
     def of_chunk(self, chunk: Chunk) -> tuple[Integers, tuple[Integers, ...]]:
         """For each client of a chunk its series, and for each turn its group, -1 for none; no turns when nobody has a group."""
-        if not len(self.numbers):
-            return np.full(chunk.clients, -1, dtype=np.int64), ()
-        pools = [self.users, self.client_ids, self.kinds, self.brokers]
-        names = (chunk.user, chunk.client_id, chunk.kind, pa.array(chunk.broker))
-        places = [_place(column, pool) for column, pool in zip(names, pools, strict=True)]
-        numbers = _numbers(places, pools)
-        where = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
-        known = (self.numbers[where] == numbers) & np.logical_and.reduce([place >= 0 for place in places])
-        return np.where(known, self.series[where], -1), tuple(np.where(known, turn[where], -1) for turn in self.turns)
+        which = self.clients.of_chunk(chunk)
+        known = which >= 0
+        return (
+            np.where(known, self.series[which], -1) if len(self.series) else which,
+            tuple(np.where(known, turn[which], -1) for turn in self.turns),
+        )
 
 
 def _place(column: pa.Array, pool: pa.Array) -> Integers:

@@ -31,6 +31,10 @@ class ColumnFiles:
         self._parts = parts_of(files)
         self._workers = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
+    def parts_of(self, file: str) -> tuple[Part, ...]:
+        """Those of one file."""
+        return tuple(part for part in self._parts if part.path == file)
+
     def counted(self) -> DataFrame:
         """Rows as ``counting`` has them, several for a client."""
         # A worker adds up all it reads: the fewer shares, the fewer rows.

@@ -9,7 +9,7 @@ from typing import Final
 from reconciler.model.backtest import BucketVerdict, Member, UnusedQuota, UnusedReason, Verdict
 from reconciler.model.entity import Entity, EntityType
 from reconciler.resolution.address_limits import AddressLimits
-from reconciler.resolution.levels import Bucket, QuotaTable, Resolved, Resolver
+from reconciler.resolution.levels import QuotaTable, Resolved, Resolver
 from reconciler.traffic.judging.grouping import Grouping, Series, Target
 from reconciler.traffic.judging.outcome import Outcome
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind

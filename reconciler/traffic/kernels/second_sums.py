@@ -138,17 +138,24 @@ def _sums(keys: Integers, amounts: Integers, lengths: Sequence[int]) -> tuple[In
     """For each cell the amounts of the last so many seconds, its own included."""
     if max(lengths) > _FEW:
         return _far_sums(keys, amounts, lengths)
-    found = tuple(amounts.copy() for _ in lengths)
+    # How many of the cells before belong to each sum, in numbers so small that counting costs next to nothing.
+    counts = tuple(np.zeros(len(keys), dtype=np.int8) for _ in lengths)
     for back in range(1, min(max(lengths), len(keys))):
         apart = keys[back:] - keys[:-back]
         if not np.any(apart < max(lengths)):
             break
-        for total, length in zip(found, lengths, strict=True):
-            total[back:] += np.where(apart < length, amounts[:-back], 0)
-    return found
+        for count, length in zip(counts, lengths, strict=True):
+            count[back:] += apart < length
+    total, places = _running(amounts), np.arange(len(keys))
+    return tuple(total[1:] - total[places - count] for count in counts)
 
 
 def _far_sums(keys: Integers, amounts: Integers, lengths: Sequence[int]) -> tuple[Integers, ...]:
-    """The same by running sums, which cost no more for long windows; their differences are exact whatever they wrap around to."""
-    total = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(amounts)))
+    """The same for long windows."""
+    total = _running(amounts)
     return tuple(total[1:] - total[np.searchsorted(keys, keys - length, side="right")] for length in lengths)
+
+
+def _running(amounts: Integers) -> Integers:
+    """Sums of the first so many, from none on; their differences are exact whatever they wrap around to."""
+    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(amounts)))

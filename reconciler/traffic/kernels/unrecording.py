@@ -78,7 +78,9 @@ class Unrecording:
         # Where everything that stays is, and the sums of it; the first one is of nothing.
         places, sums = list(range(self.before)), self._sums_before()
         begins = first_places(self.first)
-        for begin, end, oldest in zip(begins.tolist(), [*begins[1:].tolist(), len(spaces)], self.first[begins].tolist(), strict=True):
+        for begin, end, oldest in zip(
+            begins.tolist(), [*begins[1:].tolist(), len(spaces)], self.first[begins].tolist(), strict=True
+        ):
             earlier = sums[bisect_left(places, oldest)]
             inside = sums[-1] - earlier
             for place, space in enumerate(spaces[begin:end], begin):
