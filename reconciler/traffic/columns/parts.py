@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 ROWS_A_PART: Final = 2_000_000
-_ROWS_A_BATCH: Final = 1 << 20
+_ROWS_A_BATCH: Final = 1 << 19
 _DICTIONARIES: Final = ("user", "client_id", "ip", "kind", "semantics")
 
 

@@ -60,7 +60,12 @@ class Unrecording:
             return None
         if self.cap_ms is None and (highest - self.limit) / self.limit * float(self.window_ms.max()) >= _INT_MAX:
             return None
-        widths, of = np.unique(self.window_ms, return_inverse=True)
+        low, high = int(self.window_ms.min()), int(self.window_ms.max())
+        if high - low < len(self.window_ms):
+            # Cheaper than looking which of them there are.
+            widths, of = np.arange(low, high + 1), self.window_ms - low
+        else:
+            widths, of = np.unique(self.window_ms, return_inverse=True)
         near = np.floor(self.limit * (widths / 1000.0) * (1 + 0.5 / widths)).astype(np.int64)
         candidates = near[:, None] + np.arange(-_NEAR, _NEAR + 1)
         wide = np.broadcast_to(widths[:, None], candidates.shape)
