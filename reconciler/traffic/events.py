@@ -92,6 +92,8 @@ class Events:
         """Of every line that can be read, charged or not: a broker that was quiet was recorded all the same."""
         if not may_have_gaps(self.facts.coverage):
             return {}
+        if self._columns:
+            return self._columns.hours()
         hour = F.floor(F.col("ts_us") / 3_600_000_000).alias("hour")
         found: dict[int, set[int]] = {}
         for row in self._rows.where("ts_us is not null and broker is not null").select("broker", hour).distinct().collect():

@@ -12,7 +12,8 @@ from reconciler.errors import ReconcilerError, TrafficError
 _LONGEST: Final = 300
 _PYTHON: Final = "let PYSPARK_PYTHON name one that has what the extra traffic brings"
 _KNOWN: Final = {
-    r"No space left on device": "a disk is full: what does not fit into memory goes to its folder TMPDIR or spark.local.dir",
+    r"No space left on device|Disk quota exceeded|File too large": "a disk is full: the one it writes to, or where what does not "
+    "fit into memory goes, TMPDIR or spark.local.dir",
     r"ModuleNotFoundError: No module named '(?P<what>[\w.]+)'": f"the Python of its workers has no {{what}}: {_PYTHON}",
     r"PYTHON_VERSION_MISMATCH|Python in worker has different version": f"its workers have another version of Python: {_PYTHON}",
     r"(?P<what>\S+) is not a Parquet file": "{what} is no Parquet file, or was not finished",

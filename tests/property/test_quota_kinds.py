@@ -127,7 +127,8 @@ def test_each_topic_is_admitted_delayed_or_refused_as_kafka_does(drawn: Asked, l
 @given(REQUESTS, st.floats(0.1, 60))
 def test_a_bucket_counts_topics_seconds_and_requests_refused_in_part(drawn: Asked, limit: float) -> None:
     topics = topics_of(drawn)
-    verdict, batch = judge_bucket(3, topics, (np.nan, limit), Window())
+    found, batch = judge_bucket(3, topics, (np.nan, limit), Window())
+    (verdict,) = found.verdicts()
     admitted, throttles = played(topics, limit, Window())
     held = [not one or throttle > 0 for one, throttle in zip(admitted, throttles, strict=True)]
     before, after = verdict.sides[0], verdict.sides[1]

@@ -74,7 +74,7 @@ def streamed(drawn: Drawn, window: Window, cut: int) -> tuple[list[JudgedBatch],
     side = Side(np.asarray(limits), np.asarray([one[4] for one in drawn]))
     stream = ExactStream([side, Side(np.full(len(drawn), np.nan), side.unrecords)], window)
     parts = [stream.feed(whole.part(slice(at, at + cut))) for at in range(0, len(keys), cut)]
-    return [part for part in (*parts, stream.finish()) if part is not None], list(stream.totals()), limits
+    return [part for part in (*parts, stream.finish()) if part is not None], list(stream.totals().verdicts()), limits
 
 
 @settings(max_examples=150)

@@ -26,13 +26,15 @@ os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
-def run_with_room(room: int, *arguments: str, cwd: Path, streams: Mapping[str, TextIO] | None = None) -> Done:
+def run_with_room(
+    room: int, *arguments: str, cwd: Path, streams: Mapping[str, TextIO] | None = None, timeout: float = 120
+) -> Done:
     """Run ``kafka-quotas`` where no file can have more than ``room`` bytes; ``streams``: a stdout or stderr that is no pipe."""
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **(streams or {})}
     command = [sys.executable, "-c", _LIMITED, str(room), *COMMAND, *arguments]
     bytecode = {"PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
-        command, cwd=cwd, env=environment(bytecode), stdin=subprocess.DEVNULL, text=True, timeout=120, check=False, **pipes
+        command, cwd=cwd, env=environment(bytecode), stdin=subprocess.DEVNULL, text=True, timeout=timeout, check=False, **pipes
     )
     assert "Traceback" not in (done.stderr or ""), done.stderr
     return Done(code=done.returncode, out=done.stdout or "", err=done.stderr or "")

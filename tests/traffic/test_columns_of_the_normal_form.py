@@ -35,7 +35,8 @@ def rows(chance: random.Random, count: int, *, optional: bool) -> pa.Table:
 
     def one() -> dict[str, Any]:
         row = {
-            "ts": START + datetime.timedelta(microseconds=chance.randrange(90_000_000)),
+            "ts": START
+            + datetime.timedelta(hours=chance.choice([0, 0, 0, 0, 0, 0, 0, 0, 5]), microseconds=chance.randrange(90_000_000)),
             "interval_ms": 0,
             "broker": chance.choice([1, 2, 70_000]),
             "user": chance.choice(["alice", "bob", "", "<default>", "ürsula"]),
@@ -89,6 +90,10 @@ def test_clients_counts_and_verdicts_are_those_of_the_rows(spark: SparkSession, 
     assert set(statuses(by_rows)) == {"charged", "unreadable", "not-an-event", "unknown-identity"}
     assert sorted(map(repr, covered(by_columns))) == sorted(map(repr, covered(by_rows)))
     assert throttled_then(by_columns) == throttled_then(by_rows) > 0
+    known = found.where("ts_us is not null and broker is not null")
+    wanted = {(row.broker, row.hour) for row in known.selectExpr("broker", "floor(ts_us / 3600000000) as hour").collect()}
+    assert {(broker, hour) for broker, hours in columns.hours().items() for hour in hours} == wanted
+    assert len(wanted) > 5
 
     keys = [key for key in QuotaKey if key is not QuotaKey.CONTROLLER_MUTATION_RATE]
     everybody = {Entity.of({"user": DEFAULT, "client-id": DEFAULT}): dict.fromkeys(keys, 1e8)}

@@ -10,6 +10,8 @@ from reconciler.traffic.columns.counting import SCHEMA as COUNTED
 from reconciler.traffic.columns.counting import counted
 from reconciler.traffic.columns.parts import ROWS_A_PART, Part, parts_of
 from reconciler.traffic.columns.places import Places
+from reconciler.traffic.columns.recorded_hours import SCHEMA as HOURS
+from reconciler.traffic.columns.recorded_hours import recorded_hours
 from reconciler.traffic.columns.requests import requests
 from reconciler.traffic.columns.seconds import cells
 from reconciler.traffic.judging import by_seconds, exact
@@ -39,6 +41,13 @@ class ColumnFiles:
         """Rows as ``counting`` has them, several for a client."""
         # A worker adds up all it reads: the fewer shares, the fewer rows.
         return on_workers(self._spark, self._shared(self._workers), counted, COUNTED)
+
+    def hours(self) -> Mapping[int, Collection[int]]:
+        """By broker the hours since 1970 of which there is any row."""
+        found: dict[int, set[int]] = {}
+        for row in on_workers(self._spark, self._shared(self._workers), recorded_hours, HOURS).toArrow().to_pylist():
+            found.setdefault(row["broker"], set()).add(row["hour"])
+        return found
 
     def by_seconds(
         self, series: Sequence[Series], grouping: Grouping, groups: Collection[int], era: Rule

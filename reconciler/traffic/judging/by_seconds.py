@@ -5,10 +5,12 @@ Amounts are integers and sums do not depend on their order, so neither does the 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -17,14 +19,13 @@ from reconciler.traffic.judging.exact import limits_of, numbers_of
 from reconciler.traffic.judging.grouping import Group, Grouping, Series
 from reconciler.traffic.judging.placing import with_groups
 from reconciler.traffic.kernels.second_sums import SECOND_BITS, Rule
-from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SecondsJudge, SideVerdict
+from reconciler.traffic.kernels.seconds_judge import SIDE_FIELDS, GroupVerdict, SecondsJudge, VerdictColumns
 from reconciler.traffic.kernels.timeline import Doubles, Integers
 from reconciler.traffic.parcels.merging import merged
 from reconciler.traffic.sources.request_log import CHARGED
 
-_NONE: Final = -1
-_OF_A_SIDE: Final = ("certain", "expected", "possible", "longest_s", "first_certain", "first_possible", "longest_from")
-_WHOLE: Final = ("number", "active", "amount", *(f"{name}_{side}" for side in ("before", "after") for name in _OF_A_SIDE))
+_WIDTH: Final = len(SIDE_FIELDS)
+_WHOLE: Final = ("number", "active", "amount", *(f"{name}_{side}" for side in ("before", "after") for name in SIDE_FIELDS))
 _RATES: Final = ("peak_upper", "peak_expected", "p999")
 _ARROW: Final = pa.schema([*((name, pa.int64()) for name in _WHOLE), *((name, pa.float64()) for name in _RATES)])
 _SCHEMA: Final = ", ".join((*(f"{name} bigint" for name in _WHOLE), *(f"{name} double" for name in _RATES)))
@@ -76,7 +77,7 @@ def _judged(cells: Iterable[tuple[Integers, Integers]], limits: Limits) -> pa.Re
     judge = SecondsJudge((limits.before, limits.after), limits.era)
     for keys, amounts in cells:
         judge.feed(keys, amounts)
-    return batch_of_verdicts(list(judge.verdicts()))
+    return batch_of_verdicts(judge.columns())
 
 
 def judged_rows_by_seconds(
@@ -93,49 +94,16 @@ def summed_rows(rows: DataFrame, series: Sequence[Series], grouping: Grouping, g
     return charged.groupBy("group", second).agg(F.sum(F.col("records") + F.col("overhead")).alias("amount"))
 
 
-def batch_of_verdicts(verdicts: Sequence[GroupVerdict]) -> pa.RecordBatch:
-    """Verdicts as columns of plain numbers."""
-    rows = [
-        (v.group, v.active, v.amount, *(_plain(getattr(side, name)) for side in v.sides for name in _OF_A_SIDE)) for v in verdicts
-    ]
-    rates = [(v.peak_upper, v.peak_expected, v.p999) for v in verdicts]
-    columns = [
-        *(zip(*rows, strict=True) if rows else [()] * len(_WHOLE)),
-        *(zip(*rates, strict=True) if rates else [()] * len(_RATES)),
-    ]
+def batch_of_verdicts(found: VerdictColumns) -> pa.RecordBatch:
+    """Verdicts for both sides, as columns of plain numbers."""
+    columns = [found.groups, *found.whole, *(row for side in found.sides for row in side), *found.rates]
     return pa.RecordBatch.from_arrays([pa.array(c, type=f.type) for c, f in zip(columns, _ARROW, strict=True)], schema=_ARROW)
 
 
 def verdicts_of(table: pa.Table) -> Iterator[GroupVerdict]:
     """The inverse of ``batch_of_verdicts``."""
-    width = len(_OF_A_SIDE)
-    for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
-        group, active, amount, *rest = row
-        peak_upper, peak_expected, p999 = rest[-3:]
-        yield GroupVerdict(
-            group=group,
-            active=active,
-            amount=amount,
-            peak_upper=peak_upper,
-            peak_expected=peak_expected,
-            p999=p999,
-            sides=(_side(rest[:width]), _side(rest[width : 2 * width])),
-        )
-
-
-def _plain(value: int | None) -> int:
-    return _NONE if value is None else value
-
-
-def _side(counts: Sequence[int]) -> SideVerdict:
-    certain, expected, possible, longest, *firsts = counts
-    first_certain, first_possible, since = (None if first == _NONE else first for first in firsts)
-    return SideVerdict(
-        certain=certain,
-        expected=expected,
-        possible=possible,
-        first_certain=first_certain,
-        first_possible=first_possible,
-        longest_s=longest,
-        longest_from=since,
+    groups, *rest = (column.to_numpy(zero_copy_only=False) for column in table.columns)
+    whole, before, after, rates = (
+        np.stack(rest[begin:end]) for begin, end in itertools.pairwise((0, 2, 2 + _WIDTH, 2 + 2 * _WIDTH, len(rest)))
     )
+    return VerdictColumns(groups, whole, rates, (before, after)).verdicts()

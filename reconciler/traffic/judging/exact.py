@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from reconciler.traffic.judging.grouping import Group, Grouping, Series
@@ -19,7 +20,7 @@ from reconciler.traffic.judging.placing import placed
 from reconciler.traffic.kernels.exact_batch import Batch
 from reconciler.traffic.kernels.exact_sides import Side
 from reconciler.traffic.kernels.exact_stream import ExactStream, JudgedBatch
-from reconciler.traffic.kernels.exact_totals import ExactSide, ExactVerdict
+from reconciler.traffic.kernels.exact_totals import ExactColumns, ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.timeline import Doubles, Integers
 from reconciler.traffic.kinds import Kind
@@ -32,7 +33,6 @@ _ARROW: Final = pa.schema(
         ("p999", pa.float64()),
     ]
 )  # fmt: skip
-_NONE: Final = -1
 BEFORE: Final = 0
 AFTER: Final = 1
 
@@ -103,14 +103,18 @@ def judged_parcels(parcels: DataFrame, grouping: Grouping, window: Window) -> Ex
 
 def result_of(table: pa.Table) -> ExactResult:
     """What the workers found, put together. ``table``: what ``rows_of`` gave, of any number of workers."""
-    groups: dict[int, ExactVerdict] = {}
+    counted = table.filter(pc.field("of_series"))
     counts: dict[int, SeriesCounts] = {}
-    for of_series, number, numbers, peak, p999 in zip(*(column.to_pylist() for column in table.columns), strict=True):
-        if of_series:
-            counts[number] = _added(counts.get(number), numbers)
-        else:
-            groups[number] = _verdict(number, numbers, peak, p999)
-    return ExactResult(groups=groups, series=counts)
+    for number, numbers in zip(counted.column("number").to_pylist(), counted.column("counts").to_pylist(), strict=True):
+        counts[number] = _added(counts.get(number), numbers)
+    judged = table.filter(~pc.field("of_series"))
+    if not judged.num_rows:
+        return ExactResult(groups={}, series=counts)
+    flat = np.asarray(pc.list_flatten(judged.column("counts")).to_numpy(), dtype=np.int64)
+    columns = (judged.column(name).to_numpy() for name in ("number", "peak", "p999"))
+    groups, peaks, p999 = columns
+    found = ExactColumns(groups, flat.reshape(judged.num_rows, -1).T, peaks, p999)
+    return ExactResult(groups={verdict.group: verdict for verdict in found.verdicts()}, series=counts)
 
 
 def batch_of(table: pa.Table | pa.RecordBatch, rows: Integers) -> Batch:
@@ -147,11 +151,22 @@ def _judged(batches: Iterable[Batch], work: Work) -> pa.RecordBatch:
     return rows_of(stream.totals(), counts)
 
 
-def rows_of(verdicts: Iterable[ExactVerdict], counts: Mapping[int, Integers]) -> pa.RecordBatch:
+def rows_of(found: ExactColumns, counts: Mapping[int, Integers]) -> pa.RecordBatch:
     """What a worker sends to the driver; counts are by series."""
-    rows: list[dict[str, object]] = [_group_row(verdict) for verdict in verdicts]
-    rows += [{"of_series": True, "number": n, "counts": c.tolist(), "peak": 0.0, "p999": 0.0} for n, c in counts.items()]
-    return pa.RecordBatch.from_pylist(rows, schema=_ARROW)
+    width, of_series = len(found.counts), np.stack(list(counts.values())) if counts else np.empty((0, 0), dtype=np.int64)
+    lengths = np.repeat((width, of_series.shape[1]), (len(found.groups), len(of_series)))
+    lists = pa.ListArray.from_arrays(
+        pa.array(np.append(0, np.cumsum(lengths)), type=pa.int32()),
+        pa.array(np.concatenate((found.counts.T.ravel(), of_series.ravel()))),
+    )
+    nothing = np.zeros(len(of_series))
+    columns = [
+        pa.array(np.repeat((False, True), (len(found.groups), len(of_series)))),
+        pa.array(np.concatenate((found.groups, np.fromiter(counts, dtype=np.int64))), type=pa.int32()),
+        lists,
+        *(pa.array(np.concatenate((values, nothing))) for values in (found.peaks, found.p999)),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
 
 
 def count_into(counts: dict[int, Integers], judged: JudgedBatch | None) -> None:
@@ -168,38 +183,6 @@ def count_into(counts: dict[int, Integers], judged: JudgedBatch | None) -> None:
     found = np.stack([np.bincount(places, weights=weight, minlength=len(numbers)) for weight in weights], axis=1)
     for series, row in zip(numbers.tolist(), found.astype(np.int64), strict=True):
         counts[series] = counts[series] + row if series in counts else row
-
-
-def _group_row(verdict: ExactVerdict) -> dict[str, object]:
-    counts = [verdict.requests, verdict.active]
-    for side in verdict.sides:
-        first = _NONE if side.first_ms is None else side.first_ms
-        since = _NONE if side.longest_from is None else side.longest_from
-        counts += [side.throttled, side.seconds_over, first, side.longest_s, since]
-    return {"of_series": False, "number": verdict.group, "counts": counts, "peak": verdict.peak, "p999": verdict.p999}
-
-
-def _verdict(number: int, counts: Sequence[int], peak: float, p999: float) -> ExactVerdict:
-    requests, active, *sides = counts
-    return ExactVerdict(
-        group=number,
-        requests=requests,
-        active=active,
-        peak=peak,
-        p999=p999,
-        sides=tuple(_side(sides[start : start + 5]) for start in range(0, len(sides), 5)),
-    )
-
-
-def _side(counts: Sequence[int]) -> ExactSide:
-    throttled, over, first, longest, since = counts
-    return ExactSide(
-        throttled=throttled,
-        seconds_over=over,
-        first_ms=None if first == _NONE else first,
-        longest_s=longest,
-        longest_from=None if since == _NONE else since,
-    )
 
 
 def _added(known: SeriesCounts | None, counts: Sequence[int]) -> SeriesCounts:

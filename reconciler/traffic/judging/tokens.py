@@ -38,7 +38,7 @@ def judged_tokens(
         verdict, judged = judge_bucket(group, topics, (float(limits[0][group]), float(limits[1][group])), window)
         counts: dict[int, Integers] = {}
         count_into(counts, judged)
-        return pa.Table.from_batches([rows_of([verdict], counts)])
+        return pa.Table.from_batches([rows_of(verdict, counts)])
 
     found = asked_topics(rows, series, grouping, groups).groupBy("group")
     return result_of(found.applyInArrow(judge, RESULT_SCHEMA).toArrow())

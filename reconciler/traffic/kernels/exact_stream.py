@@ -8,14 +8,14 @@ of a batch waits for the next one, so that neither seconds nor requests of one m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from reconciler.traffic.kernels.exact_batch import Batch, time_of
 from reconciler.traffic.kernels.exact_sides import Charges, Judged, Side
-from reconciler.traffic.kernels.exact_totals import ExactVerdict, Totals
+from reconciler.traffic.kernels.exact_totals import ExactColumns, Totals
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.timeline import Integers, Spans, spans
@@ -58,9 +58,9 @@ class ExactStream:
         held, self._held = self._held, Batch.empty()
         return self._judge(held) if len(held) else None
 
-    def totals(self) -> Iterator[ExactVerdict]:
-        """One a group, by number. Ends the stream."""
-        return self._totals.verdicts()
+    def totals(self) -> ExactColumns:
+        """One row a group, by number. Ends the stream."""
+        return self._totals.columns()
 
     def _judge(self, batch: Batch) -> JudgedBatch:
         batch = batch.in_order()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Final
 
 import numpy as np
 
@@ -36,6 +37,45 @@ class ExactVerdict:
     peak: float
     p999: float
     sides: tuple[ExactSide, ...]
+
+
+OF_ALL: Final = ("requests", "active")
+SIDE_FIELDS: Final = tuple(one.name for one in fields(ExactSide))
+NONE: Final = -1
+"""A moment that there is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExactColumns:
+    """Verdicts as columns, one row a group, by number.
+
+    ``counts`` has a row for each of ``OF_ALL``, then for each side one for each of ``SIDE_FIELDS``, with ``NONE`` for ``None``.
+    """
+
+    groups: Integers
+    counts: Integers
+    peaks: Doubles
+    p999: Doubles
+
+    def verdicts(self) -> Iterator[ExactVerdict]:
+        """One by one."""
+        rows = zip(self.groups.tolist(), self.counts.T.tolist(), self.peaks.tolist(), self.p999.tolist(), strict=True)
+        for group, (requests, active, *sides), peak, p999 in rows:
+            of_sides = (sides[begin : begin + len(SIDE_FIELDS)] for begin in range(0, len(sides), len(SIDE_FIELDS)))
+            yield ExactVerdict(
+                group=group, requests=requests, active=active, peak=peak, p999=p999, sides=tuple(map(_side, of_sides))
+            )
+
+
+def _side(counts: Sequence[int]) -> ExactSide:
+    throttled, over, first_ms, longest_s, longest_from = counts
+    return ExactSide(
+        throttled=throttled,
+        seconds_over=over,
+        first_ms=None if first_ms == NONE else first_ms,
+        longest_s=longest_s,
+        longest_from=None if longest_from == NONE else longest_from,
+    )
 
 
 class Totals:
@@ -80,34 +120,31 @@ class Totals:
 
     def verdicts(self) -> Iterator[ExactVerdict]:
         """One a group, by number."""
+        return self.columns().verdicts()
+
+    def columns(self) -> ExactColumns:
+        """The same as columns."""
+        width = len(OF_ALL) + len(SIDE_FIELDS) * self._sides
         if not self._counts:
-            return
+            return ExactColumns(np.empty(0, dtype=np.int64), np.empty((width, 0), dtype=np.int64), np.empty(0), np.empty(0))
         counts, peaks = np.concatenate(self._counts, axis=1), np.concatenate(self._peaks)
         firsts = np.concatenate(self._firsts, axis=1)
         at = first_places(counts[0])
         groups, counts = counts[0, at], np.add.reduceat(counts[1:], at, axis=1)
         peaks, firsts = np.maximum.reduceat(peaks, at), np.minimum.reduceat(firsts, at, axis=1) if self._sides else firsts
-        p999, longest = self._histograms.quantiles(NEARLY_ALL), [runs.longest() for runs in self._runs]
-        for place, group in enumerate(groups.tolist()):
-            row = counts[:, place].tolist()
-            yield ExactVerdict(
-                group=group,
-                requests=row[0],
-                active=row[1],
-                peak=float(peaks[place]),
-                p999=p999[group],
-                sides=tuple(
-                    _side(row[2 + 2 * n : 4 + 2 * n], int(firsts[n, place]), longest[n].get(group)) for n in range(self._sides)
-                ),
-            )
+        found = np.full((width, len(groups)), NONE, dtype=np.int64)
+        found[: len(OF_ALL)] = counts[: len(OF_ALL)]
+        for number, runs in enumerate(self._runs):
+            throttled, over, first, length, since = found[len(OF_ALL) + len(SIDE_FIELDS) * number :][: len(SIDE_FIELDS)]
+            throttled[:], over[:] = counts[len(OF_ALL) + 2 * number :][:2]
+            first[:] = np.where(throttled > 0, firsts[number], NONE)
+            length[:] = 0
+            longest = runs.longest()
+            if longest:
+                places = np.searchsorted(groups, np.fromiter(longest, dtype=np.int64))
+                length[places], since[places] = np.asarray(list(longest.values()), dtype=np.int64).T
+        return ExactColumns(groups, found, peaks, self._histograms.highest(NEARLY_ALL)[1])
 
 
 def _added(values: Flags | Integers, at: Integers) -> Integers:
     return np.asarray(np.add.reduceat(values.astype(np.int64), at), dtype=np.int64)
-
-
-def _side(counts: list[int], first_ms: int, longest: tuple[int, int] | None) -> ExactSide:
-    if not counts[0]:
-        return ExactSide()
-    length, since = longest or (0, None)
-    return ExactSide(throttled=counts[0], seconds_over=counts[1], first_ms=first_ms, longest_s=length, longest_from=since)

@@ -31,6 +31,9 @@ def top_of(one: int) -> float:
     return float(2.0 ** ((one + 1 - _ONE) / _PER_OCTAVE))
 
 
+_TOPS: Final = np.asarray([top_of(one) for one in range(BINS)])
+
+
 def bin_in_sql(rate: str) -> str:
     """``bins_of`` as an expression of SQL over a column. Logarithms there are not exact for powers of two, so those go apart."""
     octave = f"CASE WHEN POWER(2, ROUND(LOG2({rate}))) = {rate} THEN ROUND(LOG2({rate})) ELSE LOG2({rate}) END"
@@ -54,8 +57,13 @@ class Histograms:
 
     def quantiles(self, share: float) -> dict[int, float]:
         """For each group a rate that at least ``share`` (0 to 1) of its own do not exceed: the upper edge of their bin."""
+        groups, rates = self.highest(share)
+        return dict(zip(groups.tolist(), rates.tolist(), strict=True))
+
+    def highest(self, share: float) -> tuple[Integers, Doubles]:
+        """The same as groups, rising, and their rates."""
         if not self._packed:
-            return {}
+            return np.empty(0, dtype=np.int64), np.empty(0)
         packed, where = np.unique(np.concatenate(self._packed), return_inverse=True)
         counts = np.zeros(len(packed), dtype=np.int64)
         np.add.at(counts, where, np.concatenate(self._counts))
@@ -66,4 +74,4 @@ class Histograms:
         total = np.repeat(np.add.reduceat(counts, first), np.diff(first, append=len(groups)))
         enough = np.flatnonzero(seen - before >= share * total)
         reached = enough[np.flatnonzero(np.diff(groups[enough], prepend=-1))]
-        return dict(zip(groups[reached].tolist(), map(top_of, bins[reached].tolist()), strict=True))
+        return groups[reached], _TOPS[bins[reached]]

@@ -6,8 +6,8 @@ batch needs of the one before it is its last seconds, and the run of seconds ove
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 import numpy as np
@@ -42,6 +42,9 @@ class SideVerdict:
     longest_from: int | None
 
 
+SIDE_FIELDS: Final = tuple(one.name for one in fields(SideVerdict))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupVerdict:
     """One group: its traffic, and a verdict for each side's limit. ``p999``: what 99.9 % of upper bounds do not exceed."""
@@ -53,6 +56,39 @@ class GroupVerdict:
     peak_expected: float
     p999: float
     sides: tuple[SideVerdict, ...]
+
+
+NONE: Final = -1
+"""A second that there is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictColumns:
+    """Verdicts as columns, one row a group, by number.
+
+    ``whole``: active seconds and amount; ``rates``: ``peak_upper``, ``peak_expected``, ``p999``; a side has a row for each field
+    of ``SideVerdict``, with ``NONE`` for ``None``.
+    """
+
+    groups: Integers
+    whole: Integers
+    rates: Doubles
+    sides: tuple[Integers, ...]
+
+    def verdicts(self) -> Iterator[GroupVerdict]:
+        """One by one."""
+        sides = [side.T.tolist() for side in self.sides]
+        rows = zip(self.groups.tolist(), self.whole.T.tolist(), self.rates.T.tolist(), *sides, strict=True)
+        for group, (active, amount), (upper, expected, p999), *of_sides in rows:
+            yield GroupVerdict(
+                group=group,
+                active=active,
+                amount=amount,
+                peak_upper=upper,
+                peak_expected=expected,
+                p999=p999,
+                sides=tuple(map(_side, of_sides)),
+            )
 
 
 @dataclass(slots=True)
@@ -103,26 +139,23 @@ class SecondsJudge:
 
     def verdicts(self) -> Iterator[GroupVerdict]:
         """One a group that had cells, by number. Ends the stream."""
+        return self.columns().verdicts()
+
+    def columns(self) -> VerdictColumns:
+        """The same as columns."""
         self._feed(*self._held)
         if not self._parts.totals:
-            return
-        totals = _by_group(np.concatenate(self._parts.totals, axis=1), np.add)
+            nothing = (np.empty((len(SIDE_FIELDS), 0), dtype=np.int64) for _ in self._sides)
+            return VerdictColumns(np.empty(0, dtype=np.int64), np.empty((2, 0), dtype=np.int64), np.empty((3, 0)), tuple(nothing))
+        groups, *whole = _by_group(np.concatenate(self._parts.totals, axis=1), np.add)
         peaks = np.concatenate(self._parts.peaks, axis=1)
         top = np.maximum.reduceat(peaks[1:], first_places(peaks[0]), axis=1)
-        sides = [_by_group_of_side(np.concatenate(side, axis=1)) for side in self._sides]
-        longest = [runs.longest() for runs in self._runs]
-        p999 = self._histograms.quantiles(NEARLY_ALL)
-        by_group = [side.T.tolist() for side in sides]
-        for place, ((group, active, amount), (upper, expected)) in enumerate(zip(totals.T.tolist(), top.T.tolist(), strict=True)):
-            yield GroupVerdict(
-                group=group,
-                active=active,
-                amount=amount,
-                peak_upper=upper,
-                peak_expected=expected,
-                p999=p999[group],
-                sides=tuple(_side(side[place], runs.get(group)) for side, runs in zip(by_group, longest, strict=True)),
-            )
+        p999 = self._histograms.highest(NEARLY_ALL)[1]
+        sides = (
+            _of_a_side(np.concatenate(side, axis=1), groups, runs.longest())
+            for side, runs in zip(self._sides, self._runs, strict=True)
+        )
+        return VerdictColumns(groups, np.stack(whole), np.concatenate((top, p999[None])), tuple(sides))
 
     def _judge(self, groups: Integers, seconds: Integers, amounts: Integers, found: Bounds) -> None:
         first = first_places(groups)
@@ -147,21 +180,26 @@ def _by_group(rows: Integers, join: np.ufunc) -> Integers:
     return np.concatenate((rows[:1, first], join.reduceat(rows[1:], first, axis=1)))
 
 
-def _by_group_of_side(rows: Integers) -> Integers:
+def _of_a_side(rows: Integers, groups: Integers, longest: Mapping[int, tuple[int, int]]) -> Integers:
     first = first_places(rows[0])
     counted = np.add.reduceat(rows[1::2], first, axis=1)
     earliest = np.minimum.reduceat(rows[2::2], first, axis=1)
-    return np.concatenate((counted, earliest))
+    episodes = np.stack((np.zeros(len(groups), dtype=np.int64), np.full(len(groups), NONE)))
+    if longest:
+        places = np.searchsorted(groups, np.fromiter(longest, dtype=np.int64))
+        episodes[:, places] = np.asarray(list(longest.values()), dtype=np.int64).T
+    # Of those that are probably over, nobody asks for the first.
+    return np.concatenate((counted, np.where(earliest == _NEVER, NONE, earliest)[[0, 2]], episodes))
 
 
-def _side(values: Sequence[int], longest: tuple[int, int] | None) -> SideVerdict:
-    certain, expected, possible, first_certain, _, first_possible = values
+def _side(values: Sequence[int]) -> SideVerdict:
+    certain, expected, possible, first_certain, first_possible, longest_s, longest_from = values
     return SideVerdict(
         certain=certain,
         expected=expected,
         possible=possible,
-        first_certain=None if first_certain == _NEVER else first_certain,
-        first_possible=None if first_possible == _NEVER else first_possible,
-        longest_s=longest[0] if longest else 0,
-        longest_from=longest[1] if longest else None,
+        first_certain=None if first_certain == NONE else first_certain,
+        first_possible=None if first_possible == NONE else first_possible,
+        longest_s=longest_s,
+        longest_from=None if longest_from == NONE else longest_from,
     )

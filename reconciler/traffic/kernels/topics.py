@@ -15,7 +15,7 @@ from reconciler.traffic.kernels.band import REPLAYS, noise_ms
 from reconciler.traffic.kernels.exact_batch import Batch, first_places, pack
 from reconciler.traffic.kernels.exact_sides import Judged
 from reconciler.traffic.kernels.exact_stream import JudgedBatch
-from reconciler.traffic.kernels.exact_totals import ExactVerdict, Totals
+from reconciler.traffic.kernels.exact_totals import ExactColumns, Totals
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.timeline import Integers
@@ -89,10 +89,10 @@ def partly_refused(topics: Topics, refused: Flags) -> Flags:
     return first
 
 
-def judge_bucket(group: int, topics: Topics, limits: tuple[float, float], window: Window) -> tuple[ExactVerdict, JudgedBatch]:
+def judge_bucket(group: int, topics: Topics, limits: tuple[float, float], window: Window) -> tuple[ExactColumns, JudgedBatch]:
     """One bucket before and after the change. Its peak is the least limit that would never have left it overdrawn.
 
-    The verdict's sides are before, after, ``REFUSED`` and ``PARTLY``.
+    Its one row's sides are before, after, ``REFUSED`` and ``PARTLY``.
     """
     found = [effects(topics, limit, window) for limit in limits]
     refused = found[-1].refused
@@ -102,7 +102,6 @@ def judge_bucket(group: int, topics: Topics, limits: tuple[float, float], window
     totals = Totals(4, window)
     rates = np.full(len(keys), peak)
     over = totals.add(keys, rates, [*(one.held for one in found), refused, partly_refused(topics, refused)])
-    verdict = next(iter(totals.verdicts()))
     batch = Batch(keys, topics.order, topics.amounts, np.zeros_like(topics.amounts), topics.series)
     sides = tuple(Judged(topics.amounts, rates, np.where(one.held, np.maximum(one.throttle, 1), 0)) for one in found)
-    return verdict, JudgedBatch(batch, sides, over)
+    return totals.columns(), JudgedBatch(batch, sides, over)

@@ -1,0 +1,124 @@
+"""A full disk and a killed worker while Spark works: one sentence, nothing half-written, and the next run does it all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.traffic.cells.segments import SegmentFolder
+from tests.support.command import COMMAND, environment, run
+from tests.support.full_disk import run_with_room
+
+pytestmark = pytest.mark.spark
+ROWS = 300_000
+ROOM = 1_000_000
+"""Bytes: more than anything that Spark writes before it has rows to send, less than the rows."""
+MANIFEST = """
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: teams, owner: team}
+spec:
+  quotas:
+    - match: {user: "*"}
+      quotas: {producer_byte_rate: 1KiB}
+"""
+
+
+def write_traffic(folder: Path) -> None:
+    """Requests whose ties cannot be compressed."""
+    chance = np.random.default_rng(7)
+    times = np.sort(chance.integers(1_795_000_000_000_000, 1_795_000_600_000_000, ROWS))
+    folder.mkdir()
+    table = pa.table(
+        {
+            "ts": pa.array(times, type=pa.timestamp("us", tz="UTC")),
+            "interval_ms": pa.array(np.zeros(ROWS, dtype=np.int32)),
+            "broker": pa.array(np.ones(ROWS, dtype=np.int32)),
+            "user": pa.array([f"user-{number}" for number in range(50)]).take(pa.array(chance.integers(0, 50, ROWS))),
+            "client_id": pa.array(["app"]).take(pa.array(np.zeros(ROWS, dtype=np.int32))),
+            "kind": pa.array(["produce"]).take(pa.array(np.zeros(ROWS, dtype=np.int32))),
+            "amount": pa.array(chance.integers(1, 10**6, ROWS)),
+            "semantics": pa.array(["event"]).take(pa.array(np.zeros(ROWS, dtype=np.int32))),
+            "tie": pa.array(chance.integers(0, 2**62, ROWS)),
+        }
+    )
+    for number in range(2):
+        pq.write_table(table.slice(number * ROWS // 2, ROWS // 2), folder / f"{number}.parquet")
+
+
+def test_a_disk_that_is_full_is_named_and_no_report_is_left(tmp_path: Path) -> None:
+    write_traffic(tmp_path / "rows")
+    (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
+    backtest = ("backtest", ".", "--traffic", "rows", "--exact", "--master", "local[2]", "--out", "json=report.json")
+    done = run_with_room(ROOM, *backtest, cwd=tmp_path, timeout=400)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.splitlines()[-1].startswith("kafka-quotas: Spark on local[2] could not finish: a disk is full")
+    assert not (tmp_path / "report.json").exists()
+
+
+def test_cells_are_whole_or_not_there_when_the_disk_is_full(tmp_path: Path) -> None:
+    write_traffic(tmp_path / "rows")
+    compact = ("compact", "--traffic", "rows", "--out", "cells", "--master", "local[2]")
+    done = run_with_room(20_000, *compact, cwd=tmp_path, timeout=400)
+    assert (done.code, done.out) == (1, "")
+    assert SegmentFolder(tmp_path / "cells").segments() == ()
+    again = run(*compact, cwd=tmp_path, timeout=400)
+    assert (again.code, again.err) == (0, "")
+    segments = SegmentFolder(tmp_path / "cells").segments()
+    assert sum(segment.requests for segment in segments) == ROWS
+    assert sorted(path.name for path in (tmp_path / "cells" / "data").iterdir()) == sorted(one.folder for one in segments)
+
+
+def test_a_worker_that_is_killed_ends_the_run_with_a_sentence_and_the_next_one_does_it_all(tmp_path: Path) -> None:
+    write_traffic(tmp_path / "rows")
+    compact = ("compact", "--traffic", "rows", "--out", "cells", "--master", "local[2]")
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*COMMAND, *compact], cwd=tmp_path, env=environment(), text=True, **pipes) as process:  # type: ignore[call-overload]
+        deadline = time.monotonic() + 300
+        killed = 0
+        while process.poll() is None and time.monotonic() < deadline:
+            for worker in workers_below(process.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGKILL)
+                    killed += 1
+        out, err = process.communicate(timeout=60)
+    assert killed
+    assert (process.returncode, out) == (1, "")
+    assert err.splitlines()[-1] == (
+        "kafka-quotas: Spark on local[2] could not finish: a Python process of a worker ended, perhaps for want of memory"
+    )
+    assert SegmentFolder(tmp_path / "cells").segments() == ()
+    again = run(*compact, cwd=tmp_path, timeout=400)
+    assert (again.code, again.err) == (0, "")
+    assert sum(segment.requests for segment in SegmentFolder(tmp_path / "cells").segments()) == ROWS
+
+
+def workers_below(pid: int) -> list[int]:
+    """The Python processes that work for a run: what the daemon of its Java has started."""
+    parents: dict[int, int] = {}
+    daemons = set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            parents[int(entry.name)] = int(
+                (entry / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1]
+            )
+            if b"pyspark.daemon" in (entry / "cmdline").read_bytes():
+                daemons.add(int(entry.name))
+
+    def below(one: int) -> bool:
+        while one in parents:
+            one = parents[one]
+            if one == pid:
+                return True
+        return False
+
+    return [one for one in daemons if parents[one] in daemons and below(one)]
