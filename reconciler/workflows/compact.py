@@ -58,6 +58,7 @@ def compact(options: CompactOptions, *, progress: Progress) -> CompactResult:
     from reconciler.traffic.opening import find_traffic, read_rows
     from reconciler.traffic.recorded import Source
     from reconciler.traffic.sources.mapping import read_mapping
+    from reconciler.traffic.sources.one_cluster import CLUSTER
 
     traffic = find_traffic(options.traffic, read_mapping(options.mapping) if options.mapping else None)
     if traffic.cells is not None:
@@ -75,7 +76,9 @@ def compact(options: CompactOptions, *, progress: Progress) -> CompactResult:
         )
         with spark_with_progress(where, progress) as spark:
             progress.step(f"compacting {len(wanted)} of {len(sources) + len(empty)} files")
-            rows = read_rows(chosen, spark, log_timezone=options.log_timezone, also=("file",))
+            rows = read_rows(
+                chosen, spark, log_timezone=options.log_timezone, also=("file", CLUSTER) if chosen.logs else ("file",)
+            )
             if chosen.source is Source.NORMAL_FORM:
                 made = compact_columns(spark, wanted, folder, max_unreadable=options.max_unreadable)
             else:

@@ -96,6 +96,37 @@ def test_logs_of_two_clusters_are_told_apart(spark: SparkSession, tmp_path: Path
         opened(spark, tmp_path)
 
 
+def test_logs_of_two_clusters_do_not_come_into_one_folder_of_cells(spark: SparkSession, tmp_path: Path) -> None:
+    from reconciler.traffic.cells.compact import SourceFile, compact
+    from reconciler.traffic.cells.segments import SegmentFolder
+    from reconciler.traffic.opening import find_traffic, read_rows
+    from reconciler.traffic.sources.one_cluster import CLUSTER
+
+    def add(*names: str, into: str) -> SegmentFolder:
+        folders = [tmp_path / name for name in names]
+        files = {(folder / "kafka-request.log").resolve(): folder.name for folder in folders}
+        sources = {path: SourceFile(path=path, id=name, size=path.stat().st_size) for path, name in files.items()}
+        traffic = find_traffic([str(folder) for folder in folders])
+        rows = read_rows(traffic, spark, log_timezone="UTC", also=("file", CLUSTER))
+        compact(rows, sources, SegmentFolder(tmp_path / into))
+        return SegmentFolder(tmp_path / into)
+
+    for broker, cluster in ((1, "one"), (2, "one"), (3, "other")):
+        folder = tmp_path / f"broker-{broker}"
+        folder.mkdir()
+        metadata = line("METADATA", 12, request={}, response={"clusterId": cluster, "topics": []})
+        (folder / "kafka-request.log").write_text(f"{line()}\n{metadata}\n", encoding="utf-8")
+    cells = add("broker-1", "broker-2", into="cells")
+    told = [(one.clusters, [(part.broker, part.requests) for part in one.coverage]) for one in cells.segments()]
+    # The line that names the cluster is charged for its time.
+    assert told == [(("one",), [(1, 3)]), (("one",), [(2, 3)])]
+    with pytest.raises(TrafficError, match=r"of 2 clusters, one \(kafka-request\.log, compacted earlier\), other \("):
+        add("broker-3", into="cells")
+    with pytest.raises(TrafficError, match="of 2 clusters"):
+        add("broker-1", "broker-3", into="more")
+    assert [one.id for one in cells.segments()] == ["broker-1", "broker-2"]
+
+
 def test_a_clock_that_jumps_shows_in_what_is_covered_and_stops_nothing(spark: SparkSession, tmp_path: Path) -> None:
     log = tmp_path / "kafka-request.log"
     days = ["2026-11-21", "1970-01-01", "2026-11-21", "2031-02-03"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+import operator
 import urllib.parse
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +27,7 @@ from reconciler.traffic.columns.places import KnownClients
 from reconciler.traffic.columns.workers import ColumnFiles
 from reconciler.traffic.counted import added_up, series_of
 from reconciler.traffic.parcels.workers import on_workers
+from reconciler.traffic.sources.one_cluster import CLUSTER, require_one
 from reconciler.traffic.sources.readable import require_readable
 from reconciler.traffic.sources.request_log import CHARGED, UNREADABLE
 from reconciler.traffic.sources.series_key import IDENTITY, series_key
@@ -54,6 +58,7 @@ def compact(
     made = folder.fresh(run := _fresh_run())
     keyed = rows.where(F.col("status") == CHARGED).withColumn("series", series_key()).withColumn("file_key", F.xxhash64("file"))
     by_file = _lines_by_file(rows)
+    _require_one_cluster(by_file, files, folder)
     for lines in by_file:
         _require_readable(lines, max_unreadable, _path_of(lines[0].file))
     _write_cells(keyed, made / CELLS)
@@ -93,7 +98,7 @@ def compact_columns(
 
     found = on_workers(spark, range(len(sources)), write, LINES).toArrow().to_pylist()
     segments = []
-    rows = [Row(**line) for line in sorted(found, key=lambda line: (line["status"] or "", line["broker"] or 0))]
+    rows = [Row(**line, clusters=[]) for line in sorted(found, key=lambda line: (line["status"] or "", line["broker"] or 0))]
     by_file = [[row for row in rows if row.file == number] for number in range(len(sources))]
     for source, lines in zip(sources, by_file, strict=True):
         _require_readable(lines, max_unreadable, source.path)
@@ -112,6 +117,22 @@ def _fresh_run() -> str:
 def _require_readable(lines: Sequence[Row], most: float, path: Path) -> None:
     unreadable = sum(row.lines for row in lines if row.status == UNREADABLE)
     require_readable(unreadable, sum(row.lines for row in lines), most, files=[str(path)])
+
+
+def _require_one_cluster(by_file: Sequence[Sequence[Row]], files: Mapping[Path, SourceFile], folder: SegmentFolder) -> None:
+    """Of these files and those that were compacted before; an earlier version of the same file is gone afterwards."""
+    named: dict[str, str] = {}
+    for lines in by_file:
+        named |= dict.fromkeys(_clusters(lines), str(_path_of(lines[0].file)))
+    again = {source.id for source in files.values()}
+    for segment in folder.segments():
+        if segment.id not in again:
+            named |= dict.fromkeys(segment.clusters, f"{segment.source}, compacted earlier")
+    require_one(named)
+
+
+def _clusters(lines: Sequence[Row]) -> tuple[str, ...]:
+    return tuple(sorted({name for row in lines for name in row.clusters}))
 
 
 def _write_cells(keyed: DataFrame, target: Path) -> None:
@@ -141,16 +162,36 @@ def _write_series(keyed: DataFrame, target: Path) -> None:
 
 
 def _lines_by_file(rows: DataFrame) -> list[list[Row]]:
-    counted = rows.groupBy("file", F.xxhash64("file").alias("file_key"), "status", "broker").agg(
+    cluster = F.col(CLUSTER) if CLUSTER in rows.columns else F.lit(None).cast("string").alias(CLUSTER)
+    counted = rows.groupBy("file", F.xxhash64("file").alias("file_key"), "status", "broker", cluster).agg(
         F.count(F.lit(1)).alias("lines"),
         F.min("ts_us").alias("start_us"),
         F.max("ts_us").alias("end_us"),
         F.bit_or(hour_bit()).alias("hour_bits"),
     )
+    found = counted.orderBy("file", "status", "broker", CLUSTER).collect()
     by_file: dict[str, list[Row]] = {}
-    for row in counted.orderBy("file", "status", "broker").collect():
-        by_file.setdefault(row.file, []).append(row)
+    # Those that name a cluster were counted apart.
+    for (file, _, _), alike in itertools.groupby(found, key=lambda row: (row.file, row.status, row.broker)):
+        by_file.setdefault(file, []).append(_together(list(alike)))
     return list(by_file.values())
+
+
+def _together(rows: Sequence[Row]) -> Row:
+    def known(name: str) -> list[int]:
+        return [row[name] for row in rows if row[name] is not None]
+
+    return Row(
+        file=rows[0].file,
+        file_key=rows[0].file_key,
+        status=rows[0].status,
+        broker=rows[0].broker,
+        lines=sum(row.lines for row in rows),
+        start_us=min(known("start_us"), default=None),
+        end_us=max(known("end_us"), default=None),
+        hour_bits=functools.reduce(operator.or_, bits) if (bits := known("hour_bits")) else None,
+        clusters=[row[CLUSTER] for row in rows if row[CLUSTER] is not None],
+    )
 
 
 def _publish(folder: SegmentFolder, target: Path, run: str, source: SourceFile, lines: Sequence[Row]) -> Segment:
@@ -175,6 +216,7 @@ def _publish(folder: SegmentFolder, target: Path, run: str, source: SourceFile, 
             if row.status == CHARGED
         ),
         statuses=statuses,
+        clusters=_clusters(lines),
     )
     folder.publish(segment, target)
     return segment

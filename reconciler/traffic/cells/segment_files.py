@@ -30,7 +30,8 @@ _ARROW: Final = pa.schema(
     [("file", pa.int32()), ("status", pa.string()), ("broker", pa.int32()),
      *((name, pa.int64()) for name in ("lines", "start_us", "end_us", "hour_bits"))]
 )  # fmt: skip
-ROWS_A_GROUP: Final = 100_000
+ROWS_A_GROUP: Final = 25_000
+"""Of cells: what is read, at least, of a few clients."""
 _CELLS_A_FILE: Final = 4_000_000
 _MOST_HELD: Final = 8_000_000
 

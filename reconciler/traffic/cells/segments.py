@@ -57,6 +57,8 @@ class Segment:
     coverage: tuple[Covered, ...]
     """By broker."""
     statuses: dict[str, int]
+    clusters: tuple[str, ...] = ()
+    """The ids of clusters that its lines name; only a few lines of logs name any."""
 
     @property
     def requests(self) -> int:
@@ -130,6 +132,7 @@ class SegmentFolder:
             if document.pop("format_version").split(".")[0] != FORMAT_VERSION.split(".", maxsplit=1)[0]:
                 raise TrafficError(f"{path} is of another version of this tool; run compact again, into an empty folder")
             document["coverage"] = tuple(Covered(**{**one, "hours": tuple(one.get("hours", ()))}) for one in document["coverage"])
+            document["clusters"] = tuple(document.get("clusters", ()))
             segment = Segment(**document)
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise TrafficError(f"{path} does not describe cells: {error}; remove it and run compact again") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -26,10 +27,15 @@ def cluster_id(api: Column, line: Column) -> Column:
 def require_one_cluster(rows: DataFrame) -> None:
     """Raise ``TrafficError`` when rows with the column ``CLUSTER`` are of several."""
     found = rows.where(F.col(CLUSTER).isNotNull()).select("broker", CLUSTER).distinct().orderBy("broker", CLUSTER).collect()
-    brokers: dict[str, list[int]] = {}
+    brokers: dict[str, list[str]] = {}
     for row in found:
-        brokers.setdefault(row[CLUSTER], []).append(row.broker)
-    if len(brokers) < 2:
+        brokers.setdefault(row[CLUSTER], []).append(str(row.broker))
+    require_one({name: f"broker {' and '.join(ids)}" for name, ids in brokers.items()})
+
+
+def require_one(clusters: Mapping[str, str]) -> None:
+    """Raise ``TrafficError`` for more than one cluster's id; each with what is of it."""
+    if len(clusters) < 2:
         return
-    said = ", ".join(f"{escaped(name)} (broker {' and '.join(map(str, ids))})" for name, ids in sorted(brokers.items()))
-    raise TrafficError(f"recorded traffic is of {len(brokers)} clusters, {said}: give --traffic of one cluster at a time")
+    said = ", ".join(f"{escaped(name)} ({whose})" for name, whose in sorted(clusters.items()))
+    raise TrafficError(f"recorded traffic is of {len(clusters)} clusters, {said}: give --traffic of one cluster at a time")
