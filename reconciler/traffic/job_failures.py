@@ -24,8 +24,8 @@ _KNOWN: Final = {
     "short: take it out, or unpack what is left of it with gzip -dc",
     r"OutOfMemoryError|Container killed .* memory": "it ran out of memory: give it more with --memory, or its executors",
     r"Cannot run program \"(?P<what>[^\"]+)\"": f"its workers cannot start {{what}}: {_PYTHON}",
-    r"ExecutorLostFailure|Lost executor|executor .* exited|Worker lost": "it lost a worker again and again while the job ran",
     r"Python worker (exited unexpectedly|failed to connect)": "a Python process of a worker ended, perhaps for want of memory",
+    r"ExecutorLostFailure|Lost executor|executor .* exited|Worker lost": "it lost a worker again and again while the job ran",
     r"UNAVAILABLE|Connection refused|Socket closed|SparkConnectGrpcException": "its server ended, or cannot be reached any more",
     r"SparkContext (was|has been) shut ?down": "it was stopped while the job ran",
     r"FAILED_READ_FILE|Path does not exist|FileNotFoundException": "it cannot read a file: every machine it runs on must see the "
