@@ -10,6 +10,7 @@ from typing import Final
 from reconciler.errors import ReconcilerError, TrafficError
 
 _LONGEST: Final = 300
+_CAUSE: Final = "Caused by:"
 _PYTHON: Final = "let PYSPARK_PYTHON name one that has what the extra traffic brings"
 _KNOWN: Final = {
     r"No space left on device|Disk quota exceeded|File too large": "a disk is full: the one it writes to, or where what does not "
@@ -24,7 +25,8 @@ _KNOWN: Final = {
     "short: take it out, or unpack what is left of it with gzip -dc",
     r"OutOfMemoryError|Container killed .* memory": "it ran out of memory: give it more with --memory, or its executors",
     r"Cannot run program \"(?P<what>[^\"]+)\"": f"its workers cannot start {{what}}: {_PYTHON}",
-    r"Python worker (exited unexpectedly|failed to connect)": "a Python process of a worker ended, perhaps for want of memory",
+    r"Python worker (exited unexpectedly|failed to connect)|(Broken pipe|Connection reset|EOFException)[\s\S]{0,2000}"
+    r"org\.apache\.spark\.(api|sql\.execution)\.python\.": "a Python process of a worker ended, perhaps for want of memory",
     r"ExecutorLostFailure|Lost executor|executor .* exited|Worker lost": "it lost a worker again and again while the job ran",
     r"UNAVAILABLE|Connection refused|Socket closed|SparkConnectGrpcException": "its server ended, or cannot be reached any more",
     r"SparkContext (was|has been) shut ?down": "it was stopped while the job ran",
@@ -50,15 +52,15 @@ def told_as_sentences(where: str) -> Iterator[None]:
 
 
 def reason(text: str) -> str:
-    """The sentence for a failure's whole text; the first line that names an error, when nothing better is known."""
+    """The sentence for a failure's whole text; when nothing better is known its last cause, or the first line with an error."""
     for pattern, sentence in _KNOWN.items():
         found = re.search(pattern, text)
         if found:
             return sentence.format(**found.groupdict())
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    named = next(
-        (line for line in lines if re.search(r"Error|Exception|\[[A-Z_]{6,}", line)), lines[0] if lines else "no reason was given"
-    )
+    causes = [line.removeprefix(_CAUSE).strip() for line in lines if line.startswith(_CAUSE)]
+    told = [line for line in lines if re.search(r"Error|Exception|\[[A-Z_]{6,}", line)]
+    named = causes[-1] if causes else (*told, *lines, "no reason was given")[0]
     return named if len(named) <= _LONGEST else f"{named[:_LONGEST]}…"
 
 

@@ -187,6 +187,13 @@ def test_an_old_java_is_named_before_anything_is_read(tmp_path: Path) -> None:
     [
         ("SparkException: failed\nCaused by: java.io.IOException: No space left on device", "a disk is full"),
         ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", "a Python process of a worker ended"),
+        (
+            "Job aborted: Lost task 0.0 in stage 1.0 (10.0.0.1 executor driver): java.io.IOException: Broken pipe\n"
+            "\tat java.base/sun.nio.ch.SocketDispatcher.write0(Native Method)\n"
+            "\tat org.apache.spark.sql.execution.python.ArrowPythonRunner.write(ArrowPythonRunner.scala:1)",
+            "a Python process of a worker ended",
+        ),
+        (": SparkException: Exception thrown in awaitResult:\n\tat a.b\nCaused by: c.D: the reason\n\tat e.f", "c.D: the reason"),
         ("file:/x/a b.parquet is not a Parquet file. Expected magic number at tail", "no Parquet file"),
         ("[CANNOT_MERGE_SCHEMAS] Failed merging schemas:", "one type in some files of --traffic and another in others"),
         (
@@ -195,7 +202,7 @@ def test_an_old_java_is_named_before_anything_is_read(tmp_path: Path) -> None:
         ),
         ("Encountered error while reading file file:///a.log.\n[FAILED_READ_FILE] FileNotFoundException", "under the same path"),
     ],
-    ids=["disk", "worker", "parquet", "schema", "gzip", "path"],
+    ids=["disk", "worker", "pipe", "cause", "parquet", "schema", "gzip", "path"],
 )
 def test_what_fails_in_spark_is_told_in_words(java_says: str, said: str) -> None:
     from reconciler.traffic.job_failures import reason
