@@ -188,9 +188,11 @@ def test_an_old_java_is_named_before_anything_is_read(tmp_path: Path) -> None:
         ("SparkException: failed\nCaused by: java.io.IOException: No space left on device", "a disk is full"),
         ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", "a Python process of a worker ended"),
         (
-            "Job aborted: Lost task 0.0 in stage 1.0 (10.0.0.1 executor driver): java.io.IOException: Broken pipe\n"
-            "\tat java.base/sun.nio.ch.SocketDispatcher.write0(Native Method)\n"
-            "\tat org.apache.spark.sql.execution.python.ArrowPythonRunner.write(ArrowPythonRunner.scala:1)",
+            (
+                "Job aborted: Lost task 0.0 in stage 1.0 (10.0.0.1 executor driver): java.io.IOException: Broken pipe\n"
+                "\tat java.base/sun.nio.ch.SocketDispatcher.write0(Native Method)\n"
+                "\tat org.apache.spark.sql.execution.python.ArrowPythonRunner.write(ArrowPythonRunner.scala:1)"
+            ),
             "a Python process of a worker ended",
         ),
         (": SparkException: Exception thrown in awaitResult:\n\tat a.b\nCaused by: c.D: the reason\n\tat e.f", "c.D: the reason"),

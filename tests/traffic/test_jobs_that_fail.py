@@ -81,8 +81,15 @@ def test_cells_are_whole_or_not_there_when_the_disk_is_full(tmp_path: Path) -> N
 def test_a_worker_that_is_killed_ends_the_run_with_a_sentence_and_the_next_one_does_it_all(tmp_path: Path) -> None:
     write_traffic(tmp_path / "rows")
     compact = ("compact", "--traffic", "rows", "--out", "cells", "--master", "local[2]")
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([*COMMAND, *compact], cwd=tmp_path, env=environment(), text=True, **pipes) as process:  # type: ignore[call-overload]
+    with subprocess.Popen(
+        [*COMMAND, *compact],
+        cwd=tmp_path,
+        env=environment(),
+        text=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
         deadline = time.monotonic() + 300
         killed = 0
         while process.poll() is None and time.monotonic() < deadline:
