@@ -16,4 +16,8 @@ def no_search_for_cycles() -> Iterator[None]:
         yield
     finally:
         if searched:
+            if not gc.get_freeze_count():
+                # What was made is old now, without being gone through once more.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
