@@ -14,7 +14,7 @@ demo: setup ## the whole road on a real local Kafka: validate, plan, backtest, a
 
 test: setup lint ## set-up, every check, every test, real servers included
 ifeq ($(strip $(PYTEST_ARGS)),)
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not alone"
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not alone"
 	@$(BIN)/python -m pytest -m alone
 else
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)

@@ -28,15 +28,18 @@ SANDBOX_USERS = tuple(Login(name=name, password=f"{name}-secret") for name in ("
 
 
 ON_REQUEST = ("slow", "interop", "soak")
+SLOWEST_FIRST = ("spark", "kafka")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests with one of these markers run only when the command line's ``-m`` speaks of it."""
+    """Tests with one of these markers run only when the command line's ``-m`` speaks of it; what takes longest begins first."""
     unasked = [marker for marker in ON_REQUEST if marker not in config.option.markexpr]
     left_out = [item for item in items if any(item.get_closest_marker(marker) for marker in unasked)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+    # Two at a time, the last one's end is the end: that should not be a file of minutes.
+    items.sort(key=lambda item: [item.get_closest_marker(marker) is None for marker in SLOWEST_FIRST])
 
 
 @pytest.fixture(scope="session")
