@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -109,10 +110,17 @@ def placed_cells(spark: SparkSession, history: History, grouping: Grouping, grou
 def some_cells(history: History, keys: Sequence[int]) -> Iterator[tuple[Integers, Integers, Integers]]:
     """Series, seconds and amounts of some series, read without Spark: only the row groups that hold them."""
     clients = np.asarray(sorted(keys), dtype=np.int64)
-    for path in history.paths(CELLS) if keys else ():
+
+    def read(path: str) -> list[tuple[Integers, Integers, Integers]]:
+        found = []
         for series, seconds, amounts in _cells_of_file(path, clients):
             mine = clients[np.minimum(np.searchsorted(clients, series), len(clients) - 1)] == series
-            yield series[mine], seconds[mine], amounts[mine]
+            found.append((series[mine], seconds[mine], amounts[mine]))
+        return found
+
+    with ThreadPoolExecutor() as pool:
+        for found in pool.map(read, history.paths(CELLS) if keys else ()):
+            yield from found
 
 
 def _cells_of_file(path: str, clients: Integers) -> Iterator[tuple[Integers, Integers, Integers]]:

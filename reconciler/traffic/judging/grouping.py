@@ -110,16 +110,17 @@ def group_series(
     targets = _targets(series, before, after, after_of)
     earlier = {members: place for place, members in _members(series, before_of).items()}
     groups: list[Group] = []
+    group_of = _Groups()
     groups_of: list[list[int]] = [[] for _ in series]
     target_of = [0] * len(series)
     for index, target in enumerate(targets):
-        side = _side(before_of[target.members[0]]) if earlier.pop(target.members, None) else None
-        groups.append(Group(kind=target.kind, before=side, after=_side(target.after)))
+        side = before_of[target.members[0]] if earlier.pop(target.members, None) else None
+        groups.append(group_of(target.kind, side, target.after))
         for member in target.members:
             groups_of[member].append(len(groups) - 1)
             target_of[member] = index
     for members in sorted(earlier):
-        groups.append(Group(kind=series[members[0]].kind, before=_side(before_of[members[0]]), after=None))
+        groups.append(group_of(series[members[0]].kind, before_of[members[0]], None))
         for member in members:
             groups_of[member].append(len(groups) - 1)
     return Grouping(
@@ -244,6 +245,20 @@ class _KnownInPart:
         user, client_id = (None, None) if bucket.other else (bucket.user or None, bucket.client_id or None)
         known = self._of_user[broker, kind, user] + self._of_client[broker, kind, client_id]
         return known + self._of_nobody[broker, kind]
+
+
+class _Groups:
+    """Groups of few different limits, each made once."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Kind, object, object], Group] = {}
+
+    def __call__(self, kind: Kind, before: Resolved | None, after: Resolved | None) -> Group:
+        limits = before and (before.value,), after and (after.value,)
+        found = self._made.get((kind, *limits))
+        if found is None:
+            found = self._made[kind, *limits] = Group(kind=kind, before=_side(before), after=_side(after))
+        return found
 
 
 def _side(resolved: Resolved | None) -> Side | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from reconciler.model.backtest import BucketVerdict, Member, UnusedQuota, UnusedReason, Verdict
 from reconciler.model.entity import Entity, EntityType
@@ -15,6 +15,7 @@ from reconciler.traffic.judging.outcome import Outcome
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
 
 _UTC: Final = datetime.UTC
+_Client: TypeAlias = tuple[str | None, str | None]
 _RANK: Final = {v: rank for rank, v in enumerate((Verdict.CERTAIN, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verdict.CLEAR))}
 
 
@@ -153,27 +154,45 @@ def unused_quotas(series: Sequence[Series], declared: QuotaTable, proposed: Quot
     Where the history has nothing at all of what a key limits, but for bytes, nothing is said of that key.
     """
     found = []
+    clients_of: dict[Kind, set[_Client]] = {kind: set() for kind in KEY_OF_KIND}
+    for one in series:
+        clients_of[one.kind].add((one.user, one.client_id))
     for kind, key in KEY_OF_KIND.items():
-        clients = {(s.user, s.client_id) for s in series if s.kind == kind}
+        clients = clients_of[kind]
         if not clients and kind not in BYTES:
             continue
-        resolver = Resolver(proposed, key)
-        addresses = AddressLimits(proposed) if kind is Kind.CONNECTION else None
-        winning: set[Entity] = set()
-        hidden: set[Entity] = set()
-        for user, client_id in clients:
-            resolved = (
-                addresses.resolve("", client_id or "") if addresses is not None else resolver.resolve_partly(user, client_id)
-            )
-            if resolved is None:
-                # Any of them may be in use.
-                winning.update(candidate.entity for candidate in resolver.touches(user, client_id))
-                continue
-            if resolved.source is not None:
-                winning.add(resolved.source)
-            hidden.update(c.entity for c in resolved.overridden)
+        by_address = kind is Kind.CONNECTION
+        winning, hidden = _of_addresses(clients, proposed) if by_address else _of_clients(clients, Resolver(proposed, key))
         for entity, values in declared.items():
-            if key in values and entity not in winning and (EntityType.IP in entity.types) == (addresses is not None):
+            if key in values and entity not in winning and (EntityType.IP in entity.types) == by_address:
                 reason = UnusedReason.HIDDEN if entity in hidden else UnusedReason.NO_CLIENT
                 found.append(UnusedQuota(entity=entity, key=key.value, value=values[key], reason=reason))
     return tuple(sorted(found, key=lambda u: (u.entity.sort_key, u.key)))
+
+
+def _of_clients(clients: Iterable[_Client], resolver: Resolver) -> tuple[set[Entity], set[Entity]]:
+    """Whose quotas win for some of them, and whose do not where they could."""
+    winning: set[Entity] = set()
+    hidden: set[Entity] = set()
+    for user, client_id in clients:
+        if user is not None and client_id is not None:
+            winner = resolver.winner(user, client_id)
+            hidden.update(c.entity for c in resolver.candidates(user, client_id) if c is not None and c is not winner)
+            winning.update(() if winner is None else (winner.entity,))
+            continue
+        resolved = resolver.resolve_partly(user, client_id)
+        if resolved is None:
+            # Any of them may be in use.
+            winning.update(candidate.entity for candidate in resolver.touches(user, client_id))
+        else:
+            winning.update(() if resolved.source is None else (resolved.source,))
+            hidden.update(c.entity for c in resolved.overridden)
+    return winning, hidden
+
+
+def _of_addresses(clients: Iterable[_Client], proposed: QuotaTable) -> tuple[set[Entity], set[Entity]]:
+    """The same for addresses, which stand for client ids."""
+    limits = AddressLimits(proposed)
+    resolved = [limits.resolve("", address or "") for _, address in clients]
+    winning = {one.source for one in resolved if one.source is not None}
+    return winning, {c.entity for one in resolved for c in one.overridden}
