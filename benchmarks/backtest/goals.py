@@ -29,11 +29,11 @@ class Gate:
 
 GATES = (
     Gate(engine="seconds", beside=("spark scan",), limit=6.0),
-    Gate(engine="seconds", beside=("spark scan",), limit=4.0, cpu=True),
-    Gate(engine="exact", beside=("spark scan",), limit=10.0),
-    Gate(engine="exact", beside=("spark scan",), limit=7.5, cpu=True),
-    Gate(engine="cells", beside=("spark scan",), limit=6.0),
-    Gate(engine="one user", beside=("spark scan",), limit=2.0),
+    Gate(engine="seconds", beside=("spark scan",), limit=3.5, cpu=True),
+    Gate(engine="exact", beside=("spark scan",), limit=6.5),
+    Gate(engine="exact", beside=("spark scan",), limit=5.0, cpu=True),
+    Gate(engine="cells", beside=("spark scan",), limit=3.5),
+    Gate(engine="one user", beside=("spark scan",), limit=1.5),
 )
 """Of ten million rows: what does not grow with them (compiling, sixty thousand verdicts) weighs heavily there, so these say
 nothing about large runs."""
