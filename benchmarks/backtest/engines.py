@@ -29,8 +29,8 @@ MEMORY = os.environ.get("BENCHMARK_SPARK_MEMORY", "4g")
 class Engine:
     """``work`` takes the Spark session, if it needs one, and the folder; what it returns is made into an answer untimed.
 
-    ``warm``: everything is done once before. ``light``: Java as the command starts it for what is read by workers. ``imports``: what is
-    imported before the time counts, as starting Spark does it for the others.
+    ``warm``: everything is done once before. ``light``: Java as the command starts it for what is read by workers. ``imports``:
+    what is imported before the time counts, as starting Spark does it for the others.
     """
 
     work: Callable[[Any, Path], Any]
