@@ -76,6 +76,7 @@ def compact(options: CompactOptions, *, progress: Progress) -> CompactResult:
         )
         with spark_with_progress(where, progress) as spark:
             progress.step(f"compacting {len(wanted)} of {len(sources) + len(empty)} files")
+            # This looks at the columns, too, whoever then reads the rows.
             rows = read_rows(
                 chosen, spark, log_timezone=options.log_timezone, also=("file", CLUSTER) if chosen.logs else ("file",)
             )

@@ -73,9 +73,7 @@ def compact(
             if found.exists():
                 found.rename(target / part)
         segments.append(_publish(folder, target, run, source, lines))
-    folder.sweep()
-    keep_clients(folder)
-    return tuple(segments)
+    return _tidied(folder, segments)
 
 
 def compact_columns(
@@ -90,21 +88,27 @@ def compact_columns(
     if len(np.unique(keys)) < len(keys):
         raise TrafficError(_SAME_NUMBER)
     clients = Clients(KnownClients.of(series), keys)
-    parts = [columns.parts_of(str(source.path)) for source in sources]
+    parts_of = columns.parts_by_file()
+    parts = [parts_of.get(str(source.path), ()) for source in sources]
     targets = [made / f"done-{source.id}" for source in sources]
 
     def write(number: int) -> Iterator[pa.RecordBatch]:
         yield write_segment(number, parts[number], clients, targets[number])
 
     found = on_workers(spark, range(len(sources)), write, LINES).toArrow().to_pylist()
-    segments = []
-    rows = [Row(**line, clusters=[]) for line in sorted(found, key=lambda line: (line["status"] or "", line["broker"] or 0))]
-    by_file = [[row for row in rows if row.file == number] for number in range(len(sources))]
+    by_file: list[list[Row]] = [[] for _ in sources]
+    for line in sorted(found, key=lambda line: (line["status"] or "", line["broker"] or 0)):
+        by_file[line["file"]].append(Row(**line, clusters=[]))
     for source, lines in zip(sources, by_file, strict=True):
         _require_readable(lines, max_unreadable, source.path)
+    segments = []
     for source, target, lines in zip(sources, targets, by_file, strict=True):
         target.mkdir(exist_ok=True)
         segments.append(_publish(folder, target, run, source, lines))
+    return _tidied(folder, segments)
+
+
+def _tidied(folder: SegmentFolder, segments: Sequence[Segment]) -> tuple[Segment, ...]:
     folder.sweep()
     keep_clients(folder)
     return tuple(segments)

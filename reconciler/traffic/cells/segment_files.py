@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from reconciler.traffic.cells.hours import bits_of
 from reconciler.traffic.cells.segments import CELLS, SERIES
-from reconciler.traffic.columns.chunk import NEEDED, Chunk, chunk_of, moments
-from reconciler.traffic.columns.counting import counts_of, folded
+from reconciler.traffic.columns.chunk import Chunk, chunk_of, moments
+from reconciler.traffic.columns.counting import COUNTED, Counts
 from reconciler.traffic.columns.parts import Part
 from reconciler.traffic.columns.places import KnownClients
 from reconciler.traffic.columns.seconds import client_seconds
@@ -53,23 +53,22 @@ class Clients:
 
 def write_segment(number: int, parts: Sequence[Part], clients: Clients, target: Path) -> pa.RecordBatch:
     """Cells and clients of one file below ``target``, whatever an earlier try left there; returns rows of ``SCHEMA``."""
-    cells, counts, seen = _Cells(), list[pa.Table](), _Seen()
+    cells, counts, seen = _Cells(), Counts(), _Seen()
     for part in parts:
-        for batch in part.batches((*NEEDED, "overhead", "throttled")):
+        for batch in part.batches(COUNTED):
             chunk = chunk_of(batch)
             keys = clients.of_chunk(chunk)
             client, second, amount = client_seconds(chunk, np.ones(chunk.clients, dtype=np.bool_))
             cells.add(keys[client], second, amount)
-            counts = [folded([*counts, counts_of(chunk, batch)])]
+            counts.add(chunk, batch)
             seen.add(batch)
-    if not counts:
-        return pa.RecordBatch.from_pylist([], schema=_ARROW)
-    charged = counts[0].filter(pc.field("status") == CHARGED)
+    counted = counts.folded()
+    charged = counted.filter(pc.field("status") == CHARGED)
     if charged.num_rows:
         for place, table in enumerate(cells.tables()):
             _write(table, target / CELLS, place)
         _write(_series(charged, clients), target / SERIES, 0)
-    return pa.RecordBatch.from_pylist([*seen.rows(number), *_lines(number, counts[0])], schema=_ARROW)
+    return pa.RecordBatch.from_pylist([*seen.rows(number), *_lines(number, counted)], schema=_ARROW)
 
 
 class _Cells:

@@ -13,6 +13,8 @@ from reconciler.traffic.columns.parts import Part
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.sources.request_log import CHARGED
 
+COUNTED: Final = (*NEEDED, "overhead", "throttled")
+"""The columns to read; the last two where a file has them."""
 NAMES: Final = ("status", "broker", "kind", "user", "client_id")
 FOLDS: Final = {
     "lines": "sum", "amount": "sum", "largest": "max", "start_us": "min", "end_us": "max", "throttled": "sum",
@@ -31,25 +33,37 @@ _MOST_HELD: Final = 1_000_000
 
 def counted(parts: Iterable[Part]) -> Iterator[pa.RecordBatch]:
     """Rows of ``SCHEMA``; what is not charged has no names, and is counted by its status alone."""
-    held: list[pa.Table] = []
+    counts = Counts()
     for part in parts:
-        for batch in part.batches((*NEEDED, "overhead", "throttled")):
-            held.append(counts_of(chunk_of(batch), batch))
-            if sum(table.num_rows for table in held) > _MOST_HELD:
-                held = [folded(held)]
-    if held:
-        yield from folded(held).to_batches()
+        for batch in part.batches(COUNTED):
+            counts.add(chunk_of(batch), batch)
+    yield from counts.folded().to_batches()
 
 
-def folded(tables: Sequence[pa.Table]) -> pa.Table:
-    """Several tables of ``SCHEMA``, with one row for each client and status."""
+class Counts:
+    """Adds up batches that have the columns ``COUNTED``."""
+
+    def __init__(self) -> None:
+        self._held: list[pa.Table] = [_ARROW.empty_table()]
+
+    def add(self, chunk: Chunk, batch: pa.RecordBatch) -> None:
+        """``chunk`` is of ``batch``."""
+        self._held.append(_of_chunk(chunk, batch))
+        if sum(table.num_rows for table in self._held) > _MOST_HELD:
+            self._held = [_folded(self._held)]
+
+    def folded(self) -> pa.Table:
+        """``SCHEMA``, with one row for each client and status."""
+        return _folded(self._held)
+
+
+def _folded(tables: Sequence[pa.Table]) -> pa.Table:
     grouped = pa.concat_tables(tables).group_by(list(NAMES), use_threads=False).aggregate(list(FOLDS.items()))
     columns = [grouped.column(name if name in NAMES else f"{name}_{FOLDS[name]}") for name in _ARROW.names]
     return pa.table(columns, schema=_ARROW)
 
 
-def counts_of(chunk: Chunk, batch: pa.RecordBatch) -> pa.Table:
-    """Rows of ``SCHEMA`` for the chunk of a batch that has ``overhead`` and ``throttled``, where the file does."""
+def _of_chunk(chunk: Chunk, batch: pa.RecordBatch) -> pa.Table:
     columns: dict[str, pa.Array | Integers] = {
         "status": pa.array([CHARGED]).take(pa.array(np.zeros(chunk.clients, dtype=np.int64))),
         "broker": chunk.broker, "kind": chunk.kind, "user": chunk.user, "client_id": chunk.client_id,

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.traffic.columns.chunk import Chunk
+from reconciler.traffic.judging.cell_keys import turns_of
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.kernels.timeline import Integers
 
@@ -62,7 +63,7 @@ class KnownClients:
 class Places:
     """In which groups clients are.
 
-    ``series`` are the indexes of their series; ``turns`` have the first group of each, then the second, and -1 for none.
+    ``series`` are the indexes of their series; ``turns``: as ``turns_of`` makes them.
     """
 
     clients: KnownClients
@@ -74,11 +75,7 @@ class Places:
         """Those that are in one of ``groups``. Raises ``OverflowError`` as ``KnownClients``."""
         groups_of = [tuple(group for group in of_one if group in groups) for of_one in grouping.groups_of_series]
         indexes = [index for index, found in enumerate(groups_of) if found]
-        most = max((len(groups_of[index]) for index in indexes), default=0)
-        turns = tuple(
-            np.asarray([found[turn] if turn < len(found) else -1 for found in (groups_of[i] for i in indexes)], dtype=np.int64)
-            for turn in range(most)
-        )
+        turns = turns_of([groups_of[index] for index in indexes])
         return cls(KnownClients.of([series[index] for index in indexes]), np.asarray(indexes, dtype=np.int64), turns)
 
     def of_chunk(self, chunk: Chunk) -> tuple[Integers, tuple[Integers, ...]]:

@@ -33,9 +33,12 @@ class ColumnFiles:
         self._parts = parts_of(files)
         self._workers = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
-    def parts_of(self, file: str) -> tuple[Part, ...]:
-        """Those of one file."""
-        return tuple(part for part in self._parts if part.path == file)
+    def parts_by_file(self) -> Mapping[str, Sequence[Part]]:
+        """Of files without rows there are none."""
+        found: dict[str, list[Part]] = {}
+        for part in self._parts:
+            found.setdefault(part.path, []).append(part)
+        return found
 
     def counted(self) -> DataFrame:
         """Rows as ``counting`` has them, several for a client."""

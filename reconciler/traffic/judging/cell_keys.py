@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,12 +12,22 @@ from reconciler.traffic.kernels.second_sums import keys_of
 from reconciler.traffic.kernels.timeline import Integers
 
 
+def turns_of(groups: Sequence[Sequence[int]]) -> tuple[Integers, ...]:
+    """The first group of each client, then the second of each, and so on; -1 where there is none.
+
+    A client whose bucket changes is in one group of each side.
+    """
+    return tuple(
+        np.asarray([of_one[turn] if turn < len(of_one) else -1 for of_one in groups], dtype=np.int64)
+        for turn in range(max(map(len, groups), default=0))
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class CellKeys:
     """Which client is in which groups; small, since it travels with the code.
 
-    ``clients``: keys of series, rising. ``turns`` have the first group of each, then the second, and -1 where there is none: a
-    client whose bucket changes is in one group of each side.
+    ``clients``: keys of series, rising. ``turns``: as ``turns_of`` makes them.
     """
 
     clients: Integers
@@ -33,11 +43,7 @@ class CellKeys:
                     places.setdefault(one.key, []).append(group)
         clients = np.asarray(sorted(places), dtype=np.int64)
         found = [places[client] for client in clients.tolist()]
-        turns = tuple(
-            np.asarray([groups_of[turn] if turn < len(groups_of) else -1 for groups_of in found], dtype=np.int64)
-            for turn in range(max(map(len, found), default=0))
-        )
-        return cls(clients, turns)
+        return cls(clients, turns_of(found))
 
     def keyed(self, series: Integers, seconds: Integers, amounts: Integers) -> Iterator[tuple[Integers, Integers]]:
         """Keys as ``second_sums.keys_of`` makes them, and amounts, in no order; cells of others are left out."""

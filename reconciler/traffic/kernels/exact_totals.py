@@ -10,7 +10,7 @@ import numpy as np
 
 from reconciler.traffic.kernels.exact_batch import first_places, group_of, time_of
 from reconciler.traffic.kernels.histogram import NEARLY_ALL, Histograms
-from reconciler.traffic.kernels.runs import Runs
+from reconciler.traffic.kernels.runs import NONE, Runs
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.timeline import Doubles, Integers
@@ -41,8 +41,6 @@ class ExactVerdict:
 
 OF_ALL: Final = ("requests", "active")
 SIDE_FIELDS: Final = tuple(one.name for one in fields(ExactSide))
-NONE: Final = -1
-"""A moment that there is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +116,8 @@ class Totals:
         lengths = np.diff(cell, append=len(keys))
         return tuple(np.repeat(flags, lengths) for flags in over)
 
-    def verdicts(self) -> Iterator[ExactVerdict]:
-        """One a group, by number."""
-        return self.columns().verdicts()
-
     def columns(self) -> ExactColumns:
-        """The same as columns."""
+        """One row a group, by number."""
         width = len(OF_ALL) + len(SIDE_FIELDS) * self._sides
         if not self._counts:
             return ExactColumns(np.empty(0, dtype=np.int64), np.empty((width, 0), dtype=np.int64), np.empty(0), np.empty(0))
@@ -132,17 +126,12 @@ class Totals:
         at = first_places(counts[0])
         groups, counts = counts[0, at], np.add.reduceat(counts[1:], at, axis=1)
         peaks, firsts = np.maximum.reduceat(peaks, at), np.minimum.reduceat(firsts, at, axis=1) if self._sides else firsts
-        found = np.full((width, len(groups)), NONE, dtype=np.int64)
+        found = np.empty((width, len(groups)), dtype=np.int64)
         found[: len(OF_ALL)] = counts[: len(OF_ALL)]
         for number, runs in enumerate(self._runs):
-            throttled, over, first, length, since = found[len(OF_ALL) + len(SIDE_FIELDS) * number :][: len(SIDE_FIELDS)]
-            throttled[:], over[:] = counts[len(OF_ALL) + 2 * number :][:2]
-            first[:] = np.where(throttled > 0, firsts[number], NONE)
-            length[:] = 0
-            longest = runs.longest()
-            if longest:
-                places = np.searchsorted(groups, np.fromiter(longest, dtype=np.int64))
-                length[places], since[places] = np.asarray(list(longest.values()), dtype=np.int64).T
+            throttled, over = counts[len(OF_ALL) + 2 * number :][:2]
+            first = np.where(throttled > 0, firsts[number], NONE)
+            found[len(OF_ALL) + len(SIDE_FIELDS) * number :][: len(SIDE_FIELDS)] = throttled, over, first, *runs.columns(groups)
         return ExactColumns(groups, found, peaks, self._histograms.highest(NEARLY_ALL)[1])
 
 

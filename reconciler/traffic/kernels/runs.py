@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.timeline import Integers
+
+NONE: Final = -1
+"""In columns, a moment that there is not."""
 
 
 class Runs:
@@ -44,6 +49,15 @@ class Runs:
         """Length (both ends counted) and first second of each group's longest run, the earliest of several. Ends the stream."""
         self._close()
         return self._best
+
+    def columns(self, groups: Integers) -> Integers:
+        """The same for rising ``groups``, all that there are: a row of lengths, 0 for none, and one of first seconds."""
+        longest = self.longest()
+        found = np.stack((np.zeros(len(groups), dtype=np.int64), np.full(len(groups), NONE)))
+        if longest:
+            places = np.searchsorted(groups, np.fromiter(longest, dtype=np.int64))
+            found[:, places] = np.asarray(list(longest.values()), dtype=np.int64).T
+        return found
 
     def _close(self) -> None:
         if self._open is not None:

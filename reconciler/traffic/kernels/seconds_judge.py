@@ -6,7 +6,7 @@ batch needs of the one before it is its last seconds, and the run of seconds ove
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Final
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from reconciler.traffic.kernels.exact_batch import first_places
 from reconciler.traffic.kernels.histogram import NEARLY_ALL, Histograms
-from reconciler.traffic.kernels.runs import Runs
+from reconciler.traffic.kernels.runs import NONE, Runs
 from reconciler.traffic.kernels.sampled_rate import Era
 from reconciler.traffic.kernels.second_sums import SECOND_BITS, Bounds, Flags, Rule, bounds, longest_pause_s, reach
 from reconciler.traffic.kernels.timeline import Doubles, Integers
@@ -56,10 +56,6 @@ class GroupVerdict:
     peak_expected: float
     p999: float
     sides: tuple[SideVerdict, ...]
-
-
-NONE: Final = -1
-"""A second that there is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +148,7 @@ class SecondsJudge:
         top = np.maximum.reduceat(peaks[1:], first_places(peaks[0]), axis=1)
         p999 = self._histograms.highest(NEARLY_ALL)[1]
         sides = (
-            _of_a_side(np.concatenate(side, axis=1), groups, runs.longest())
+            _of_a_side(np.concatenate(side, axis=1), runs.columns(groups))
             for side, runs in zip(self._sides, self._runs, strict=True)
         )
         return VerdictColumns(groups, np.stack(whole), np.concatenate((top, p999[None])), tuple(sides))
@@ -180,14 +176,10 @@ def _by_group(rows: Integers, join: np.ufunc) -> Integers:
     return np.concatenate((rows[:1, first], join.reduceat(rows[1:], first, axis=1)))
 
 
-def _of_a_side(rows: Integers, groups: Integers, longest: Mapping[int, tuple[int, int]]) -> Integers:
+def _of_a_side(rows: Integers, episodes: Integers) -> Integers:
     first = first_places(rows[0])
     counted = np.add.reduceat(rows[1::2], first, axis=1)
     earliest = np.minimum.reduceat(rows[2::2], first, axis=1)
-    episodes = np.stack((np.zeros(len(groups), dtype=np.int64), np.full(len(groups), NONE)))
-    if longest:
-        places = np.searchsorted(groups, np.fromiter(longest, dtype=np.int64))
-        episodes[:, places] = np.asarray(list(longest.values()), dtype=np.int64).T
     # Of those that are probably over, nobody asks for the first.
     return np.concatenate((counted, np.where(earliest == _NEVER, NONE, earliest)[[0, 2]], episodes))
 
