@@ -15,7 +15,6 @@ from reconciler.traffic.cells.recorded import Cells
 from reconciler.traffic.cells.segments import SegmentFolder
 from reconciler.traffic.columns.workers import ColumnFiles
 from reconciler.traffic.events import Events
-from reconciler.traffic.in_sql import InSql
 from reconciler.traffic.judging.waiting import CONNECTION_KEY
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.recorded import Recorded, Source
@@ -96,14 +95,13 @@ def open_traffic(
     connections: bool = False,
     kinds: Collection[Kind] = BYTES,
     max_unreadable: float = DEFAULT_MOST,
-    python_workers: bool = True,
 ) -> Recorded:
     """Open it; ``session`` starts Spark, and is not called for cells before they need it.
 
     ``requests``: every single request will be asked for, which only logs can give. ``connections``: who sent what on which
-    connection will be asked for, where that is known. ``kinds``: what to read of logs, of ``LOG_KINDS``. No ``python_workers``:
-    everything is done in SQL, from whole seconds. Raises ``TrafficError`` when nothing can be used, or more than the share
-    ``max_unreadable`` cannot be read.
+    connection will be asked for, where that is known. ``kinds``: what to read of logs, of ``LOG_KINDS``.
+
+    Raises ``TrafficError`` when nothing can be used, or more than the share ``max_unreadable`` cannot be read.
     """
     found = _opened(
         traffic,
@@ -112,7 +110,6 @@ def open_traffic(
         requests=requests,
         connections=connections,
         kinds=kinds,
-        python_workers=python_workers,
     )
     facts = found.facts
     rows = facts.requests + facts.censored + facts.unreadable + sum(facts.not_charged.values())
@@ -132,12 +129,11 @@ def _opened(
     requests: bool,
     connections: bool,
     kinds: Collection[Kind],
-    python_workers: bool,
 ) -> Recorded:
     if requests and traffic.source is not Source.LOGS:
         raise UsageError("--requests needs request logs: only they tell which request is which")
     if traffic.cells is not None:
-        return Cells(SegmentFolder(traffic.cells), session, in_sql=not python_workers)
+        return Cells(SegmentFolder(traffic.cells), session)
     logs = traffic.source is Source.LOGS
     also = IDENTITY_COLUMNS if requests else (_CONNECTION,) if connections and logs else ()
     said = (*also, CLUSTER) if logs else also
@@ -146,8 +142,7 @@ def _opened(
         # A number does to tell them apart, and is a tenth of the text.
         rows = rows.withColumn(CONNECTION_KEY, F.xxhash64(_CONNECTION))
         rows = rows if requests else rows.drop(_CONNECTION)
-    by_column = traffic.source is Source.NORMAL_FORM and python_workers
-    columns = ColumnFiles(session(), traffic.parquet) if by_column else None
+    columns = ColumnFiles(session(), traffic.parquet) if traffic.source is Source.NORMAL_FORM else None
     kept = traffic.source is not Source.NORMAL_FORM
     events = Events(rows, source=traffic.source, files=traffic.files, keep=kept, columns=columns)
     if logs:
@@ -156,8 +151,6 @@ def _opened(
         except BaseException:
             events.close()
             raise
-    if not python_workers:
-        return InSql(events)
     sums = traffic.mapping is not None and traffic.mapping.semantics == DELTA
     return SecondsOnly(events) if sums else events
 

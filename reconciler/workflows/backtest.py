@@ -45,8 +45,6 @@ class BacktestOptions:
     exact: bool = False
     mapping: Path | None = None
     max_unreadable: float = 0.01
-    python_workers: bool = True
-    """Without: everything in SQL, from whole seconds; no plots."""
     model: ModelOptions = field(default_factory=ModelOptions)
     plots: int = 0
     """Of how many buckets, the worst ones, the report has the rate over time: one more look at their traffic."""
@@ -153,7 +151,7 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
                 remote=options.remote,
                 memory=options.memory,
                 small=traffic.small,
-                light=traffic.light and options.python_workers,
+                light=traffic.light,
             )
             return stack.enter_context(spark_with_progress(wanted, progress))
 
@@ -166,7 +164,6 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
             connections=question.exact,
             kinds=_limited_kinds(proposal),
             max_unreadable=options.max_unreadable,
-            python_workers=options.python_workers,
         )
         stack.callback(recorded.close)
         run = Backtest(recorded, question)

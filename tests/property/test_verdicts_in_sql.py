@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.traffic.judging.grouping import Group, Side
-from reconciler.traffic.judging.seconds_in_sql import limits_table, verdict_of_row, verdict_query
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.second_sums import Rule, keys_of
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SecondsJudge
 from reconciler.traffic.kinds import Kind
+from tests.support.seconds_in_sql import limits_table, verdict_of_row, verdict_query
 
 LIMITS = st.none() | st.sampled_from([1.0, 64.0, 1000.0, 12_345.678, 1e6])
 RULES = st.sampled_from([*Era, Window(samples=3, sample_ms=2000), Window(samples=20, sample_ms=5000, era=Era.OVERLAPPING)])

@@ -134,8 +134,8 @@ def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path
     from reconciler.traffic.judging.by_seconds import Limits, judged_by_seconds, judged_rows_by_seconds, summed_rows
     from reconciler.traffic.judging.exact import judged_exactly
     from reconciler.traffic.judging.locally import judged_locally
-    from reconciler.traffic.judging.seconds_in_sql import judged_in_sql
     from reconciler.traffic.sources.normal_form import read_normal_form
+    from tests.support.seconds_in_sql import judged_in_sql
 
     names, era, window = [str(file) for file in files], world.era, Window(era=world.era)
     rows, columns = read_normal_form(spark, names, also=("file",)).cache(), ColumnFiles(spark, names)

@@ -1,4 +1,4 @@
-"""Whole reports of unpleasant traffic: the same bytes however rows are cut and shuffled, and in SQL alone what workers say."""
+"""Whole reports of unpleasant traffic: the same bytes however rows are cut and shuffled, and as SQL judges the same seconds."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from reconciler.formats.canonical import document_text
 from reconciler.model.backtest_policy import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.render.backtest_document import backtest_to_json
-from reconciler.traffic.kinds import BYTES, Kind
-from tests.support.command import Done, run
+from tests.support.command import run
 from tests.support.random_traffic import Flow, arrivals_of, write_files
 from tests.traffic.conftest import RECORDINGS
 
@@ -81,7 +80,9 @@ def as_many_as_asked(spark: SparkSession) -> Iterator[None]:
 
 @pytest.mark.usefixtures("as_many_as_asked")
 def test_reports_are_the_same_bytes_however_rows_are_cut_and_shuffled(spark: SparkSession, tmp_path: Path) -> None:
+    from reconciler.traffic.events import Events
     from reconciler.traffic.opening import find_traffic, open_traffic
+    from tests.support.seconds_in_sql import InSql
 
     arrivals = arrivals_of(FLOWS)
     assert sum(one.client_id == "app" for one in arrivals) > 0.85 * len(arrivals)
@@ -91,25 +92,29 @@ def test_reports_are_the_same_bytes_however_rows_are_cut_and_shuffled(spark: Spa
         folder = tmp_path / str(partitions)
         write_files(folder, arrivals, files=files, seed=partitions)
 
-        def opened(*, python_workers: bool = True, folder: Path = folder) -> Recorded:
-            return open_traffic(find_traffic([str(folder)]), lambda: spark, log_timezone="UTC", python_workers=python_workers)
+        def opened(*, in_sql: bool = False, folder: Path = folder) -> Recorded:
+            recorded = open_traffic(find_traffic([str(folder)]), lambda: spark, log_timezone="UTC")
+            if not in_sql:
+                return recorded
+            assert isinstance(recorded, Events)
+            return InSql(recorded)
 
         found["seconds"][partitions] = report(opened())
         if partitions in (1, 64):
             found["exact"][partitions] = report(opened(), exact=True)
         if partitions in (1, 7):
-            found["sql"][partitions] = report(opened(python_workers=False))
+            found["sql"][partitions] = report(opened(in_sql=True))
     for way, texts in found.items():
         assert len(set(texts.values())) == 1, way
 
     by_workers, in_sql = (json.loads(found[way][1]) for way in ("seconds", "sql"))
     assert {row["verdict"] for row in by_workers["verdicts"]} >= {"certain", "clear"}
-    # In SQL only what changes is judged.
+    # From seconds alone, only what changes is judged.
     assert in_sql["verdicts"] == [row for row in by_workers["verdicts"] if row["changed"]]
     assert in_sql["provenance"] == by_workers["provenance"]
 
 
-def test_cells_without_workers_are_judged_as_with_them(spark: SparkSession, tmp_path: Path) -> None:
+def test_cells_are_judged_here_as_they_are_on_workers(spark: SparkSession, tmp_path: Path) -> None:
     from reconciler.traffic.cells.compact import SourceFile, compact
     from reconciler.traffic.cells.recorded import Cells
     from reconciler.traffic.cells.segments import SegmentFolder
@@ -119,11 +124,8 @@ def test_cells_without_workers_are_judged_as_with_them(spark: SparkSession, tmp_
     rows = read_normal_form(spark, [str(file) for file in files], also=("file",))
     sources = {file.resolve(): SourceFile(path=file, id=file.stem, size=file.stat().st_size) for file in files}
     compact(rows, sources, SegmentFolder(tmp_path / "cells"))
-    here, in_sql, by_workers = (
-        report(Cells(SegmentFolder(tmp_path / "cells"), lambda: spark, most_here=most, in_sql=in_sql))
-        for most, in_sql in ((10**6, False), (0, True), (0, False))
-    )
-    assert here == in_sql == by_workers
+    here, by_workers = (report(Cells(SegmentFolder(tmp_path / "cells"), lambda: spark, most_here=most)) for most in (10**6, 0))
+    assert here == by_workers
     assert json.loads(here)["summary"]["certain"]
 
 
@@ -141,63 +143,12 @@ spec:
 NO_PYTHON = {"PYSPARK_PYTHON": "/nowhere/python", "PYSPARK_DRIVER_PYTHON": "/nowhere/python"}
 
 
-def without_workers(folder: Path, *arguments: str) -> Done:
-    (folder / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
-    options = ("--master", "local[2]", "--format", "json", "--without-python-workers")
-    return run("backtest", "quotas.yaml", *options, *arguments, cwd=folder, env=NO_PYTHON, timeout=600)
-
-
-@pytest.mark.parametrize("what", ["log", "normal form"])
-def test_without_python_on_the_workers_the_command_says_what_it_says_with_it(
-    spark: SparkSession, tmp_path: Path, what: str
-) -> None:
-    from reconciler.traffic.backtest import Backtest, Question
-    from reconciler.traffic.opening import find_traffic, open_traffic
-
-    if what == "log":
-        path = f"3={LOG}"
-    else:
-        mutations = flow("alice", "admin", 1, kind="mutation", twice_every=1000)
-        flows = [replace(one, pause_us=0) for one in (*FLOWS, mutations)]
-        (file,) = write_files(tmp_path / "rows", arrivals_of(flows), files=1, seed=1)
-        path = str(file)
-    done = without_workers(tmp_path, "--traffic", path)
-    assert (done.code, done.err) == (0, "")
-
-    quotas = {
-        Entity.of({"user": "alice"}): {"producer_byte_rate": 102_400.0, "controller_mutation_rate": 10.0},
-        Entity.of({"user": "hot"}): {"producer_byte_rate": 500_000.0, "consumer_byte_rate": 40_000.0},
-    }
-    recorded = open_traffic(find_traffic([path]), lambda: spark, log_timezone="UTC", kinds=(*BYTES, Kind.MUTATION))
-    try:
-        with_workers = Backtest(recorded, Question(current=None, proposed=quotas, declared=quotas)).report()
-    finally:
-        recorded.close()
-    wanted = json.loads(document_text(backtest_to_json(with_workers)))["verdicts"]
-    found = done.json()["verdicts"]
-    plain = [row for row in found if row["key"] != "controller_mutation_rate"]
-    assert plain == [row for row in wanted if row["changed"] and row["key"] != "controller_mutation_rate"]
-    # Of mutations the workers see the requests, and SQL their seconds.
-    of_seconds, of_requests = (
-        {_place(row): row for row in rows if row not in plain and row["changed"]} for rows in (found, wanted)
-    )
-    assert of_seconds.keys() == of_requests.keys()
-    for place, row in of_seconds.items():
-        assert row["verdict"] in (of_requests[place]["verdict"], "possible")
-        assert row["requests"] == of_requests[place]["requests"]
-    assert bool(of_seconds) == (what == "normal form")
-    assert "certain" in {row["verdict"] for row in found}
-
-
-def _place(row: dict[str, Any]) -> tuple[str, str, int]:
-    return (document_text(row["bucket"]), row["key"], row["broker"])
-
-
-@pytest.mark.parametrize("option", [("--exact",), ("--requests", "r.jsonl")])
-def test_requests_one_by_one_need_python_on_the_workers(tmp_path: Path, option: tuple[str, ...]) -> None:
-    done = without_workers(tmp_path, "--traffic", str(LOG), *option)
+def test_the_removed_option_names_what_to_use_instead(tmp_path: Path) -> None:
+    (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
+    done = run("backtest", "quotas.yaml", "--traffic", str(LOG), "--without-python-workers", cwd=tmp_path)
     assert (done.code, done.out) == (64, "")
-    assert "--without-python-workers judges whole seconds, in SQL: it cannot go with --exact or --requests" in done.err
+    assert "--without-python-workers was removed" in done.err
+    assert "PYSPARK_PYTHON" in done.err
 
 
 def test_workers_without_python_are_a_sentence_where_they_are_needed(tmp_path: Path) -> None:

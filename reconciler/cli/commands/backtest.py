@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 _PLOTS: Final = 12
 _MOST_PLOTS: Final = 100
+_NO_SQL: Final = (
+    "--without-python-workers was removed: backtests are no longer judged in SQL. Drop the option and leave out --master and "
+    "--remote, so that Spark runs on this machine, or install Python and pyarrow, pandas and numpy on its workers "
+    "and name that Python in PYSPARK_PYTHON"
+)
+"""Until the release after the first."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--without-python-workers",
         action="store_true",
-        help="judge in SQL alone, for clusters whose workers may not run Python: slower, whole seconds only, without plots",
+        help=argparse.SUPPRESS,
     )
     parser.add_argument(
         "--plots",
@@ -77,8 +83,8 @@ def run(args: argparse.Namespace) -> int:
     from reconciler.workflows.references import References
 
     limit, files = Severity(args.fail_on), output.parse_out(args.out, formats=backtest_renderings.FORMATS)
-    if args.without_python_workers and (args.exact or args.requests):
-        raise UsageError("--without-python-workers judges whole seconds, in SQL: it cannot go with --exact or --requests")
+    if args.without_python_workers:
+        raise UsageError(_NO_SQL)
     plots = _plots(args, [args.format, *(name for name, _ in files)])
     try:
         intent = load_intent(args.paths, cluster=args.cluster, references=References(trusted=args.trusted_ref))
@@ -95,7 +101,6 @@ def run(args: argparse.Namespace) -> int:
         log_timezone=args.log_timezone,
         mapping=Path(args.mapping) if args.mapping else None,
         max_unreadable=args.max_unreadable,
-        python_workers=not args.without_python_workers,
         requests=Path(args.requests) if args.requests else None,
         exact=args.exact,
         model=model_options(args),
@@ -108,8 +113,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _plots(args: argparse.Namespace, formats: Sequence[str]) -> int:
-    if args.without_python_workers:
-        return 0
     if args.plots is None:
         return _PLOTS if "html" in formats else 0
     if not 0 <= args.plots <= _MOST_PLOTS:

@@ -14,7 +14,6 @@ from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.locally import judged_locally
 from reconciler.traffic.judging.outcome import Outcome, seconds_outcomes
 from reconciler.traffic.judging.rate_series import Lines, Points, points_here, points_on_spark
-from reconciler.traffic.judging.seconds_in_sql import judged_in_sql
 from reconciler.traffic.judging.tokens import tokens_by_seconds
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
@@ -29,10 +28,7 @@ MOST_HERE: Final = 20_000_000
 class Cells:
     """``session`` starts Spark when it is needed. Raises ``TrafficError`` as ``open_history``."""
 
-    def __init__(
-        self, folder: SegmentFolder, session: Callable[[], SparkSession], *, most_here: int = MOST_HERE, in_sql: bool = False
-    ) -> None:
-        self._in_sql = in_sql
+    def __init__(self, folder: SegmentFolder, session: Callable[[], SparkSession], *, most_here: int = MOST_HERE) -> None:
         self._history = open_history(folder)
         self._session = session
         self._most_here = most_here
@@ -49,10 +45,7 @@ class Cells:
         if self._at_most(keys) <= self._most_here:
             limits = Limits.of(grouping.groups, era)
             return judged_locally(some_cells(self._history, keys), self.series, grouping, groups, limits)
-        spark = self._session()
-        if self._in_sql:
-            return judged_in_sql(placed_cells(spark, self._history, grouping, groups), grouping.groups, era)
-        return judged_on_spark(spark, self._history, grouping, groups, era)
+        return judged_on_spark(self._session(), self._history, grouping, groups, era)
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, Outcome]:
         """Outcomes of these groups; mutations are few, so it is done here."""

@@ -34,14 +34,6 @@ def top_of(one: int) -> float:
 _TOPS: Final = np.asarray([top_of(one) for one in range(BINS)])
 
 
-def bin_in_sql(rate: str) -> str:
-    """``bins_of`` as an expression of SQL over a column. Logarithms there are not exact for powers of two, so those go apart."""
-    octave = f"CASE WHEN POWER(2, ROUND(LOG2({rate}))) = {rate} THEN ROUND(LOG2({rate})) ELSE LOG2({rate}) END"
-    within = f"GREATEST(LEAST({octave}, {(BINS - _ONE) // _PER_OCTAVE}), {-_ONE // _PER_OCTAVE})"
-    place = f"CAST(FLOOR({within} * {_PER_OCTAVE}) AS BIGINT) + {_ONE}"
-    return f"CASE WHEN {rate} <= 0 THEN 0 ELSE LEAST({place}, {BINS - 1}) END"
-
-
 class Histograms:
     """A histogram of each group; groups come in batches, in order."""
 

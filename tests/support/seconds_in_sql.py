@@ -1,11 +1,11 @@
-"""The judgement from one-second sums in SQL alone: the reference for the kernel, and a way without Python on Spark's workers.
+"""The judgement from one-second sums in SQL: a reference for the kernel that shares none of its sums.
 
-The text uses nothing but joins, sums and window frames, so other engines run it too; its verdicts are the kernel's to the byte.
+The text uses only joins, sums and window frames, so DuckDB runs it as Spark does. Its verdicts must be the kernel's to the byte.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -13,13 +13,24 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from reconciler.traffic.judging.exact import limits_of
-from reconciler.traffic.judging.grouping import Group
-from reconciler.traffic.kernels.histogram import NEARLY_ALL, bin_in_sql, top_of
+from reconciler.traffic.judging.grouping import Group, Grouping
+from reconciler.traffic.kernels.histogram import BINS, NEARLY_ALL, top_of
 from reconciler.traffic.kernels.second_sums import ROUNDING, Rule, frames, longest_pause_s
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SideVerdict
+from reconciler.traffic.seconds_only import SecondsOnly
 
 _SIDES: Final = ("before", "after")
 _FLAGS: Final = ("certain", "expected", "possible")
+_BINS_PER_OCTAVE: Final = 32
+_BIN_OF_ONE: Final = 512
+
+
+class InSql(SecondsOnly):
+    """Traffic whose seconds are judged in SQL."""
+
+    def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
+        """Verdicts of these groups."""
+        return judged_in_sql(self._events.summed(grouping, groups), grouping.groups, era)
 
 
 def judged_in_sql(placed: DataFrame, groups: Sequence[Group], rule: Rule) -> dict[int, GroupVerdict]:
@@ -41,7 +52,7 @@ def verdict_query(rule: Rule, *, cells: str = "{cells}", limits: str = "{limits}
     parts = {
         "whole": f"SELECT grp, second, CAST(SUM(amount) AS BIGINT) AS amount FROM {cells} GROUP BY grp, second",
         "bounded": f"SELECT grp, second, amount, {_bounds(rule)} FROM whole",
-        "judged": f"SELECT bounded.grp, second, amount, rate, upper_rate, {bin_in_sql('upper_rate')} AS bin, {_each(_judged)} "
+        "judged": f"SELECT bounded.grp, second, amount, rate, upper_rate, {_bin('upper_rate')} AS bin, {_each(_judged)} "
         f"FROM bounded JOIN {limits} AS limits ON bounded.grp = limits.grp",
         "stepped": f"SELECT *, LAG(second) OVER (PARTITION BY grp ORDER BY second) AS earlier, {_each(_earlier)} FROM judged",
         "numbered": f"SELECT *, {_each(lambda side: _island(side, longest_pause_s(rule)))} FROM stepped",
@@ -135,3 +146,11 @@ def _counts(side: str) -> str:
     counts = (f"CAST(SUM(CASE WHEN {flag}_{side} THEN 1 ELSE 0 END) AS BIGINT) AS {flag}_{side}" for flag in _FLAGS)
     firsts = (f"MIN(CASE WHEN {flag}_{side} THEN second END) AS first_{flag}_{side}" for flag in ("certain", "possible"))
     return ", ".join((*counts, *firsts))
+
+
+def _bin(rate: str) -> str:
+    """``bins_of`` as an expression of SQL over a column. Logarithms there are not exact for powers of two, so those go apart."""
+    octave = f"CASE WHEN POWER(2, ROUND(LOG2({rate}))) = {rate} THEN ROUND(LOG2({rate})) ELSE LOG2({rate}) END"
+    within = f"GREATEST(LEAST({octave}, {(BINS - _BIN_OF_ONE) // _BINS_PER_OCTAVE}), {-_BIN_OF_ONE // _BINS_PER_OCTAVE})"
+    place = f"CAST(FLOOR({within} * {_BINS_PER_OCTAVE}) AS BIGINT) + {_BIN_OF_ONE}"
+    return f"CASE WHEN {rate} <= 0 THEN 0 ELSE LEAST({place}, {BINS - 1}) END"
