@@ -7,8 +7,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pyspark.sql import Row
-
 from reconciler.errors import TrafficError
 from reconciler.model.backtest import BacktestReport, BucketVerdict, Form, Provenance
 from reconciler.model.backtest_policy import HistoryNeeds
@@ -26,6 +24,7 @@ from reconciler.traffic.judging.quota_fits import quota_fits
 from reconciler.traffic.judging.quota_tables import BrokerRule, quota_tables
 from reconciler.traffic.judging.rate_series import Grid, Lines, groups_to_plot, rate_series
 from reconciler.traffic.judging.report_findings import report_findings
+from reconciler.traffic.judging.requests import JudgedRequest
 from reconciler.traffic.judging.throttle_findings import throttle_findings
 from reconciler.traffic.judging.told_twice import told_twice
 from reconciler.traffic.judging.unrecorded import unrecorded
@@ -102,7 +101,7 @@ class Backtest:
         judged = self._recorded.requests(self._grouping, self._question.window, self._question.controller_window)
         grouping = self._grouping
         twice = {member for target in self._twice for member in grouping.targets[target].members}
-        for row in judged.toLocalIterator(prefetchPartitions=True):
+        for row in judged:
             if row.series not in twice:
                 yield _request_line(row, self._recorded.series)
 
@@ -228,7 +227,7 @@ def _assumptions(question: Question, recorded: Recorded, form: Form, grouping: G
     return tuple(said)
 
 
-def _request_line(row: Row, series: Sequence[Series]) -> str:
+def _request_line(row: JudgedRequest, series: Sequence[Series]) -> str:
     one = series[row.series]
     unit = one.kind.amounts_a_unit
     at = moment(row.ts_us)

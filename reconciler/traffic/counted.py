@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from reconciler.errors import TrafficError
 from reconciler.traffic.cells.segments import Covered
@@ -15,14 +14,17 @@ from reconciler.traffic.columns.counting import FOLDS, NAMES
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.sources.normal_form import NOT_AN_EVENT
-from reconciler.traffic.sources.request_log import CHARGED, UNREADABLE
 from reconciler.traffic.sources.series_key import series_key
+from reconciler.traffic.sources.statuses import CHARGED, UNREADABLE
 
-_ADDED = {"sum": F.sum, "min": F.min, "max": F.max}
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def counts_of_rows(rows: DataFrame) -> DataFrame:
     """Rows of ``request_log``, each counted as one."""
+    from pyspark.sql import functions as F
+
     of_client = F.col("status") == CHARGED
     return rows.select(
         "status",
@@ -38,8 +40,10 @@ def counts_of_rows(rows: DataFrame) -> DataFrame:
 
 def added_up(counts: DataFrame) -> pa.Table:
     """On the driver, all of ``counts`` (columns of ``columns.counting``), with the number of each client as ``key``."""
+    from pyspark.sql import functions as F
+
     # Sums and extremes of numbers alone: a smallest text would make Spark sort all rows.
-    found = counts.groupBy(*NAMES).agg(*(_ADDED[fold](name).alias(name) for name, fold in FOLDS.items()))
+    found = counts.groupBy(*NAMES).agg(*(getattr(F, fold)(name).alias(name) for name, fold in FOLDS.items()))
     return found.withColumn("key", series_key()).toArrow()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from pyspark import StorageLevel
@@ -12,21 +12,30 @@ from pyspark.sql import functions as F
 from reconciler.model.backtest import Waiting
 from reconciler.traffic.columns.workers import ColumnFiles
 from reconciler.traffic.counted import added_up, counts_of_rows, covered, require_charged, series_of, statuses, throttled_then
-from reconciler.traffic.judging.by_seconds import judged_rows_by_seconds, summed_rows
-from reconciler.traffic.judging.exact import ExactResult, judged_exactly
+from reconciler.traffic.judging.exact import ExactResult
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.history_gaps import may_have_gaps
+from reconciler.traffic.judging.on_spark import (
+    in_order_of_charging,
+    judged_exactly,
+    judged_requests,
+    judged_rows_by_seconds,
+    judged_tokens,
+    judged_topics,
+    points_on_spark,
+    summed_rows,
+    waiting_on_spark,
+)
 from reconciler.traffic.judging.outcome import Outcome, exact_outcomes
-from reconciler.traffic.judging.rate_series import Lines, Points, points_on_spark
-from reconciler.traffic.judging.requests import in_order, judged_requests
-from reconciler.traffic.judging.tokens import judged_tokens, judged_topics
-from reconciler.traffic.judging.waiting import CONNECTION_KEY, played
+from reconciler.traffic.judging.rate_series import Lines, Points
+from reconciler.traffic.judging.requests import JudgedRequest
+from reconciler.traffic.judging.waiting import CONNECTION_KEY
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.recorded import Facts, Source
-from reconciler.traffic.sources.request_log import UNREADABLE
+from reconciler.traffic.sources.statuses import UNREADABLE
 
 _SAMPLES: Final = 5
 
@@ -75,18 +84,18 @@ class Events:
         """Outcomes of these groups, topic by topic."""
         return exact_outcomes(judged_tokens(self._rows, self.series, grouping, groups, window), grouping)
 
-    def requests(self, grouping: Grouping, window: Window, controller_window: Window) -> DataFrame:
+    def requests(self, grouping: Grouping, window: Window, controller_window: Window) -> Iterator[JudgedRequest]:
         """Every request; the rows must hold the identity columns."""
         judged = judged_requests(self._rows, self.series, grouping, window)
         if any(group.kind is Kind.MUTATION for group in grouping.groups):
             judged = judged.unionAll(judged_topics(self._rows, self.series, grouping, controller_window))
-        return in_order(judged)
+        return (JudgedRequest(*row) for row in in_order_of_charging(judged).toLocalIterator(prefetchPartitions=True))
 
     def waiting(self, grouping: Grouping, groups: Sequence[int], window: Window) -> Mapping[int, Waiting]:
         """Of these few groups, which are targets."""
         if CONNECTION_KEY not in self._rows.columns:
             return {}
-        return played(self._rows, self.series, grouping, groups, window)
+        return waiting_on_spark(self._rows, self.series, grouping, groups, window)
 
     def hours(self) -> Mapping[int, Collection[int]]:
         """Of every line that can be read, charged or not: a broker that was quiet was recorded all the same."""

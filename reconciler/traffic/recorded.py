@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
-
-from pyspark.sql import DataFrame
 
 from reconciler.model.backtest import CONTROLLER, Coverage, Waiting
 from reconciler.traffic.cells.segments import Covered
@@ -15,11 +13,12 @@ from reconciler.traffic.judging.exact import ExactResult
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.outcome import Outcome
 from reconciler.traffic.judging.rate_series import Lines, Points
+from reconciler.traffic.judging.requests import JudgedRequest
 from reconciler.traffic.judging.verdicts import moment
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
-from reconciler.traffic.sources.request_log import CHARGED, EMPTY_THROTTLED, UNREADABLE
+from reconciler.traffic.sources.statuses import CHARGED, EMPTY_THROTTLED, UNREADABLE
 
 
 class Source(enum.StrEnum):
@@ -121,8 +120,8 @@ class RecordedRequests(Recorded, Protocol):
         """Verdicts of all groups."""
         ...
 
-    def requests(self, grouping: Grouping, window: Window, controller_window: Window) -> DataFrame:
-        """Every request under the proposed quotas, as ``judging.requests`` gives them."""
+    def requests(self, grouping: Grouping, window: Window, controller_window: Window) -> Iterator[JudgedRequest]:
+        """Every request under the proposed quotas, in the order of charging."""
         ...
 
 

@@ -159,7 +159,7 @@ def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, form: s
 
 @pytest.mark.spark
 def test_names_that_are_not_known_are_joined_as_they_are_when_numbers_collide(spark: SparkSession) -> None:
-    from reconciler.traffic.judging.placing import with_groups
+    from reconciler.traffic.judging.on_spark import with_groups
 
     known = series(("alice", None), ("alice", "app"), (None, "app"), ("alice", ""))
     rows = spark.createDataFrame(

@@ -68,8 +68,8 @@ def write(folder: Path, tables: list[pa.Table], **options: Any) -> list[str]:
 def test_clients_counts_and_verdicts_are_those_of_the_rows(spark: SparkSession, tmp_path: Path) -> None:
     from reconciler.traffic.columns.workers import ColumnFiles
     from reconciler.traffic.counted import added_up, counts_of_rows, covered, series_of, statuses, throttled_then
-    from reconciler.traffic.judging.by_seconds import judged_rows_by_seconds
     from reconciler.traffic.judging.grouping import group_series
+    from reconciler.traffic.judging.on_spark import judged_rows_by_seconds
     from reconciler.traffic.sources.normal_form import read_normal_form
 
     chance = random.Random(8)
@@ -115,8 +115,8 @@ def test_clients_counts_and_verdicts_are_those_of_the_rows(spark: SparkSession, 
 def test_every_request_is_judged_as_from_rows(spark: SparkSession, tmp_path: Path) -> None:
     from reconciler.traffic.columns.workers import ColumnFiles
     from reconciler.traffic.counted import added_up, counts_of_rows, series_of
-    from reconciler.traffic.judging.exact import judged_exactly
     from reconciler.traffic.judging.grouping import group_series
+    from reconciler.traffic.judging.on_spark import judged_exactly
     from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
     from reconciler.traffic.sources.normal_form import read_normal_form
 

@@ -26,12 +26,13 @@ def resolvers(quotas: dict[Entity, dict[str, float]]) -> dict[str, Resolver]:
 
 def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity, dict[str, float]]], tmp_path: Path) -> None:
     from reconciler.traffic.cells.compact import SourceFile, compact
-    from reconciler.traffic.cells.reading import open_history, placed_cells, some_cells
+    from reconciler.traffic.cells.on_spark import placed_cells
+    from reconciler.traffic.cells.reading import open_history, some_cells
     from reconciler.traffic.cells.segments import SegmentFolder
-    from reconciler.traffic.judging.by_seconds import Limits, judged_by_seconds, judged_rows_by_seconds
-    from reconciler.traffic.judging.exact import judged_exactly
+    from reconciler.traffic.judging.by_seconds import Limits
     from reconciler.traffic.judging.grouping import group_series
     from reconciler.traffic.judging.locally import judged_locally
+    from reconciler.traffic.judging.on_spark import judged_by_seconds, judged_exactly, judged_rows_by_seconds
     from reconciler.traffic.sources.request_log import read_request_logs
 
     log, quotas = recording

@@ -128,12 +128,13 @@ class Judged:
 
 def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path) -> Judged:
     from reconciler.traffic.cells.compact import SourceFile, compact
-    from reconciler.traffic.cells.reading import judged_on_spark, open_history, placed_cells, some_cells
+    from reconciler.traffic.cells.on_spark import judged_on_spark, placed_cells
+    from reconciler.traffic.cells.reading import open_history, some_cells
     from reconciler.traffic.cells.segments import SegmentFolder
     from reconciler.traffic.columns.workers import ColumnFiles
-    from reconciler.traffic.judging.by_seconds import Limits, judged_by_seconds, judged_rows_by_seconds, summed_rows
-    from reconciler.traffic.judging.exact import judged_exactly
+    from reconciler.traffic.judging.by_seconds import Limits
     from reconciler.traffic.judging.locally import judged_locally
+    from reconciler.traffic.judging.on_spark import judged_by_seconds, judged_exactly, judged_rows_by_seconds, summed_rows
     from reconciler.traffic.sources.normal_form import read_normal_form
     from tests.support.seconds_in_sql import judged_in_sql
 

@@ -29,8 +29,8 @@ from reconciler.traffic.counted import added_up, series_of
 from reconciler.traffic.parcels.workers import on_workers
 from reconciler.traffic.sources.one_cluster import CLUSTER, require_one
 from reconciler.traffic.sources.readable import require_readable
-from reconciler.traffic.sources.request_log import CHARGED, UNREADABLE
 from reconciler.traffic.sources.series_key import IDENTITY, series_key
+from reconciler.traffic.sources.statuses import CHARGED, UNREADABLE
 
 _SPREAD: Final = 4
 """A file's cells are sorted and written in two to the power of so many parts at most."""

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import SparkSession
-
-from reconciler.traffic.cells.reading import History, judged_on_spark, open_history, placed_cells, some_cells
+from reconciler.traffic.cells.reading import History, open_history, some_cells
 from reconciler.traffic.cells.segments import SegmentFolder
 from reconciler.traffic.judging.by_seconds import Limits
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.locally import judged_locally
 from reconciler.traffic.judging.outcome import Outcome, seconds_outcomes
-from reconciler.traffic.judging.rate_series import Lines, Points, points_here, points_on_spark
+from reconciler.traffic.judging.rate_series import Lines, Points, points_here
 from reconciler.traffic.judging.tokens import tokens_by_seconds
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.recorded import Facts, Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _HOUR_US: Final = 3_600_000_000
 MOST_HERE: Final = 20_000_000
@@ -45,6 +46,8 @@ class Cells:
         if self._at_most(keys) <= self._most_here:
             limits = Limits.of(grouping.groups, era)
             return judged_locally(some_cells(self._history, keys), self.series, grouping, groups, limits)
+        from reconciler.traffic.cells.on_spark import judged_on_spark
+
         return judged_on_spark(self._session(), self._history, grouping, groups, era)
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, Outcome]:
@@ -67,6 +70,9 @@ class Cells:
         keys = self._keys(grouping, groups)
         if self._at_most(keys) <= self._most_here:
             return points_here(some_cells(self._history, keys), self.series, grouping, groups, lines)
+        from reconciler.traffic.cells.on_spark import placed_cells
+        from reconciler.traffic.judging.on_spark import points_on_spark
+
         return points_on_spark(placed_cells(self._session(), self._history, grouping, groups), lines)
 
     def close(self) -> None:

@@ -21,8 +21,8 @@ from reconciler.traffic.columns.parts import Part
 from reconciler.traffic.columns.places import KnownClients
 from reconciler.traffic.columns.seconds import client_seconds
 from reconciler.traffic.kernels.timeline import Integers
-from reconciler.traffic.sources.request_log import CHARGED
 from reconciler.traffic.sources.series_key import IDENTITY
+from reconciler.traffic.sources.statuses import CHARGED
 
 SCHEMA: Final = "file int, status string, broker int, lines bigint, start_us bigint, end_us bigint, hour_bits bigint"
 """``status`` null: all rows of a broker that have a time, whatever they are."""

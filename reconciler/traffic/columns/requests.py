@@ -9,8 +9,7 @@ import numpy as np
 from reconciler.traffic.columns.chunk import NEEDED, Chunk, chunk_of, optional
 from reconciler.traffic.columns.parts import Part
 from reconciler.traffic.columns.places import Places
-from reconciler.traffic.judging.placing import MICRO_BITS
-from reconciler.traffic.kernels.exact_batch import ORDER_BITS, pack
+from reconciler.traffic.kernels.exact_batch import MICRO_BITS, ORDER_BITS, pack
 from reconciler.traffic.kernels.timeline import Integers
 
 

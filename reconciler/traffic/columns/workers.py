@@ -14,8 +14,9 @@ from reconciler.traffic.columns.recorded_hours import SCHEMA as HOURS
 from reconciler.traffic.columns.recorded_hours import recorded_hours
 from reconciler.traffic.columns.requests import requests
 from reconciler.traffic.columns.seconds import cells
-from reconciler.traffic.judging import by_seconds, exact
+from reconciler.traffic.judging.exact import ExactResult, sampled_groups
 from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
+from reconciler.traffic.judging.on_spark import parcels_by_seconds, parcels_exactly
 from reconciler.traffic.kernels.exact_batch import TIME_BITS
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import SECOND_BITS, Rule
@@ -63,13 +64,13 @@ class ColumnFiles:
 
         bins = Bins.of(rows_of_groups(series, grouping, groups), self._workers)
         sent = brought_together(self._spark, self._shares(), read, bins, SECOND_BITS)
-        return by_seconds.judged_parcels(sent, grouping.groups, era)
+        return parcels_by_seconds(sent, grouping.groups, era)
 
-    def exactly(self, series: Sequence[Series], grouping: Grouping, window: Window) -> exact.ExactResult | None:
+    def exactly(self, series: Sequence[Series], grouping: Grouping, window: Window) -> ExactResult | None:
         """As ``judged_exactly`` judges the rows; ``None`` when something else than ``tie`` has to order them."""
         if not all("tie" in part.whole for part in self._parts):
             return None
-        groups = exact.sampled_groups(grouping)
+        groups = sampled_groups(grouping)
         places = Places.of(series, grouping, groups)
 
         def read(parts: Iterable[Part]) -> Iterator[list[Integers]]:
@@ -77,7 +78,7 @@ class ColumnFiles:
 
         bins = Bins.of(rows_of_groups(series, grouping, groups), self._workers)
         sent = brought_together(self._spark, self._shares(), read, bins, TIME_BITS)
-        return exact.judged_parcels(sent, grouping, window)
+        return parcels_exactly(sent, grouping, window)
 
     def _shares(self) -> tuple[tuple[Part, ...], ...]:
         return self._shared(max(self._workers, sum(part.rows for part in self._parts) // ROWS_A_PART))

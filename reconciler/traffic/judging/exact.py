@@ -1,4 +1,4 @@
-"""The exact judgement on Spark: every request of every bucket, one row a bucket and a series to the driver.
+"""The exact judgement: every request of every bucket in, one row a bucket and a series out, of every worker or of this process.
 
 Results do not depend on how rows are partitioned: sums are integers, and requests are put in one order that only their content
 decides (charge time, then a hash of connection and correlation id).
@@ -6,17 +6,15 @@ decides (charge time, then a hash of connection and correlation id).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
-from reconciler.traffic.judging.grouping import Group, Grouping, Series
-from reconciler.traffic.judging.placing import placed
+from reconciler.traffic.judging.grouping import Group, Grouping
 from reconciler.traffic.kernels.exact_batch import Batch
 from reconciler.traffic.kernels.exact_sides import Side
 from reconciler.traffic.kernels.exact_stream import ExactStream, JudgedBatch
@@ -24,7 +22,6 @@ from reconciler.traffic.kernels.exact_totals import ExactColumns, ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.timeline import Doubles, Integers
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.parcels.merging import merged
 
 RESULT_SCHEMA: Final = "of_series boolean, number int, counts array<bigint>, peak double, p999 double"
 _ARROW: Final = pa.schema(
@@ -71,34 +68,9 @@ class Work:
         return cls(Side(before, unrecords, capped), Side(after, unrecords, capped), window)
 
 
-def judged_exactly(rows: DataFrame, series: Sequence[Series], grouping: Grouping, window: Window) -> ExactResult:
-    """Judge every charged row of ``rows`` (columns of ``request_log``) that a sampled rate limits."""
-    return judged_placed(placed(rows, series, grouping, sampled_groups(grouping)), grouping, window)
-
-
 def sampled_groups(grouping: Grouping) -> frozenset[int]:
     """Those that a sampled rate limits."""
     return frozenset(number for number, group in enumerate(grouping.groups) if group.kind is not Kind.MUTATION)
-
-
-def judged_placed(requests: DataFrame, grouping: Grouping, window: Window) -> ExactResult:
-    """The same from requests as ``placing.placed`` orders them."""
-    work = Work.of(grouping.groups, window)
-
-    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield _judged((batch_of(batch, numbers_of(batch, "series")) for batch in batches), work)
-
-    return result_of(requests.mapInArrow(judge, RESULT_SCHEMA).toArrow())
-
-
-def judged_parcels(parcels: DataFrame, grouping: Grouping, window: Window) -> ExactResult:
-    """The same from requests as ``columns.requests`` has them, ``brought_together``."""
-    work = Work.of(grouping.groups, window)
-
-    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield _judged((Batch(*columns) for columns in merged(batches)), work)
-
-    return result_of(parcels.mapInArrow(judge, RESULT_SCHEMA).toArrow())
 
 
 def result_of(table: pa.Table) -> ExactResult:
@@ -118,7 +90,7 @@ def result_of(table: pa.Table) -> ExactResult:
 
 
 def batch_of(table: pa.Table | pa.RecordBatch, rows: Integers) -> Batch:
-    """The columns of ``placed``."""
+    """The columns ``key``, ``order_``, ``records`` and ``overhead``."""
     key, order, records, overhead = (numbers_of(table, name) for name in ("key", "order_", "records", "overhead"))
     return Batch(key, order, records, overhead, rows)
 
@@ -142,7 +114,8 @@ def limits_of(groups: Sequence[Group]) -> tuple[Doubles, Doubles]:
     return before, after
 
 
-def _judged(batches: Iterable[Batch], work: Work) -> pa.RecordBatch:
+def judge_batches(batches: Iterable[Batch], work: Work) -> pa.RecordBatch:
+    """What ``rows_of`` gives. ``batches``: in the order of their keys, of at most some 2^16 requests; ``rows`` are series."""
     stream = ExactStream((work.before, work.after), work.window)
     counts: dict[int, Integers] = {}
     for batch in batches:

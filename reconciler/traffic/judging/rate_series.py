@@ -14,8 +14,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from reconciler.model.backtest import Coverage, RateSeries
 from reconciler.traffic.judging.exact import limits_of, numbers_of
@@ -33,7 +31,7 @@ _MOST_BEFORE: Final = 8
 _SECOND: Final = (1 << SECOND_BITS) - 1
 _COUNTS: Final = ("place", "over_before", "over", "possible")
 _ARROW: Final = pa.schema([*((name, pa.int64()) for name in _COUNTS), ("rate", pa.float64()), ("upper", pa.float64())])
-_SCHEMA: Final = ", ".join((*(f"{name} bigint" for name in _COUNTS), "rate double", "upper double"))
+SCHEMA: Final = ", ".join((*(f"{name} bigint" for name in _COUNTS), "rate double", "upper double"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,18 +94,6 @@ def points_of(cells: Iterable[tuple[Integers, Integers]], lines: Lines) -> pa.Re
     for keys, amounts in sums.whole(cells):
         rows.append(_points(keys, amounts, sums, lines))
     return _joined(pa.Table.from_batches(rows, schema=_ARROW))
-
-
-def points_on_spark(placed: DataFrame, lines: Lines) -> dict[int, Points]:
-    """By group. ``placed``: columns ``group``, ``second`` and ``amount``; several rows of one group and second add up."""
-
-    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield points_of(((numbers_of(b, "key"), numbers_of(b, "amount")) for b in batches), lines)
-
-    key = F.shiftleft(F.col("group").cast("long"), SECOND_BITS).bitwiseOR(F.col("second").cast("long"))
-    keyed = placed.select(key.alias("key"), F.col("amount").cast("long").alias("amount"))
-    ordered = keyed.repartition(F.shiftright("key", SECOND_BITS)).sortWithinPartitions("key")
-    return by_group(ordered.mapInArrow(judge, _SCHEMA).toArrow(), lines.grid)
 
 
 def points_here(

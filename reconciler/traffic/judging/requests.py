@@ -2,46 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from reconciler.traffic.judging.exact import Work, batch_of, numbers_of
-from reconciler.traffic.judging.grouping import Grouping, Series
-from reconciler.traffic.judging.placing import placed
+from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.kernels.band import Bands, BandStream
 from reconciler.traffic.kernels.exact_batch import group_of
 from reconciler.traffic.kernels.exact_stream import ExactStream, JudgedBatch
-from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.request_log import IDENTITY_COLUMNS
+from reconciler.traffic.sources.statuses import IDENTITY_COLUMNS
 
 REQUEST_SCHEMA: Final = """
 ts_us bigint, order_ bigint, series int, amount bigint, rate double, limit double, throttle_ms bigint, low bigint, high bigint,
 connection string, correlation_id int, recorded_throttle_ms bigint, part int, refused boolean
 """
 """``part`` and ``refused`` are of mutations: the topic's place in its request, and whether it is not done."""
+
+
+class JudgedRequest(NamedTuple):
+    """A row of ``REQUEST_SCHEMA``."""
+
+    ts_us: int
+    order_: int
+    series: int
+    amount: int
+    rate: float | None
+    limit: float | None
+    throttle_ms: int
+    low: int
+    high: int
+    connection: str | None
+    correlation_id: int | None
+    recorded_throttle_ms: int | None
+    part: int | None
+    refused: bool | None
+
+
 ALSO: Final = ("ts_us", *IDENTITY_COLUMNS)
+ORDER: Final = ("ts_us", "order_", "series", "part", "amount")
+"""The order of charging, whoever judged the requests."""
 
 
-def judged_requests(rows: DataFrame, series: Sequence[Series], grouping: Grouping, window: Window) -> DataFrame:
-    """One row a charged request that a sampled rate limits. ``rows`` must hold the identity columns."""
-    work = Work.of(grouping.groups, window)
-
-    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _Requests(work).judged(batches)
-
-    after = {index for index, group in enumerate(grouping.groups) if group.after is not None and group.kind is not Kind.MUTATION}
-    found = placed(rows, series, grouping, after, also=ALSO)
-    return found.mapInArrow(judge, REQUEST_SCHEMA)
+def limited_groups(grouping: Grouping, *, mutations: bool) -> frozenset[int]:
+    """Those after the change: of mutations, or all others."""
+    return frozenset(
+        number
+        for number, group in enumerate(grouping.groups)
+        if group.after is not None and (group.kind is Kind.MUTATION) is mutations
+    )
 
 
-def in_order(requests: DataFrame) -> DataFrame:
-    """In the order of charging, whoever judged them."""
-    return requests.orderBy("ts_us", "order_", "series", "part", "amount")
+def judge_requests(batches: Iterable[pa.RecordBatch], work: Work) -> Iterator[pa.RecordBatch]:
+    """Rows of ``REQUEST_SCHEMA``, of every request that a sampled rate limits.
+
+    ``batches``: columns ``key``, ``order_``, ``records``, ``overhead``, ``series`` and ``ALSO``, in the order of their keys.
+    """
+    return _Requests(work).judged(batches)
 
 
 class _Requests:
@@ -57,7 +77,7 @@ class _Requests:
         self._verdicts = np.empty((0, 3))
         self._ranges = np.empty((0, 2), dtype=np.int64)
 
-    def judged(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def judged(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Whatever is known after each batch, then the rest."""
         for batch in batches:
             begin = self._first + len(self._verdicts)

@@ -1,4 +1,4 @@
-"""Throttled buckets with clients that wait, on Spark: each bucket's requests in one place, one row a bucket to the driver."""
+"""Throttled buckets with clients that wait: each bucket's requests in, one row a bucket out."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from reconciler.model.backtest import BucketVerdict, Verdict, Waiting
 from reconciler.model.quota import QuotaKey
 from reconciler.traffic.judging.completing import row_of, target_numbers
 from reconciler.traffic.judging.exact import batch_of, numbers_of
-from reconciler.traffic.judging.grouping import Grouping, Series
-from reconciler.traffic.judging.placing import placed
+from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.kernels.exact_batch import Batch, group_of, time_of
 from reconciler.traffic.kernels.pulses import outcome_of
 from reconciler.traffic.kernels.sampled_rate import Window
@@ -36,7 +34,7 @@ _ARROW: Final = pa.schema(
         ("pulse_of_limit", pa.float64()), ("pulse_s", pa.float64()), ("pulse_every_s", pa.float64()),
     ]
 )  # fmt: skip
-_SCHEMA: Final = """
+SCHEMA: Final = """
 `group` bigint, connections bigint, requests bigint, complete boolean, throughput double, throughput_of_limit double,
 waited bigint, wait_median_s double, wait_longest_s double, behind_longest_s double, pulse_of_limit double, pulse_s double,
 pulse_every_s double
@@ -60,26 +58,9 @@ def with_waiting(
     return tuple(one if known is None else replace(one, waiting=known) for one, known in zip(verdicts, waiting, strict=True))
 
 
-def played(
-    rows: DataFrame, series: Sequence[Series], grouping: Grouping, groups: Sequence[int], window: Window
-) -> dict[int, Waiting]:
-    """By group, which are targets. ``rows`` have the column ``CONNECTION_KEY``."""
-    sides = {number: grouping.groups[number].after for number in groups}
-    work = Player(
-        limits={
-            number: side.limit * grouping.groups[number].kind.amounts_a_unit
-            for number, side in sides.items()
-            if side and side.limit
-        },
-        refuses={number: grouping.groups[number].kind.refuses for number in groups},
-        window=window,
-    )
-
-    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from work.rows(batches)
-
-    found = placed(rows, series, grouping, set(groups), also=(CONNECTION_KEY,)).mapInArrow(judge, _SCHEMA).toArrow()
-    return {row.pop("group"): Waiting(**row) for row in found.to_pylist()}
+def waiting_of(table: pa.Table) -> dict[int, Waiting]:
+    """By group, from rows of ``SCHEMA``."""
+    return {row.pop("group"): Waiting(**row) for row in table.to_pylist()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +72,22 @@ class Player:
     window: Window
     most: int = MOST_REQUESTS
 
+    @classmethod
+    def of(cls, grouping: Grouping, groups: Sequence[int], window: Window) -> Player:
+        """For these groups, which are targets."""
+        of_group = {number: grouping.groups[number] for number in groups}
+        return cls(
+            limits={
+                number: group.after.limit * group.kind.amounts_a_unit
+                for number, group in of_group.items()
+                if group.after and group.after.limit
+            },
+            refuses={number: group.kind.refuses for number, group in of_group.items()},
+            window=window,
+        )
+
     def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One row a group. ``batches``: as ``placed`` gives them, groups one after the other; they may be cut anywhere."""
+        """One row a group. ``batches``: with ``CONNECTION_KEY``, groups one after the other; they may be cut anywhere."""
         group, kept, count, total = -1, list[Batch](), 0, 0
         rows: list[dict[str, object]] = []
         for table in batches:

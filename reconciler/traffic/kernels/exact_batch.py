@@ -13,6 +13,8 @@ TIME_BITS: Final = 42
 """A key is the group's number, shifted by this, plus the charge time in ms since 1970."""
 _TIME: Final = (1 << TIME_BITS) - 1
 ORDER_BITS: Final = 46
+MICRO_BITS: Final = 10
+"""Of an order, the highest bits: the microseconds within the ms."""
 _RUN_BITS: Final = 63 - ORDER_BITS
 
 

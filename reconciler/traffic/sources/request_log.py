@@ -36,7 +36,7 @@ from reconciler.traffic.sources.log_documents import (
 from reconciler.traffic.sources.log_files import BrokerFiles, literal_path
 from reconciler.traffic.sources.mutations import MUTATING, is_strict
 from reconciler.traffic.sources.one_cluster import CLUSTER, cluster_id
-from reconciler.traffic.sources.statuses import CHARGED, EMPTY_THROTTLED, UNREADABLE
+from reconciler.traffic.sources.statuses import CHARGED, EMPTY_THROTTLED, IDENTITY_COLUMNS, UNREADABLE
 
 __all__ = ["CHARGED", "COLUMNS", "EMPTY_THROTTLED", "IDENTITY_COLUMNS", "LOG_KINDS", "UNREADABLE", "read_request_logs"]
 
@@ -47,8 +47,6 @@ COLUMNS: Final = (
 """``ts_us``: charge time, microseconds since 1970, UTC. ``records`` + ``overhead``: charged bytes, nanoseconds or partitions.
 ``throttled``: as recorded. ``tie``: orders requests of one microsecond by content, so that no partitioning or file layout changes
 a result. ``strict`` and ``part``: of mutations, as in the normal form. ``begins_line``: true in one row of each line."""
-IDENTITY_COLUMNS: Final = ("connection", "correlation_id", "recorded_throttle_ms")
-"""What tells requests apart; it makes rows large."""
 LOG_KINDS: Final = (Kind.PRODUCE, Kind.FETCH, Kind.REQUEST, Kind.MUTATION)
 """What a request log can tell. A connection has no line of its own."""
 

@@ -6,10 +6,10 @@ these numbers must check that no two clients have one.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 IDENTITY: Final = ("broker", "kind", "user", "client_id")
 _HALF: Final = 32
@@ -17,5 +17,7 @@ _HALF: Final = 32
 
 def series_key() -> Column:
     """A long, of the columns ``IDENTITY``; a name that is not known is null."""
+    from pyspark.sql import functions as F
+
     rest = F.xxhash64("broker", "kind", "client_id").bitwiseAND(F.lit((1 << _HALF) - 1).cast("long"))
     return F.shiftleft(F.hash("user").cast("long"), _HALF).bitwiseOR(rest)

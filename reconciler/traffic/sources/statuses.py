@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+IDENTITY_COLUMNS: Final = ("connection", "correlation_id", "recorded_throttle_ms")
+"""What tells requests apart; it makes rows large."""
+
 CHARGED: Final = "charged"
 EMPTY_THROTTLED: Final = "empty-throttled"
 """A fetch that the broker throttled and answered empty: what it would have carried is not in the log."""
