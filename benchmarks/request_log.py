@@ -1,7 +1,7 @@
 """Request log text to the normal form, beside a bare ``from_json`` of the needed fields and a group-by, on two threads.
 
 ``python -m benchmarks.request_log [--mb 500]``; the log is made of the lines of ``tests/traffic/recordings``. Figures are of CPU
-seconds of Spark's process, the best of several runs, so that other load counts little; MB/s/core is per CPU second.
+seconds of Spark's processes, the best of several runs, so that other load counts little; MB/s/core is per CPU second.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def _charged(spark: SparkSession, path: Path, *, everything: bool) -> DataFrame:
     from reconciler.traffic.kinds import BYTES
     from reconciler.traffic.sources.log_files import find_logs
     from reconciler.traffic.sources.normal_form import to_normal_form
-    from reconciler.traffic.sources.request_log import LOG_KINDS, read_request_logs
+    from reconciler.traffic.sources.request_log import LOG_KINDS
+    from reconciler.traffic.sources.spark_logs import read_request_logs
 
     rows = to_normal_form(read_request_logs(spark, find_logs([f"1={path}"]), kinds=LOG_KINDS if everything else BYTES))
     return rows.groupBy("broker", "kind", "user", "client_id").agg(F.sum("amount"), F.max("ts"), F.max("tie"), F.sum("overhead"))
@@ -121,22 +122,30 @@ def _collect(work: Callable[[SparkSession, Path], DataFrame], spark: SparkSessio
 
 
 def _cpu(work: Callable[[], object]) -> float:
-    before = _java_seconds()
+    before = _spark_seconds()
     work()
-    return _java_seconds() - before
+    return _spark_seconds() - before
 
 
-def _java_seconds() -> float:
-    """CPU time of this process's children that are alive: Spark's Java."""
-    ticks = 0
+def _spark_seconds() -> float:
+    """CPU time of all processes below this one that are alive, and of what they have waited for: Java, and its Python workers."""
+    parents, ticks = {}, {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = status.read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[1].split()
         except OSError:
             continue
-        if int(fields[1]) == os.getpid():
-            ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
+        process = int(status.parent.name)
+        parents[process], ticks[process] = int(fields[1]), sum(int(field) for field in fields[11:15])
+
+    def below(process: int) -> bool:
+        while process in parents:
+            process = parents[process]
+            if process == os.getpid():
+                return True
+        return False
+
+    return sum(spent for process, spent in ticks.items() if below(process)) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

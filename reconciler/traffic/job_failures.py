@@ -18,6 +18,7 @@ _KNOWN: Final = {
     r"ModuleNotFoundError: No module named '(?P<what>[\w.]+)'": f"the Python of its workers has no {{what}}: {_PYTHON}",
     r"PYTHON_VERSION_MISMATCH|Python in worker has different version": f"its workers have another version of Python: {_PYTHON}",
     r"(?P<what>\S+) is not a Parquet file": "{what} is no Parquet file, or was not finished",
+    r"reconciler\.errors\.TrafficError: recorded traffic (?P<what>[^\n]+)": "{what}",
     r"CANNOT_MERGE_SCHEMA|Failed merging schema": "a column has one type in some files of --traffic and another in others: give "
     "them apart, each with its own --mapping",
     r"reading file (?P<what>[^\n]+?)\.(\s|$)[\s\S]*(Unexpected end of input stream|ZipException|incorrect (data|header) check|"
@@ -30,8 +31,8 @@ _KNOWN: Final = {
     r"ExecutorLostFailure|Lost executor|executor .* exited|Worker lost": "it lost a worker again and again while the job ran",
     r"UNAVAILABLE|Connection refused|Socket closed|SparkConnectGrpcException": "its server ended, or cannot be reached any more",
     r"SparkContext (was|has been) shut ?down": "it was stopped while the job ran",
-    r"FAILED_READ_FILE|Path does not exist|FileNotFoundException": "it cannot read a file: every machine it runs on must see the "
-    "files of --traffic under the same path",
+    r"FAILED_READ_FILE|Path does not exist|FileNotFound(Exception|Error)": "it cannot read a file: every machine it runs on must "
+    "see the files of --traffic under the same path",
 }
 """What stands in a failure, and what to say of it."""
 

@@ -23,9 +23,10 @@ from reconciler.traffic.sources.log_files import BrokerFiles, find_logs
 from reconciler.traffic.sources.mapped import DELTA, read_mapped
 from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import read_normal_form
-from reconciler.traffic.sources.one_cluster import CLUSTER, require_one_cluster
+from reconciler.traffic.sources.one_cluster import CLUSTER
 from reconciler.traffic.sources.readable import DEFAULT_MOST, require_readable
-from reconciler.traffic.sources.request_log import IDENTITY_COLUMNS, LOG_KINDS, read_request_logs
+from reconciler.traffic.sources.request_log import IDENTITY_COLUMNS, LOG_KINDS
+from reconciler.traffic.sources.spark_logs import read_request_logs, require_one_cluster
 
 _CONNECTION: Final = "connection"
 _SMALL_BYTES: Final = 64 * 1024 * 1024

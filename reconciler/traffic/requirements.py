@@ -26,13 +26,14 @@ _REMOTE: Final = {
 def require_packages() -> None:
     """Raise ``MissingDependencyError`` unless what the extra ``traffic`` brings can be imported, pandas below 3 included."""
     try:
+        import msgspec
         import numpy
         import pandas
         import pyarrow
         import pyspark
     except ImportError as error:
         raise MissingDependencyError(f"the backtest needs {error.name}, which is not installed: {_INSTALL}") from error
-    del numpy, pyarrow, pyspark
+    del msgspec, numpy, pyarrow, pyspark
     if int(pandas.__version__.split(".")[0]) >= 3:
         raise MissingDependencyError(f"the backtest needs pandas below 3, found {pandas.__version__}: {_INSTALL}")
 

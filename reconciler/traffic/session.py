@@ -90,7 +90,8 @@ class SessionOptions:
 def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSession]:
     """A session for one run, stopped at the end, with its temporary folder removed.
 
-    Workers on other machines get this package's code with the session; their Python needs pyarrow, pandas and numpy.
+    Workers on other machines get this package's code with the session; their Python needs pyarrow, pandas, numpy, and for
+    request logs msgspec.
     Raises ``MissingDependencyError`` when pyspark, its companions or Java are missing, ``TrafficError`` when Spark does not
     start, and in place of what Spark raises inside the block.
     """

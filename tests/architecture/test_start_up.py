@@ -8,7 +8,21 @@ import pytest
 
 from reconciler.cli.main import COMMANDS
 
-HEAVY = {"pyspark", "py4j", "numpy", "pandas", "pyarrow", "kazoo", "kafka", "rich", "deepdiff", "gidgethub", "urllib3", "hcl2"}
+HEAVY = {
+    "pyspark",
+    "py4j",
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "msgspec",
+    "kazoo",
+    "kafka",
+    "rich",
+    "deepdiff",
+    "gidgethub",
+    "urllib3",
+    "hcl2",
+}
 PROGRAM = """
 import json, sys
 from reconciler.cli.main import main

@@ -33,7 +33,7 @@ def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity
     from reconciler.traffic.judging.grouping import group_series
     from reconciler.traffic.judging.locally import judged_locally
     from reconciler.traffic.judging.on_spark import judged_by_seconds, judged_exactly, judged_rows_by_seconds
-    from reconciler.traffic.sources.request_log import read_request_logs
+    from reconciler.traffic.sources.spark_logs import read_request_logs
 
     log, quotas = recording
     rows = read_request_logs(spark, find_logs([f"1={log}"]), also=("file",)).cache()

@@ -1,18 +1,15 @@
-"""The bytes that a broker charges for a produce or fetch request, rebuilt from its request log line, as Spark columns.
+"""The bytes that a broker charges for a produce or fetch request, rebuilt from its request log line.
 
 A log line has the sizes of record batches only. Produce is charged the request as received (header and body, without the
 frame's length); fetch is charged 4 bytes and the response body. Source: Kafka's message definitions ``ProduceRequest`` and
-``FetchResponse`` with the wire encodings of each version; versions 0 to 13 and 0 to 18. Column arguments have the shape that
-``request_log`` reads.
+``FetchResponse`` with the wire encodings of each version; versions 0 to 13 and 0 to 18.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from reconciler.traffic.sources.log_documents import FetchAnswer, FetchedPartition, FetchedTopic, ProducedTopic, ProduceRequest
 
 PRODUCE_FLEXIBLE_FROM: Final = 9
 FETCH_FLEXIBLE_FROM: Final = 12
@@ -20,111 +17,100 @@ TOPIC_ID_FROM: Final = 13
 """The same number for both: the version whose topics are 16-byte ids."""
 
 _UUID_BYTES: Final = 16
+_DIVERGING_EPOCH: Final = 15
+_CURRENT_LEADER: Final = 11
+_SNAPSHOT_ID: Final = 15
+"""Tagged fields of a fetched partition: tag, length, content (int32 and int64, twice int32, int64 and int32) and its own tags."""
 
 
-def produce_overhead(version: Column, client_id: Column, request: Column) -> Column:
-    """Everything but record bytes: int64. ``request`` has ``transactionalId`` and ``topicData[].{name, partitionData}``."""
+def produce_overhead(version: int, client_id: str, request: ProduceRequest) -> int:
+    """Everything but record bytes."""
     flexible = version >= PRODUCE_FLEXIBLE_FROM
-    header = F.when(flexible, F.lit(11)).otherwise(10) + _utf8_length(client_id)
-    transaction = (
-        F.when(flexible, _compact_string(request["transactionalId"]))
-        .when(version >= 3, 2 + _utf8_length(request["transactionalId"]))
-        .otherwise(0)
-    )
-    topics = request["topicData"]
-    body = transaction + 6 + _array_prefix(topics, flexible=flexible) + F.when(flexible, 1).otherwise(0)
-
-    def topic_size(topic: Column) -> Column:
-        prefix = _array_prefix(topic["partitionData"], flexible=flexible) + F.when(flexible, 1).otherwise(0)
-        return _topic_name(topic["name"], version, flexible) + prefix
-
-    def partition_size(partition: Column) -> Column:
-        return F.when(flexible, _uvarint(_size(partition["recordsSizeInBytes"]) + 1) + 5).otherwise(8)
-
-    return (header + body + _sum(topics, "partitionData", topic_size, partition_size)).cast("long")
+    size = (11 if flexible else 10) + _utf8_length(client_id) + 6 + _array_prefix(len(request.topic_data), flexible=flexible)
+    if flexible:
+        size += _compact_string(request.transactional_id) + 1
+    elif version >= 3:
+        size += 2 + _utf8_length(request.transactional_id)
+    for topic in request.topic_data:
+        size += _topic_name(topic.name, version, flexible=flexible)
+        size += _produced_partitions(topic, flexible=flexible)
+    return size
 
 
-def produce_records(request: Column) -> Column:
-    """Record bytes of all partitions: int64."""
-    return _sum(request["topicData"], "partitionData", _nothing, lambda partition: _size(partition["recordsSizeInBytes"]))
+def _produced_partitions(topic: ProducedTopic, *, flexible: bool) -> int:
+    partitions = topic.partition_data or ()
+    if not flexible:
+        return 4 + 8 * len(partitions)
+    sizes = sum(_uvarint((partition.records_size_in_bytes or 0) + 1) + 5 for partition in partitions)
+    return sizes + _uvarint(len(partitions) + 1) + 1
 
 
-def fetch_overhead(version: Column, response: Column) -> Column:
-    """Everything but record bytes: int64. ``response`` has ``responses[].{topic, partitions}``."""
+def produce_records(request: ProduceRequest) -> int:
+    """Record bytes of all partitions."""
+    return sum(partition.records_size_in_bytes or 0 for topic in request.topic_data for partition in topic.partition_data or ())
+
+
+def fetch_overhead(version: int, answer: FetchAnswer) -> int:
+    """Everything but record bytes."""
     flexible = version >= FETCH_FLEXIBLE_FROM
-    topics = response["responses"]
-    fixed = 4 + F.when(version >= 1, 4).otherwise(0) + F.when(version >= 7, 6).otherwise(0)
-    body = fixed + _array_prefix(topics, flexible=flexible) + F.when(flexible, 1).otherwise(0)
-    plain_partition = (
-        18 + F.when(version >= 4, 8).otherwise(0) + F.when(version >= 5, 8).otherwise(0) + F.when(version >= 11, 4).otherwise(0)
-    )
-
-    def partition_size(partition: Column) -> Column:
-        aborted = partition["abortedTransactions"]
-        count = F.coalesce(F.array_size(aborted), F.lit(0))
-        compact = 35 + _uvarint(count + F.when(aborted.isNull(), 0).otherwise(1)) + 17 * count
-        compact += _uvarint(_size(partition["recordsSizeInBytes"]) + 1)
-        return F.when(flexible, compact).otherwise(plain_partition + F.when(version >= 4, 4 + 16 * count).otherwise(0))
-
-    def topic_size(topic: Column) -> Column:
-        prefix = _array_prefix(topic["partitions"], flexible=flexible) + F.when(flexible, 1).otherwise(0)
-        return _topic_name(topic["topic"], version, flexible) + prefix
-
-    return (body + _sum(topics, "partitions", topic_size, partition_size)).cast("long")
+    size = 4 + (4 if version >= 1 else 0) + (6 if version >= 7 else 0) + (1 if flexible else 0)
+    size += _array_prefix(len(answer.responses), flexible=flexible)
+    for topic in answer.responses:
+        size += _topic_name(topic.topic, version, flexible=flexible)
+        size += _fetched_partitions(topic, version)
+    return size
 
 
-def fetch_records(response: Column) -> Column:
-    """Record bytes of all partitions: int64."""
-    return _sum(response["responses"], "partitions", _nothing, lambda partition: _size(partition["recordsSizeInBytes"]))
+def _fetched_partitions(topic: FetchedTopic, version: int) -> int:
+    partitions = topic.fetched
+    if version >= FETCH_FLEXIBLE_FROM:
+        return sum(map(_flexible_partition, partitions)) + _uvarint(len(partitions) + 1) + 1
+    fixed = 18 + (8 if version >= 4 else 0) + (8 if version >= 5 else 0) + (4 if version >= 11 else 0)
+    if version < 4:
+        return 4 + fixed * len(partitions)
+    return 4 + sum(fixed + 4 + 16 * len(partition.aborted_transactions or ()) for partition in partitions)
 
 
-def _topic_name(name: Column, version: Column, flexible: Column) -> Column:
-    return (
-        F.when(version >= TOPIC_ID_FROM, F.lit(_UUID_BYTES))
-        .when(flexible, _compact_string(name))
-        .otherwise(2 + _utf8_length(name))
-    )
+def _flexible_partition(partition: FetchedPartition) -> int:
+    aborted = partition.aborted_transactions
+    size = 35 + (1 if aborted is None else _uvarint(len(aborted) + 1) + 17 * len(aborted)) + _uvarint(partition.size + 1)
+    if partition.diverging_epoch is not None:
+        size += _DIVERGING_EPOCH
+    if partition.current_leader is not None:
+        size += _CURRENT_LEADER
+    if partition.snapshot_id is not None:
+        size += _SNAPSHOT_ID
+    return size
 
 
-def _compact_string(text: Column) -> Column:
+def fetch_records(answer: FetchAnswer) -> int:
+    """Record bytes of all partitions."""
+    return sum(partition.size for topic in answer.responses for partition in topic.fetched)
+
+
+def _topic_name(name: str | None, version: int, *, flexible: bool) -> int:
+    if version >= TOPIC_ID_FROM:
+        return _UUID_BYTES
+    return _compact_string(name) if flexible else 2 + _utf8_length(name)
+
+
+def _compact_string(text: str | None) -> int:
+    if text is None:
+        return 1
     length = _utf8_length(text)
-    return F.when(text.isNull(), 1).otherwise(_uvarint(length + 1) + length)
+    return _uvarint(length + 1) + length
 
 
-def _utf8_length(text: Column) -> Column:
-    return F.coalesce(F.octet_length(text), F.lit(0))
+def _utf8_length(text: str | None) -> int:
+    if not text:
+        return 0
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def _size(records: Column) -> Column:
-    return F.coalesce(records, F.lit(0)).cast("long")
+def _array_prefix(length: int, *, flexible: bool) -> int:
+    return _uvarint(length + 1) if flexible else 4
 
 
-def _array_prefix(array: Column, *, flexible: Column) -> Column:
-    return F.when(flexible, _uvarint(F.coalesce(F.array_size(array), F.lit(0)) + 1)).otherwise(4)
-
-
-def _uvarint(value: Column) -> Column:
+def _uvarint(value: int) -> int:
     """Bytes of an unsigned varint of a 32-bit value."""
-    return F.when(value < 1 << 7, 1).when(value < 1 << 14, 2).when(value < 1 << 21, 3).when(value < 1 << 28, 4).otherwise(5)
-
-
-def _nothing(_: Column) -> Column:
-    return F.lit(0)
-
-
-def _sum(topics: Column, inner: str, of_topic: Callable[[Column], Column], of_partition: Callable[[Column], Column]) -> Column:
-    """Over all topics, and over the array ``inner`` of each; 0 of nothing."""
-    zero = F.lit(0).cast("long")
-
-    def topic_sum(topic: Column) -> Column:
-        return of_topic(topic) + F.coalesce(_added(topic[inner], zero, of_partition), zero)
-
-    first = F.get(topics, F.lit(0))
-    # Nearly all requests are about one partition of one topic, and going through arrays costs more than their sums.
-    only = (F.array_size(topics) == 1) & (F.array_size(first[inner]) == 1)
-    alone = (of_topic(first) + of_partition(F.get(first[inner], F.lit(0)))).cast("long")
-    return F.coalesce(F.when(only, alone).otherwise(_added(topics, zero, topic_sum)), zero)
-
-
-def _added(array: Column, zero: Column, size: Callable[[Column], Column]) -> Column:
-    return F.aggregate(array, zero, lambda so_far, item: so_far + size(item).cast("long"))
+    return 1 if value < 1 << 7 else (value.bit_length() + 6) // 7

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import datetime
 import functools
+import re
 import zoneinfo
+from dataclasses import dataclass
 from typing import Final
-
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from reconciler.errors import UsageError
 
 _COMMON_LENGTH: Final = 23
 """Of ``2026-11-21 13:00:00,123``, which nearly every log has, in brackets at the very start."""
-_DATE: Final = r"(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2}:\d{2})(?:[.,](\d{1,6})\d*)? ?(?:([+-]\d{2}):?(\d{2})|(Z))?"
+_SECONDS: Final = slice(1, 20)
+_DATE: Final = re.compile(rb"(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2}:\d{2})(?:[.,](\d{1,6})\d*)? ?(?:([+-]\d{2}):?(\d{2})|(Z))?")
+_COMMON: Final = re.compile(rb"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}")
 _FIRST_YEAR, _LAST_YEAR = 2011, 2041
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND: Final = datetime.timedelta(microseconds=1)
@@ -30,24 +31,56 @@ def checked_zone(name: str, option: str = "--log-timezone") -> str:
     return name
 
 
-def line_micros(head: Column, zone: str) -> Column:
-    """Microseconds since 1970, of the text before the message; null where there is no time, or no such day."""
-    local = F.concat(F.substring(head, 2, 10), F.lit(" "), F.substring(head, 13, 8), F.lit("."), F.substring(head, 22, 3))
-    quick = F.concat(local, F.lit(_suffix(zone)))
-    return F.when(_is_common(head), F.unix_micros(quick.try_cast("timestamp"))).otherwise(_any_layout(head, zone))
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """``micros``: since 1970. ``unclear``: the local time occurs twice or never, because the clocks were changed."""
+
+    micros: int
+    unclear: bool = False
 
 
-def is_unclear(head: Column, zone: str) -> Column:
-    """Whether the local time of a line is one that its zone has twice, or never; false for a time with an offset."""
-    turns = clock_turns(zone)
-    if not turns:
-        return F.lit(False)
-    wall = F.unix_micros(F.concat(_local_text(head), F.lit("Z")).try_cast("timestamp"))
-    hit = F.lit(False)
-    for begin, end in turns:
-        hit |= (wall >= begin) & (wall < end)
-    has_offset = ~_is_common(head) & (F.concat(*(F.regexp_extract(head, _DATE, group) for group in (4, 6))) != "")
-    return F.coalesce(hit & ~has_offset, F.lit(False))
+class LineClock:
+    """Reads the times of lines; local times are of one zone. Lines of one second are read once."""
+
+    def __init__(self, zone: str) -> None:
+        self._zone = zoneinfo.ZoneInfo(zone)
+        self._second = b""
+        self._moment: Moment | None = None
+
+    def read(self, raw: bytes, end: int) -> Moment | None:
+        """The moment of a line whose message begins at ``end``; ``None`` where there is no time, or no such day."""
+        if raw[0:1] == b"[" and raw[20:21] == b"," and raw[_COMMON_LENGTH + 1 : _COMMON_LENGTH + 2] == b"]":
+            milliseconds = raw[21:24]
+            if end > _COMMON_LENGTH and milliseconds.isdigit():
+                second = raw[_SECONDS]
+                if second != self._second:
+                    self._second, self._moment = second, self._common(second)
+                moment = self._moment
+                return moment and Moment(moment.micros + int(milliseconds) * 1000, moment.unclear)
+        return self._any_layout(raw[:end])
+
+    def _common(self, second: bytes) -> Moment | None:
+        return self._any_layout(second) if _COMMON.fullmatch(second) else None
+
+    def _any_layout(self, head: bytes) -> Moment | None:
+        found = _DATE.search(head)
+        if not found:
+            return None
+        day, clock, fraction, hours, minutes, zulu = (part.decode("ascii") if part else "" for part in found.groups())
+        try:
+            wall = datetime.datetime.fromisoformat(f"{day} {clock}.{fraction.ljust(6, '0')}")
+            if zulu:
+                return Moment(_micros(wall.replace(tzinfo=datetime.UTC)))
+            if hours:
+                return Moment(_micros(datetime.datetime.fromisoformat(f"{wall.isoformat()}{hours}:{minutes}")))
+            local = wall.replace(tzinfo=self._zone)
+            return Moment(_micros(local), unclear=local.utcoffset() != local.replace(fold=1).utcoffset())
+        except (ValueError, OverflowError):
+            return None
+
+
+def _micros(moment: datetime.datetime) -> int:
+    return (moment - _EPOCH) // _MICROSECOND
 
 
 @functools.cache
@@ -80,25 +113,3 @@ def _turn(info: zoneinfo.ZoneInfo, begin: datetime.datetime) -> datetime.datetim
 
 def _offset(info: zoneinfo.ZoneInfo, moment: datetime.datetime) -> datetime.timedelta:
     return moment.astimezone(info).utcoffset() or datetime.timedelta()
-
-
-def _suffix(zone: str) -> str:
-    return "Z" if zone == "UTC" else f" {zone}"
-
-
-def _is_common(head: Column) -> Column:
-    bracketed = (F.substring(head, 1, 1) == "[") & (F.substring(head, _COMMON_LENGTH + 2, 1) == "]")
-    return bracketed & (F.substring(head, 21, 1) == ",")
-
-
-def _local_text(head: Column) -> Column:
-    day, clock, fraction = (F.regexp_extract(head, _DATE, group) for group in range(1, 4))
-    return F.concat(day, F.lit(" "), clock, F.lit("."), F.rpad(fraction, 6, "0"))
-
-
-def _any_layout(head: Column, zone: str) -> Column:
-    hours, minutes, zulu = (F.regexp_extract(head, _DATE, group) for group in range(4, 7))
-    offset = (
-        F.when(hours != "", F.concat(hours, F.lit(":"), minutes)).when(zulu != "", F.lit("Z")).otherwise(F.lit(_suffix(zone)))
-    )
-    return F.unix_micros(F.concat(_local_text(head), offset).try_cast("timestamp"))

@@ -1,127 +1,266 @@
-"""The JSON document of a request log line, read as far as its kind of request is needed.
+"""The JSON document of a request log line, decoded as far as its kind of request is needed.
 
-Reading JSON is what costs, and most of it is in what nobody asks for. So each kind of request has a schema of its own; and of
-requests of which only the time counts, whose answers can be long, request and answer are cut off before. An unescaped quote
-cannot be part of a name, so a text such as ``,"request":`` is always the document's own. Spark looks for a text slowly, at every
-byte: a search through a whole line costs about as much as parsing it.
+Decoding is the largest cost, and most of a document is never used. So each kind of request has a type of its own, and the
+decoder skips every other field. Of requests of which only the time counts, whose answers can be long, request and answer are cut
+off before. An unescaped quote cannot be part of a name, so a text such as ``,"request":`` is always the document's own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+import json
+from typing import Annotated, Final, TypeVar
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+import msgspec
 
-from reconciler.traffic.sources import mutations
+Decoded = TypeVar("Decoded")
 
-MARKER: Final = "Completed request:"
+MARKER: Final = b"Completed request:"
 PRODUCE: Final = 0
 FETCH: Final = 1
+METADATA: Final = 3
 SHARE_FETCH: Final = 78
 """API keys."""
 
-_TO_THE_END: Final = 2**31 - 1
-_REQUEST, _CONNECTION = ',"request":', ',"connection":'
+_API_KEY: Final = b'"requestApiKey":'
+_REQUEST, _CONNECTION = b',"request":', b',"connection":'
+_LONGEST_KEY: Final = 8
 
-_COMMON: Final = """
-isForwarded boolean, requestHeader struct<requestApiVersion: int, correlationId: int, clientId: string>,
-connection string, principal string, throttleTimeMs double, responseQueueTimeMs double, sendTimeMs double, localTimeMs double,
-remoteTimeMs double
-"""
-_PRODUCED: Final = (
-    f"{_COMMON}, request struct<acks: int, transactionalId: string, "
-    "topicData: array<struct<name: string, partitionData: array<struct<recordsSizeInBytes: bigint>>>>>"
-)
-_FETCHED: Final = (
-    f"{_COMMON}, request struct<replicaId: int, replicaState: struct<replicaId: int>>, "
-    "response struct<responses: array<struct<topic: string, "
-    "partitions: array<struct<abortedTransactions: array<struct<producerId: bigint>>, recordsSizeInBytes: bigint>>>>>"
-)
-_MUTATED: Final = f"{_COMMON}, request {mutations.REQUEST}, response {mutations.RESPONSE}"
-_ERROR_CODES: Final = "response struct<responses: array<struct<partitionResponses: array<struct<errorCode: int>>>>>"
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Size = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+"""Bytes of one record set: a broker counts them in 32 bits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
-    """The columns in which a line's document is; of the four structs one is not null, by the request's API key."""
-
-    produce: Column
-    fetch: Column
-    mutation: Column
-    other: Column
-
-    def common(self, name: str) -> Column:
-        """A field that all have."""
-        parts = (self.produce, self.fetch, self.mutation, self.other)
-        return F.coalesce(*(part[name] for part in parts))
-
-    def header(self, name: str) -> Column:
-        """A field of the request's header."""
-        parts = (self.produce, self.fetch, self.mutation, self.other)
-        return F.coalesce(*(part["requestHeader"][name] for part in parts))
+class _Decoded(msgspec.Struct, rename="camel", gc=False):
+    """A part of a document; fields that are not named are skipped."""
 
 
-def head_of(line: Column) -> Column:
-    """What is before the message."""
-    return F.substring_index(line, MARKER, 1)
+class Header(_Decoded):
+    """The request's header."""
+
+    request_api_version: Annotated[int, msgspec.Meta(ge=0, le=2**15 - 1)]
+    correlation_id: Int32 | None = None
+    client_id: str | None = None
 
 
-def json_of(line: Column) -> Column:
-    """What is behind the first marker of a line; a name may hold another one."""
-    # Cut by bytes: counting the characters of every line would cost half as much as reading its JSON.
-    start = F.octet_length(head_of(line)) + len(MARKER) + 1
-    return line.cast("binary").substr(start, F.lit(_TO_THE_END)).cast("string")
+class Line(_Decoded):
+    """The fields that all lines have."""
+
+    request_header: Header
+    connection: str
+    principal: str
+    response_queue_time_ms: float
+    send_time_ms: float
+    throttle_time_ms: float | None = None
+    local_time_ms: float | None = None
+    remote_time_ms: float | None = None
+    is_forwarded: bool | None = None
 
 
-def api_of(json: Column) -> Column:
-    """The request's API key: int32; null when there is none."""
-    behind = F.substring_index(F.substring_index(json, _REQUEST, 1), '"requestApiKey":', -1)
-    return F.substring_index(F.substring_index(behind, ",", 1), "}", 1).try_cast("int")
+class ProducedPartition(_Decoded):
+    """The records of one partition."""
+
+    records_size_in_bytes: Size | None = None
 
 
-def produce_document(json: Column) -> Column:
-    """Who sent how much."""
-    return F.from_json(json, _PRODUCED)
+class ProducedTopic(_Decoded):
+    """The records of one topic."""
+
+    name: str | None = None
+    partition_data: list[ProducedPartition] | None = None
 
 
-def fetch_document(json: Column) -> Column:
-    """Who got how much."""
-    return F.from_json(json, _FETCHED)
+class ProduceRequest(_Decoded):
+    """Who writes how much."""
+
+    topic_data: list[ProducedTopic]
+    acks: int | None = None
+    transactional_id: str | None = None
 
 
-def is_fetch_of_2_8(document: Column) -> Column:
-    """Whether partitions were answered that ``fetch_document`` does not find."""
-    return F.get(document["response"]["responses"], F.lit(0)).isNotNull() & (
-        F.get(document["response"]["responses"], F.lit(0))["partitions"].isNull()
-    )
+class ProduceLine(Line, kw_only=True):
+    """The answer stays undecoded: it is an empty text without acknowledgement, and seldom needed."""
+
+    request: ProduceRequest
+    response: msgspec.Raw = msgspec.Raw()
 
 
-def fetch_document_of_2_8(json: Column) -> Column:
-    """The same from a broker that has other names for the partitions and their sizes."""
-    partitions = F.replace(json, F.lit('"partitionResponses":'), F.lit('"partitions":'))
-    return fetch_document(F.replace(partitions, F.lit('"recordSetSizeInBytes":'), F.lit('"recordsSizeInBytes":')))
+class Present(_Decoded):
+    """A part of which only its presence counts."""
 
 
-def mutation_document(json: Column) -> Column:
-    """Of the requests that ``mutations`` reads."""
-    return F.from_json(json, _MUTATED)
+class FetchedPartition(_Decoded):
+    """The records of one partition, and the optional fields of its answer. Brokers of 2.8 have another name for the size."""
+
+    records_size_in_bytes: Size | None = None
+    record_set_size_in_bytes: Size | None = None
+    aborted_transactions: list[Present] | None = None
+    diverging_epoch: Present | None = None
+    current_leader: Present | None = None
+    snapshot_id: Present | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of its records."""
+        return self.records_size_in_bytes or self.record_set_size_in_bytes or 0
 
 
-def other_document(json: Column) -> Column:
+class FetchedTopic(_Decoded):
+    """The records of one topic. Brokers of 2.8 have another name for its partitions."""
+
+    topic: str | None = None
+    partitions: list[FetchedPartition] | None = None
+    partition_responses: list[FetchedPartition] | None = None
+
+    @property
+    def fetched(self) -> list[FetchedPartition]:
+        """Its partitions."""
+        return self.partitions or self.partition_responses or []
+
+
+class FetchAnswer(_Decoded):
+    """What a fetch brought."""
+
+    responses: list[FetchedTopic]
+
+
+class ReplicaState(_Decoded):
+    """Of a follower, from version 15 on."""
+
+    replica_id: int | None = None
+
+
+class FetchRequest(_Decoded):
+    """Who asks."""
+
+    replica_id: int | None = None
+    replica_state: ReplicaState | None = None
+
+
+class FetchLine(Line, kw_only=True):
+    """A fetch."""
+
+    response: FetchAnswer
+    request: FetchRequest | None = None
+
+
+class AskedTopic(_Decoded):
+    """A topic to create, extend or delete."""
+
+    name: str | None = None
+    topic_id: str | None = None
+    num_partitions: Int32 | None = None
+    assignments: list[Present] | None = None
+
+
+class TopicsRequest(_Decoded):
+    """CreateTopics, CreatePartitions and DeleteTopics."""
+
+    topics: list[AskedTopic] | None = None
+    topic_names: list[str] | None = None
+    validate_only: bool | None = None
+
+
+class AnsweredTopic(_Decoded):
+    """What became of one topic."""
+
+    name: str | None = None
+    topic_id: str | None = None
+    error_code: int | None = None
+    num_partitions: Int32 | None = None
+
+
+class TopicsAnswer(_Decoded):
+    """The list of topics has three names."""
+
+    topics: list[AnsweredTopic] | None = None
+    results: list[AnsweredTopic] | None = None
+    responses: list[AnsweredTopic] | None = None
+
+
+class TopicsLine(Line, kw_only=True):
+    """A request that creates, extends or deletes topics."""
+
+    request: TopicsRequest | None = None
+    response: TopicsAnswer | None = None
+
+
+class _CodedPartition(_Decoded):
+    error_code: int | None = None
+
+
+class _CodedTopic(_Decoded):
+    partition_responses: list[_CodedPartition] | None = None
+
+
+class _CodedAnswer(_Decoded):
+    responses: list[_CodedTopic] | None = None
+
+
+_of_produce = msgspec.json.Decoder(ProduceLine)
+_of_fetch = msgspec.json.Decoder(FetchLine)
+_of_topics = msgspec.json.Decoder(TopicsLine)
+_of_any = msgspec.json.Decoder(Line)
+_of_codes = msgspec.json.Decoder(_CodedAnswer)
+
+
+def api_key(raw: bytes, start: int) -> int | None:
+    """The request's API key; ``start``: where the document begins."""
+    begin = raw.find(_API_KEY, start)
+    if begin < 0:
+        return None
+    begin += len(_API_KEY)
+    text = raw[begin : begin + _LONGEST_KEY].lstrip()
+    digits = len(text) - len(text.lstrip(b"0123456789"))
+    return int(text[:digits]) if digits else None
+
+
+def decode_produce(document: bytes) -> ProduceLine | None:
+    """``None`` for a document that is damaged or lacks a needed field; the same below."""
+    return _decoded(_of_produce, document)
+
+
+def decode_fetch(document: bytes) -> FetchLine | None:
+    """A fetch."""
+    return _decoded(_of_fetch, document)
+
+
+def decode_topics(document: bytes) -> TopicsLine | None:
+    """A request that ``mutations`` reads."""
+    return _decoded(_of_topics, document)
+
+
+def decode_any(document: bytes) -> Line | None:
     """Who asked, and how long it took."""
-    return F.from_json(_without(json, _REQUEST), _COMMON)
+    begin, end = document.find(_REQUEST), document.rfind(_CONNECTION)
+    # Otherwise a field is missing, or they come in an order that is not the broker's.
+    return _decoded(_of_any, document[:begin] + document[end:] if 0 < begin < end else document)
 
 
-def produce_error_codes(json: Column) -> Column:
-    """The error codes of all partitions of a produce answer, which is an empty text without acknowledgement."""
-    codes = F.from_json(F.replace(json, F.lit('"response":""'), F.lit('"response":null')), _ERROR_CODES)
-    return F.flatten(F.transform(codes["response"]["responses"], lambda topic: topic["partitionResponses"]["errorCode"]))
+def produce_error_codes(line: ProduceLine) -> list[int | None]:
+    """The error codes of all partitions of a produce answer."""
+    answer = bytes(line.response)
+    found = _decoded(_of_codes, answer) if answer.startswith(b"{") else None
+    topics = found.responses or [] if found else []
+    return [partition.error_code for topic in topics for partition in topic.partition_responses or []]
 
 
-def _without(json: Column, begin: str) -> Column:
-    """The document without what is between the field ``begin`` and the connection."""
-    cut = F.concat(F.substring_index(json, begin, 1), F.lit(_CONNECTION), F.substring_index(json, _CONNECTION, -1))
-    # Not shorter: a field is missing, or they come in an order that is not the broker's.
-    return F.when(F.octet_length(cut) < F.octet_length(json), cut).otherwise(json)
+def document_of(raw: bytes, start: int) -> bytes:
+    """The document that begins at ``start``, without what the layout of the log writes behind it."""
+    return raw[start : raw.rfind(b"}") + 1]
+
+
+def _decoded(decoder: msgspec.json.Decoder[Decoded], document: bytes) -> Decoded | None:
+    try:
+        return decoder.decode(document)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _mended(decoder, document)
+
+
+def _mended(decoder: msgspec.json.Decoder[Decoded], document: bytes) -> Decoded | None:
+    """Once more, for a log in another character set, or with a brace in what its layout writes behind the document."""
+    text = document.decode("utf-8", "replace")
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+        return decoder.decode(text[:end].encode("utf-8"))
+    except (ValueError, msgspec.DecodeError, RecursionError):
+        return None

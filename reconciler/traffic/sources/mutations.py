@@ -13,15 +13,16 @@ In KRaft the same request is logged by the broker that took it and by the contro
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from reconciler.traffic.sources.log_documents import AnsweredTopic, AskedTopic, TopicsAnswer, TopicsRequest
+from reconciler.traffic.sources.statuses import CHARGED
 
 CREATE_TOPICS: Final = 19
 DELETE_TOPICS: Final = 20
 CREATE_PARTITIONS: Final = 37
-MUTATING: Final = (CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS)
+MUTATING: Final = frozenset((CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS))
 _STRICT_FROM: Final = {CREATE_TOPICS: 6, DELETE_TOPICS: 5, CREATE_PARTITIONS: 3}
 
 UNKNOWN_PARTITIONS: Final = "unknown-partitions"
@@ -32,65 +33,45 @@ VALIDATE_ONLY: Final = "validate-only"
 _REQUEST_TIMED_OUT: Final = 7
 _THROTTLING_QUOTA_EXCEEDED: Final = 89
 
-_ASKED: Final = (
-    "array<struct<name: string, topicId: string, numPartitions: bigint, assignments: array<struct<partitionIndex: int>>>>"
-)
-_ANSWERED: Final = "array<struct<name: string, topicId: string, errorCode: int, numPartitions: bigint>>"
-REQUEST: Final = f"struct<topics: {_ASKED}, topicNames: array<string>, validateOnly: boolean>"
-RESPONSE: Final = f"struct<topics: {_ANSWERED}, results: {_ANSWERED}, responses: {_ANSWERED}>"
-"""Schemas for ``from_json``: of all three requests and their answers, whose list of topics has three names."""
-ENTRY: Final = "struct<status: string, partitions: bigint, part: int>"
+
+def mutations(api: int, request: TopicsRequest | None, answer: TopicsAnswer | None, *, kraft: bool) -> Iterator[tuple[str, int]]:
+    """The status and the partitions of each topic, in the order of the request."""
+    request, answer = request or TopicsRequest(), answer or TopicsAnswer()
+    asked = request.topics or [AskedTopic(name=name) for name in request.topic_names or ()]
+    answers = answer.topics or answer.results or answer.responses or []
+    named: dict[tuple[str | None, str | None], AnsweredTopic] = {}
+    for one in answers:
+        named.setdefault((one.name, None), one)
+        named.setdefault((None, one.topic_id), one)
+    for topic in asked:
+        its = named.get((topic.name, None) if topic.name is not None else (None, topic.topic_id))
+        partitions = _partitions(api, topic, its)
+        free = bool(request.validate_only) and not kraft
+        yield _status(its.error_code if its else None, partitions, free=free), partitions or 0
 
 
-def mutations(api: Column, request: Column, response: Column, *, kraft: Column, charged: str) -> Column:
-    """An array of ``ENTRY``, one a topic in the order of the request. ``charged``: the status of what counts."""
-    answers = F.coalesce(response["topics"], response["results"], response["responses"])
-    blank = F.transform(
-        request["topicNames"],
-        lambda name: F.struct(
-            name.alias("name"),
-            F.lit(None).cast("string").alias("topicId"),
-            F.lit(None).cast("bigint").alias("numPartitions"),
-            F.lit(None).cast("array<struct<partitionIndex: int>>").alias("assignments"),
-        ),
-    )
-    asked = F.when(F.array_size(request["topics"]) > 0, request["topics"]).otherwise(F.coalesce(blank, request["topics"]))
-    free = F.coalesce(request["validateOnly"], F.lit(False)) & ~kraft
-
-    def entry(topic: Column, position: Column) -> Column:
-        mine = F.filter(
-            answers,
-            lambda one: F.when(topic["name"].isNotNull(), one["name"] == topic["name"]).otherwise(
-                one["topicId"] == topic["topicId"]
-            ),
-        )
-        answer = F.try_element_at(mine, F.lit(1))
-        partitions = _partitions(api, topic, answer)
-        code = answer["errorCode"]
-        status = (
-            F.when(code == _THROTTLING_QUOTA_EXCEEDED, F.lit(REFUSED_MUTATION))
-            .when(~code.isin(0, _REQUEST_TIMED_OUT), F.lit(FAILED_MUTATION))
-            .when(free, F.lit(VALIDATE_ONLY))
-            .when(partitions.isNull(), F.lit(UNKNOWN_PARTITIONS))
-            .otherwise(F.lit(charged))
-        )
-        return F.struct(
-            status.alias("status"), F.coalesce(partitions, F.lit(0)).cast("bigint").alias("partitions"), position.alias("part")
-        )
-
-    return F.transform(asked, entry)
+def _status(code: int | None, partitions: int | None, *, free: bool) -> str:
+    if code == _THROTTLING_QUOTA_EXCEEDED:
+        return REFUSED_MUTATION
+    if code not in (None, 0, _REQUEST_TIMED_OUT):
+        return FAILED_MUTATION
+    if free:
+        return VALIDATE_ONLY
+    return UNKNOWN_PARTITIONS if partitions is None else CHARGED
 
 
-def is_strict(api: Column, version: Column) -> Column:
+def is_strict(api: int, version: int) -> bool:
     """Whether the controller refuses topics of this version of the request when the quota is used up."""
-    strict = F.lit(False)
-    for key, first in _STRICT_FROM.items():
-        strict |= (api == key) & (version >= first)
-    return strict
+    return version >= _STRICT_FROM[api]
 
 
-def _partitions(api: Column, topic: Column, answer: Column) -> Column:
-    assigned = F.array_size(topic["assignments"])
-    default = F.when(answer["numPartitions"] > 0, answer["numPartitions"])
-    created = F.when(topic["numPartitions"] > 0, topic["numPartitions"]).otherwise(default)
-    return F.when(assigned > 0, assigned.cast("bigint")).when(api == CREATE_TOPICS, created)
+def _partitions(api: int, topic: AskedTopic, answer: AnsweredTopic | None) -> int | None:
+    if topic.assignments:
+        return len(topic.assignments)
+    if api != CREATE_TOPICS:
+        return None
+    return _positive(topic.num_partitions) or _positive(answer.num_partitions if answer else None)
+
+
+def _positive(number: int | None) -> int | None:
+    return number if number is not None and number > 0 else None

@@ -1,4 +1,4 @@
-"""The broker's request log (JSON since Kafka 2.8) as rows of what is charged.
+"""The broker's request log (JSON since Kafka 2.8) as rows of what is charged, as Arrow batches and without Spark.
 
 A line that holds ``Completed request:`` gives a row for each thing it is charged for: bytes of produce and fetch, time of
 threads, topics created or deleted. ``status`` says what became of it; ``CHARGED`` rows carry the series (broker, kind, user,
@@ -7,38 +7,30 @@ client id), the charge time and the amount. A line that is charged for nothing h
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Final
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
 
 from reconciler.model.backtest import CONTROLLER
 from reconciler.traffic.kinds import BYTES, Kind
-from reconciler.traffic.sources.line_entries import entries, of_bytes_entry, unusable
-from reconciler.traffic.sources.line_time import checked_zone, is_unclear, line_micros
-from reconciler.traffic.sources.log_documents import (
-    FETCH,
-    MARKER,
-    PRODUCE,
-    SHARE_FETCH,
-    Document,
-    api_of,
-    fetch_document,
-    fetch_document_of_2_8,
-    head_of,
-    is_fetch_of_2_8,
-    json_of,
-    mutation_document,
-    other_document,
-    produce_document,
-)
-from reconciler.traffic.sources.log_files import BrokerFiles, literal_path
+from reconciler.traffic.sources.line_entries import Entry, LineReader
+from reconciler.traffic.sources.line_time import LineClock
+from reconciler.traffic.sources.log_documents import MARKER, Line, api_key, document_of
 from reconciler.traffic.sources.mutations import MUTATING, is_strict
 from reconciler.traffic.sources.one_cluster import CLUSTER, cluster_id
-from reconciler.traffic.sources.statuses import CHARGED, EMPTY_THROTTLED, IDENTITY_COLUMNS, UNREADABLE
+from reconciler.traffic.sources.statuses import (
+    CHARGED,
+    EMPTY_THROTTLED,
+    IDENTITY_COLUMNS,
+    OTHER_API,
+    UNCLEAR_TIME,
+    UNREADABLE,
+)
 
-__all__ = ["CHARGED", "COLUMNS", "EMPTY_THROTTLED", "IDENTITY_COLUMNS", "LOG_KINDS", "UNREADABLE", "read_request_logs"]
+__all__ = ["CHARGED", "COLUMNS", "EMPTY_THROTTLED", "IDENTITY_COLUMNS", "LOG_KINDS", "UNREADABLE", "parse_lines", "schema"]
 
 COLUMNS: Final = (
     "status", "broker", "kind", "user", "client_id", "ts_us", "records", "overhead", "throttled", "tie", "detail", "strict",
@@ -50,133 +42,175 @@ a result. ``strict`` and ``part``: of mutations, as in the normal form. ``begins
 LOG_KINDS: Final = (Kind.PRODUCE, Kind.FETCH, Kind.REQUEST, Kind.MUTATION)
 """What a request log can tell. A connection has no line of its own."""
 
+_TYPES: Final = {
+    "status": pa.string(), "broker": pa.int32(), "kind": pa.string(), "user": pa.string(), "client_id": pa.string(),
+    "ts_us": pa.int64(), "records": pa.int64(), "overhead": pa.int64(), "throttled": pa.bool_(), "tie": pa.int64(),
+    "detail": pa.string(), "strict": pa.bool_(), "part": pa.int32(), "begins_line": pa.bool_(),
+    "connection": pa.string(), "correlation_id": pa.int32(), "recorded_throttle_ms": pa.int64(),
+    "file": pa.string(), CLUSTER: pa.string(),
+}  # fmt: skip
+_ROWS_A_BATCH: Final = 16_384
+_SHOWN: Final = 200
+"""Characters of a line that cannot be read, in ``detail``."""
+_CONNECTIONS_KEPT: Final = 100_000
+_LONGEST_MS: Final = 3_600_000.0
+"""An hour: no request takes longer, and what is longer than that is damaged."""
 
-_DOCUMENTS: Final = ("p", "f", "m", "o")
+
+class _Row(NamedTuple):
+    """What differs from row to row of one file."""
+
+    status: str
+    broker: int
+    kind: str
+    user: str | None = None
+    client_id: str | None = None
+    ts_us: int | None = None
+    records: int = 0
+    overhead: int = 0
+    throttled: bool = False
+    connection_number: int = 0
+    detail: str | None = None
+    strict: bool | None = None
+    part: int | None = None
+    begins_line: bool = True
+    connection: str | None = None
+    correlation_id: int | None = None
+    recorded_throttle_ms: int | None = None
+    cluster: str | None = None
 
 
-def read_request_logs(
-    spark: SparkSession,
-    logs: Sequence[BrokerFiles],
+def schema(also: Sequence[str] = ()) -> pa.Schema:
+    """Of the batches: ``COLUMNS``, then ``also`` of ``IDENTITY_COLUMNS``, ``one_cluster.CLUSTER`` and ``file``."""
+    return pa.schema([(name, _TYPES[name]) for name in (*COLUMNS, *also)])
+
+
+def parse_lines(
+    lines: Iterable[bytes],
     *,
-    log_timezone: str = "UTC",
-    also: Sequence[str] = (),
+    broker: int,
+    file: str,
+    zone: str = "UTC",
     kinds: Collection[Kind] = BYTES,
-) -> DataFrame:
-    """Rows of all brokers' logs, in no order. ``log_timezone`` is that of lines whose time has no offset.
+    also: Sequence[str] = (),
+) -> Iterator[pa.RecordBatch]:
+    """Rows of the lines of one file, in batches of ``schema(also)``.
 
-    ``also``: further columns, of ``IDENTITY_COLUMNS``, ``one_cluster.CLUSTER`` and ``file`` (its address, as Spark writes it).
+    ``file``: its address, for the column of that name and for ``detail``. ``zone``: that of times without an offset; it exists.
     ``kinds``: what to read, of ``LOG_KINDS``; lines of nothing else are ``OTHER_API``.
-
-    Raises ``UsageError`` for an unknown time zone.
     """
-    zone = checked_zone(log_timezone)
-    frames = [
-        spark.read.text([literal_path(f) for f in log.files])
-        .select("value", F.col("_metadata.file_path").alias("file"))
-        .withColumn("broker", F.lit(log.broker))
-        for log in logs
-    ]
-    lines = frames[0]
-    for frame in frames[1:]:
-        lines = lines.unionAll(frame)
-    return _rows(_documents(lines, zone, frozenset(kinds)), frozenset(kinds), also)
+    reader = _RowReader(broker, file, zone, kinds)
+    rows: list[_Row] = []
+    for raw in lines:
+        at = raw.find(MARKER)
+        if at >= 0:
+            rows.extend(reader.rows(raw, at))
+            if len(rows) >= _ROWS_A_BATCH:
+                yield _batch(rows, file, also)
+                rows = []
+    if rows:
+        yield _batch(rows, file, also)
 
 
-def _documents(lines: DataFrame, zone: str, kinds: frozenset[Kind]) -> DataFrame:
-    marked = lines.where(F.col("value").contains(MARKER))
-    cut = marked.select("broker", "file", "value", head_of(F.col("value")).alias("head"), json_of(F.col("value")).alias("json"))
-    found = cut.select("*", api_of(F.col("json")).alias("api"))
-    api, json = F.col("api"), F.col("json")
-    mutating = api.isin(*MUTATING) if Kind.MUTATION in kinds else F.lit(False)
-    others = Kind.REQUEST in kinds
-    of_bytes = api.isin(PRODUCE, FETCH)
-    other = (~of_bytes & ~mutating) if others else (api == SHARE_FETCH)
-    parsed = found.select(
-        "broker",
-        "file",
-        "value",
-        "json",
-        "api",
-        line_micros(F.col("head"), zone).alias("line_us"),
-        is_unclear(F.col("head"), zone).alias("unclear"),
-        F.when(api == PRODUCE, produce_document(json)).alias("p"),
-        F.when(api == FETCH, fetch_document(json)).alias("f"),
-        F.when(mutating, mutation_document(json)).alias("m"),
-        F.when(other, other_document(json)).alias("o"),
-    )
-    fetched = F.when(is_fetch_of_2_8(F.col("f")), fetch_document_of_2_8(json)).otherwise(F.col("f"))
-    read = parsed.withColumn("f", fetched)
-    # Each document is read once: without something that columns cannot pass, Spark reads it anew for each of its fields.
-    kept = [name for name in read.columns if name not in _DOCUMENTS]
-    held = read.select(*kept, F.explode(F.array_repeat(F.struct(*_DOCUMENTS), 1)).alias("d"))
-    return held.select(*kept, *(F.col(f"d.{name}").alias(name) for name in _DOCUMENTS))
+class _RowReader:
+    """Of the lines of one file."""
+
+    def __init__(self, broker: int, file: str, zone: str, kinds: Collection[Kind]) -> None:
+        self._broker = broker
+        self._file = file
+        self._clock = LineClock(zone)
+        self._reader = LineReader(kinds)
+        self._numbers: dict[str, int] = {}
+
+    def rows(self, raw: bytes, at: int) -> Iterable[_Row]:
+        """``at``: where the marker is; a name may hold another one, behind it."""
+        start = at + len(MARKER)
+        api = api_key(raw, start)
+        if not self._reader.wants(api):
+            return (self._without_line(self._reader.unusable(api, OTHER_API), cluster=cluster_id(api, raw)),)
+        line = self._reader.decode(api, document_of(raw, start))
+        moment = self._clock.read(raw, at)
+        user = _user_of(line.principal) if line else None
+        if api is None or line is None or moment is None or user is None or not _has_sane_times(line):
+            return (self._without_line(self._reader.unusable(api, UNREADABLE), detail=self._detail(raw)),)
+        # The line's time is cut to whole milliseconds: half of one is the best guess for the rest.
+        waited = int((line.response_queue_time_ms + line.send_time_ms) * 1000 + 0.5)
+        answered_us = moment.micros + 500 - waited
+        found = [self._reader.unusable(api, UNCLEAR_TIME)] if moment.unclear else self._reader.entries(api, line)
+        cluster = cluster_id(api, raw)
+        return [self._row(api, line, user, answered_us, entry, cluster) for entry in found]
+
+    def _row(self, api: int, line: Line, user: str, answered_us: int, entry: Entry, cluster: str | None) -> _Row:
+        header = line.request_header
+        throttle_ms = line.throttle_time_ms or 0.0
+        topic = entry.kind == Kind.MUTATION.value
+        ts_us, broker = answered_us, self._broker
+        if topic:
+            # Topics are charged when the request is begun, before the controller waits for others.
+            ts_us -= int((line.remote_time_ms or 0.0) * 1000 + 0.5)
+            broker = broker if line.is_forwarded else CONTROLLER
+        return _Row(
+            entry.status,
+            broker,
+            entry.kind,
+            user,
+            header.client_id or "",
+            ts_us,
+            entry.records,
+            entry.overhead,
+            # Once a line, whatever it is charged for.
+            throttle_ms > 0 and entry.begins_line,
+            self._number_of(line.connection),
+            None,
+            is_strict(api, header.request_api_version) if topic and api in MUTATING else None,
+            entry.part,
+            entry.begins_line,
+            line.connection,
+            header.correlation_id,
+            int(throttle_ms),
+            cluster,
+        )
+
+    def _without_line(self, entry: Entry, *, detail: str | None = None, cluster: str | None = None) -> _Row:
+        return _Row(entry.status, self._broker, entry.kind, detail=detail, cluster=cluster)
+
+    def _detail(self, raw: bytes) -> str:
+        return f"{self._file}: {raw[: 4 * _SHOWN].decode('utf-8', 'replace')[:_SHOWN]}"
+
+    def _number_of(self, connection: str) -> int:
+        number = self._numbers.get(connection)
+        if number is None:
+            if len(self._numbers) >= _CONNECTIONS_KEPT:
+                self._numbers.clear()
+            digest = hashlib.blake2b(connection.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+            number = self._numbers[connection] = int.from_bytes(digest, "little", signed=True)
+        return number
 
 
-def _rows(documents: DataFrame, kinds: frozenset[Kind], also: Sequence[str]) -> DataFrame:
-    """One row for each thing that a line is charged for."""
-    fields = _fields(documents)
-    judged = fields.select("*", unusable(kinds).alias("unusable"))
-    detail = F.when(F.col("unusable") == UNREADABLE, F.concat_ws(": ", "file", F.substring("value", 1, 200)))
-    further = {
-        "connection": F.col("connection"),
-        "correlation_id": F.col("correlation_id"),
-        "recorded_throttle_ms": F.col("throttle_ms").cast("long"),
-        "file": F.col("file"),
-        CLUSTER: cluster_id(F.col("api"), F.col("value")),
-    }
-    lines = judged.select(
-        "broker",
-        "user",
-        "client_id",
-        "answered_us",
-        "remote_us",
-        "forwarded",
-        (F.col("throttle_ms") > 0).alias("throttled"),
-        F.xxhash64("connection", "correlation_id").alias("tie"),
-        detail.alias("detail"),
-        is_strict(F.col("api"), F.col("version")).alias("strict_api"),
-        (entries(kinds) if kinds - set(BYTES) else F.array(of_bytes_entry())).alias("entries"),
-        *(further[name].alias(name) for name in also),
-    )
-    # A filter by status cannot pass below an explode; there it would read the JSON anew for each field that it looks at.
-    found = lines.select("*", F.explode("entries").alias("e"))
-    topic = F.col("e.kind") == Kind.MUTATION.value
-    columns = {
-        "status": F.col("e.status"),
-        "broker": F.when(topic & ~F.col("forwarded"), F.lit(CONTROLLER)).otherwise(F.col("broker")),
-        "kind": F.col("e.kind"),
-        "user": F.col("user"),
-        "client_id": F.col("client_id"),
-        # Topics are charged when the request is begun, before the controller waits for others.
-        "ts_us": F.when(topic, F.col("answered_us") - F.col("remote_us")).otherwise(F.col("answered_us")),
-        "records": F.col("e.records"),
-        "overhead": F.col("e.overhead"),
-        # Once a line, whatever it is charged for.
-        "throttled": F.col("throttled") & F.col("e.begins_line"),
-        "tie": F.col("tie"),
-        "detail": F.col("detail"),
-        "strict": F.when(topic, F.col("strict_api")),
-        "part": F.col("e.part"),
-        "begins_line": F.col("e.begins_line"),
-    }
-    return found.select(*(column.alias(name) for name, column in columns.items()), *also)
+def _user_of(principal: str) -> str | None:
+    _, colon, name = principal.partition(":")
+    return name if colon else None
 
 
-def _fields(documents: DataFrame) -> DataFrame:
-    document = Document(produce=F.col("p"), fetch=F.col("f"), mutation=F.col("m"), other=F.col("o"))
-    principal = document.common("principal")
-    # The line's time is cut to whole milliseconds: half of one is the best guess for the rest.
-    waited = F.round((document.common("responseQueueTimeMs") + document.common("sendTimeMs")) * 1000).cast("long")
-    return documents.select(
-        *("broker", "file", "value", "json", "api", "unclear", "p", "f", "m"),
-        document.header("requestApiVersion").alias("version"),
-        document.header("correlationId").alias("correlation_id"),
-        F.coalesce(document.header("clientId"), F.lit("")).alias("client_id"),
-        document.common("connection").alias("connection"),
-        F.when(F.instr(principal, ":") > 0, principal.substr(F.instr(principal, ":") + 1, F.length(principal))).alias("user"),
-        F.coalesce(document.common("isForwarded"), F.lit(False)).alias("forwarded"),
-        F.coalesce(document.common("throttleTimeMs"), F.lit(0.0)).alias("throttle_ms"),
-        document.common("localTimeMs").alias("local_ms"),
-        F.coalesce(F.round(document.common("remoteTimeMs") * 1000), F.lit(0.0)).cast("long").alias("remote_us"),
-        (F.col("line_us") + F.lit(500) - waited).alias("answered_us"),
-    )
+def _has_sane_times(line: Line) -> bool:
+    times = (line.response_queue_time_ms, line.send_time_ms, line.local_time_ms or 0.0, line.remote_time_ms or 0.0)
+    return min(times) >= 0 and max(times) <= _LONGEST_MS
+
+
+def _batch(rows: Sequence[_Row], file: str, also: Sequence[str]) -> pa.RecordBatch:
+    columns: dict[str, Any] = dict(zip(_Row._fields, zip(*rows, strict=True), strict=True))
+    columns["tie"] = _ties(columns["connection_number"], columns["correlation_id"])
+    columns["file"] = [file] * len(rows)
+    columns[CLUSTER] = columns["cluster"]
+    arrow = schema(also)
+    return pa.RecordBatch.from_arrays([pa.array(columns[field.name], field.type) for field in arrow], schema=arrow)
+
+
+def _ties(connections: Sequence[int], correlations: Sequence[int | None]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """A number of 64 bits for each request, the same wherever its line is: splitmix64 of its connection and number."""
+    mixed = np.array(connections, dtype=np.int64).view(np.uint64)
+    numbers = np.array([number or 0 for number in correlations], dtype=np.int64).view(np.uint64)
+    mixed = mixed + numbers * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (mixed ^ (mixed >> np.uint64(31))).view(np.int64)
