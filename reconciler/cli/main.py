@@ -10,12 +10,13 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from typing import Any, Final, NoReturn, TextIO
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NoReturn, TextIO, cast
 
 import reconciler
 from reconciler import errors
 from reconciler.cli import exit_codes
+from reconciler.render.sink import Sink, ci_reads
 
 COMMANDS: Final = {
     "validate": "check manifests without a cluster",
@@ -70,8 +71,10 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and the message to stderr; exit 64."""
+        from reconciler.model.entity import escaped
+
         self.print_usage(sys.stderr)
-        self.exit(exit_codes.USAGE, f"{self.prog}: error: {message}\n")
+        self.exit(exit_codes.USAGE, f"{self.prog}: error: {escaped(message)}\n")
 
 
 def build_parser(command: str | None) -> argparse.ArgumentParser:
@@ -100,7 +103,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal or pipe that cannot spell a name shows its escape; it is no reason to fail.
         sys.stdout.reconfigure(errors="backslashreplace")
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    with _through_sinks():
+        return _run(list(sys.argv[1:] if argv is None else argv))
+
+
+@contextlib.contextmanager
+def _through_sinks() -> Iterator[None]:
+    """Let everything that is printed inside, tracebacks and usage errors too, pass through a ``Sink``."""
+    breaks = ci_reads(os.environ)
+    out, err = sys.stdout, sys.stderr
+    sys.stdout = cast("TextIO", Sink(out, breaks=breaks))
+    sys.stderr = cast("TextIO", Sink(err, breaks=breaks))
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = out, err
+
+
+def _run(arguments: list[str]) -> int:
     command = next((a for a in arguments if not a.startswith("-")), None)
     args = build_parser(command).parse_args(arguments)
     try:
@@ -147,9 +167,11 @@ def exit_code(error: Exception) -> int:
 
 
 def _say(message: str) -> None:
-    # Where nobody can be told (a log on a full disk), the exit code still tells.
+    from reconciler.model.entity import escaped
+
+    # Where stderr takes nothing (a log on a full disk), the exit code still reports the failure.
     with contextlib.suppress(OSError):
-        print(f"kafka-quotas: {message}", file=sys.stderr)
+        print(f"kafka-quotas: {escaped(message)}", file=sys.stderr)
 
 
 def entry_point() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from reconciler.errors import FileAccessError, OutputError, UsageError
+from reconciler.model.entity import escaped
 
 if TYPE_CHECKING:
     from reconciler.formats.canonical import Json
@@ -72,9 +73,9 @@ def print_lines(args: argparse.Namespace, lines: Sequence[Line], stream: TextIO 
 
 
 def tell(message: str) -> None:
-    """One line for the user on stderr. Where nobody can be told, the exit code has to do, and must not change because of it."""
+    """Print one line for the user on stderr. A stderr that takes nothing must not change the exit code."""
     with contextlib.suppress(OSError):
-        print(f"kafka-quotas: {message}", file=sys.stderr)
+        print(f"kafka-quotas: {escaped(message)}", file=sys.stderr, flush=True)
 
 
 def print_plan(args: argparse.Namespace, plan: Plan, files: Sequence[tuple[str, Path]]) -> None:
@@ -126,7 +127,7 @@ class StderrProgress:
     def step(self, message: str) -> None:
         """One line."""
         if self._speaks:
-            print(f"kafka-quotas: {message}", file=sys.stderr, flush=True)
+            tell(message)
 
 
 def parse_out(specs: Sequence[str], *, formats: Sequence[str]) -> list[tuple[str, Path]]:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Final, Self, TextIO
 
+from reconciler.model.entity import escaped
+
 _AFTER_SECONDS: Final = 2.0
 
 
@@ -60,7 +62,7 @@ class PatientProgress:
             if threading.current_thread() is not self._timer:
                 return
             if self._now != self._told:
-                print(f"kafka-quotas: {self._now}", file=self._stream, flush=True)
+                print(f"kafka-quotas: {escaped(self._now)}", file=self._stream, flush=True)
                 self._told = self._now
             self._wait()
 

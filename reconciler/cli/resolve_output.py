@@ -132,4 +132,4 @@ def _notes_aside(args: argparse.Namespace, notes: Iterable[str]) -> None:
     """What JSON lines have no place for."""
     if not args.quiet:
         for note in notes:
-            print(f"kafka-quotas: note: {note}", file=sys.stderr)
+            output.tell(f"note: {note}")

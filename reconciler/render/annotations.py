@@ -13,6 +13,7 @@ from reconciler.model.finding import Finding, Severity
 from reconciler.model.plan import Plan
 from reconciler.render.guard_findings import guard_findings
 from reconciler.render.places import Places
+from reconciler.render.sink import WorkflowCommands
 
 MOST_OF_A_KIND: Final = 9
 """One less than GitHub shows: the tenth says how many more there are."""
@@ -20,14 +21,15 @@ MOST_OF_A_KIND: Final = 9
 _COMMANDS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
 
-def plan_annotations(plan: Plan, *, places: Places | None = None) -> str:
+def plan_annotations(plan: Plan, *, places: Places | None = None) -> WorkflowCommands:
     """The findings of a plan, and its guards: one that needs acceptance is an error, an accepted one a notice."""
     return findings_annotations((*guard_findings(plan), *plan.findings), places=places)
 
 
-def findings_annotations(findings: Sequence[Finding], *, places: Places | None = None) -> str:
+def findings_annotations(findings: Sequence[Finding], *, places: Places | None = None) -> WorkflowCommands:
     """One line a finding, the worst first, then by file and line; empty for no findings."""
-    return "".join(f"{one}\n" for severity in Severity for one in _of(severity, findings, places or Places()))
+    lines = (f"{one}\n" for severity in Severity for one in _of(severity, findings, places or Places()))
+    return WorkflowCommands("".join(lines))
 
 
 def _of(severity: Severity, findings: Sequence[Finding], places: Places) -> Iterator[str]:

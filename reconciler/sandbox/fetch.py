@@ -101,8 +101,8 @@ def _run(command: list[str], *, name: str, work: Path) -> None:
                 process.wait()
     if code != 0:
         lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
-        words = "\n  ".join(line[:300] for line in lines[-8:])
-        raise SandboxError(f"{name} could not fetch Kafka's jars (exit code {code}); its last words:\n  {words}")
+        words = " | ".join(line.strip()[:300] for line in lines[-8:])
+        raise SandboxError(f"{name} could not fetch Kafka's jars (exit code {code}); its last lines: {words}")
 
 
 def _pom(artifacts: Sequence[Artifact]) -> str:

@@ -84,7 +84,7 @@ def _fetch_into(folder: Path, jar_set: JarSet, fetchers: Sequence[Fetcher], say:
             ) from error
         finally:
             shutil.rmtree(work, ignore_errors=True)
-    raise SandboxError(f"Kafka {jar_set.kafka_version} could not be fetched: " + "\n".join(failures))
+    raise SandboxError(f"Kafka {jar_set.kafka_version} could not be fetched: " + "; ".join(failures))
 
 
 def _replace(folder: Path, fetched: Path, *, aside: Path) -> None:

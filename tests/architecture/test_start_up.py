@@ -61,7 +61,10 @@ def manifest(tmp_path):
 def test_help_loads_nothing_of_ours_but_the_entry_point():
     ours = {name for name in loaded_by("--help") if name.split(".")[0] == "reconciler"}
 
-    assert ours <= {"reconciler", "reconciler.cli", "reconciler.cli.main", "reconciler.cli.exit_codes", "reconciler.errors"}
+    assert ours <= {
+        *("reconciler", "reconciler.cli", "reconciler.cli.main", "reconciler.cli.exit_codes", "reconciler.errors"),
+        *("reconciler.render", "reconciler.render.sink"),
+    }
 
 
 def test_help_loads_no_library():

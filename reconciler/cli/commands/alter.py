@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -56,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     with run_traces.audited(args, "alter") as audit, PatientProgress(args) as progress:
         request, approval = _request(args), _approval(args)
         for warning in _warnings(args, request):
-            print(f"kafka-quotas: warning: {warning}", file=sys.stderr)
+            output.tell(f"warning: {warning}")
         try:
             target = load_target(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
         except ManifestError as error:
@@ -155,4 +154,4 @@ def _preview(args: argparse.Namespace, plan: Plan, progress: PatientProgress) ->
     elif not plan.changes or plan.tripped:
         with progress.silent():
             for note in plan.notes:
-                print(f"kafka-quotas: note: {note}", file=sys.stderr)
+                output.tell(f"note: {note}")

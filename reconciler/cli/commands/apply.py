@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,4 +94,4 @@ def _record(args: argparse.Namespace, report: ApplyReport, intent: Intent) -> No
     if is_clean(report):
         record_baseline(intent, report, Path(args.record_baseline))
     elif not args.quiet:
-        print("kafka-quotas: no baseline was recorded: the run was not a complete one", file=sys.stderr)
+        output.tell("no baseline was recorded: the run was not a complete one")

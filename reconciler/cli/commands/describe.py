@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     options.check_one_state(args)
     query = entity_options.selector_of(args)
     for warning in entity_options.literal_default_warnings(args):
-        print(f"kafka-quotas: warning: {warning}", file=sys.stderr)
+        output.tell(f"warning: {warning}")
     spec = cluster_to_read(args.paths, args.cluster)
     with quota_reader(spec, options.access(args)) as reader:
         state = describe(reader, query)
@@ -54,12 +54,12 @@ def run(args: argparse.Namespace) -> int:
 def _say_what_else(args: argparse.Namespace, state: CurrentState) -> None:
     """What is no part of the result, and should be known."""
     for node in state.unreadable:
-        print(f"kafka-quotas: warning: {node.message}", file=sys.stderr)
+        output.tell(f"warning: {node.message}")
     if not args.quiet:
         for note in state.notes:
-            print(f"kafka-quotas: note: {note}", file=sys.stderr)
+            output.tell(f"note: {note}")
         if not state.entities:
-            print("kafka-quotas: no entity matches", file=sys.stderr)
+            output.tell("no entity matches")
 
 
 def _pieces(args: argparse.Namespace, state: CurrentState, query: Selector) -> Iterator[str]:

@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
                 connection=connection,
             )
     for note in result.state.notes:
-        print(f"kafka-quotas: {note}", file=sys.stderr)
+        output.tell(note)
     findings = result.export.findings if result.export else ()
     counts = {"files": _files(result), "clusters": 1, "entities": len(result.state.entities)}
     if args.format == "text" and findings:

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     single = entity_options.entity_of(args, may_be_empty=("client-id",))
     _check(args, single)
     for warning in entity_options.literal_default_warnings(args):
-        print(f"kafka-quotas: warning: {warning}", file=sys.stderr)
+        output.tell(f"warning: {warning}")
     check_names([args.state, *([] if args.diff is None else [args.diff])])
     asked = _asked(args, single)
     where = Where(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,7 +72,7 @@ def _start(args: argparse.Namespace) -> int:
 
     status, started = start_sandbox(_spec(args), folder=args.folder, progress=output.StderrProgress(args))
     if not started and not args.quiet:
-        print("kafka-quotas: a sandbox of this kind is running already", file=sys.stderr)
+        output.tell("a sandbox of this kind is running already")
     output.print_result(args, document=lambda: status_to_json(status), lines=lambda: status_lines(status))
     return exit_codes.DONE
 

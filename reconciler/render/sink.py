@@ -1,0 +1,124 @@
+r"""The one way out for text: what the command prints on stdout and stderr passes through a ``Sink``.
+
+Names, notes, paths and ids come from strangers. A terminal obeys control characters in them. The log reader of a CI system obeys
+commands in them: GitHub's runner reads ``::name::`` at the start of a line and ``##[name]`` anywhere, the agent of Azure
+Pipelines ``##vso[...]``, TeamCity ``##teamcity[...]`` and GitLab ``section_start:`` anywhere. A sink shows control characters as
+escapes everywhere, and breaks the markers of commands where a CI system reads the output.
+
+A marker is broken at its last character, as JSON escapes it: ``##[group]`` becomes ``##\u005bgroup]``, so JSON stays JSON.
+
+Sources: ``ActionCommand.cs`` of actions/runner, ``Command.cs`` of azure-pipelines-agent, the pages of TeamCity and GitLab.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final, TextIO
+
+_CI: Final = (
+    "CI", "GITHUB_ACTIONS", "GITEA_ACTIONS", "FORGEJO_ACTIONS", "TF_BUILD", "GITLAB_CI", "TEAMCITY_VERSION", "TRAVIS",
+    "BUILDKITE", "CIRCLECI", "JENKINS_URL", "APPVEYOR", "BITBUCKET_BUILD_NUMBER", "CODEBUILD_BUILD_ID", "DRONE", "WOODPECKER",
+)  # fmt: skip
+"""Variables that CI systems set for every step. Azure Pipelines, TeamCity and Jenkins do not set ``CI``."""
+
+_IGNORED: Final = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    "\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""Characters that print nothing. .NET, in which two of the readers are written, skips them when it searches for a marker."""
+
+_GAP: Final = f"[{_IGNORED}]*"
+_CONTROL: Final = re.compile(r"(?!\r\n|\x1b\[[0-9;]*m)[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Everything that moves a cursor or begins a line, except line ends, tabs, and the colours that the command itself prints."""
+
+_ANYWHERE: Final = re.compile(
+    f"(?:#{_GAP}#(?:[A-Za-z0-9_-]|[{_IGNORED}])*\\[|(?:section_(?:start|end)|travis_(?:fold|time)):)", re.IGNORECASE
+)
+_AT_START: Final = re.compile(rf"^(?:[^\S\n]|[{_IGNORED}])*:{_GAP}:", re.MULTILINE)
+
+_KEPT: Final = 200
+"""Characters of the current line that a sink remembers: the next piece may complete a marker that begins in them."""
+
+_PIECES: Final = 1_000
+
+
+class WorkflowCommands(str):
+    """Lines that GitHub's runner is to obey: the only text that a sink lets begin a line with ``::``."""
+
+    __slots__ = ()
+
+
+def ci_reads(environ: Mapping[str, str]) -> bool:
+    """Whether a CI system reads the output and obeys commands in it."""
+    return any(environ.get(name, "").lower() not in {"", "0", "false"} for name in _CI)
+
+
+class Sink(io.TextIOBase):
+    """A text stream in front of another one. ``breaks``: also break the markers of commands to log readers."""
+
+    def __init__(self, stream: TextIO, *, breaks: bool) -> None:
+        self._stream = stream
+        self._breaks = breaks
+        self._line = ""
+
+    def write(self, text: str, /) -> int:
+        """Write; the return value counts the characters given."""
+        shown = _CONTROL.sub(_escape, text)
+        if self._breaks:
+            shown = self._broken(shown, obeyed=isinstance(text, WorkflowCommands))
+        self._stream.write(shown)
+        return len(text)
+
+    def writelines(self, lines: Iterable[str], /) -> None:  # type: ignore[override] # typeshed has one type for text and bytes
+        """Write pieces, many at a time."""
+        pieces = iter(lines)
+        while some := tuple(itertools.islice(pieces, _PIECES)):
+            self.write("".join(some))
+
+    def _broken(self, text: str, *, obeyed: bool) -> str:
+        before = len(self._line)
+        whole = _ANYWHERE.sub(_break, self._line + text)
+        if not obeyed:
+            whole = _AT_START.sub(_break, whole)
+        self._line = _tail(whole)
+        return whole[before:]
+
+    def flush(self) -> None:
+        """Flush the stream behind."""
+        self._stream.flush()
+
+    def writable(self) -> bool:
+        """Always."""
+        return True
+
+    def isatty(self) -> bool:
+        """As the stream behind."""
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        """As the stream behind."""
+        return self._stream.fileno()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override] # a plain attribute in typeshed, a property in CPython
+        """As the stream behind."""
+        return self._stream.encoding
+
+
+def _tail(text: str) -> str:
+    """What the next piece continues: the current line, shortened so that only a blank one still looks blank."""
+    line = text[max(text.rfind("\n"), text.rfind("\r")) + 1 :]
+    if len(line) <= _KEPT:
+        return line
+    return f"x{line[-_KEPT:]}" if line.strip() else " "
+
+
+def _break(match: re.Match[str]) -> str:
+    return f"{match[0][:-1]}\\u{ord(match[0][-1]):04x}"
+
+
+def _escape(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
