@@ -10,13 +10,13 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn, TextIO, cast
 
 import reconciler
 from reconciler import errors
 from reconciler.cli import exit_codes
-from reconciler.render.sink import Sink, ci_reads
+from reconciler.render.sink import Sink
 
 COMMANDS: Final = {
     "validate": "check manifests without a cluster",
@@ -50,6 +50,13 @@ _MODULES: Final = {"import": "import_quotas"}
 """The modules of commands that cannot have the command's own name."""
 
 _SHORT: Final = frozenset({"validate", "plan", "apply", "revert", "drift", "describe", "alter", "resolve", "report"})
+
+
+_CI: Final = (
+    "CI", "GITHUB_ACTIONS", "GITEA_ACTIONS", "FORGEJO_ACTIONS", "TF_BUILD", "GITLAB_CI", "TEAMCITY_VERSION", "TRAVIS",
+    "BUILDKITE", "CIRCLECI", "JENKINS_URL", "APPVEYOR", "BITBUCKET_BUILD_NUMBER", "CODEBUILD_BUILD_ID", "DRONE", "WOODPECKER",
+)  # fmt: skip
+"""Variables that CI systems set for every step. Azure Pipelines, TeamCity and Jenkins do not set ``CI``."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -118,6 +125,11 @@ def _through_sinks() -> Iterator[None]:
         yield
     finally:
         sys.stdout, sys.stderr = out, err
+
+
+def ci_reads(environ: Mapping[str, str]) -> bool:
+    """Whether a CI system reads the output and obeys commands in it."""
+    return any(environ.get(name, "").lower() not in {"", "0", "false"} for name in _CI)
 
 
 def _run(arguments: list[str]) -> int:

@@ -15,14 +15,8 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final, TextIO
-
-_CI: Final = (
-    "CI", "GITHUB_ACTIONS", "GITEA_ACTIONS", "FORGEJO_ACTIONS", "TF_BUILD", "GITLAB_CI", "TEAMCITY_VERSION", "TRAVIS",
-    "BUILDKITE", "CIRCLECI", "JENKINS_URL", "APPVEYOR", "BITBUCKET_BUILD_NUMBER", "CODEBUILD_BUILD_ID", "DRONE", "WOODPECKER",
-)  # fmt: skip
-"""Variables that CI systems set for every step. Azure Pipelines, TeamCity and Jenkins do not set ``CI``."""
 
 _IGNORED: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
@@ -49,11 +43,6 @@ class WorkflowCommands(str):
     """Lines that GitHub's runner is to obey: the only text that a sink lets begin a line with ``::``."""
 
     __slots__ = ()
-
-
-def ci_reads(environ: Mapping[str, str]) -> bool:
-    """Whether a CI system reads the output and obeys commands in it."""
-    return any(environ.get(name, "").lower() not in {"", "0", "false"} for name in _CI)
 
 
 class Sink(io.TextIOBase):

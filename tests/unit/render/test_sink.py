@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.model.finding import Finding, Severity
 from reconciler.render.annotations import findings_annotations
-from reconciler.render.sink import Sink, WorkflowCommands, ci_reads
+from reconciler.render.sink import Sink, WorkflowCommands
 from tests.support.hostile_names import HOSTILE, NAMES
 from tests.support.log_readers import commands_in
 
@@ -102,21 +102,3 @@ def test_many_pieces_are_written_at_once() -> None:
     Sink(behind, breaks=True).writelines(iter(["::", "error::", "x\n"] * 1_000))
     assert commands_in(behind.getvalue()) == []
     assert behind.getvalue().count("\n") == 1_000
-
-
-@pytest.mark.parametrize(
-    ("environ", "read"),
-    [
-        ({}, False),
-        ({"CI": ""}, False),
-        ({"CI": "false"}, False),
-        ({"CI": "true"}, True),
-        ({"GITHUB_ACTIONS": "true"}, True),
-        ({"TF_BUILD": "True"}, True),
-        ({"GITLAB_CI": "true"}, True),
-        ({"TEAMCITY_VERSION": "2025.03"}, True),
-        ({"HOME": "/root"}, False),
-    ],
-)
-def test_ci_systems_are_known_by_their_variables(environ: dict[str, str], read: bool) -> None:
-    assert ci_reads(environ) is read
