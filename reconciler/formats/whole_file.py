@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,13 +17,14 @@ def write_whole(path: Path, chunks: Iterable[str]) -> None:
     """
     partial: Path | None = None
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
-        partial = Path(name)
+        beside = path.parent / f".{path.name[:100]}.{secrets.token_hex(8)}"
+        # The kernel takes the process umask off this mode. Asking for the umask would set it for every thread for a moment.
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        partial = beside
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.writelines(chunks)
             file.flush()
             os.fsync(file.fileno())
-        partial.chmod(0o666 & ~_umask())
         partial.replace(path)
         partial = None
     except OSError as error:
@@ -32,9 +33,3 @@ def write_whole(path: Path, chunks: Iterable[str]) -> None:
     finally:
         if partial is not None:
             partial.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -47,6 +47,14 @@ def test_no_module_is_named_after_nothing_in_particular():
     assert [str(path) for path in MODULES if vague & {path.stem, path.parent.name}] == []
 
 
+def test_no_module_changes_what_the_whole_process_shares():
+    """The umask, the working directory and the user belong to all threads: a file has its mode from the call that makes it."""
+    shared = re.compile(r"\bos\.(umask|chdir|setuid|seteuid|setgid)\(|\bgetpass\.")
+    found = [str(path) for path in sorted(PACKAGE.rglob("*.py")) if shared.search(path.read_text(encoding="utf-8"))]
+
+    assert found == []
+
+
 def test_every_suppression_gives_its_reason_on_the_same_line():
     silent = [
         f"{path}:{line}: {comment}"
