@@ -79,6 +79,13 @@ LINT_RULES: Final[Mapping[str, Rule]] = dict(
             "It is a warning only where the other one is on the cluster and not declared.",
         ),
         _rule(
+            "confusable-name",
+            _WARNING,
+            "Two names look alike because one has letters of another script, e.g. a Cyrillic a, or invisible characters. A "
+            "reviewer cannot tell them apart, and Kafka does: the limit applies to a client that never connects, or to another "
+            "one. Copy the name from the client's own settings.",
+        ),
+        _rule(
             "percentage-no-limit",
             _WARNING,
             "request_percentage is percent of one thread. A broker with Kafka's default 8 io and 3 network threads has 1100 to "

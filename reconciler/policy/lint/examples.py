@@ -46,6 +46,10 @@ EXAMPLES: Final[Mapping[str, Example]] = {
         ),
         good=entry("{connection_creation_rate: 10}", "{ip: 10.0.0.7}"),
     ),
+    "confusable-name": Example(
+        bad=entries(("{user: payments}", _ONE), ('{user: "p\\u0430yments"}', _FIVE)),
+        good=entries(("{user: payments}", _ONE), ("{user: payments-2}", _FIVE)),
+    ),
     "percentage-no-limit": Example(bad=entry("{request_percentage: 5000}"), good=entry("{request_percentage: 200}")),
     "percentage-small": Example(bad=entry("{request_percentage: 2}"), good=entry("{request_percentage: 25}")),
     "byte-rate-small": Example(bad=entry("{producer_byte_rate: 1024}"), good=entry("{producer_byte_rate: 1024KiB}")),

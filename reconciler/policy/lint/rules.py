@@ -7,6 +7,7 @@ from typing import Final
 
 from reconciler.model.finding import Finding
 from reconciler.policy.lint.addresses import ip_two_spellings
+from reconciler.policy.lint.confusables import confusable_names
 from reconciler.policy.lint.defaults import captures_protected, empty_client_id_escapes, first_default
 from reconciler.policy.lint.fallback import same_as_fallback
 from reconciler.policy.lint.leftovers import migrated_name, unreadable_node
@@ -23,6 +24,7 @@ CHECKS: Final[tuple[Callable[[Subject], Iterator[Finding]], ...]] = (
     first_default,
     empty_client_id_escapes,
     ip_two_spellings,
+    confusable_names,
     odd_values,
     same_as_fallback,
     streams_thread_client_id,

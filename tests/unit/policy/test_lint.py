@@ -210,6 +210,32 @@ def test_two_addresses_or_two_spellings_that_nobody_declares_are_fine():
     assert fired("ip-two-spellings", live=live) == []
 
 
+CYRILLIC = "\u0441\u043e\u0441\u043e"  # reads as coco
+
+
+def test_a_name_that_looks_like_another_declared_one_is_reported_once_where_the_odd_letters_are():
+    entities = (declared(user("coco"), 1, producer_byte_rate=MIB), declared(user(CYRILLIC), 2, producer_byte_rate=2 * MIB))
+
+    (found,) = fired("confusable-name", *entities)
+    assert (found.span, found.severity) == (span(2), Severity.WARNING)
+    assert found.message.startswith(r"the user '\u0441\u043e\u0441\u043e' looks like 'coco' (declared)")
+
+
+@pytest.mark.parametrize(("here", "there"), [("coco", CYRILLIC), (CYRILLIC, "coco"), ("p\u200bay", "pay"), ("\uff50ay", "pay")])
+def test_a_name_that_looks_like_a_live_one_is_reported(here, there):
+    live = {pair(there, "x"): {"producer_byte_rate": 1.0}}
+
+    (found,) = fired("confusable-name", declared(user(here), 2, producer_byte_rate=MIB), live=live)
+    assert (found.span, "on the cluster" in found.message) == (span(2), True)
+
+
+def test_names_that_differ_in_ascii_or_in_type_or_stand_alone_are_not_confusable():
+    entities = [declared(user(name), producer_byte_rate=MIB) for name in ("app-0", "app-O", "svc-1", "svc-l", CYRILLIC, "заказы")]
+    live = {client("coco"): {"producer_byte_rate": 1.0}, user("\u0440\u0430\u0443"): {"producer_byte_rate": 1.0}}
+
+    assert fired("confusable-name", *entities, live=live) == []
+
+
 @pytest.mark.parametrize(("value", "rule"), [(1100.5, "percentage-no-limit"), (9.9, "percentage-small")])
 def test_a_percentage_out_of_the_ordinary_is_named(value, rule):
     (found,) = findings(declared(user("a"), 3, request_percentage=value))
