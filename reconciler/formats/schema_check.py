@@ -66,13 +66,18 @@ def _thorough(schema_name: str) -> Any:
     return Draft202012Validator(load_schema(schema_name))
 
 
-def check(root: YamlNode, schema_name: str) -> tuple[SchemaProblem, ...]:
-    """All problems of one document, in the order of their places; none for a valid one."""
+def check(root: YamlNode, schema_name: str, *, most: int = 100_000) -> tuple[SchemaProblem, ...]:
+    """The problems of one document, in the order of their places; none for a valid one.
+
+    The check ends after ``most`` problems, and returns at least one more than that when there are more.
+    """
     if _fast(schema_name).is_valid(root.data):
         return ()
     found: dict[tuple[object, ...], SchemaProblem] = {}
     data, numbers = sieved(root.data, schema_name)
     for error in _thorough(schema_name).iter_errors(data):
+        if len(found) > most:
+            break
         for problem in _problems(error, path_in_whole(tuple(error.absolute_path), numbers), root):
             found.setdefault((problem.path, problem.kind, problem.message), problem)
     return tuple(sorted(found.values(), key=lambda p: (p.line, p.column, p.kind, p.message)))

@@ -43,6 +43,12 @@ MAX_EXPANDED_NODES: Final = 100_000
 MAX_SEPARATORS: Final = 3_000_000
 """Most commas, colons and line ends in one file; they bound the number of nodes, and so the memory (below 1 GB)."""
 
+MAX_PROBLEMS: Final = 100_000
+"""Most problems of one file; the rest of a file with more is not read."""
+
+# Every line end of YAML 1.1: a bound that counted LF alone would not bound a file that ends its lines with others.
+_SEPARATORS: Final = (b",", b":", b"\n", b"\r", "\x85".encode(), "\u2028".encode(), "\u2029".encode())
+
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _STRING_TAG: Final = "tag:yaml.org,2002:str"
 _UNQUOTED: Final = re.compile(r"[:,{\[]\s+(?:[:%@`&*!|>]\S|[0-9A-Fa-f:]*::)|:\s+[^\"'\s]\S*:\s")
@@ -269,6 +275,9 @@ class _Reader:
         self.problem("yaml-tag", message, mark.line + 1, mark.column + 1)
 
     def problem(self, problem_id: str, message: str, line: int, column: int) -> None:
+        if len(self.problems) >= MAX_PROBLEMS:
+            words = f"the file has more than {MAX_PROBLEMS} problems; the rest is not read; correct the ones above first"
+            raise _StopReading(YamlProblem(id="too-many-findings", message=words, line=line, column=column))
         self.problems.append(YamlProblem(id=problem_id, message=message, line=line, column=column))
 
 
@@ -277,7 +286,7 @@ def read_yaml(content: bytes) -> YamlStream:
 
     Empty documents (nothing, or only comments) are left out.
     """
-    separators = content.count(b",") + content.count(b":") + content.count(b"\n")
+    separators = sum(map(content.count, _SEPARATORS)) - content.count(b"\r\n")
     if separators > MAX_SEPARATORS:
         message = f"the file has more than {MAX_SEPARATORS} commas, colons and line ends, and so too many values; split it"
         return YamlStream(problems=(YamlProblem(id="file-too-large", message=message, line=1, column=1),))

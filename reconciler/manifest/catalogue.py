@@ -34,6 +34,11 @@ _FILES: Final = (
     ),
     _error("file-too-large", "A file is larger than the limit. Split it: the identity of a quota is its entity, not its file."),
     _error(
+        "too-many-findings",
+        "A file has more findings than are reported, so the rest of it is not checked. Most often one mistake is repeated, or "
+        "the file is not a manifest.",
+    ),
+    _error(
         "no-manifests",
         "There is not one manifest in the paths given. It is an error and not an empty success, because most often the path is "
         "wrong, and a repository that declares nothing would, with pruning, remove everything.",
@@ -42,6 +47,12 @@ _FILES: Final = (
         id="file-not-read",
         severity=Severity.INFO,
         explanation="A file that was named is in a hidden folder or excluded by the Repository document, so it was not read.",
+    ),
+    _error(
+        "link-out-of-tree",
+        "A symbolic link leads out of the folder that is read. It is not followed: a pull request could otherwise let a run read "
+        "any folder of the machine. Move the manifests into the folder, name the other folder as a PATH of its own, or list the "
+        "link under spec.exclude of the Repository manifest.",
     ),
     Rule(
         id="symlink-loop",
@@ -96,8 +107,9 @@ _STRUCTURE: Final = (
     ),
     _error(
         "invalid-selector",
-        "A regular expression of a selector cannot be used, so what it selects is not known. Expressions are Python's, without "
-        "what can make matching slow or depends on the surroundings: back-references, look-around, flags, word boundaries.",
+        "A regular expression of a selector cannot be used, so the names that it selects are not known. Expressions have RE2's "
+        "syntax and need the extra 'regex' (google-re2). RE2 has no back-references and no look-around, and bounds the size of "
+        "an expression. A prefix or a glob needs no extra.",
     ),
     _error("unknown-guard", "An acceptance names a guard that does not exist, so it would accept nothing."),
     _error("invalid-date", "A date must be a real day, written YYYY-MM-DD; an acceptance without an end is no acceptance."),
@@ -182,6 +194,16 @@ _ENTITIES: Final = (
         "literally called so. Clusters migrated from ZooKeeper before Kafka 3.6.2 or 3.7.1 have such names by mistake.",
     ),
     _lint("unusual-name", "Blanks, control characters or invisible characters in a name are legal, and most often an accident."),
+    _lint(
+        "mixed-scripts",
+        "One word of a name has letters of two scripts that look alike, e.g. a Cyrillic a among Latin letters. A reviewer reads "
+        "another name than Kafka does, so the limit applies to no client, or to another one. Type the name again.",
+    ),
+    _lint(
+        "unrendered-template",
+        "A placeholder of a template language stands in a name, so the step that fills it in did not run. Kafka takes names as "
+        "they are written, so the limit would apply to no client.",
+    ),
     _lint(
         "wildcard-name",
         "Names are literal: an asterisk matches only a client that has one in its name. Kafka has no patterns here.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from reconciler.formats.yaml_nodes import YamlNode
 from reconciler.manifest.catalogue import RULES
@@ -26,12 +27,21 @@ def finding(
     )
 
 
+MAX_FINDINGS: Final = 100_000
+"""Most findings of one file: each costs time and memory, and a few bytes of a file can cause one."""
+
+
 class Collector:
-    """The findings of one file, in the order they are made."""
+    """The findings of one file, in the order they are made; ``regexes`` are the different expressions of its selectors.
+
+    After ``MAX_FINDINGS`` one finding reports that there are more, and ``full`` is true.
+    """
 
     def __init__(self, file: str) -> None:
         self.file = file
         self.findings: list[Finding] = []
+        self.regexes: set[str] = set()
+        self.full = False
 
     def span(self, node: YamlNode) -> Span:
         """Where a node begins."""
@@ -41,5 +51,11 @@ class Collector:
         self, rule_id: str, message: str, place: YamlNode | Span, *, entity: Entity | None = None, key: str | None = None
     ) -> None:
         """Note one finding at a node or a span."""
+        if self.full:
+            return
         span = place if isinstance(place, Span) else self.span(place)
+        if len(self.findings) >= MAX_FINDINGS:
+            self.full = True
+            rule_id, entity, key = "too-many-findings", None, None
+            message = f"the file has more than {MAX_FINDINGS} findings; the rest is not reported; correct the ones above first"
         self.findings.append(finding(rule_id, message, span, entity=entity, key=key))

@@ -81,6 +81,7 @@ def discover(paths: Sequence[str], *, root: str | None, excluded: Callable[[str]
     walk = _Walk(excluded)
     if root is None:
         folders = [path for path in paths if os.path.isdir(path)]
+        walk.tops = frozenset(map(os.path.realpath, folders))
         for path in folders:
             walk.add_tree(path)
         for path in paths:
@@ -88,6 +89,7 @@ def discover(paths: Sequence[str], *, root: str | None, excluded: Callable[[str]
                 walk.add_file(os.path.normpath(path), os.path.basename(path))
         return walk.result(root=None, selected=None, filtered=len(folders) < len(paths))
     shown_root = root if any(os.path.isabs(path) for path in paths) else os.path.relpath(root)
+    walk.tops = frozenset({os.path.realpath(root)})
     walk.add_tree(shown_root)
     if any(os.path.abspath(path) == root for path in paths):
         return walk.result(root=shown_root, selected=None, filtered=False)
@@ -108,10 +110,11 @@ class _Folder:
 
 
 class _Walk:
-    """Collects files of folders, each folder once."""
+    """Collects files of folders, each folder once. ``tops`` are the real paths of the folders that links may lead into."""
 
     def __init__(self, excluded: Callable[[str], bool]) -> None:
         self.excluded = excluded
+        self.tops: frozenset[str] = frozenset()
         self.files: dict[str, SourceFile] = {}
         self.findings: list[Finding] = []
         self.visited: set[Identity] = set()
@@ -154,12 +157,20 @@ class _Walk:
                 self.child(entry, os.path.normpath(entry.path), relative, (*folder.above, identity))
 
     def child(self, entry: os.DirEntry[str], path: str, relative: str, above: tuple[Identity, ...]) -> None:
-        if _is_folder(entry):
-            if not entry.name.startswith("."):
-                inner = _Folder(path=path, relative=f"{relative}/", above=above)
-                (self.links if entry.is_symlink() else self.pending).append(inner)
-        elif entry.name.endswith(_SUFFIXES):
+        is_folder = _is_folder(entry)
+        if entry.name.startswith(".") if is_folder else not entry.name.endswith(_SUFFIXES):
+            return
+        if entry.is_symlink() and self.leads_out(path):
+            self.note("link-out-of-tree", "this symbolic link leads out of the folder that is read; it is not followed", path)
+        elif is_folder:
+            inner = _Folder(path=path, relative=f"{relative}/", above=above)
+            (self.links if entry.is_symlink() else self.pending).append(inner)
+        else:
             self.add_file(path, relative)
+
+    def leads_out(self, path: str) -> bool:
+        target = os.path.realpath(path)
+        return not any(target == top or target.startswith(top.rstrip(os.sep) + os.sep) for top in self.tops)
 
     def chosen_by(self, paths: Sequence[str]) -> Iterator[str]:
         """The files found that are one of these paths, or below one."""

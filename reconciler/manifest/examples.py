@@ -37,6 +37,12 @@ _FILES: Final = {
     "file-not-readable": _shell("ln -s nowhere a.yaml", _CHECK, good=f"{_manifest('b.yaml')}\nln -s b.yaml a.yaml\n{_CHECK}"),
     "not-a-file": _shell("mkfifo a.yaml", _CHECK, good=f"{_manifest('a.yaml')}\n{_CHECK}"),
     "file-too-large": _shell("truncate -s 40M a.yaml", _CHECK, good=f"{_manifest('a.yaml')}\n{_CHECK}"),
+    "too-many-findings": _shell(
+        "{ printf '%s\\n' 'apiVersion: kafka-quotas/v1' 'kind: ClientQuotas' 'spec:' '  quotas:'",
+        "  yes '  -' | head -n 100001; } > a.yaml",
+        _CHECK,
+        good=f"{_manifest('a.yaml')}\n{_CHECK}",
+    ),
     "no-manifests": _shell("mkdir teams", "kafka-quotas validate teams", good=f"{_manifest('a.yaml')}\n{_CHECK}"),
     "file-not-read": _shell(
         "printf '%s\\n' 'apiVersion: kafka-quotas/v1' 'kind: Repository' 'spec: {exclude: [charts/**]}' > kafka-quotas.yaml",
@@ -45,6 +51,7 @@ _FILES: Final = {
         "kafka-quotas validate charts/a.yaml",
         good=f"{_manifest('a.yaml')}\nkafka-quotas validate a.yaml",
     ),
+    "link-out-of-tree": _shell("ln -s /usr/share teams", _CHECK, good=f"mkdir teams\n{_manifest('teams/a.yaml')}\n{_CHECK}"),
     "symlink-loop": _shell(
         "mkdir teams", "ln -s .. teams/all", _CHECK, good=f"mkdir teams\n{_manifest('teams/a.yaml')}\n{_CHECK}"
     ),
@@ -144,6 +151,8 @@ _ENTITIES: Final = {
     "literal-default-name": _match("{user: <default>}", "{user: {default: true}}"),
     "percent-encoded-name": _match("{user: orders%40example}", "{user: orders@example}"),
     "unusual-name": _match('{user: "orders "}', "{user: orders}"),
+    "mixed-scripts": _match('{user: "p\\u0430yments"}', "{user: payments}"),
+    "unrendered-template": _match('{user: "${TEAM}-orders"}', "{user: team-a-orders}"),
     "wildcard-name": _match("{client-id: my-*}", "{client-id: my-app}"),
     "duplicate-entity": Example(
         bad=entries(("{user: orders}", "{producer_byte_rate: 1MiB}"), ("{user: orders}", "{consumer_byte_rate: 1MiB}")),

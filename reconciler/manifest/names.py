@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
@@ -16,6 +17,9 @@ MAX_NAME_BYTES: Final = 32767
 _ORDINARY: Final = re.compile(r"[A-Za-z0-9._-]{1,1000}")
 _ENCODED: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _HOST_NAME: Final = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?")
+_TEMPLATE: Final = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)|\{\{.*?\}\}|\{%.*?%\}|%\([^)]*\)[sd]|<[A-Za-z][A-Za-z0-9_ .-]*>")
+_WORD: Final = re.compile(r"[^\W\d_]+")
+_LOOK_ALIKE_SCRIPTS: Final = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"})
 
 
 def name_problems(entity_type: str, name: str) -> Iterator[tuple[str, str]]:
@@ -34,12 +38,34 @@ def name_problems(entity_type: str, name: str) -> Iterator[tuple[str, str]]:
         )
     elif entity_type == EntityType.USER and name.startswith("User:"):
         yield "user-prefix", f"{shown(name)}: quotas take the name without its type; did you mean {shown(name[5:])}?"
+    yield from _oddities(name)
+
+
+def _oddities(name: str) -> Iterator[tuple[str, str]]:
+    """Pairs of rule id and message for what Kafka takes in any name, and is most likely a mistake."""
     if _ENCODED.search(name):
         yield "percent-encoded-name", f"{shown(name)} looks percent-encoded; write the name as the client sends it"
     if name != name.strip() or not name.isprintable():
         yield "unusual-name", f"{shown(name)} has blanks at its ends, control characters or invisible characters"
+    if name != "<default>" and (found := _TEMPLATE.search(name)):
+        yield (
+            "unrendered-template",
+            f"{shown(found[0])} in {shown(name)} is a template that was not filled in; write the name itself",
+        )
+    if not name.isascii() and (word := _mixed_word(name)):
+        yield "mixed-scripts", f"{shown(name)} mixes letters of two scripts that look alike: {word!a}; type the name again"
     if name.endswith("*"):
         yield "wildcard-name", f"{shown(name)}: names are literal, an asterisk matches nothing but itself"
+
+
+def _mixed_word(name: str) -> str | None:
+    """The first word whose letters are of two scripts with the same shapes."""
+    for found in _WORD.finditer(name):
+        word = found[0]
+        scripts = {unicodedata.name(char, "").split(" ", 1)[0] for char in word} if not word.isascii() else set()
+        if len(scripts & _LOOK_ALIKE_SCRIPTS) > 1:
+            return word[:40]
+    return None
 
 
 def _address_problems(name: str) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from reconciler.formats.wording import did_you_mean, shown
 from reconciler.formats.yaml_nodes import YamlMapping, YamlNode, YamlScalar
 from reconciler.formats.yaml_reading import read_yaml
 from reconciler.manifest.cluster_document import cluster
-from reconciler.manifest.collector import Collector
+from reconciler.manifest.collector import MAX_FINDINGS, Collector
 from reconciler.manifest.documents import Document
 from reconciler.manifest.quota_entries import client_quotas
 from reconciler.manifest.repository_document import repository
@@ -56,8 +56,10 @@ def _document(root: YamlNode, out: Collector) -> Document | None:
     if kind is None:
         return None
     schema, build = _KINDS[kind]
-    for problem in check(root, schema):
+    for problem in check(root, schema, most=MAX_FINDINGS):
         _report(problem, out)
+        if out.full:
+            return None
     return build(root, out)
 
 

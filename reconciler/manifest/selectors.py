@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from reconciler.errors import MissingDependencyError
 from reconciler.formats.wording import shown
 from reconciler.formats.yaml_nodes import YamlMapping, YamlNode, YamlScalar, YamlSequence
 from reconciler.manifest.collector import Collector
 from reconciler.model.entity import EntityType
-from reconciler.model.linear_regex import linear_pattern
-from reconciler.model.regex_syntax import PatternError
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.model.selector import MAX_REGEXES, MatchKind, PatternError, Selector, TypeMatch, compile_regex
 
 _KINDS: Final = {kind.value: kind for kind in MatchKind if kind is not MatchKind.NAME}
 
@@ -52,15 +51,18 @@ def _type_match(node: YamlNode, out: Collector) -> TypeMatch | None:
         return None
     if kind in (MatchKind.DEFAULT, MatchKind.NAMED, MatchKind.ANY):
         return TypeMatch(kind=kind)
-    if kind is MatchKind.REGEX and (problem := _regex_problem(value.text)):
+    if kind is MatchKind.REGEX and (problem := _regex_problem(value.text, out)):
         out.add("invalid-selector", f"{shown(value.text)} cannot be used as a regular expression: {problem}", value)
         return None
     return TypeMatch(kind=kind, text=value.text)
 
 
-def _regex_problem(text: str) -> str | None:
+def _regex_problem(text: str, out: Collector) -> str | None:
+    out.regexes.add(text)
+    if len(out.regexes) > MAX_REGEXES:
+        return f"the file has more than {MAX_REGEXES} different expressions; write a prefix or a glob"
     try:
-        linear_pattern(text)
-    except PatternError as error:
+        compile_regex(text)
+    except (PatternError, MissingDependencyError) as error:
         return str(error)
     return None

@@ -3,6 +3,9 @@
 Per type a selector asks for a literal name, the default, any name, either of them, a prefix, a glob or a regular expression;
 the last three never match the default. Types that a selector does not list may be present unless ``strict``, as in Kafka's
 describe filters.
+
+Regular expressions are RE2's, from the extra ``regex``: RE2 matches in linear time and in a bounded memory, so that no
+expression of a manifest can stop a run. Python's own engine cannot promise either.
 """
 
 from __future__ import annotations
@@ -13,9 +16,50 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
+from typing import Any, Final
 
-from reconciler.model.entity import DEFAULT, Entity, EntityName
-from reconciler.model.linear_regex import linear_pattern
+from reconciler.errors import MissingDependencyError
+from reconciler.model.entity import DEFAULT, Entity, EntityName, escaped
+
+MAX_REGEX_LENGTH: Final = 1000
+"""Most characters of a regular expression."""
+MAX_REGEXES: Final = 200
+"""Most different regular expressions in one file; as many are kept compiled."""
+_REGEX_MEMORY: Final = 256 * 1024
+# RE2 reads {,3} as text, other engines as a count: the same expression would select different names.
+_OPEN_COUNT: Final = re.compile(r"(?<!\\)\{,[0-9]+\}")
+_INSTALL_RE2: Final = "pip install 'kafka-quota-reconciler[regex]', or write a prefix or a glob"
+
+
+class PatternError(ValueError):
+    """A regular expression that cannot be used; the text gives the reason."""
+
+
+@lru_cache(maxsize=MAX_REGEXES)
+def compile_regex(text: str) -> Any:
+    """RE2's form of an expression, made once.
+
+    Raises ``PatternError`` for an expression that RE2 refuses or that is too large, and ``MissingDependencyError`` without the
+    extra ``regex``.
+    """
+    if len(text) > MAX_REGEX_LENGTH:
+        raise PatternError(f"the expression has {len(text)} characters, and {MAX_REGEX_LENGTH} are allowed")
+    if found := _OPEN_COUNT.search(text):
+        raise PatternError(f"RE2 does not read {found[0]} as a count; write {{0{found[0][1:]}")
+    try:
+        import re2
+    except ImportError as error:
+        msg = f"regular expressions in selectors need google-re2, which is not installed: {_INSTALL_RE2}"
+        raise MissingDependencyError(msg) from error
+    options = re2.Options()
+    options.max_mem = _REGEX_MEMORY
+    options.never_capture = True
+    options.log_errors = False
+    try:
+        return re2.compile(text.encode(), options)
+    except (re2.error, UnicodeEncodeError) as error:
+        reason = error.args[0] if isinstance(error, re2.error) else "the expression is not Unicode text"
+        raise PatternError(escaped(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason))) from error
 
 
 class MatchKind(enum.StrEnum):
@@ -40,8 +84,8 @@ def _glob(text: str) -> re.Pattern[str]:
 class TypeMatch:
     """What a selector asks of one entity type. ``text`` is empty for ``DEFAULT``, ``NAMED`` and ``ANY``.
 
-    A regular expression must match the whole name; ``regex_syntax`` says which there are. ``matches`` raises ``PatternError``
-    for one that is none, which no manifest that was read has.
+    A regular expression must match the whole name. ``matches`` raises as ``compile_regex`` does, for an expression that no
+    manifest brought.
     """
 
     kind: MatchKind
@@ -61,7 +105,7 @@ class TypeMatch:
             case MatchKind.GLOB:
                 return _glob(self.text).match(name) is not None
             case MatchKind.REGEX:
-                return linear_pattern(self.text).matches(name)
+                return compile_regex(self.text).fullmatch(name.encode("utf-8", "replace")) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,6 +90,25 @@ def test_millions_of_values_below_the_limit_of_bytes_are_refused(tmp_path: Path,
     assert "[file-too-large]" in done.stdout
 
 
+@pytest.mark.parametrize("line_end", ["\r", "\x85", "\u2028", "\u2029"])
+def test_every_line_end_of_yaml_counts_against_the_bound(tmp_path: Path, line_end: str) -> None:
+    (tmp_path / "a.yaml").write_bytes(("-" + line_end).encode() * 3_000_001)
+
+    done = limited("validate", cwd=tmp_path, memory=GIB // 2)
+
+    assert (done.returncode, done.stdout.count("[file-too-large]")) == (1, 1), done.stderr
+
+
+def test_a_file_with_a_problem_in_every_second_byte_is_read_up_to_a_bound(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_bytes(HEAD.encode().replace(b"\n", b"\r") + b"  -\r" * 1_000_000)
+
+    done = limited("validate", "--format", "json", cwd=tmp_path, memory=GIB)
+
+    assert done.returncode == 1, done.stderr
+    ids = [one["id"] for one in json.loads(done.stdout)["findings"]]
+    assert (len(ids), ids.count("too-many-findings")) == (100_001, 1)
+
+
 def test_a_hundred_thousand_findings_are_all_reported_in_bounded_memory(tmp_path: Path) -> None:
     entries = "".join(f"    - {{match: {{user: User:u{n}}}, quotas: {{producer_byte_rate: 1MiB}}}}\n" for n in range(100_000))
     (tmp_path / "a.yaml").write_text(HEAD + entries, encoding="utf-8")
@@ -183,3 +202,43 @@ def test_a_deep_folder_among_many_other_files_is_walked(tmp_path: Path) -> None:
     done = limited("validate", cwd=tmp_path, memory=GIB)
 
     assert done.stdout.count("[value-not-positive]") == 1
+
+
+def test_32_kb_of_hostile_expressions_are_judged_in_bounded_memory(tmp_path: Path) -> None:
+    cluster = (
+        "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: prod}\nspec:\n  prune: never\n  scope:\n    include:\n"
+    )
+    lines = [f'      - {{user: {{regex: "(a|b)*a(a|b){{150}}c{number}"}}}}\n' for number in range(199)]
+    names = ["".join("ab"[(number * 7919 + at * at) % 31 % 2] for at in range(700)) for number in range(25)]
+    quotas = "".join(f"    - {{match: {{user: a{number}{name}}}, quotas: {{}}}}\n" for number, name in enumerate(names))
+    (tmp_path / "a.yaml").write_text(cluster + "".join(lines) + "---\n" + HEAD + quotas)
+
+    done = limited("validate", ".", cwd=tmp_path, memory=GIB)
+
+    assert (done.returncode, done.stdout.count("[outside-scope]")) == (1, 25), done.stderr[:500]
+
+
+def test_more_expressions_than_are_kept_compiled_are_refused(tmp_path: Path) -> None:
+    items = ", ".join(f'{{user: {{regex: "a{number}"}}}}' for number in range(201))
+    cluster = (
+        f"apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {{name: prod}}\nspec: {{prune: never, protected: [{items}]}}\n"
+    )
+    (tmp_path / "a.yaml").write_text(cluster)
+
+    done = limited("validate", ".", cwd=tmp_path, memory=GIB)
+
+    assert done.returncode == 1
+    assert done.stdout.count("more than 200 different expressions; write a prefix or a glob [invalid-selector]") == 1
+
+
+def test_without_google_re2_an_expression_is_an_error_at_its_place(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(GOOD)
+    without = "import sys; sys.modules['re2'] = None; from reconciler.cli.main import main; sys.exit(main(sys.argv[1:]))"
+
+    done = subprocess.run(
+        [sys.executable, "-c", without, "validate", "."], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert done.returncode == 1
+    assert "a.yaml:21:30: error: 'a.*' cannot be used as a regular expression" in done.stdout
+    assert "pip install 'kafka-quota-reconciler[regex]'" in done.stdout

@@ -22,6 +22,7 @@ HOMES = {
     "python-hcl2 stays in importing": {"reconciler.importing"},
     "GitHub and HTTP stay in integrations": {"reconciler.integrations"},
     "prometheus-client stays in integrations": {"reconciler.integrations"},
+    "google-re2 stays in model": {"reconciler.model"},
 }
 """For each rule about a library, the packages that may use it."""
 

@@ -122,6 +122,12 @@ def test_an_entity_that_kafka_refuses_is_an_error(match, rule):
         ("client-id", "a\\tb", "unusual-name", "'a\\u0009b'"),
         ("user", "a\\u202eb", "unusual-name", "\\u202e"),
         ("client-id", "my-producer-*", "wildcard-name", "literal"),
+        ("client-id", "${CLIENT}", "unrendered-template", "'${CLIENT}' in"),
+        ("user", "team-{{ user }}", "unrendered-template", "'{{ user }}' in"),
+        ("user", "%(x)s", "unrendered-template", "not filled in"),
+        ("user", "svc-<name>", "unrendered-template", "'<name>' in"),
+        ("user", "p\u0430yments", "mixed-scripts", "'p\\u0430yments'"),
+        ("client-id", "svc-\u03bfrders", "mixed-scripts", "two scripts"),
         ("ip", "::ffff:127.0.0.1", "ip-not-canonical", "127.0.0.1"),
         ("ip", "0:0:0:0:0:0:0:1", "ip-not-canonical", "::1"),
         ("ip", "FE80::1", "ip-not-canonical", "fe80::1"),
@@ -137,7 +143,11 @@ def test_a_name_that_is_most_likely_a_mistake_is_a_warning_and_kept_as_it_is(ent
     assert entries_of(content)[0].declared.entity == Entity.of({entity_type: literal})
 
 
-@pytest.mark.parametrize("name", ["alice", "CN=a,OU=b", "a@b", "user:alice", "a b", "é", "😀", "100%", "C:User:x"])
+SILENT = ["a$b", "{a}", "a<b", "<1>", "a%b", "$", "заказы-service", "10µs", "Ωμέγα", "データ-etl", "naïve"]
+"""Near a template or a mixed word, and neither."""
+
+
+@pytest.mark.parametrize("name", ["alice", "CN=a,OU=b", "a@b", "user:alice", "a b", "é", "😀", "100%", "C:User:x", *SILENT])
 def test_an_ordinary_name_gives_no_finding(name):
     assert ids(read(f'{{match: {{user: "{name}"}}, quotas: {{}}}}')) == []
 

@@ -151,14 +151,42 @@ def test_one_folder_reached_by_two_links_is_read_once(tmp_path, write):
     assert loaded.findings == ()
 
 
-def test_links_between_folders_outside_end(tmp_path, write):
+def test_links_between_the_given_folders_end(tmp_path, write):
     write("in/a.yaml", QUOTAS % "a")
     write("out/b.yaml", QUOTAS % "b")
     (tmp_path / "in" / "to-out").symlink_to(tmp_path / "out")
     (tmp_path / "out" / "to-in").symlink_to(tmp_path / "in")
-    loaded = load_manifests([str(tmp_path / "in")])
+    loaded = load_manifests([str(tmp_path / "in"), str(tmp_path / "out")])
 
     assert len(loaded.files) == 2
+    assert {one.id for one in loaded.findings} == {"symlink-loop"}
+
+
+@pytest.mark.parametrize("repository", [True, False])
+def test_a_link_out_of_the_tree_is_reported_and_not_followed(tmp_path, write, repository):
+    write("in/a.yaml", QUOTAS % "a")
+    write("outside/b.yaml", QUOTAS % "b")
+    write("in-2/c.yaml", QUOTAS % "c")
+    if repository:
+        write("in/kafka-quotas.yaml", "apiVersion: kafka-quotas/v1\nkind: Repository\nspec: {}\n")
+    for name, target in (("folder", "outside"), ("file.yaml", "outside/b.yaml"), ("up", "outside/.."), ("near", "in-2")):
+        (tmp_path / "in" / name).symlink_to(tmp_path / target)
+    (tmp_path / "in" / "text").symlink_to(tmp_path / "outside" / "b.yaml")
+    loaded = load_manifests([str(tmp_path / "in")])
+
+    assert sorted((one.id, one.severity.value, one.span.file.rsplit("/", 1)[1]) for one in loaded.findings) == [
+        ("link-out-of-tree", "error", name) for name in ("file.yaml", "folder", "near", "up")
+    ]
+    assert not any(file.endswith(("b.yaml", "c.yaml")) for file in loaded.files)
+
+
+def test_a_root_that_is_a_link_and_links_within_it_are_followed(tmp_path, write):
+    write("..data/a.yaml", QUOTAS % "a")
+    (tmp_path / "a.yaml").symlink_to("..data/a.yaml")
+    (tmp_path.parent / f"{tmp_path.name}-link").symlink_to(tmp_path)
+    loaded = load_manifests([str(tmp_path.parent / f"{tmp_path.name}-link")])
+
+    assert ([file.rsplit("/", 1)[1] for file in loaded.files], loaded.findings) == (["a.yaml"], ())
 
 
 WORDS = st.sampled_from(
