@@ -4,6 +4,11 @@ spark-submit --master spark://host:7077 --py-files kafka_quota_reconciler-0.1.0-
 """
 
 import sys
+
+if not sys.flags.safe_path:
+    # Python put this file's folder there, which may be a work tree: no module of it may run.
+    del sys.path[0]
+
 import tempfile
 import zipfile
 

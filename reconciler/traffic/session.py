@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,18 @@ _REMOTE_PORT: Final = 15002
 """Of Spark Connect, where the address names none."""
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """In the environment of what ``spark-submit`` started: its JVM runs, and knows its master."""
+_ENVIRONMENT_PATHS: Final = {
+    "HADOOP_CONF_DIR": None,
+    "JAVA_HOME": None,
+    "PYSPARK_DRIVER_PYTHON": None,
+    "PYSPARK_PYTHON": None,
+    "PYTHONPATH": os.pathsep,
+    "SPARK_CONF_DIR": None,
+    "SPARK_HOME": None,
+    "SPARK_LOCAL_DIRS": ",",
+    "YARN_CONF_DIR": None,
+}
+"""Variables with paths that Java and its workers read, and the separator of those that are lists."""
 _MASTER: Final = re.compile(r"local(\[[^\]]+\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
 
 
@@ -146,14 +158,10 @@ def _end_jvm() -> None:
 def _start(options: SessionOptions, folder: str) -> SparkSession:
     from pyspark.errors import PySparkException
 
-    if options.local:
-        # Workers must be the interpreter that has pyarrow, not whatever ``python3`` the machine finds first.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     start_log = Path(folder) / "start.log"
     start_log.touch()
     try:
-        with _stderr_to(start_log):
+        with _stderr_to(start_log), _environment(local=options.local):
             return _started(options, folder)
     except (PySparkException, OSError, RuntimeError) as error:
         lines = [*start_log.read_text(errors="replace").splitlines(), *str(error).splitlines()]
@@ -169,8 +177,11 @@ def _started(options: SessionOptions, folder: str) -> SparkSession:
         builder = builder.remote(options.remote)
     elif not options.submitted:
         builder = builder.master(options.where)
-    for key, value in (_query_settings(options) | _start_settings(options, folder)).items():
+    settings = _query_settings(options) | _start_settings(options, folder)
+    for key, value in settings.items():
         builder = builder.config(key, value)
+    if options.remote is None and not options.submitted:
+        _launch_jvm(settings | {"spark.master": options.where}, folder)
     session = builder.getOrCreate()
     if options.remote is None:
         session.sparkContext.setLogLevel("ERROR")
@@ -179,6 +190,64 @@ def _started(options: SessionOptions, folder: str) -> SparkSession:
         if archive is not None:
             session.addArtifacts(str(archive), pyfile=True)
     return session
+
+
+def _launch_jvm(settings: Mapping[str, str], folder: str) -> None:
+    """Start Java in an empty folder below ``folder``.
+
+    Java's working directory is that of its Python workers, which look for modules there. The user's directory may be the work
+    tree of a pull request, whose ``socket.py`` the workers would run.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None:  # noqa: SLF001 - a program that uses us may have a Spark of its own
+        return
+    empty = Path(folder) / "empty"
+    empty.mkdir()
+    gateway = launch_gateway(SparkConf().setAll(list(settings.items())), {"cwd": str(empty)})
+    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - a builder of sessions takes no gateway
+
+
+@contextmanager
+def _environment(*, local: bool) -> Iterator[None]:
+    """What Java inherits: safe paths for Python, and no path that is relative to the user's directory."""
+    wanted = {"PYTHONSAFEPATH": "1"}
+    if local:
+        # Workers must be the interpreter that has pyarrow, not whatever ``python3`` the machine finds first.
+        wanted |= {name: os.environ.get(name, sys.executable) for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
+    home = os.environ.get("SPARK_HOME") or _installed_spark()
+    if home is not None:
+        wanted["SPARK_HOME"] = home
+    for name, separator in _ENVIRONMENT_PATHS.items():
+        value = wanted.get(name, os.environ.get(name))
+        if value is not None:
+            wanted[name] = _absolute(value, separator, programs=name.endswith("_PYTHON"))
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _installed_spark() -> str | None:
+    """Where pip put Spark. Spark's own search begins with ``../bin/spark-submit``, from the user's directory."""
+    import pyspark
+
+    package = Path(pyspark.__file__).parent
+    homes = (package / "spark-distribution", package)
+    return next((str(home) for home in homes if (home / "bin" / "spark-submit").is_file() and (home / "jars").is_dir()), None)
+
+
+def _absolute(value: str, separator: str | None, *, programs: bool) -> str:
+    """The paths from the root. A program without a slash is looked up, and an empty path names nothing."""
+    paths = [path for path in (value.split(separator) if separator else [value]) if path]
+    return (separator or "").join(path if programs and os.sep not in path else str(Path(path).absolute()) for path in paths)
 
 
 def _query_settings(options: SessionOptions) -> dict[str, str]:
@@ -199,7 +268,11 @@ def _start_settings(options: SessionOptions, folder: str) -> dict[str, str]:
     """What only whoever starts Spark decides."""
     if options.remote is not None:
         return {}
-    settings = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+    settings = {
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.executorEnv.PYTHONSAFEPATH": "1",  # workers run no module of the directory that they are started in
+    }
     if options.submitted:
         return settings
     settings |= {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import reconciler
 from reconciler.errors import ReconcilerError
 from reconciler.formats.bundled import bundled
 from reconciler.ports import Progress
@@ -176,7 +178,11 @@ class _Demo:
     def _run(self, *arguments: str, expect: int = 0) -> None:
         """Show a command and run it, with its output on the screen."""
         self._screen.command(shlex.join(["kafka-quotas", *arguments]))
-        code = subprocess.run([sys.executable, "-m", "reconciler", *arguments], stdin=subprocess.DEVNULL, check=False).returncode
+        # A module of the user's directory must not take this package's place.
+        roots = [str(Path(reconciler.__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(root for root in roots if root)}
+        command = [sys.executable, "-P", "-m", "reconciler", *arguments]
+        code = subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, check=False).returncode
         if code != expect:
             msg = f"kafka-quotas {arguments[0]} ended with exit code {code}, not {expect}"
             raise DemoError(msg)

@@ -29,7 +29,7 @@ def stranger_python(folder: Path) -> Path:
     """An interpreter without this project: no ``.pth`` file is read, so an editable install does not count."""
     program = folder / "python"
     site = sysconfig.get_path("purelib")
-    program.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{site}" exec {sys.executable} -S "$@"\n')
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}{site}" exec {sys.executable} -S "$@"\n')
     program.chmod(0o755)
     return program
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support.command import Done, run
+from tests.support.command import COMMAND, Done, environment, run
 from tests.support.spark_servers import SPARK_BIN, connect_server, spark_environment, standalone_cluster
 from tests.traffic.conftest import RECORDINGS
 
@@ -98,8 +100,7 @@ def test_cells_that_a_cluster_made_are_those_that_this_machine_makes(
     assert reports["connect"] == reports["here"]
 
 
-def test_spark_submit_runs_it_from_one_wheel(folder: Path, standalone: tuple[str, ...], expected) -> None:
-    wheel = build_wheel(folder)
+def test_spark_submit_runs_it_from_one_wheel(folder: Path, standalone: tuple[str, ...], expected, wheel: Path) -> None:
     launcher = shutil.copy(ROOT / "deploy" / "spark_submit.py", folder)
     command = [str(SPARK_BIN / "spark-submit"), "--master", standalone[1], "--py-files", str(wheel), launcher]
 
@@ -117,13 +118,89 @@ def test_spark_submit_runs_it_from_one_wheel(folder: Path, standalone: tuple[str
     assert done.stdout == expected["seconds"][0]
 
 
-def build_wheel(folder: Path) -> Path:
-    import sys
+POISON = """import os, sys
+with open({marker!r}, "a") as marker:
+    marker.write(f"{name}: {{sys.argv}}\\n")
+raise SystemExit(1)
+"""
+POISONED = ("socket", "numpy", "sitecustomize", "usercustomize", "pandas", "pyarrow", "tempfile", "struct", "_strptime")
+CONSOLE_SCRIPT = (sys.executable, str(Path(sys.executable).with_name("kafka-quotas")))
 
+
+@pytest.fixture(scope="module")
+def hostile(folder: Path) -> tuple[Path, Path]:
+    """A work tree with modules and a Spark that a stranger wrote, and the file where each of them would leave its name."""
+    above = folder / "hostile"
+    tree, marker = above / "tree", folder / "executed"
+    shutil.copytree(folder / "quotas", tree / "quotas")
+    (tree / "broker-0").mkdir()
+    shutil.copy(LOG, tree / "broker-0")
+    for name in POISONED:
+        (tree / f"{name}.py").write_text(POISON.format(marker=str(marker), name=name), encoding="utf-8")
+    for spark in (above, tree):
+        (spark / "jars").mkdir()
+        (spark / "bin").mkdir()
+        (spark / "bin" / "spark-submit").write_text(f"#!/bin/sh\necho spark-submit >> {marker}\nexit 1\n", encoding="utf-8")
+        (spark / "bin" / "spark-submit").chmod(0o755)
+    return tree, marker
+
+
+def verdicts_in(hostile: tuple[Path, Path], command: Sequence[str], *options: str, env: Mapping[str, str]) -> Any:
+    """The verdicts on the traffic below the working directory, when nothing of that directory was executed."""
+    tree, marker = hostile
+    marker.unlink(missing_ok=True)
+    done = subprocess.run(
+        [*command, "backtest", "quotas", "--traffic", "broker-0", "--format", "json", *options],
+        cwd=tree,
+        env=environment(env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert not marker.exists(), marker.read_text()
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["verdicts"]
+
+
+@pytest.mark.parametrize("where", ["local", "standalone", "connect"])
+def test_no_module_of_the_working_directory_runs(
+    where: str, hostile: tuple[Path, Path], expected, request: pytest.FixtureRequest, folder: Path
+) -> None:
+    local = where == "local"
+    options = ("--master", "local[2]") if local else request.getfixturevalue(where)
+
+    said = verdicts_in(hostile, CONSOLE_SCRIPT, *options, env={} if local else spark_environment(folder))
+
+    assert said == json.loads(expected["seconds"][0])["verdicts"]
+
+
+def test_no_module_of_the_working_directory_runs_when_python_is_given_ours(hostile: tuple[Path, Path], expected) -> None:
+    said = verdicts_in(hostile, COMMAND, "--master", "local[2]", env={})
+
+    assert said == json.loads(expected["seconds"][0])["verdicts"]
+
+
+@pytest.mark.parametrize("where", ["local", "standalone"])
+def test_no_module_of_the_working_directory_runs_under_spark_submit(
+    where: str, hostile: tuple[Path, Path], expected, request: pytest.FixtureRequest, folder: Path, wheel: Path
+) -> None:
+    master = "local[2]" if where == "local" else request.getfixturevalue(where)[1]
+    launcher = shutil.copy(ROOT / "deploy" / "spark_submit.py", hostile[0])
+    command = [str(SPARK_BIN / "spark-submit"), "--master", master, "--py-files", str(wheel), launcher]
+
+    said = verdicts_in(hostile, command, env={**spark_environment(folder), "SPARK_HOME": str(SPARK_BIN.parent)})
+
+    assert said == json.loads(expected["seconds"][0])["verdicts"]
+
+
+@pytest.fixture(scope="module")
+def wheel(folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", str(folder)]
     subprocess.run([*command, str(ROOT)], check=True, timeout=300)
-    (wheel,) = folder.glob("*.whl")
-    return wheel
+    (built,) = folder.glob("*.whl")
+    return built
 
 
 @pytest.mark.parametrize(

@@ -81,8 +81,9 @@ class SegmentFolder:
         return self.root / _DATA / segment.folder / part
 
     def files(self, segments: Sequence[Segment], part: str) -> list[str]:
-        """The Parquet files of a part of these segments."""
-        return [str(path) for segment in segments for path in sorted(self.data(segment, part).glob("*.parquet"))]
+        """The Parquet files of a part of these segments, from the root: Spark's working directory is another."""
+        found = (path for segment in segments for path in sorted(self.data(segment, part).glob("*.parquet")))
+        return [str(path.absolute()) for path in found]
 
     def clients(self, segments: Sequence[Segment]) -> Path:
         """Where the clients of exactly these segments are kept, added up; it need not be there."""
