@@ -205,7 +205,8 @@ def _launch_jvm(settings: Mapping[str, str], folder: str) -> None:
         return
     empty = Path(folder) / "empty"
     empty.mkdir()
-    gateway = launch_gateway(SparkConf().setAll(list(settings.items())), {"cwd": str(empty)})
+    conf = SparkConf().setAll(list(settings.items()))
+    gateway = launch_gateway(conf, {"cwd": str(empty)})  # type: ignore[no-untyped-call]  # pyspark has no types there
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - a builder of sessions takes no gateway
 
 
