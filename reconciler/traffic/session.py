@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.traffic.job_failures import told_as_sentences
@@ -199,14 +199,15 @@ def _launch_jvm(settings: Mapping[str, str], folder: str) -> None:
     tree of a pull request, whose ``socket.py`` the workers would run.
     """
     from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
+    from pyspark.java_gateway import launch_gateway as untyped
 
     if SparkContext._gateway is not None:  # noqa: SLF001 - a program that uses us may have a Spark of its own
         return
     empty = Path(folder) / "empty"
     empty.mkdir()
+    launch_gateway: Any = untyped
     conf = SparkConf().setAll(list(settings.items()))
-    gateway = launch_gateway(conf, {"cwd": str(empty)})  # type: ignore[no-untyped-call]  # pyspark has no types there
+    gateway = launch_gateway(conf, {"cwd": str(empty)})
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - a builder of sessions takes no gateway
 
 
