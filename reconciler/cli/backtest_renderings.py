@@ -20,8 +20,10 @@ def backtest_as(name: str, report: BacktestReport) -> str:
     """A report in one of ``FORMATS``; the text is without colour."""
     if name in _OF_FINDINGS:
         from reconciler.cli.renderings import findings_as
+        from reconciler.render.backtest_words import answer
 
-        return findings_as(name, report.findings, suite="kafka-quotas backtest")
+        # Readers of a list of findings get the answer as its first finding.
+        return findings_as(name, (answer(report), *report.findings), suite="kafka-quotas backtest")
     match name:
         case "json":
             from reconciler.formats.canonical import document_text

@@ -10,10 +10,18 @@ from typing import Final
 
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding
+from reconciler.model.quota import QuotaKey
 from reconciler.model.source import Span
 
 NOT_RECORDED: Final = "traffic-not-recorded"
-"""Id of the finding about a key that changes, where the history has nothing of what it limits."""
+"""Id of the finding about a changed quota that limits no recorded traffic."""
+_TRAFFIC_OF_KEY: Final[Mapping[str, str]] = {
+    QuotaKey.PRODUCER_BYTE_RATE: "produce requests",
+    QuotaKey.CONSUMER_BYTE_RATE: "fetches",
+    QuotaKey.REQUEST_PERCENTAGE: "request times",
+    QuotaKey.CONTROLLER_MUTATION_RATE: "created or deleted partitions",
+    QuotaKey.CONNECTION_CREATION_RATE: "connections with an address",
+}
 CONTROLLER: Final = -1
 """The broker number of what the active controller charges, whichever node that was: brokers' logs do not say."""
 
@@ -83,6 +91,8 @@ class RateSeries:
     over: tuple[int, ...]
     possible: tuple[int, ...]
     over_before: tuple[int, ...] | None
+    recorded: tuple[bool, ...]
+    """Whether the broker was recorded in the interval. A rate of an interval without recording means nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,6 +222,11 @@ class BucketVerdict:
         return BucketName(user=self.user, client_id=self.client_id, other=self.tags)
 
     @property
+    def peak_is_bound(self) -> bool:
+        """Whether ``peak`` is only what no request can have exceeded, as it is where requests are not known."""
+        return self.throttled is None
+
+    @property
     def share_over(self) -> float:
         """Seconds over, of the active seconds, 0 to 1."""
         return self.seconds_over / self.active_seconds if self.active_seconds else 0.0
@@ -237,6 +252,40 @@ class UnusedQuota:
     key: str
     value: float
     reason: UnusedReason
+
+
+class NotJudged(enum.StrEnum):
+    """Why the history shows nothing about a changed quota."""
+
+    NO_TRAFFIC = "no-traffic-of-this-kind"
+    """The history has no traffic at all of the kind that the key limits."""
+    NO_CLIENT = "no-recorded-client"
+    OVERRIDDEN = "overridden-for-every-recorded-client"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnjudgedChange:
+    """A quota that changes and limits no recorded traffic, before or after. Nothing is known about its effect.
+
+    ``before`` and ``after``: the entity's own value, ``None`` where it has none (or, before, where it is not known).
+    """
+
+    entity: Entity
+    key: str
+    before: float | None
+    after: float | None
+    reason: NotJudged
+
+    @property
+    def why(self) -> str:
+        """The reason as a clause without its end mark."""
+        match self.reason:
+            case NotJudged.NO_TRAFFIC:
+                return f"the history has no {_TRAFFIC_OF_KEY.get(self.key, 'traffic of this kind')}"
+            case NotJudged.NO_CLIENT:
+                return "no recorded client uses this quota"
+            case NotJudged.OVERRIDDEN:
+                return "stronger quotas override it for every recorded client"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,6 +368,13 @@ class RuleOutcome:
     reason: str | None
     span: Span | None
     failed: tuple[FailedBucket, ...] = ()
+    unjudged: tuple[UnjudgedChange, ...] = ()
+    """Changes without recorded traffic, where the rule forbids ``inconclusive``."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing violates the rule."""
+        return not (self.failed or self.unjudged)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -354,6 +410,8 @@ class BacktestReport:
 
     provenance: Provenance
     verdicts: tuple[BucketVerdict, ...] = ()
+    unjudged: tuple[UnjudgedChange, ...] = ()
+    """Changed quotas that limit no recorded traffic, sorted by entity and key."""
     unused: tuple[UnusedQuota, ...] = ()
     findings: tuple[Finding, ...] = ()
     fits: tuple[QuotaFit, ...] = ()
@@ -367,7 +425,7 @@ class BacktestReport:
     @property
     def refused(self) -> bool:
         """Whether a rule of the policy fails."""
-        return any(rule.failed for rule in self.rules)
+        return any(not rule.holds for rule in self.rules)
 
 
 def worst_of_buckets(verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reconciler.model.backtest import Form, Verdict
+from reconciler.model.backtest import Form, UnjudgedChange, Verdict
 from reconciler.model.cluster_failure import ClusterFailure
 from reconciler.model.drift import BaselineOrigin, DriftClass
 from reconciler.model.entity import Entity
@@ -120,6 +120,8 @@ class BucketTraffic:
     seconds_over: int
     peak: float
     recommended: float | None
+    safe: float | None = None
+    peak_is_bound: bool = False
     reason: str | None = None
     """Why a verdict is inconclusive."""
 
@@ -142,7 +144,10 @@ class TrafficReport:
     current_known: bool
     cluster: str | None = None
     """The name of its Cluster document."""
+    headline: str = ""
+    """Its answer, in the backtest's own words."""
     buckets: tuple[BucketTraffic, ...] = ()
+    unjudged: tuple[UnjudgedChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,15 @@ from typing import Final
 
 from reconciler.formats.canonical import canonical_bytes
 from reconciler.formats.selector_json import selector_to_json
-from reconciler.model.backtest import BacktestReport, BucketVerdict, FailedBucket, RuleOutcome, Verdict, broker_words
+from reconciler.model.backtest import (
+    BacktestReport,
+    BucketVerdict,
+    FailedBucket,
+    RuleOutcome,
+    UnjudgedChange,
+    Verdict,
+    broker_words,
+)
 from reconciler.model.backtest_policy import BacktestPolicy, FailRule, KnownOwner, OwnerChoice
 from reconciler.model.entity import Entity, EntityType, display_name
 from reconciler.model.finding import Finding, Related, Severity
@@ -38,8 +46,10 @@ def judged_by_rules(
 
     ``owner_of``: who declares an entity. ``sources``: where each proposed value is written.
     """
-    found = [_failing(report.verdicts, rule, owners, owner_of or {}) for rule in policy.fail]
-    rules = tuple(_outcome(rule, failing) for rule, failing in zip(policy.fail, found, strict=True))
+    known = owner_of or {}
+    found = [_failing(report.verdicts, rule, owners, known) for rule in policy.fail]
+    unjudged = [tuple(_failing_unjudged(report.unjudged, rule, owners, known)) for rule in policy.fail]
+    rules = tuple(map(_outcome, policy.fail, found, unjudged))
     findings = [
         one
         for number, (rule, outcome) in enumerate(zip(found, rules, strict=True), start=1)
@@ -60,6 +70,20 @@ def _failing(
         if rule.owners is None or any(rule.owners.chooses(name, labels.get(name, {})) for name in whose):
             found.append((one, whose))
     return found
+
+
+def _failing_unjudged(
+    unjudged: Iterable[UnjudgedChange], rule: FailRule, owners: Sequence[KnownOwner], owner_of: Mapping[Entity, str]
+) -> Iterator[UnjudgedChange]:
+    """Changes without recorded traffic count as inconclusive; who they are about is the quota's own entity."""
+    labels = {owner.name: owner.labels for owner in owners}
+    for one in unjudged if Verdict.INCONCLUSIVE in rule.verdicts else ():
+        if (rule.keys and one.key not in rule.keys) or (rule.match is not None and not rule.match.matches(one.entity)):
+            continue
+        names = {owner.name for owner in owners if any_matches(owner.entities, one.entity)}
+        names |= {owner_of[one.entity]} if one.entity in owner_of else set()
+        if rule.owners is None or any(rule.owners.chooses(name, labels.get(name, {})) for name in names):
+            yield one
 
 
 def _concerns(one: BucketVerdict, rule: FailRule) -> bool:
@@ -97,7 +121,9 @@ def _owners(one: BucketVerdict, owners: Sequence[KnownOwner], owner_of: Mapping[
     yield from sorted(found)
 
 
-def _outcome(rule: FailRule, failing: Sequence[tuple[BucketVerdict, tuple[str, ...]]]) -> RuleOutcome:
+def _outcome(
+    rule: FailRule, failing: Sequence[tuple[BucketVerdict, tuple[str, ...]]], unjudged: tuple[UnjudgedChange, ...]
+) -> RuleOutcome:
     worst: dict[tuple[object, ...], FailedBucket] = {}
     for one, whose in failing:
         bucket = FailedBucket(
@@ -107,7 +133,7 @@ def _outcome(rule: FailRule, failing: Sequence[tuple[BucketVerdict, tuple[str, .
         if place not in worst or bucket.seconds > worst[place].seconds:
             worst[place] = bucket
     failed = tuple(sorted(worst.values(), key=lambda b: (-b.seconds, b.key, b.bucket, b.broker)))
-    return RuleOutcome(words=rule_words(rule), reason=rule.reason, span=rule.span, failed=failed)
+    return RuleOutcome(words=rule_words(rule), reason=rule.reason, span=rule.span, failed=failed, unjudged=unjudged)
 
 
 def rule_words(rule: FailRule) -> str:
@@ -140,17 +166,29 @@ def _findings(
     for count, ((entity, key), hit) in enumerate(by_quota.items()):
         rest = len(by_quota) - count
         more = f"; and {rest - 1} more quotas fail this rule" if count == _MOST_FINDINGS - 1 and rest > 1 else ""
-        yield Finding(
-            id=FAILED,
-            severity=Severity.ERROR,
-            message=f"rule {number}{why}: {rule.words}, and {_told(hit)}{more}",
-            span=sources.get((entity, key)) if entity is not None else None,
-            related=(Related(span=rule.span, message="the rule"),) if rule.span is not None else (),
-            entity=entity,
-            key=key,
-        )
+        yield _finding(f"rule {number}{why}: {rule.words}, and {_told(hit)}{more}", rule, (entity, key), sources)
         if more:
-            return
+            break
+    for count, change in enumerate(rule.unjudged[:_MOST_FINDINGS], start=1):
+        rest = len(rule.unjudged) - count
+        more = f" (and {rest} more changed quotas)" if count == _MOST_FINDINGS and rest else ""
+        message = f"rule {number}{why}: {rule.words}, and no recorded traffic is limited by {change.key} of {change.entity}{more}"
+        yield _finding(message, rule, (change.entity, change.key), sources)
+
+
+def _finding(
+    message: str, rule: RuleOutcome, quota: tuple[Entity | None, str], sources: Mapping[tuple[Entity, str], Span]
+) -> Finding:
+    entity, key = quota
+    return Finding(
+        id=FAILED,
+        severity=Severity.ERROR,
+        message=message,
+        span=sources.get((entity, key)) if entity is not None else None,
+        related=(Related(span=rule.span, message="the rule"),) if rule.span is not None else (),
+        entity=entity,
+        key=key,
+    )
 
 
 def _told(hit: Sequence[BucketVerdict]) -> str:

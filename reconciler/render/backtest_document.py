@@ -16,10 +16,12 @@ from reconciler.model.backtest import (
     QuotaFit,
     RateSeries,
     RuleOutcome,
+    UnjudgedChange,
     Verdict,
     Waiting,
     worst_of_buckets,
 )
+from reconciler.render.backtest_words import headline
 
 
 def backtest_to_json(report: BacktestReport) -> dict[str, Json]:
@@ -31,6 +33,7 @@ def backtest_to_json(report: BacktestReport) -> dict[str, Json]:
         "rules": [_rule(rule) for rule in report.rules],
         "provenance": _provenance(report.provenance),
         "verdicts": [_verdict(verdict) for verdict in report.verdicts],
+        "unjudged": [unjudged_to_json(one) for one in report.unjudged],
         "unused": [
             {"entity": entity_to_json(u.entity), "key": u.key, "value": value_to_json(u.value), "reason": u.reason.value}
             for u in report.unused
@@ -45,7 +48,26 @@ def backtest_to_json(report: BacktestReport) -> dict[str, Json]:
 def _summary(report: BacktestReport) -> dict[str, Json]:
     found = worst_of_buckets(report.verdicts)
     counts: dict[str, Json] = {v.value: sum(one.verdict is v for one in found) for v in Verdict}
-    return {"buckets": len(found), "changed": sum(one.changed for one in found), **counts, "refused": report.refused}
+    return {
+        "headline": headline(report)[0],
+        "buckets": len(found),
+        "changed": sum(one.changed for one in found),
+        **counts,
+        "unjudged": len(report.unjudged),
+        "refused": report.refused,
+    }
+
+
+def unjudged_to_json(one: UnjudgedChange) -> dict[str, Json]:
+    """One change without recorded traffic."""
+    return {
+        "entity": entity_to_json(one.entity),
+        "key": one.key,
+        "limit_before": value_to_json(one.before),
+        "limit_after": value_to_json(one.after),
+        "verdict": Verdict.INCONCLUSIVE.value,
+        "reason": one.reason.value,
+    }
 
 
 def _rule(rule: RuleOutcome) -> dict[str, Json]:
@@ -66,6 +88,7 @@ def _rule(rule: RuleOutcome) -> dict[str, Json]:
             }
             for one in rule.failed
         ],
+        "unjudged": [unjudged_to_json(one) for one in rule.unjudged],
     }
 
 
@@ -149,6 +172,7 @@ def _verdict(verdict: BucketVerdict) -> dict[str, Json]:
         "longest_s": verdict.longest_s,
         "longest_from": _time(verdict.longest_from),
         "peak": verdict.peak,
+        "peak_is_bound": verdict.peak_is_bound,
         "headroom": value_to_json(verdict.headroom),
         "p999": verdict.p999,
         "safe": value_to_json(verdict.safe),
@@ -181,6 +205,7 @@ def _rates(rates: RateSeries) -> dict[str, Json]:
         "over": list(rates.over),
         "possible": list(rates.possible),
         "over_before": None if rates.over_before is None else list(rates.over_before),
+        "recorded": list(rates.recorded),
     }
 
 

@@ -10,7 +10,6 @@ from typing import Final
 
 from reconciler.model.backtest import BacktestReport, BucketVerdict, Fit, Provenance
 from reconciler.model.entity import display_name
-from reconciler.render.amounts import rate
 from reconciler.render.backtest_words import (
     VERDICT_WORDS,
     Tone,
@@ -21,9 +20,11 @@ from reconciler.render.backtest_words import (
     history_words,
     kept_words,
     limit_text,
+    peak_text,
     regrouped_words,
     rule_sentences,
     telling,
+    unjudged_sentence,
     unused_words,
     who,
 )
@@ -39,11 +40,11 @@ _LIMITS: Final = (LIMIT, 400, 100, 40)
 """How much of one name is shown: less only where the verdict and the rules alone would fill half of the room."""
 _SENTENCES: Final = 600
 """Bytes kept free for what is said about rows that are left out, beside ``WHOLE_REPORT``."""
-_SHORTEST: Final = 100
+_SHORTEST: Final = 300
 """Characters of a name in a summary of the fewest bytes."""
 _FRAME: Final = 120
 _HEAD: Final = (
-    "| Verdict | Bucket | Key | Broker | Now | Proposed | Peak | Seconds over now | Seconds over proposed | Recommended |",
+    "| Verdict | Quota group | Key | Broker | Now | Proposed | Peak | Seconds over now | Seconds over proposed | Recommended |",
     "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
 )
 
@@ -70,7 +71,7 @@ def backtest_section(report: BacktestReport, *, room: int) -> tuple[str, ...]:
 def backtest_summary(report: BacktestReport) -> tuple[str, ...]:
     """The verdict and how many rules fail: some hundred bytes, whatever the report."""
     words, tone = headline(report)
-    failed = sum(bool(rule.failed) for rule in report.rules)
+    failed = sum(not rule.holds for rule in report.rules)
     policy = f" **{failed} of {len(report.rules)} rules of the policy fail.**" if failed else ""
     return (f"**Backtest:** {_strong(words, tone, _SHORTEST)}{policy} {WHOLE_REPORT}", "")
 
@@ -103,13 +104,15 @@ def _body(report: BacktestReport, *, room: int, limit: int) -> Iterator[str]:
     rest = tuple(_rest(report, room=room // 3, limit=limit))
     taken = sum(size(section.lines) for section in rest)
     rows = fitting((_row(one, limit) for one in shown), room - taken - size(_HEAD) - _FRAME)
-    counts = [(len(shown) - len(rows), len(shown), "buckets"), *((s.left_out, None, "notes") for s in rest)]
+    counts = [(len(shown) - len(rows), len(shown), "rows"), *((s.left_out, None, "notes") for s in rest)]
     left_out = ", ".join(f"{count}{f' of {of}' if of else ''} {what}" for count, of, what in counts if count)
     if left_out:
         yield from (f"**Left out for want of room: {left_out}.** {WHOLE_REPORT}", "")
     if rows:
         yield from (
-            folded(f"{len(rows)} buckets, the worst first", (*_HEAD, *rows)) if len(rows) > OPEN_ROWS else (*_HEAD, *rows, "")
+            folded(f"{len(rows)} rows, one for each quota group and broker", (*_HEAD, *rows))
+            if len(rows) > OPEN_ROWS
+            else (*_HEAD, *rows, "")
         )
     kept = kept_words(report)
     if kept is not None:
@@ -133,7 +136,7 @@ def _row(one: BucketVerdict, limit: int) -> str:
         str(one.broker),
         before,
         f"**{after_text(one)}**" if one.changed else after_text(one),
-        rate(one.key, one.peak),
+        peak_text(one),
         seconds,
         after,
         "" if one.recommended is None or one.limit_after is None else limit_text(one.key, one.recommended),
@@ -143,6 +146,7 @@ def _row(one: BucketVerdict, limit: int) -> str:
 
 def _rest(report: BacktestReport, *, room: int, limit: int) -> Iterator[Section]:
     lists = (
+        ("Not judged: no recorded traffic", [unjudged_sentence(one) for one in report.unjudged]),
         ("Limits against capacity", [capacity_words(use) for use in report.capacity]),
         ("Nearly reached", [fit_words(fit) for fit in report.fits if fit.fit is Fit.NEAR]),
         ("Loose", [fit_words(fit) for fit in report.fits if fit.fit is Fit.LOOSE]),

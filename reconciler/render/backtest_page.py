@@ -9,7 +9,6 @@ from typing import Final
 from reconciler.formats.canonical import Json, canonical_bytes
 from reconciler.model.backtest import BacktestReport, BucketVerdict, Fit, Provenance, UnusedReason, Verdict, broker_words
 from reconciler.model.entity import display_name
-from reconciler.render.amounts import rate
 from reconciler.render.backtest_plot import DEFINITIONS, PLOT_STYLE, plot
 from reconciler.render.backtest_words import (
     VERDICT_WORDS,
@@ -26,11 +25,13 @@ from reconciler.render.backtest_words import (
     longest_words,
     member_name,
     over_words,
+    peak_text,
     peak_words,
     regrouped_words,
     rule_sentences,
     safe_words,
     telling,
+    unjudged_sentence,
     unused_words,
     who,
 )
@@ -44,7 +45,7 @@ _CARDS: Final = 40
 _ROWS: Final = 2000
 _MEMBERS: Final = 20
 _NOTES: Final = 200
-_HEADS: Final = ("Verdict", "Bucket", "Key", "Broker", "Now", "Proposed", "Peak", "Over now", "Over proposed", "Recommended")
+_HEADS: Final = ("Verdict", "Quota group", "Key", "Broker", "Now", "Proposed", "Peak", "Over now", "Over proposed", "Recommended")
 _NUMBERS: Final = frozenset({"Broker", "Now", "Proposed", "Peak", "Over now", "Over proposed", "Recommended"})
 _MEMBER_HEADS: Final = ("Client", "Share", "While over", "Requests", "Limit now")
 _STYLES: Final = {Verdict.CERTAIN: "bad", Verdict.POSSIBLE: "warn", Verdict.INCONCLUSIVE: "warn", Verdict.CLEAR: "good"}
@@ -59,7 +60,7 @@ dl { display: grid; gap: .2rem 1rem; grid-template-columns: 7.5rem minmax(0, 1fr
 dt { color: var(--faint); }
 dd { margin: 0; overflow-wrap: anywhere; }
 td a { color: inherit; }
-td[data-label="Bucket"], td[data-label="Client"] { min-width: 10rem; overflow-wrap: anywhere; }
+td[data-label="Quota group"], td[data-label="Client"] { min-width: 10rem; overflow-wrap: anywhere; }
 @media screen and (max-width: 72rem) { td[data-label] { min-width: 0; } }
 @media screen and (max-width: 30rem) { dl { grid-template-columns: minmax(0, 1fr); gap: 0; } dd { margin-bottom: .4rem; } }
 @media print { dl { gap: .1rem .8rem; } h3 { break-after: avoid; } }
@@ -84,17 +85,21 @@ def _body(report: BacktestReport) -> Iterator[str]:
     cluster = f": {name(display_name(report.cluster))}" if report.cluster else ""
     yield DEFINITIONS
     yield f"<header><h1>Backtest{cluster}</h1>"
-    yield f'<p class="lead">{styled(f"{words[0].upper()}{words[1:]}", _TONES[tone])}</p>'
+    yield f'<p class="lead">{styled(words, _TONES[tone])}</p>'
     if report.rules:
         yield from items(_rule(sentence, holds=holds) for sentence, holds in rule_sentences(report.rules))
     yield "</header>"
+    if report.unjudged:
+        yield from section("Not judged: no recorded traffic", _noted([unjudged_sentence(one) for one in report.unjudged]))
     yield from section("What this rests on", _history(report.provenance))
     shown = telling(report)
     if shown:
         cards = {id(one) for one in shown[:_CARDS]}
         rows = (_row(one, linked=id(one) in cards) for one in shown[:_ROWS])
         more = f"{len(shown) - _ROWS:,} more are in the JSON report." if len(shown) > _ROWS else ""
-        yield from section("Buckets, the worst first", (*table(_HEADS, rows, numbers=_NUMBERS), *_paragraph(more)))
+        yield from section(
+            "Quota groups on each broker, the worst first", (*table(_HEADS, rows, numbers=_NUMBERS), *_paragraph(more))
+        )
     yield from _paragraph(kept_words(report) or "")
     for one in shown[:_CARDS]:
         yield from _card(one, current_known=report.provenance.current_known)
@@ -125,7 +130,7 @@ def _row(one: BucketVerdict, *, linked: bool) -> tuple[str, ...]:
         str(one.broker),
         text(before),
         f"<strong>{text(after_text(one))}</strong>" if one.changed else text(after_text(one)),
-        text(rate(one.key, one.peak)),
+        text(peak_text(one)),
         "?" if one.seconds_over_before is None else f"{one.seconds_over_before:,} s",
         f"{one.seconds_over:,} of {one.active_seconds:,} s{most}",
         text(advice),

@@ -7,6 +7,8 @@ told by place and pattern too, never by colour alone.
 from __future__ import annotations
 
 import datetime
+import itertools
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -36,6 +38,8 @@ figure.plot figcaption svg { background: none; display: inline-block; height: .8
 .over { fill: var(--bad); }
 .shade { fill: var(--bad); opacity: .16; }
 .possible { fill: url(#maybe); }
+.gap { fill: url(#unrecorded); }
+.blank { stroke: var(--faint); stroke-width: 1.5; }
 .hatch { stroke: var(--warn); stroke-width: 3; }
 .defs { height: 0; position: absolute; width: 0; }
 :root { --rate: #1a5fb4; }
@@ -49,7 +53,9 @@ figure.plot figcaption svg { background: none; display: inline-block; height: .8
 
 DEFINITIONS: Final = (
     f'<svg class="defs" aria-hidden="true"><defs><pattern id="{_PATTERN}" width="6" height="6" patternUnits="userSpaceOnUse" '
-    'patternTransform="rotate(45)"><line class="hatch" x1="0" y1="0" x2="0" y2="6"/></pattern></defs></svg>'
+    'patternTransform="rotate(45)"><line class="hatch" x1="0" y1="0" x2="0" y2="6"/></pattern>'
+    '<pattern id="unrecorded" width="9" height="9" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)">'
+    '<line class="blank" x1="0" y1="0" x2="0" y2="9"/></pattern></defs></svg>'
 )
 """Once a page: what is drawn as possible is hatched."""
 
@@ -63,8 +69,9 @@ def plot(verdict: BucketVerdict, rates: RateSeries) -> Iterator[str]:
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img" '
         f'aria-label="{text(_described(verdict, rates))}">'
     )
+    yield from _bars([not one for one in rates.recorded], _HEIGHT, "gap")
     yield from _bars(rates.over, _HEIGHT, "shade")
-    yield from _curve(rates.rate, top)
+    yield from _curve(rates, top)
     for limit in sorted(limits)[:3]:
         yield _line(limit, top, "earlier")
     if verdict.limit_after is not None:
@@ -82,7 +89,9 @@ def plot(verdict: BucketVerdict, rates: RateSeries) -> Iterator[str]:
 
 def _described(verdict: BucketVerdict, rates: RateSeries) -> str:
     over = sum(rates.over)
-    return f"Rate over time of {title(verdict)}: about {over} seconds are over the proposed limit"
+    gaps = len(rates.recorded) - sum(rates.recorded)
+    missing = f"; {gaps} of {len(rates.recorded)} intervals were not recorded" if gaps else ""
+    return f"Rate over time of {title(verdict)}: about {over} seconds are over the proposed limit{missing}"
 
 
 def _top(verdict: BucketVerdict, rates: RateSeries) -> float:
@@ -92,14 +101,19 @@ def _top(verdict: BucketVerdict, rates: RateSeries) -> float:
     return max([peak, *limits]) * 1.08 or 1.0
 
 
-def _curve(values: Sequence[float], top: float) -> Iterator[str]:
-    """Steps: each interval is as wide as the time it stands for."""
-    width = _WIDTH / len(values)
-    points = " ".join(
-        f"{_short(x * width)},{y} {_short((x + 1) * width)},{y}" for x, y in enumerate(_short(_y(value, top)) for value in values)
-    )
-    yield f'<polygon class="under" points="0,{_HEIGHT} {points} {_WIDTH},{_HEIGHT}"/>'
-    yield f'<polyline class="rate" points="{points}"/>'
+def _curve(rates: RateSeries, top: float) -> Iterator[str]:
+    """Steps: each interval is as wide as the time it stands for. The curve ends where the recording does."""
+    width, x = _WIDTH / len(rates.rate), 0
+    for recorded, intervals in itertools.groupby(zip(rates.rate, rates.recorded, strict=True), key=operator.itemgetter(1)):
+        begin, values = x, [value for value, _ in intervals]
+        x += len(values)
+        if not recorded:
+            continue
+        steps = enumerate((_short(_y(value, top)) for value in values), start=begin)
+        points = " ".join(f"{_short(at * width)},{y} {_short((at + 1) * width)},{y}" for at, y in steps)
+        ends = _short(begin * width), _short(x * width)
+        yield f'<polygon class="under" points="{ends[0]},{_HEIGHT} {points} {ends[1]},{_HEIGHT}"/>'
+        yield f'<polyline class="rate" points="{points}"/>'
 
 
 def _line(limit: float, top: float, style: str) -> str:
@@ -124,7 +138,7 @@ def _seconds(over: Sequence[int], possible: Sequence[int] | None) -> str:
     return f"about {sum(over):,} s{at_most}" if sum(over) or at_most else "never"
 
 
-def _bars(counts: Sequence[int], height: int, style: str) -> Iterator[str]:
+def _bars(counts: Sequence[int | bool], height: int, style: str) -> Iterator[str]:
     """Runs of marked intervals, each one rectangle and wide enough to be seen."""
     width, begin = _WIDTH / len(counts), None
     for x, count in enumerate((*counts, 0)):
@@ -148,6 +162,8 @@ def _legend(verdict: BucketVerdict, rates: RateSeries, limits: Sequence[float], 
         yield _key("earlier", f"limit that holds now {limit_text(verdict.key, limit)}{off}")
     yield _mark("over", "probably over")
     yield _mark("possible", "possibly over")
+    if not all(rates.recorded):
+        yield _mark("gap", "not recorded")
 
 
 def _key(style: str, words: str) -> str:

@@ -26,6 +26,7 @@ from reconciler.render.backtest_words import (
     safe_words,
     telling,
     title,
+    unjudged_sentence,
     unused_words,
 )
 from reconciler.render.styled import Line, Style, line
@@ -57,6 +58,12 @@ def _lines(report: BacktestReport) -> Iterator[Line]:
     for verdict in shown[:_SHOWN_BUCKETS]:
         yield line()
         yield from _bucket(verdict, current_known=report.provenance.current_known)
+    if report.unjudged:
+        yield line()
+    for one in report.unjudged[:_SHOWN_NOTES]:
+        yield line("  ", (VERDICT_WORDS[Verdict.INCONCLUSIVE], Style.WARN), "  ", unjudged_sentence(one))
+    if len(report.unjudged) > _SHOWN_NOTES:
+        yield line(f"  {len(report.unjudged) - _SHOWN_NOTES:,} more changes are not judged.")
     yield line()
     if len(shown) > _SHOWN_BUCKETS:
         yield line(f"{len(shown) - _SHOWN_BUCKETS:,} more are not shown; --format json has all of them.")

@@ -7,17 +7,18 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.model.backtest import (
-    NOT_RECORDED,
     BacktestReport,
     BucketName,
     BucketVerdict,
     CapacityUse,
     Fit,
+    Form,
     Member,
     Provenance,
     QuotaFit,
     Regrouped,
     RuleOutcome,
+    UnjudgedChange,
     UnusedQuota,
     UnusedReason,
     Verdict,
@@ -25,8 +26,11 @@ from reconciler.model.backtest import (
     worst_of_buckets,
 )
 from reconciler.model.entity import display_name
+from reconciler.model.finding import Finding, Severity
 from reconciler.render.amounts import amount, rate
 
+ANSWER: Final = "backtest-answer"
+"""Id of the finding that carries the headline."""
 VERDICT_WORDS: Final = {
     Verdict.CERTAIN: "THROTTLED",
     Verdict.POSSIBLE: "possible",
@@ -53,54 +57,80 @@ class Tone(enum.Enum):
 
 
 def headline(report: BacktestReport) -> tuple[str, Tone]:
-    """The verdict on the whole change, in one sentence; what the history has nothing of is never cleared by it."""
-    keys = sorted({str(finding.key) for finding in report.findings if finding.id == NOT_RECORDED and finding.key})
-    words, tone = _verdict_on_recorded(report, everything=not keys)
-    if not keys:
+    """The answer for the whole change: first what was judged, then what was not. Every output prints these words."""
+    words, tone = _recorded_words(report)
+    count = len(report.unjudged)
+    if not count:
         return f"{words}.", tone
-    named = " and ".join(filter(None, (", ".join(keys[:-1]), keys[-1])))
-    unsaid = f"of the change of {named} nothing can be said, since no such traffic was recorded"
-    return f"{words}; {unsaid}.", Tone.WARN if tone is Tone.GOOD else tone
+    limit, effect = ("limits", "Its effect is") if count == 1 else ("limit", "Their effects are")
+    unknown = f"Not judged: {_count(count, 'changed quota')} that {limit} no recorded traffic. {effect} not known."
+    only = not any(one.changed for one in report.verdicts)
+    nothing_judged = only and not any(one.verdict is Verdict.CERTAIN for one in report.verdicts)
+    return (f"Inconclusive. {unknown}" if nothing_judged else f"{words}. {unknown}"), Tone.WARN if tone is Tone.GOOD else tone
 
 
-def _verdict_on_recorded(report: BacktestReport, *, everything: bool) -> tuple[str, Tone]:
-    worst = worst_of_buckets(report.verdicts)
-    changed = [one for one in worst if one.changed]
-    hit = [one for one in worst if one.verdict is Verdict.CERTAIN]
-    among = f"{_count(len(changed), 'bucket')} whose limit changes"
-    if any(one.changed for one in hit):
-        count = sum(one.changed for one in hit)
-        return f"the proposed quotas would have throttled {count} of {among}", Tone.BAD
-    maybe = sum(one.verdict is Verdict.POSSIBLE for one in changed)
-    if maybe:
-        how = "" if report.provenance.form.value == "exact" else "; --exact can tell"
-        return f"the proposed quotas might have throttled {maybe} of {among}{how}", Tone.WARN
-    unknown = sum(one.verdict is Verdict.INCONCLUSIVE for one in changed)
-    if unknown:
-        return f"the history does not show enough to clear {unknown} of {among}", Tone.WARN
-    if hit:
-        over = f"{_count(len(hit), 'bucket')} {_are(len(hit))} over a limit that stays"
-        return f"the change would have throttled nobody; {over}", Tone.WARN
-    limited = (
-        f"{_count(len(changed), 'bucket')} {'gets' if len(changed) == 1 else 'get'} another limit"
-        if changed
-        else "no limit changes"
-        if everything
-        else "no limit of what was recorded changes"
-    )
-    return f"no recorded request would have been throttled ({limited})", Tone.GOOD
+def answer(report: BacktestReport) -> Finding:
+    """The headline as a finding, a warning unless the answer is good."""
+    words, tone = headline(report)
+    return Finding(id=ANSWER, severity=Severity.INFO if tone is Tone.GOOD else Severity.WARNING, message=words)
+
+
+def unjudged_sentence(one: UnjudgedChange) -> str:
+    """One change that the history shows nothing about, with its values and the reason."""
+    before, after = limit_text(one.key, one.before, absent="not set"), limit_text(one.key, one.after, absent="not set")
+    return f"{one.entity}: {one.key} {before} -> {after}: {one.why}"
+
+
+def next_step(report: BacktestReport) -> str | None:
+    """What to do about a plan with this backtest, in place of the plan's own advice to merge; ``None``: the plan's holds."""
+    if report.refused:
+        return "Next: do not merge. The backtest refuses this change; change the quotas, or merge another rule first."
+    _, tone = headline(report)
+    if tone is Tone.BAD:
+        return "Next: decide whether these clients may be throttled. Raise the limits to the recommended values, or merge."
+    if tone is Tone.WARN:
+        return "Next: decide about the changes that the backtest does not clear, then merge."
+    return None
+
+
+def _recorded_words(report: BacktestReport) -> tuple[str, Tone]:
+    """Of quota groups with recorded traffic, each counted once by its worst broker."""
+    groups = worst_of_buckets(report.verdicts)
+    words, tone = _changed_words([one for one in groups if one.changed], report.provenance.form)
+    staying = sum(one.verdict is Verdict.CERTAIN and not one.changed for one in groups)
+    if not staying:
+        return words, tone
+    over = f"{_count(staying, 'quota group')} {_are(staying)} over a limit that stays"
+    return f"{words}. {over}", Tone.WARN if tone is Tone.GOOD else tone
+
+
+def _changed_words(changed: Sequence[BucketVerdict], form: Form) -> tuple[str, Tone]:
+    count = {verdict: sum(one.verdict is verdict for one in changed) for verdict in Verdict}
+    among = f"{_count(len(changed), 'quota group')} whose limit changes"
+    if count[Verdict.CERTAIN]:
+        return f"The proposed quotas would have throttled {count[Verdict.CERTAIN]} of {among}", Tone.BAD
+    if count[Verdict.POSSIBLE]:
+        how = "" if form is Form.EXACT else ". --exact decides"
+        return f"The proposed quotas might have throttled {count[Verdict.POSSIBLE]} of {among}{how}", Tone.WARN
+    if count[Verdict.INCONCLUSIVE]:
+        return f"The history does not show enough to clear {count[Verdict.INCONCLUSIVE]} of {among}", Tone.WARN
+    if not changed:
+        return "No limit of a recorded client changes", Tone.GOOD
+    get = f"{_count(len(changed), 'quota group')} {'gets' if len(changed) == 1 else 'get'} another limit"
+    return f"The proposed quotas would have throttled no recorded request. {get}", Tone.GOOD
 
 
 def rule_sentences(rules: Sequence[RuleOutcome]) -> Iterator[tuple[str, bool]]:
     """For each rule of the policy whether it holds, and what fails it."""
     for number, rule in enumerate(rules, start=1):
         why = f" ({rule.reason})" if rule.reason else ""
-        if not rule.failed:
+        if rule.holds:
             yield f"Rule {number} holds{why}: {rule.words}.", True
             continue
-        some = "; ".join(f"{who(one.bucket)}: {one.key} on {broker_words(one.broker)}" for one in rule.failed[:_SHOWN_NAMES])
-        more = f"; {len(rule.failed) - _SHOWN_NAMES} more" if len(rule.failed) > _SHOWN_NAMES else ""
-        yield f"Rule {number} fails{why}: {rule.words}. {some}{more}", False
+        some = [f"{who(one.bucket)}: {one.key} on {broker_words(one.broker)}" for one in rule.failed]
+        some += [f"{one.entity}: {one.key} limits no recorded traffic" for one in rule.unjudged]
+        more = f"; {len(some) - _SHOWN_NAMES} more" if len(some) > _SHOWN_NAMES else ""
+        yield f"Rule {number} fails{why}: {rule.words}. {'; '.join(some[:_SHOWN_NAMES])}{more}", False
 
 
 def who(name: BucketName, *, undecided: bool = False) -> str:
@@ -129,9 +159,9 @@ def limit_words(verdict: BucketVerdict, *, current_known: bool) -> str:
     return f"{before} -> {after}{source}" if verdict.changed else f"{after}{source} (stays)"
 
 
-def limit_text(key: str, value: float | None) -> str:
+def limit_text(key: str, value: float | None, *, absent: str = "unlimited") -> str:
     """A limit with its unit."""
-    return "unlimited" if value is None else amount(key, value)
+    return absent if value is None else amount(key, value)
 
 
 def after_text(verdict: BucketVerdict) -> str:
@@ -139,9 +169,14 @@ def after_text(verdict: BucketVerdict) -> str:
     return "?" if verdict.undecided else limit_text(verdict.key, verdict.limit_after)
 
 
+def peak_text(verdict: BucketVerdict) -> str:
+    """The largest rate; from whole seconds only an upper bound is known."""
+    return f"{'at most ' if verdict.peak_is_bound else ''}{rate(verdict.key, verdict.peak)}"
+
+
 def peak_words(verdict: BucketVerdict) -> str:
     """The largest rate, and its part of the limit."""
-    words = f"{rate(verdict.key, verdict.peak)} {_PEAK_WORDS.get(verdict.key, 'sampled rate')}"
+    words = f"{peak_text(verdict)} {_PEAK_WORDS.get(verdict.key, 'sampled rate')}"
     return words if verdict.headroom is None else f"{words}, {100 / verdict.headroom:.0f} % of the proposed limit"
 
 
@@ -284,10 +319,15 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
 
 def kept_words(report: BacktestReport) -> str | None:
     """What is not shown because it stays, and is not seen to be over."""
-    kept = len(report.verdicts) - len(telling(report))
+    kept = len(worst_of_buckets(report.verdicts)) - count_groups(telling(report))
     if not kept:
         return None
-    return f"{_count(kept, 'more bucket')} {_are(kept)} untouched by the change, and nobody there is seen to be over a limit."
+    return f"The change does not touch {_count(kept, 'more quota group')}. No recorded client there is over a limit."
+
+
+def count_groups(verdicts: Sequence[BucketVerdict]) -> int:
+    """How many quota groups these rows are about; a group has a row for each broker."""
+    return len(worst_of_buckets(verdicts))
 
 
 def telling(report: BacktestReport) -> list[BucketVerdict]:

@@ -29,6 +29,10 @@ FULL_PLAN: Final = "`kafka-quotas plan` prints the whole plan, and its `--out js
 _LIMITS: Final = (LIMIT, 400, 100, 40)
 """How much of one name is shown: less only where the guards alone would fill half of the comment."""
 
+NEXT: Final = "Next: "
+"""How the line begins that advises what to do about a plan."""
+NEXT_MERGE: Final = f"{NEXT}merge, and `kafka-quotas apply` writes exactly this, or refuses when the cluster has changed since."
+
 _SENTENCES: Final = 400
 """Bytes kept free for what the comment says about the rows that it leaves out, beside ``full_plan``."""
 
@@ -133,7 +137,7 @@ def _next_step(plan: Plan, limit: int) -> str:
         command = code(f"kafka-quotas apply {flags}", limit=max(limit, len(flags) + 20))
         return f"Next: accept, with {command} or in the Cluster document with a reason and a last day; or change the manifests."
     if plan.changes:
-        return "Next: merge, and `kafka-quotas apply` writes exactly this, or refuses when the cluster has changed since."
+        return NEXT_MERGE
     return "Next: nothing to do on this cluster."
 
 

@@ -6,6 +6,7 @@ from reconciler.formats.canonical import FORMAT_VERSION, Json, cluster_to_json, 
 from reconciler.formats.finding_json import finding_to_json, span_to_json
 from reconciler.model.overview import BucketTraffic, ClusterOverview, EntityOverview, Overview, RunRecord, TrafficReport
 from reconciler.model.state import Quotas
+from reconciler.render.backtest_document import unjudged_to_json
 
 
 def report_to_json(overview: Overview) -> dict[str, Json]:
@@ -101,7 +102,9 @@ def _traffic(one: TrafficReport) -> Json:
         "span": {"from": moment_to_json(one.start), "to": moment_to_json(one.end)},
         "requests": one.requests,
         "current_known": one.current_known,
+        "headline": one.headline,
         "buckets": [_bucket(bucket) for bucket in one.buckets],
+        "unjudged": [unjudged_to_json(change) for change in one.unjudged],
     }
 
 
@@ -119,6 +122,8 @@ def _bucket(one: BucketTraffic) -> Json:
         "active_seconds": one.active_seconds,
         "seconds_over": one.seconds_over,
         "peak": value_to_json(one.peak),
+        "peak_is_bound": one.peak_is_bound,
+        "safe": value_to_json(one.safe),
         "recommended": value_to_json(one.recommended),
         "reason": one.reason,
     }

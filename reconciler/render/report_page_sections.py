@@ -10,12 +10,14 @@ from reconciler.model.drift import DriftClass
 from reconciler.model.entity import display_name
 from reconciler.model.overview import BucketTraffic, ClusterOverview, EntityOverview, Overview, RunRecord, TrafficReport
 from reconciler.model.state import same_value
-from reconciler.render.amounts import amount, byte_rate
+from reconciler.render.amounts import amount, rate
+from reconciler.render.backtest_words import unjudged_sentence
 from reconciler.render.findings_text import counts_sentence
 from reconciler.render.html_page import name, styled, text
 from reconciler.render.report_page_data import cluster_name
 from reconciler.render.report_page_parts import DRIFT_WORDS, bar, count, drift_word, notes, quoted, section, table, time_element
 
+_UNJUDGED: Final = 20
 _RESULTS: Final = {
     "done": ("done", "good"),
     "nothing_to_do": ("nothing to do", "faint"),
@@ -198,7 +200,6 @@ def traffic_section(overview: Overview) -> Iterator[str]:
 
 
 def _traffic(one: TrafficReport) -> Iterator[str]:
-    hit = sum(1 for bucket in one.buckets if bucket.verdict is Verdict.CERTAIN)
     cluster = f"{quoted(display_name(one.cluster))}, " if one.cluster else ""
     yield f"<h3>{cluster}{quoted(one.file)}</h3>"
     word = (
@@ -206,14 +207,30 @@ def _traffic(one: TrafficReport) -> Iterator[str]:
         if one.form is Form.EXACT
         else "judged from sums of whole seconds: a peak is what no request can have exceeded"
     )
-    yield (
-        f"<p>{count(one.requests, 'request')} from {time_element(one.start)} to {time_element(one.end)}, {word}. "
-        f"{styled(f'{hit:,} throttled', 'bad') if hit else styled('None throttled for certain', 'good')} of "
-        f"{count(len(one.buckets), 'bucket')}.</p>"
-    )
+    bad = any(bucket.verdict is Verdict.CERTAIN for bucket in one.buckets)
+    doubt = one.unjudged or any(bucket.verdict is not Verdict.CLEAR for bucket in one.buckets)
+    yield f"<p>{styled(one.headline, 'bad' if bad else 'warn' if doubt else 'good')}</p>"
+    yield f"<p>{count(one.requests, 'request')} from {time_element(one.start)} to {time_element(one.end)}, {word}.</p>"
+    if one.unjudged:
+        yield "<ul>"
+        yield from (f"<li>{text(unjudged_sentence(change))}</li>" for change in one.unjudged[:_UNJUDGED])
+        yield "</ul>"
+        if len(one.unjudged) > _UNJUDGED:
+            yield f"<p>{len(one.unjudged) - _UNJUDGED:,} more changes are not judged.</p>"
     rows = (_bucket(bucket, before_known=one.current_known) for bucket in one.buckets)
-    heads = ("Bucket", "Key", "Broker", "Verdict", "Peak against limit", "Peak", "Limit", "Seconds over", "Safe limit")
-    caption = f"Buckets of {quoted(one.file)}, the worst first; the mark on each bar is the limit"
+    heads = (
+        "Quota group",
+        "Key",
+        "Broker",
+        "Verdict",
+        "Peak against limit",
+        "Peak",
+        "Limit",
+        "Seconds over",
+        "Safe",
+        "Recommended",
+    )
+    caption = f"Quota groups of {quoted(one.file)} on each broker, the worst first; the mark on each bar is the limit"
     yield from table(caption, heads, rows, numbers=frozenset({"Broker", "Seconds over"}), of=len(one.buckets))
 
 
@@ -231,8 +248,9 @@ def _bucket(one: BucketTraffic, *, before_known: bool) -> tuple[str, ...]:
         str(one.broker),
         styled(*_VERDICTS[one.verdict]) + (f": {quoted(one.reason)}" if one.reason else ""),
         bar(share) + f"{100 * share:,.0f} %" if share is not None else "",
-        text(byte_rate(one.peak) if one.key.endswith("byte_rate") else amount(one.key, one.peak)),
+        text(f"{'at most ' if one.peak_is_bound else ''}{rate(one.key, one.peak)}"),
         limit,
         f"{one.seconds_over:,} of {one.active_seconds:,}",
+        text(amount(one.key, one.safe)) if one.safe is not None else "",
         text(amount(one.key, one.recommended)) if one.recommended is not None else "",
     )

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reconciler.errors import TrafficError
-from reconciler.model.backtest import BacktestReport, BucketVerdict, Form, Provenance
+from reconciler.model.backtest import BacktestReport, BucketVerdict, Form, Provenance, UnjudgedChange, UnusedQuota
 from reconciler.model.backtest_policy import HistoryNeeds
 from reconciler.model.entity import Entity
-from reconciler.model.finding import Finding
 from reconciler.model.source import Span
 from reconciler.resolution.levels import QuotaTable
 from reconciler.traffic.judging.capacity import capacity_uses
 from reconciler.traffic.judging.completing import completed, row_of, target_numbers, worth_a_plot
-from reconciler.traffic.judging.grouping import Grouping, Series, group_series
+from reconciler.traffic.judging.grouping import Grouping, Series, Tables, group_series
 from reconciler.traffic.judging.history_gaps import with_gaps
 from reconciler.traffic.judging.kind_assumptions import kind_assumptions
 from reconciler.traffic.judging.outcome import Outcome, exact_outcomes, groups_before, seconds_outcomes
@@ -27,7 +27,7 @@ from reconciler.traffic.judging.report_findings import report_findings
 from reconciler.traffic.judging.requests import JudgedRequest
 from reconciler.traffic.judging.throttle_findings import throttle_findings
 from reconciler.traffic.judging.told_twice import told_twice
-from reconciler.traffic.judging.unrecorded import unrecorded
+from reconciler.traffic.judging.unjudged import unjudged_changes, unjudged_findings
 from reconciler.traffic.judging.verdicts import bucket_verdicts, is_changed, moment, unused_quotas
 from reconciler.traffic.judging.waiting import with_waiting, worth_playing
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window
@@ -56,6 +56,8 @@ class Question:
     log_timezone: str = "UTC"
     exact: bool = False
     """Judge every request, where they are known."""
+    unchanged: bool = False
+    """Judge limits that stay, too, also where only per-second totals are known."""
     needs: HistoryNeeds = field(default_factory=HistoryNeeds)
     capacity: Mapping[str, float] = field(default_factory=dict)
     """What one broker can do, by quota key."""
@@ -72,6 +74,7 @@ class Backtest:
         self._question = question
         brokers = {one.broker for one in recorded.series}
         before, after = quota_tables(question.current, question.proposed, question.rule, brokers)
+        self._tables: tuple[Tables, ...] = (after,) if before is None else (before, after)
         self._grouping: Grouping = group_series(recorded.series, before, after)
         self._twice = told_twice(recorded.series, self._grouping)
 
@@ -84,12 +87,19 @@ class Backtest:
         judged = bucket_verdicts(series, self._grouping, outcomes)
         verdicts = self._plotted(self._waiting(form, completed(judged, self._grouping, provenance, question.needs)))
         capacity = capacity_uses(self._grouping, question.capacity)
+        # Which quota a callback computed a limit from is its own affair.
+        unused = () if question.rule.callback else unused_quotas(series, question.declared, question.proposed)
+        unjudged = self._unjudged(unused)
         return BacktestReport(
             provenance=provenance,
             verdicts=verdicts,
-            # Which quota a callback computed a limit from is its own affair.
-            unused=() if question.rule.callback else unused_quotas(series, question.declared, question.proposed),
-            findings=(*throttle_findings(verdicts, question.sources), *report_findings(verdicts, capacity), *self._unrecorded()),
+            unjudged=unjudged,
+            unused=unused,
+            findings=(
+                *throttle_findings(verdicts, question.sources),
+                *report_findings(verdicts, capacity),
+                *unjudged_findings(unjudged, question.sources),
+            ),
             fits=quota_fits(verdicts),
             capacity=capacity,
         )
@@ -105,15 +115,20 @@ class Backtest:
             if row.series not in twice:
                 yield _request_line(row, self._recorded.series)
 
-    def _unrecorded(self) -> Iterator[Finding]:
+    @functools.cached_property
+    def _hours(self) -> Mapping[int, Collection[int]]:
+        recorded = self._recorded
+        known = recorded.hours() if isinstance(recorded, RecordedOverTime) else {}
+        return {broker: frozenset(hours) for broker, hours in known.items()}
+
+    def _unjudged(self, unused: Sequence[UnusedQuota]) -> tuple[UnjudgedChange, ...]:
         question = self._question
-        before, after = question.current, question.proposed if question.current is not None else question.declared
-        return unrecorded(self._recorded.series, before, after, question.sources)
+        quotas = question.current, question.proposed if question.current is not None else question.declared
+        callback = question.rule.callback is not None
+        return unjudged_changes(self._recorded.series, self._grouping, () if callback else self._tables, quotas, unused)
 
     def _with_gaps(self, provenance: Provenance) -> Provenance:
-        recorded = self._recorded
-        hours = recorded.hours() if isinstance(recorded, RecordedOverTime) else {}
-        return replace(provenance, coverage=with_gaps(provenance.coverage, hours))
+        return replace(provenance, coverage=with_gaps(provenance.coverage, self._hours))
 
     def _waiting(self, form: Form, verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
         """The worst ones with what their clients go through, where requests were judged and their connections are known."""
@@ -133,12 +148,16 @@ class Backtest:
         targets = {row: number_of[row] for row in map(row_of, shown)}
         groups = groups_to_plot(grouping, set(targets.values()))
         points = recorded.rates(grouping, groups, Lines.of(grouping, window, grid))
-        series = {row: rate_series(grouping, target, points, grid) for row, target in targets.items()}
+        brokers = {row: grouping.targets[target].broker for row, target in targets.items()}
+        series = {
+            row: rate_series(grouping, target, points, grid, self._hours.get(brokers[row])) for row, target in targets.items()
+        }
         return tuple(one if one.undecided else replace(one, rates=series.get(row_of(one))) for one in verdicts)
 
     def _outcomes(self) -> tuple[Form, Mapping[int, Outcome]]:
         recorded, grouping, window = self._recorded, self._grouping, self._question.window
-        wanted = self._touched() if not isinstance(recorded, RecordedRequests) else set(range(len(grouping.groups)))
+        everything = isinstance(recorded, RecordedRequests) or self._question.unchanged
+        wanted = set(range(len(grouping.groups))) if everything else self._touched()
         mutations = {number for number in wanted if grouping.groups[number].kind is Kind.MUTATION}
         if isinstance(recorded, RecordedRequests) and (self._question.exact or not proves(window)):
             form, found = Form.EXACT, exact_outcomes(recorded.exactly(grouping, window), grouping)

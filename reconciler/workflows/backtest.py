@@ -138,6 +138,7 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
         version_from=_version_words(options.kafka_version, proposal.kafka_version),
         log_timezone=options.log_timezone,
         exact=options.exact or options.requests is not None,
+        unchanged=any(rule.unchanged for rule in proposal.spec.backtest.fail),
         needs=proposal.spec.backtest.history,
         capacity=proposal.spec.capacity,
         plots=options.plots,

@@ -16,10 +16,12 @@ from reconciler.model.backtest import (
     Fit,
     Form,
     Member,
+    NotJudged,
     Provenance,
     QuotaFit,
     Regrouped,
     RuleOutcome,
+    UnjudgedChange,
     UnusedQuota,
     UnusedReason,
     Verdict,
@@ -45,6 +47,7 @@ def _report(document: Place) -> BacktestReport:
         rules=tuple(_rule(one) for one in document["rules"].items()),
         provenance=_provenance(document["provenance"]),
         verdicts=tuple(_verdict(one) for one in document["verdicts"].items()),
+        unjudged=tuple(read_unjudged(one) for one in document["unjudged"].items()),
         unused=tuple(
             UnusedQuota(
                 entity=one["entity"].entity(),
@@ -154,6 +157,18 @@ def _rule(place: Place) -> RuleOutcome:
             )
             for one in place["failed"].items()
         ),
+        unjudged=tuple(read_unjudged(one) for one in place["unjudged"].items()),
+    )
+
+
+def read_unjudged(place: Place) -> UnjudgedChange:
+    """One change without recorded traffic. Raises ``ValueError`` as ``Place`` does."""
+    return UnjudgedChange(
+        entity=place["entity"].entity(),
+        key=place["key"].text(),
+        before=place["limit_before"].optional(Place.amount),
+        after=place["limit_after"].optional(Place.amount),
+        reason=place["reason"].one_of(NotJudged),
     )
 
 

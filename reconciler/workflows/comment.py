@@ -11,7 +11,8 @@ from reconciler.errors import FileAccessError, ForgeError
 from reconciler.integrations.github.comments import Comment
 from reconciler.model.backtest import BacktestReport
 from reconciler.render.backtest_markdown import backtest_section
-from reconciler.render.markdown import BUDGET
+from reconciler.render.backtest_words import next_step
+from reconciler.render.markdown import BUDGET, NEXT, NEXT_MERGE
 from reconciler.render.markdown_lists import size
 from reconciler.render.markdown_marker import CommentState, marker_line, read_marker
 from reconciler.render.sticky_comment import Content, Status, content_for, is_edited, read_content, sticky_comment
@@ -112,10 +113,18 @@ def with_backtest(content: Content, report: BacktestReport, *, name: str) -> Con
     about = content.marker.cluster
     if report.cluster is not None and about is not None and report.cluster != about:
         raise FileAccessError(f"{name} is about cluster {report.cluster!r}, not {about!r}")
-    room = BUDGET - size(content.lines) - size((content.heading,)) - size((marker_line(content.marker),)) - 1
-    lines = (*content.lines, "", *backtest_section(report, room=room))
-    silent = content.marker.empty and not report.findings and not any(one.changed for one in report.verdicts)
+    advice = next_step(report)
+    plan = tuple(advice if advice is not None and _is_advice(line, report) else line for line in content.lines)
+    room = BUDGET - size(plan) - size((content.heading,)) - size((marker_line(content.marker),)) - 1
+    lines = (*plan, "", *backtest_section(report, room=room))
+    judged = report.findings or report.unjudged or any(one.changed for one in report.verdicts)
+    silent = content.marker.empty and not judged
     return dataclasses.replace(content, lines=lines, marker=dataclasses.replace(content.marker, empty=silent))
+
+
+def _is_advice(line: str, report: BacktestReport) -> bool:
+    """Whether a line of a plan advises a next step that this backtest overrules: to merge, or to do anything when it refuses."""
+    return line == NEXT_MERGE or (report.refused and line.startswith(NEXT))
 
 
 def keep_comment(comments: Comments, request: CommentRequest) -> CommentOutcome:

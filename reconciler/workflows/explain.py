@@ -68,11 +68,17 @@ _RUN_TIME: Final = (
         "backtest ends with exit code 1. Change the quota, or the rule, which with --trusted-ref counts only after merge.",
     ),
     Rule(
+        id="backtest-answer",
+        severity=Severity.WARNING,
+        explanation="The backtest's answer for the whole change, as its text, pages and comment print it: how many quota groups "
+        "the proposed quotas would have throttled, and how many changed quotas the history shows nothing about.",
+    ),
+    Rule(
         id="traffic-not-recorded",
-        severity=Severity.INFO,
-        explanation="The change is about a key that limits something of which the recorded traffic has nothing: partitions "
-        "created or deleted, connections by address, request times. The backtest cannot say whom it would hold back. Record it, "
-        "or watch throttle-time of that kind on the brokers after the change.",
+        severity=Severity.WARNING,
+        explanation="A changed quota limits no recorded traffic: its clients are missing from the history, stronger quotas "
+        "override it for all of them, or the history has no traffic of the kind that its key limits. The verdict on this change "
+        "is inconclusive. Record a longer history, or watch throttle-time on the brokers after the change.",
     ),
     COUNTS_AFTER_MERGE,
 )

@@ -17,6 +17,7 @@ from reconciler.model.entity import escaped
 from reconciler.model.overview import BucketTraffic, RunRecord, TrafficReport
 from reconciler.model.state import ClusterIdentity
 from reconciler.planning.place import Place
+from reconciler.workflows.backtest_reading import read_unjudged
 
 MOST_RUNS: Final = 200
 """Runs that a report shows; of each audit file so many of the last lines are kept while it is read."""
@@ -133,7 +134,9 @@ def _traffic(name: str, document: object) -> TrafficReport:
         requests=provenance["requests"].count(0),
         current_known=provenance["current_known"].flag(),
         cluster=cluster.optional(Place.text) if (cluster := root.get("cluster")) else None,
+        headline=root["summary"]["headline"].text(),
         buckets=tuple(_bucket(place) for place in root["verdicts"].items()),
+        unjudged=tuple(read_unjudged(place) for place in root["unjudged"].items()),
     )
 
 
@@ -152,6 +155,8 @@ def _bucket(place: Place) -> BucketTraffic:
         active_seconds=place["active_seconds"].count(0),
         seconds_over=place["seconds_over"].count(0),
         peak=place["peak"].amount(),
+        peak_is_bound=place["peak_is_bound"].flag(),
+        safe=place["safe"].optional(Place.amount),
         recommended=place["recommended"].optional(Place.amount),
         reason=reason.optional(Place.text) if (reason := place.get("reason")) else None,
     )

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.errors import FileAccessError
 from reconciler.formats.canonical import document_text
-from reconciler.model.backtest import BacktestReport, FailedBucket, RuleOutcome, Verdict
+from reconciler.model.backtest import BacktestReport, FailedBucket, NotJudged, RuleOutcome, UnjudgedChange, Verdict
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.plan import Plan
 from reconciler.render.backtest_document import backtest_to_json
@@ -77,7 +77,7 @@ def test_one_comment_tells_the_plan_and_the_backtest_and_keeps_both(folder: Path
     assert comment(folder, github, "body.md", "--backtest", "backtest.json").code == 0
     (posted,) = bodies(github)
     seen = by_github(posted)
-    assert "the proposed quotas would have throttled 1 of 1 bucket whose limit changes" in seen.text()
+    assert "The proposed quotas would have throttled 1 of 1 quota group whose limit changes" in seen.text()
     assert "Rule 1 fails (gold is never throttled)" in seen.text()
     assert posted.index("Digest") < posted.index("Backtest:")
     assert comment(folder, github, "--state", "applying", "--cluster", "prod").code == 0
@@ -129,7 +129,7 @@ def test_a_full_body_leaves_the_backtest_one_line() -> None:
     assert len(body.encode()) > BUDGET - 1000
     lines = with_backtest(content_of(body), report(), name="b.json").lines
     (line,) = (line for line in lines if "Backtest:" in line)
-    assert line.startswith("**Backtest:** **the proposed quotas would have throttled 1 of 1 bucket whose limit changes.**")
+    assert line.startswith("**Backtest:** **The proposed quotas would have throttled 1 of 1 quota group whose limit changes.**")
     assert "**1 of 1 rules of the policy fail.**" in line
     assert size(lines[lines.index(line) :]) < 500
 
@@ -157,3 +157,41 @@ def test_the_section_is_part_of_what_is_guarded_against_edits() -> None:
     kept = read_content(text)
     assert kept is not None
     assert kept.lines == tuple(content.lines[:-1])
+
+
+REFUSED = "Next: do not merge. The backtest refuses this change; change the quotas, or merge another rule first."
+MERGE = "Next: merge, and `kafka-quotas apply` writes exactly this, or refuses when the cluster has changed since."
+
+
+@pytest.mark.parametrize(
+    ("found", "advice"),
+    [
+        (report(), REFUSED),
+        (
+            report_of(HIT, cluster="prod"),
+            "Next: decide whether these clients may be throttled. Raise the limits to the recommended values, or merge.",
+        ),
+        (
+            report_of(
+                cluster="prod",
+                unjudged=(
+                    UnjudgedChange(
+                        entity=user("quiet"), key="producer_byte_rate", before=1.0, after=2.0, reason=NotJudged.NO_CLIENT
+                    ),
+                ),
+            ),
+            "Next: decide about the changes that the backtest does not clear, then merge.",
+        ),
+        (report_of(verdict(), cluster="prod"), MERGE),
+    ],
+    ids=["refused", "throttled", "unjudged", "clear"],
+)
+def test_the_next_step_knows_the_plan_and_the_backtest(found: BacktestReport, advice: str) -> None:
+    lines = with_backtest(content_of(plan_markdown(planned("alice"))), found, name="b.json").lines
+    assert [one for one in lines if one.startswith("Next: ")] == [advice]
+
+
+def test_a_comment_of_an_unjudged_change_alone_is_posted() -> None:
+    change = UnjudgedChange(entity=user("quiet"), key="producer_byte_rate", before=None, after=2.0, reason=NotJudged.NO_CLIENT)
+    content = content_of(plan_markdown(planned()))
+    assert not with_backtest(content, report_of(unjudged=(change,), cluster=None), name="b.json").marker.empty

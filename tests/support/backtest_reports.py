@@ -49,6 +49,7 @@ def rates(count: int = 240, *, step_s: int = 120) -> RateSeries:
         over=over,
         possible=tuple(step_s if n % 40 < 5 else 0 for n in range(count)),
         over_before=(0,) * count,
+        recorded=(True,) * count,
     )
 
 

@@ -179,10 +179,15 @@ def test_cells_say_of_mutations_what_they_prove(
 def test_what_was_not_recorded_is_not_cleared(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "some.parquet", tuple(row for row in HISTORY if row.kind == "produce"))
     report = report_of(opened(spark, tmp_path / "some.parquet"))
-    found = {one.key: one for one in report.findings if one.id == "traffic-not-recorded"}
-    assert set(found) == {"request_percentage", "controller_mutation_rate", "connection_creation_rate"}
-    assert all(one.severity is Severity.INFO for one in found.values())
-    assert "request_percentage of user=zoe and 1 more cannot be judged" in found["request_percentage"].message
+    found = [one for one in report.findings if one.id == "traffic-not-recorded"]
+    assert {one.key for one in found} == {"request_percentage", "controller_mutation_rate", "connection_creation_rate"}
+    assert all(one.severity is Severity.WARNING for one in found)
+    assert len(found) == len(report.unjudged)
+    words = "The backtest cannot judge {} of user=zoe: the history has no {}. The effect of this change is not known."
+    assert {one.message for one in found if str(one.entity) == "user=zoe"} == {
+        words.format("request_percentage", "request times"),
+        words.format("controller_mutation_rate", "created or deleted partitions"),
+    }
     assert report.unused == ()
 
 
@@ -289,5 +294,5 @@ def test_the_command_reports_every_key_in_its_unit(history: Path, tmp_path: Path
     assert "against a limit of 25 %" in messages["request_percentage"]
     assert "against a limit of 10 partitions/s" in messages["controller_mutation_rate"]
     assert "ip 10.0.0.7 would have been throttled while connecting" in messages["connection_creation_rate"]
-    assert "the recorded traffic has no fetches" in messages["consumer_byte_rate"]
+    assert "the history has no fetches" in messages["consumer_byte_rate"]
     assert "bytes" not in verdicts["request_percentage", "alice"]["recommended_reason"]

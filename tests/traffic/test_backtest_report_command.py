@@ -211,6 +211,63 @@ def test_cells_give_the_same_verdicts_and_rates_without_spark(folder: Path, cell
     assert found["provenance"]["coverage"] == document["provenance"]["coverage"], "missing hours within the one file, too"
 
 
+STAYING = """
+  backtest:
+    fail: [{verdicts: [certain, possible], unchanged: true}]
+"""
+
+
+def test_a_rule_about_limits_that_stay_is_judged_from_per_second_totals_too(folder: Path, cells: str, tmp_path: Path) -> None:
+    (tmp_path / "quotas").mkdir()
+    cluster = CLUSTER[: CLUSTER.index("  backtest:")] + STAYING.removeprefix("\n")
+    quotas = QUOTAS.replace("quotas: {producer_byte_rate: 150000}", "quotas: {producer_byte_rate: 400000}")
+    for name, text in (("kafka-quotas.yaml", REPOSITORY), ("cluster.yaml", cluster), ("quotas.yaml", quotas)):
+        (tmp_path / "quotas" / name).write_text(text, encoding="utf-8")
+    live = json.loads((folder / "live.json").read_text(encoding="utf-8"))
+    # The stranger's limit is what it is today, and all of its traffic is over it.
+    live["entities"] += [{"entity": {"user": NAME}, "quotas": {"producer_byte_rate": 52_000}}]
+    (tmp_path / "live.json").write_text(json.dumps(live), encoding="utf-8")
+    options = ("--current", str(tmp_path / "live.json"), "--format", "json", "--master", "local[2]")
+    found = [
+        run("backtest", "quotas", "--traffic", str(folder / traffic), *options, cwd=tmp_path)
+        for traffic in ("traffic.parquet", cells)
+    ]
+    assert [done.code for done in found] == [1, 1], found[1].err
+    rows, totals = (done.json() for done in found)
+    assert [one["bucket"] for one in totals["rules"][0]["failed"]] == [{"user": NAME}]
+    assert totals["rules"] == rows["rules"]
+
+
+def test_a_changed_quota_without_a_recorded_client_is_inconclusive(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "quotas").mkdir()
+    cluster = CLUSTER[: CLUSTER.index("  backtest:")] + "  backtest: {fail: [{verdicts: [inconclusive]}]}\n"
+    quotas = QUOTAS.replace("user: pay-api, client-id: {default: true}", "user: pay-absent")
+    for name, text in (("cluster.yaml", cluster.replace("prune: always", "prune: never")), ("quotas.yaml", quotas)):
+        (tmp_path / "quotas" / name).write_text(text, encoding="utf-8")
+    live = json.loads((folder / "live.json").read_text(encoding="utf-8"))
+    live["entities"] += [{"entity": {"user": NAME}, "quotas": {"producer_byte_rate": 52_000}}]
+    (tmp_path / "live.json").write_text(json.dumps(live), encoding="utf-8")
+    files = [part for name in ("json", "markdown", "html", "sarif", "junit") for part in ("--out", f"{name}=out.{name}")]
+    arguments = ("--traffic", str(folder / "traffic.parquet"), "--current", "live.json", "--master", "local[2]", *files)
+    done = run("backtest", "quotas", *arguments, cwd=tmp_path)
+    assert (done.code, done.err) == (1, "")
+    headline = "Inconclusive. Not judged: 1 changed quota that limits no recorded traffic. Its effect is not known."
+    assert done.out.splitlines()[0] == f"Backtest: {headline}"
+    assert done.out.splitlines()[1].startswith("Rule 1 fails: no bucket that changes may be inconclusive. user=pay-absent")
+    texts = {
+        name: (tmp_path / f"out.{name}").read_text(encoding="utf-8") for name in ("json", "markdown", "html", "sarif", "junit")
+    }
+    document = json.loads(texts["json"])
+    assert (document["summary"]["headline"], document["summary"]["unjudged"]) == (headline, 1)
+    assert document["unjudged"][0]["entity"] == {"user": "pay-absent"}
+    assert headline in by_github(texts["markdown"]).text()
+    assert headline in seen(texts["html"].removeprefix("<!DOCTYPE html>\n")).text()
+    assert headline in texts["sarif"]
+    assert headline in texts["junit"]
+    found = next(one for one in document["findings"] if one["id"] == "traffic-not-recorded")
+    assert (found["severity"], found["line"]) == ("warning", 8)
+
+
 def test_rates_do_not_depend_on_who_computes_them_nor_on_partitions(folder: Path, cells: str, spark: SparkSession) -> None:
     from reconciler.model.entity import Entity
     from reconciler.traffic.backtest import Backtest, Question

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import Row
 
-from reconciler.model.backtest import BucketName, BucketVerdict, Coverage, Fit, Regrouped, Verdict
+from reconciler.model.backtest import BucketName, BucketVerdict, Coverage, Fit, NotJudged, Regrouped, UnjudgedChange, Verdict
 from reconciler.model.backtest_policy import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.finding import Severity
 from reconciler.resolution.levels import Resolver
 from reconciler.traffic.cells.hours import hours_of
 from reconciler.traffic.judging.capacity import capacity_uses
@@ -26,6 +27,8 @@ from reconciler.traffic.judging.recommendations import margin_of, recommended
 from reconciler.traffic.judging.regrouping import regroupings
 from reconciler.traffic.judging.report_findings import report_findings
 from reconciler.traffic.judging.throttle_findings import throttle_findings
+from reconciler.traffic.judging.unjudged import unjudged_changes, unjudged_findings
+from reconciler.traffic.judging.verdicts import unused_quotas
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
 from reconciler.traffic.kernels.second_sums import bounds, keys_of
 from reconciler.traffic.kinds import Kind
@@ -194,7 +197,7 @@ def test_inconclusive_buckets_are_one_finding_a_reason() -> None:
     other = verdict(user="c", verdict=Verdict.INCONCLUSIVE, changed=False, reason="another")
     (found,) = report_findings([*some, other], ())
     assert (found.id, found.severity) == ("history-incomplete", "warning")
-    assert found.message == "2 buckets that this change touches are inconclusive: a hole"
+    assert found.message == "2 quota groups that this change touches are inconclusive: a hole"
 
 
 def test_what_may_be_throttled_is_told_once_and_only_where_nothing_is_certain() -> None:
@@ -258,13 +261,93 @@ def test_a_split_bucket_takes_what_was_over_before_from_where_its_clients_were()
     assert groups == {0, 1, 2, 3}, "the earlier bucket of alice, too"
     of, at, amount = cells(5)
     points = points_here([(of, at, amount)], clients(), split, groups, Lines.of(split, DEFAULT_WINDOW, grid))
-    series = [rate_series(split, target, points, grid) for target in sorted(targets)]
+    series = [rate_series(split, target, points, grid, None) for target in sorted(targets)]
     assert all(one is not None and len(one.rate) == len(one.over) == grid.count for one in series)
     earlier = points[3].over_before.tolist()
     assert series[0] is not None
     assert series[1] is not None
     assert list(series[0].over_before or ()) == list(series[1].over_before or ()) == earlier
     assert sum(earlier) > sum(series[0].over), "together they were over more often than each alone"
+
+
+def test_an_interval_is_recorded_when_one_of_its_hours_is() -> None:
+    split = grouped({ANYONE: 150.0}, {PAIRS: 150.0})
+    points = points_here([cells(5)], clients(), split, {0}, Lines.of(split, DEFAULT_WINDOW, GRID))
+    grid = Grid(start=7200, step_s=1800, count=GRID.count)
+    found = rate_series(split, 0, points, grid, {2, 4})
+    assert found is not None
+    assert found.recorded[:7] == (True, True, False, False, True, True, False)
+    assert not any(found.recorded[6:])
+    everything = rate_series(split, 0, points, grid, None)
+    assert everything is not None
+    assert all(everything.recorded)
+
+
+def unjudged(
+    before: dict[Entity, float] | None, after: dict[Entity, float], series: list[Series] | None = None
+) -> list[tuple[str, NotJudged]]:
+    """Entities and reasons, of byte rates of producers."""
+
+    def quotas(of: dict[Entity, float]) -> dict[Entity, dict[str, float]]:
+        return {entity: {KEY: value} for entity, value in of.items()}
+
+    known = clients() if series is None else series
+    tables = [{KEY: Resolver(quotas(of), KEY)} for of in (before, after) if of is not None]
+    grouping = group_series(known, tables[0] if before is not None else None, tables[-1])
+    unused = unused_quotas(known, quotas(after), quotas(after))
+    found = unjudged_changes(known, grouping, tables, (None if before is None else quotas(before), quotas(after)), unused)
+    assert all(one.key == KEY for one in found)
+    return [(str(one.entity), one.reason) for one in found]
+
+
+QUIET, ALICE = Entity.of({"user": "quiet"}), Entity.of({"user": "alice"})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({}, {QUIET: 5.0}, [("user=quiet", NotJudged.NO_CLIENT)]),
+        (None, {QUIET: 5.0}, [("user=quiet", NotJudged.NO_CLIENT)]),
+        ({QUIET: 5.0}, {QUIET: 5.0}, []),
+        ({QUIET: 5.0}, {}, []),
+        ({QUIET: 5.0, ANYONE: 9.0}, {ANYONE: 9.0}, [("user=quiet", NotJudged.NO_CLIENT)]),
+        ({}, {ALICE: 5.0, QUIET: 5.0}, [("user=quiet", NotJudged.NO_CLIENT)]),
+        ({ALICE: 5.0, ANYONE: 9.0}, {ANYONE: 9.0}, []),
+        ({PAIRS: 1.0}, {PAIRS: 1.0, ANYONE: 2.0}, [("user=<default>", NotJudged.OVERRIDDEN)]),
+    ],
+)
+def test_changes_that_limit_no_recorded_client_are_not_judged(
+    before: dict[Entity, float] | None, after: dict[Entity, float], expected: list[tuple[str, NotJudged]]
+) -> None:
+    assert unjudged(before, after) == expected
+
+
+def test_without_any_traffic_of_its_kind_no_change_is_judged() -> None:
+    fetches = [dataclasses.replace(one, kind=Kind.FETCH) for one in clients()]
+    assert not unjudged({}, {ALICE: 5.0}, clients())
+    tables = {"consumer_byte_rate": Resolver({}, "consumer_byte_rate"), KEY: Resolver({}, KEY)}
+    grouping = group_series(fetches, tables, tables)
+    (found,) = unjudged_changes(fetches, grouping, (tables, tables), ({}, {ALICE: {KEY: 5.0}}), ())
+    assert (found.entity, found.reason) == (ALICE, NotJudged.NO_TRAFFIC)
+    assert found.why == "the history has no produce requests"
+
+
+def test_a_client_that_is_known_in_part_may_be_the_one_whose_quota_changes() -> None:
+    partly = [dataclasses.replace(clients()[0], user=None)]
+    assert unjudged({}, {ALICE: 5.0}, partly) == []
+    assert unjudged({}, {Entity.of({"client-id": "z"}): 5.0}, partly) == [("client-id=z", NotJudged.NO_CLIENT)]
+
+
+def test_many_unjudged_changes_of_one_key_are_fifty_findings_and_a_count() -> None:
+    changes = [
+        UnjudgedChange(entity=Entity.of({"user": f"u{n:03}"}), key=KEY, before=None, after=1.0, reason=NotJudged.NO_CLIENT)
+        for n in range(60)
+    ]
+    found = list(unjudged_findings(changes, {}))
+    assert len(found) == 50
+    assert {one.severity for one in found} == {Severity.WARNING}
+    assert found[-1].message.endswith("10 more changed quotas of this key are not judged either.")
+    assert "more changed quotas" not in found[-2].message
 
 
 def test_a_grid_is_never_finer_than_a_second_nor_longer_than_240_intervals() -> None:

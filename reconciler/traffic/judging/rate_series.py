@@ -133,8 +133,13 @@ def by_group(table: pa.Table, grid: Grid) -> dict[int, Points]:
     return found
 
 
-def rate_series(grouping: Grouping, target: int, points: Mapping[int, Points], grid: Grid) -> RateSeries | None:
-    """One target's series in the unit of its key; ``None`` for what no sampled rate limits, and for one without points."""
+def rate_series(
+    grouping: Grouping, target: int, points: Mapping[int, Points], grid: Grid, hours: Collection[int] | None
+) -> RateSeries | None:
+    """One target's series in the unit of its key; ``None`` for what no sampled rate limits, and for one without points.
+
+    ``hours``: those since 1970 in which the target's broker was recorded; ``None``: its gaps are not known.
+    """
     kind, own = grouping.targets[target].kind, points.get(target)
     if own is None or kind not in SAMPLED:
         return None
@@ -149,7 +154,16 @@ def rate_series(grouping: Grouping, target: int, points: Mapping[int, Points], g
         over=tuple(own.over.tolist()),
         possible=tuple(own.possible.tolist()),
         over_before=tuple(np.maximum.reduce(before).tolist()) if known else None,
+        recorded=_recorded(grid, hours),
     )
+
+
+def _recorded(grid: Grid, hours: Collection[int] | None) -> tuple[bool, ...]:
+    """By interval whether one of the hours that it touches was recorded."""
+    if hours is None:
+        return (True,) * grid.count
+    starts = range(grid.start, grid.start + grid.count * grid.step_s, grid.step_s)
+    return tuple(any(hour in hours for hour in range(start // 3600, (start + grid.step_s - 1) // 3600 + 1)) for start in starts)
 
 
 class _Sums:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.formats.canonical import number_text
-from reconciler.model.backtest import BucketVerdict, CapacityUse, Verdict
+from reconciler.model.backtest import BucketVerdict, CapacityUse, Verdict, worst_of_buckets
 from reconciler.model.finding import Finding, Severity
 
 INCOMPLETE: Final = "history-incomplete"
@@ -14,14 +14,14 @@ ABOVE_CAPACITY: Final = "limits-above-capacity"
 
 
 def report_findings(verdicts: Sequence[BucketVerdict], capacity: Sequence[CapacityUse]) -> Iterator[Finding]:
-    """One for each reason why changed buckets are inconclusive, one for each broker and key above its capacity."""
-    reasons: dict[str, int] = {}
+    """One for each reason why changed quota groups are inconclusive, one for each broker and key above its capacity."""
+    reasons: dict[str, list[BucketVerdict]] = {}
     for one in verdicts:
         if one.verdict is Verdict.INCONCLUSIVE and one.changed:
-            reason = one.reason or "the history does not show enough"
-            reasons[reason] = reasons.get(reason, 0) + 1
-    for reason, count in reasons.items():
-        what = "1 bucket that this change touches is" if count == 1 else f"{count} buckets that this change touches are"
+            reasons.setdefault(one.reason or "the history does not show enough", []).append(one)
+    for reason, rows in reasons.items():
+        count = len(worst_of_buckets(rows))
+        what = "1 quota group that this change touches is" if count == 1 else f"{count} quota groups that this change touches are"
         yield Finding(id=INCOMPLETE, severity=Severity.WARNING, message=f"{what} inconclusive: {reason}")
     for use in capacity:
         if use.after > use.capacity:

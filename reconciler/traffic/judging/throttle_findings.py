@@ -105,13 +105,14 @@ def _message(hit: Sequence[BucketVerdict], *, changed: bool) -> str:
     return (
         f"{bucket_words(worst)}{_also(hit)} {verb} {_WHILE[key]}, on {broker_words(worst.broker)} in {worst.seconds_over} of "
         f"{worst.active_seconds} s with traffic (longest from {longest_from} UTC for {worst.longest_s} s): "
-        f"peak {_rate(key, worst.peak)} against a limit of {limit}; {_safe(hit)} would have been safe"
+        f"peak {'at most ' if worst.peak_is_bound else ''}{_rate(key, worst.peak)} against a limit of {limit}; "
+        f"{_safe(hit)} would have been safe"
     )
 
 
 def _also(hit: Sequence[BucketVerdict]) -> str:
     others = len({v.name for v in hit}) - 1
-    return f" (and {others} more {'bucket' if others == 1 else 'buckets'} of the same quota)" if others else ""
+    return f" (and {others} more {'quota group' if others == 1 else 'quota groups'} of the same quota)" if others else ""
 
 
 def _safe(hit: Sequence[BucketVerdict]) -> str:

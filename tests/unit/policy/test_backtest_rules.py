@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from reconciler.model.backtest import BacktestReport, BucketVerdict, Verdict
+from reconciler.model.backtest import BacktestReport, BucketVerdict, NotJudged, UnjudgedChange, Verdict
 from reconciler.model.backtest_policy import BacktestPolicy, FailRule, KnownOwner, OwnerChoice
 from reconciler.model.entity import Entity
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
@@ -143,3 +143,37 @@ def test_a_rule_reads_as_a_sentence() -> None:
         'no producer_byte_rate bucket of owners labelled tier=gold with clients {"user":{"prefix":"pay-"}}, whether it changes '
         "or not, may be certainly throttled or possibly throttled for 10 s or more"
     )
+
+
+def unjudged(name: str, key: str = "producer_byte_rate") -> UnjudgedChange:
+    entity = Entity.of({"user": name})
+    return UnjudgedChange(entity=entity, key=key, before=None, after=5.0, reason=NotJudged.NO_CLIENT)
+
+
+INCONCLUSIVE = (Verdict.INCONCLUSIVE,)
+
+
+@pytest.mark.parametrize(
+    ("rule", "failed"),
+    [
+        (FailRule(verdicts=INCONCLUSIVE), ["alice", "bob"]),
+        (FailRule(verdicts=INCONCLUSIVE, seconds=60), ["alice", "bob"]),
+        (FailRule(verdicts=CERTAIN), []),
+        (FailRule(verdicts=INCONCLUSIVE, match=users("bo")), ["bob"]),
+        (FailRule(verdicts=INCONCLUSIVE, keys=("consumer_byte_rate",)), []),
+        (FailRule(verdicts=INCONCLUSIVE, owners=OwnerChoice(names=("team-a",))), ["alice"]),
+        (FailRule(verdicts=INCONCLUSIVE, owners=OwnerChoice(labels={"tier": "gold"})), ["bob"]),
+    ],
+)
+def test_a_change_without_recorded_traffic_counts_as_inconclusive(rule: FailRule, failed: list[str]) -> None:
+    report = judged_by_rules(
+        report_of(unjudged=(unjudged("alice"), unjudged("bob"))),
+        BacktestPolicy(fail=(rule,)),
+        owners=(KnownOwner(name="team-b", labels={"tier": "gold"}, entities=(users("bob"),)),),
+        owner_of={ALICE: "team-a"},
+        sources={(ALICE, "producer_byte_rate"): PLACE},
+    )
+    assert report.refused is bool(failed)
+    assert [one.entity for one in report.rules[0].unjudged] == [Entity.of({"user": name}) for name in failed]
+    assert [one.id for one in report.findings] == ["backtest-policy"] * len(failed)
+    assert [one.span for one in report.findings] == [PLACE if name == "alice" else None for name in failed]

@@ -10,20 +10,22 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 
+from reconciler.cli.backtest_renderings import backtest_as
 from reconciler.errors import FileAccessError
 from reconciler.formats.canonical import document_text
 from reconciler.formats.schema_files import load_schema
 from reconciler.model.backtest import (
-    NOT_RECORDED,
     BacktestReport,
     BucketName,
     CapacityUse,
     Coverage,
     FailedBucket,
     Fit,
+    NotJudged,
     QuotaFit,
     Regrouped,
     RuleOutcome,
+    UnjudgedChange,
     UnusedQuota,
     UnusedReason,
     Verdict,
@@ -39,6 +41,7 @@ from reconciler.render.markdown import BUDGET
 from reconciler.render.markdown_lists import size
 from reconciler.render.markdown_marker import read_marker
 from reconciler.render.styled import plain
+from reconciler.traffic.judging.verdicts import worst_first
 from reconciler.workflows.backtest_reading import read_backtest_report
 from tests.support.backtest_reports import END, START, member, provenance, rates, report_of, verdict
 from tests.support.hostile_names import HOSTILE, NAMES
@@ -156,12 +159,14 @@ def test_the_summary_counts_buckets_once_by_their_worst_broker() -> None:
     other = dataclasses.replace(one, broker=2, verdict=Verdict.CLEAR, seconds_over=0)
     summary = backtest_to_json(report_of(one, other, verdict(user="bob", changed=False)))["summary"]
     assert summary == {
+        "headline": "The proposed quotas would have throttled 1 of 1 quota group whose limit changes.",
         "buckets": 2,
         "changed": 1,
         "certain": 1,
         "possible": 0,
         "clear": 1,
         "inconclusive": 0,
+        "unjudged": 0,
         "refused": False,
     }
 
@@ -169,7 +174,7 @@ def test_the_summary_counts_buckets_once_by_their_worst_broker() -> None:
 def test_text_has_the_verdict_the_rules_and_the_history_before_the_numbers() -> None:
     text = plain(backtest_lines(full()))
     order = (
-        "Backtest: the proposed quotas would have throttled 1 of 4 buckets whose limit changes.",
+        "Backtest: The proposed quotas would have throttled 1 of 4 quota groups whose limit changes.",
         "Rule 1 fails (alice): no bucket that changes may be certainly throttled. user alice: producer_byte_rate on broker 1",
         "Rule 2 holds: no bucket that changes may be inconclusive for 5 s or more.",
         "What this rests on",
@@ -182,7 +187,7 @@ def test_text_has_the_verdict_the_rules_and_the_history_before_the_numbers() -> 
         "possible  user alice2",
         "inconclusive  user alice3",
         "why      nobody knows alice",
-        "1 more bucket is untouched by the change",
+        "The change does not touch 1 more quota group.",
         "add up to 1.907 MiB/s (2000000), 2 x its capacity of 976.6 KiB/s (1000000), before the change 878.9 KiB/s (900000)",
         "; 2 buckets without a limit not counted",
         "nearly reached: user alice uses 90 % of it on broker 1",
@@ -199,19 +204,19 @@ def test_text_has_the_verdict_the_rules_and_the_history_before_the_numbers() -> 
 @pytest.mark.parametrize(
     ("report", "words"),
     [
-        (report_of(), "no recorded request would have been throttled (no limit changes)."),
-        (report_of(verdict()), "no recorded request would have been throttled (1 bucket gets another limit)."),
+        (report_of(), "No limit of a recorded client changes."),
+        (report_of(verdict()), "The proposed quotas would have throttled no recorded request. 1 quota group gets another limit."),
         (
             report_of(verdict(verdict=Verdict.POSSIBLE)),
-            "the proposed quotas might have throttled 1 of 1 bucket whose limit changes; --exact can tell.",
+            "The proposed quotas might have throttled 1 of 1 quota group whose limit changes. --exact decides.",
         ),
         (
             report_of(verdict(verdict=Verdict.INCONCLUSIVE), verdict(user="b")),
-            "the history does not show enough to clear 1 of 2 buckets whose limit changes.",
+            "The history does not show enough to clear 1 of 2 quota groups whose limit changes.",
         ),
         (
             report_of(verdict(verdict=Verdict.CERTAIN, changed=False)),
-            "the change would have throttled nobody; 1 bucket is over a limit that stays.",
+            "No limit of a recorded client changes. 1 quota group is over a limit that stays.",
         ),
     ],
 )
@@ -219,33 +224,120 @@ def test_the_first_line_says_the_verdict(report: BacktestReport, words: str) -> 
     assert plain(backtest_lines(report)).splitlines()[0] == f"Backtest: {words}"
 
 
-def unrecorded(report: BacktestReport, *keys: str) -> BacktestReport:
-    found = tuple(Finding(id=NOT_RECORDED, severity=Severity.INFO, message="nothing", key=key) for key in keys)
-    return dataclasses.replace(report, findings=found)
+def with_unjudged(report: BacktestReport, *names: str) -> BacktestReport:
+    changes = (
+        UnjudgedChange(
+            entity=Entity.of({"user": name}),
+            key="producer_byte_rate",
+            before=None,
+            after=1048576.0,
+            reason=NotJudged.NO_CLIENT,
+        )
+        for name in names
+    )
+    return dataclasses.replace(report, unjudged=tuple(changes))
 
 
-UNSAID = "nothing can be said, since no such traffic was recorded."
-
-
-@pytest.mark.parametrize(
-    ("report", "begins", "ends"),
-    [
+JUDGED = report_of(verdict())
+PARTLY = with_unjudged(JUDGED, "quiet")
+UNJUDGED = with_unjudged(report_of(), "quiet", "silent")
+HEADLINES = [
+    (JUDGED, "The proposed quotas would have throttled no recorded request. 1 quota group gets another limit."),
+    (
+        PARTLY,
         (
-            unrecorded(report_of(), "controller_mutation_rate"),
-            "no recorded request would have been throttled (no limit of what was recorded changes);",
-            f"of the change of controller_mutation_rate {UNSAID}",
+            "The proposed quotas would have throttled no recorded request. 1 quota group gets another limit. "
+            "Not judged: 1 changed quota that limits no recorded traffic. Its effect is not known."
         ),
-        (
-            unrecorded(report_of(verdict(verdict=Verdict.CERTAIN)), "request_percentage", "connection_creation_rate"),
-            "the proposed quotas would have throttled 1 of 1 bucket whose limit changes;",
-            f"of the change of connection_creation_rate and request_percentage {UNSAID}",
-        ),
-    ],
-)
-def test_what_was_not_recorded_is_not_cleared_by_the_first_line(report: BacktestReport, begins: str, ends: str) -> None:
-    assert plain(backtest_lines(report)).splitlines()[0] == f"Backtest: {begins} {ends}"
-    assert "nothing can be said" in " ".join(backtest_summary(report))
-    assert "nothing can be said" in backtest_html(report)
+    ),
+    (UNJUDGED, "Inconclusive. Not judged: 2 changed quotas that limit no recorded traffic. Their effects are not known."),
+]
+
+
+@pytest.mark.parametrize(("report", "words"), HEADLINES, ids=["judged", "partly", "unjudged"])
+def test_every_output_says_the_same_of_a_judged_a_partly_judged_and_an_unjudged_change(
+    report: BacktestReport, words: str
+) -> None:
+    again = read_backtest_report(document_text(backtest_to_json(report)), name="b.json")
+    comment = "\n".join(backtest_section(again, room=BUDGET))
+    assert plain(backtest_lines(report)).splitlines()[0] == f"Backtest: {words}"
+    assert words in page(backtest_html(report)).text()
+    assert words in by_github(backtest_markdown(report)).text()
+    assert words in by_github(comment).text()
+    assert words in " ".join(backtest_summary(report))
+    for form in ("json", "sarif", "junit", "github", "code-quality", "markdown", "summary", "text"):
+        assert (
+            words in by_github(backtest_as(form, report)).text() if form in ("markdown", "summary") else backtest_as(form, report)
+        )
+    assert json.loads(backtest_as("json", report))["summary"]["headline"] == words
+    assert json.loads(backtest_as("sarif", report))["runs"][0]["results"][0]["message"]["text"] == words
+    assert f'name="{words}"' in backtest_as("junit", report)
+    assert f"title=backtest-answer::{words}" in backtest_as("github", report)
+
+
+def test_unjudged_changes_are_listed_with_their_values_and_the_reason() -> None:
+    words = "user=quiet: producer_byte_rate not set -> 1 MiB/s (1048576): no recorded client uses this quota"
+    assert f"  inconclusive  {words}" in plain(backtest_lines(PARTLY)).splitlines()
+    assert words in page(backtest_html(PARTLY)).text()
+    assert words in by_github(backtest_markdown(PARTLY)).text()
+    assert backtest_to_json(PARTLY)["unjudged"] == [
+        {
+            "entity": {"user": "quiet"},
+            "key": "producer_byte_rate",
+            "limit_before": None,
+            "limit_after": 1048576,
+            "verdict": "inconclusive",
+            "reason": "no-recorded-client",
+        }
+    ]
+
+
+def test_groups_on_several_brokers_are_counted_once_in_every_count() -> None:
+    rows = [
+        dataclasses.replace(verdict(user=user, verdict=found, changed=changed), broker=broker)
+        for broker in (1, 2, 3)
+        for user, found, changed in (
+            ("a", Verdict.CERTAIN if broker == 2 else Verdict.CLEAR, True),
+            ("b", Verdict.CERTAIN, False),
+            ("c", Verdict.CLEAR, False),
+            ("d", Verdict.CLEAR, True),
+        )
+    ]
+    report = report_of(*sorted(rows, key=worst_first))
+    words = (
+        "The proposed quotas would have throttled 1 of 2 quota groups whose limit changes. "
+        "1 quota group is over a limit that stays."
+    )
+    text = plain(backtest_lines(report))
+    assert text.splitlines()[0] == f"Backtest: {words}"
+    assert "The change does not touch 1 more quota group." in text
+    summary = backtest_to_json(report)["summary"]
+    assert summary == {
+        "headline": words, "buckets": 4, "changed": 2, "certain": 2, "possible": 0, "clear": 2, "inconclusive": 0,
+        "unjudged": 0, "refused": False,
+    }  # fmt: skip
+
+
+def test_a_peak_from_whole_seconds_is_called_a_bound_and_an_exact_one_is_not() -> None:
+    bound, exact = verdict(), verdict(user="exact", throttled=0, throttled_before=0)
+    for text in (plain(backtest_lines(report_of(bound))), backtest_markdown(report_of(bound)), backtest_html(report_of(bound))):
+        assert "at most 48.83 KiB/s" in text
+    for text in (plain(backtest_lines(report_of(exact))), backtest_markdown(report_of(exact)), backtest_html(report_of(exact))):
+        assert "48.83 KiB/s" in text
+        assert "at most 48.83" not in text
+
+
+def test_a_plot_draws_no_rate_where_nothing_was_recorded() -> None:
+    whole = rates(20)
+    gap = dataclasses.replace(whole, recorded=tuple(not 5 <= n < 15 for n in range(20)))
+    drawn = backtest_html(report_of(verdict(rates=gap)))
+    assert drawn.count('class="rate" points=') == 2
+    assert '<rect class="gap" x="250" y="0" width="500"' in drawn
+    assert "not recorded" in page(drawn).text()
+    assert "10 of 20 intervals were not recorded" in drawn
+    without = backtest_html(report_of(verdict(rates=whole)))
+    assert without.count('class="rate" points=') == 1
+    assert "not recorded" not in page(without).text()
 
 
 def test_the_comment_begins_with_a_marker_and_the_verdict() -> None:
@@ -291,7 +383,7 @@ def test_a_comment_of_many_buckets_drops_whole_rows_and_counts_them() -> None:
     text = backtest_markdown(report)
     assert BUDGET // 2 < len(text.encode()) <= BUDGET
     rows = by_github(text).rows
-    left_out = re.search(r"Left out for want of room: (\d+) of 5001 buckets", by_github(text).text())
+    left_out = re.search(r"Left out for want of room: (\d+) of 5001 rows", by_github(text).text())
     assert left_out is not None
     assert int(left_out[1]) == 5001 - (len(rows) - 1)
     assert "Rule 1 fails" in text
@@ -312,7 +404,7 @@ def test_the_page_needs_nothing_but_itself() -> None:
     assert ("meta", "content", "default-src 'none'; style-src 'unsafe-inline'") in found.attributes
     assert not {"script", "link", "img", "iframe", "object", "use", "image", "foreignobject"} & set(found.elements)
     assert not re.search(r"https?://|@import|src=", text)
-    assert re.findall(r"url\(([^)]*)\)", text) == ["#maybe"], "a pattern of this page"
+    assert re.findall(r"url\(([^)]*)\)", text) == ["#maybe", "#unrecorded"], "patterns of this page"
     assert [value for _, key, value in found.attributes if key == "href"] == [f"#{anchor(v)}" for v in full().verdicts[:4]]
 
 
@@ -333,7 +425,7 @@ def test_the_page_prints_and_fits_a_telephone() -> None:
 def test_the_page_says_what_the_history_is_before_the_numbers() -> None:
     found = page(backtest_html(full()))
     headings = [text for element, text in found.texts if element == "h2"]
-    assert headings[:2] == ["What this rests on", "Buckets, the worst first"]
+    assert headings[:2] == ["What this rests on", "Quota groups on each broker, the worst first"]
     assert headings[2:] == [
         "Findings: 1 warning",
         "Limits against capacity",
