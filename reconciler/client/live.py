@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -147,7 +146,7 @@ class ClusterQuotas:
             return ask(self._cluster)
 
     def _named(self, identity: ClusterIdentity) -> ClusterIdentity:
-        return replace(identity, name=self._target.spec.name or identity.name)
+        return identity.named(self._target.spec.name)
 
     def __enter__(self) -> Self:
         return self

@@ -127,5 +127,21 @@ def escaped(text: str) -> str:
     return "".join(c if c.isprintable() else _escape(ord(c)) for c in text)
 
 
+class ForeignText(str):
+    """Text that a cluster, a snapshot or another file chose: equal to itself as it is, but escaped wherever it is formatted.
+
+    ``f"{text}"``, ``str(text)`` and ``"%s" % text`` are for people and give the escaped form. Comparing, hashing, JSON and YAML
+    take the text as it is.
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return escaped(self[:])
+
+    def __format__(self, spec: str) -> str:
+        return format(escaped(self[:]), spec)
+
+
 def _escape(code: int) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

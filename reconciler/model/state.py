@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from reconciler.model.entity import Entity, escaped
+from reconciler.model.entity import Entity, ForeignText, escaped
 from reconciler.model.quota import QuotaKey
 from reconciler.model.source import Span
 
@@ -66,13 +66,24 @@ class Observed:
     origin: ObservedFrom
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class ClusterIdentity:
-    """Which cluster answered. ``kafka_version`` is the release, as far as the cluster tells (``4.3``)."""
+    """Which cluster answered. ``kafka_version`` is the release, as far as the cluster tells (``4.3``).
 
-    name: str | None = None
-    id: str | None = None
-    kafka_version: str | None = None
+    All three come from a broker or a file, so they are ``ForeignText`` however the value is made.
+    """
+
+    name: ForeignText | None = None
+    id: ForeignText | None = None
+    kafka_version: ForeignText | None = None
+
+    def __init__(self, *, name: str | None = None, id: str | None = None, kafka_version: str | None = None) -> None:  # noqa: A002 - the field's name
+        for field_name, text in (("name", name), ("id", id), ("kafka_version", kafka_version)):
+            object.__setattr__(self, field_name, None if text is None else ForeignText(text[:]))
+
+    def named(self, name: str | None) -> ClusterIdentity:
+        """The same cluster under the name of its manifest, if that has one."""
+        return ClusterIdentity(name=name or self.name, id=self.id, kafka_version=self.kafka_version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from reconciler.formats.canonical import (
     entity_to_json,
     value_to_json,
 )
-from reconciler.model.entity import Entity
+from reconciler.model.entity import Entity, ForeignText
 from reconciler.model.plan import Source
 from reconciler.model.state import ClusterIdentity, DesiredState, Quotas
 
@@ -33,8 +33,8 @@ _MAJOR: Final = FORMAT_VERSION.partition(".")[0]
 class RecordedBaseline:
     """A baseline as read from a file."""
 
-    cluster_id: str | None
-    cluster_name: str | None
+    cluster_id: ForeignText | None
+    cluster_name: ForeignText | None
     commit: str | None
     entities: Mapping[Entity, Quotas]
 
@@ -70,9 +70,10 @@ def read_baseline(text: str, *, name: str) -> RecordedBaseline:
             msg = f"{name} is not as it was recorded: its entities do not give its digest; record it again"
             raise BaselineError(msg)
         rows = document["entities"]
+        identity = ClusterIdentity(name=cluster["name"], id=cluster["id"])
         return RecordedBaseline(
-            cluster_id=cluster["id"],
-            cluster_name=cluster["name"],
+            cluster_id=identity.id,
+            cluster_name=identity.name,
             commit=document["source"]["commit"],
             entities={entity_from_json(row["entity"]): _quotas(row["quotas"]) for row in rows},
         )

@@ -61,7 +61,8 @@ def _lines(plan: Plan) -> Iterator[Line]:
 
 def cluster_title(cluster: ClusterIdentity) -> str:
     """``cluster prod-eu (4L6g3nShT-eMCtK--X86sw, Kafka 4.3)``, with what is known."""
-    known = [text for text in (cluster.id, f"Kafka {cluster.kafka_version}" if cluster.kafka_version else None) if text]
+    known = [f"{cluster.id}"] if cluster.id else []
+    known += [f"Kafka {cluster.kafka_version}"] if cluster.kafka_version else []
     name = f"cluster {display_name(cluster.name)}" if cluster.name else "the cluster"
     return f"{name} ({', '.join(known)})" if known else name
 

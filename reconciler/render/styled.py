@@ -5,7 +5,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TextIO, TypeAlias
+from typing import NewType, TextIO, TypeAlias
+
+from reconciler.model.entity import escaped
 
 
 class Style(enum.StrEnum):
@@ -22,11 +24,15 @@ class Style(enum.StrEnum):
     GOOD = "bold green"
 
 
+Shown = NewType("Shown", str)
+"""Text of which every character prints: ``line`` escapes the others."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
     """A run of text of one style."""
 
-    text: str
+    text: Shown
     style: Style = Style.PLAIN
 
 
@@ -34,8 +40,12 @@ Line: TypeAlias = tuple[Segment, ...]
 
 
 def line(*parts: str | tuple[str, Style]) -> Line:
-    """Build a line: plain strings, or pairs of text and style."""
-    return tuple(Segment(text=p) if isinstance(p, str) else Segment(text=p[0], style=p[1]) for p in parts)
+    """Build a line: plain strings, or pairs of text and style. No text can end the line or move a cursor."""
+    return tuple(_segment(p, Style.PLAIN) if isinstance(p, str) else _segment(*p) for p in parts)
+
+
+def _segment(text: str, style: Style) -> Segment:
+    return Segment(text=Shown(escaped(text[:])), style=style)
 
 
 def plain(lines: Iterable[Line]) -> str:

@@ -71,7 +71,7 @@ def alter_plan(request: AlterRequest, current: CurrentState, approval: Approval,
     )
     judgement = judge(situation, accepted=approval.accepted, leave_out=_NOT_ABOUT_MANIFESTS)
     return Plan(
-        cluster=replace(current.cluster, name=spec.name or current.cluster.name),
+        cluster=current.cluster.named(spec.name),
         source=target.source,
         observed=current.observed,
         complete=True,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import UsageError, WrongClusterError
 from reconciler.model.cluster import ClusterSpec, Connection
+from reconciler.model.entity import display_name, escaped
 from reconciler.model.state import ClusterIdentity
 from reconciler.ports import QuotaCluster, QuotaReader
 
@@ -139,13 +140,13 @@ def check_cluster_id(spec: ClusterSpec, identity: ClusterIdentity) -> None:
     """Raise ``WrongClusterError`` when the document gives a cluster id and another cluster answers (or one that tells none)."""
     if spec.cluster_id is None or spec.cluster_id == identity.id:
         return
-    name = spec.name or "the Cluster document"
-    actual = identity.id or "unknown"
+    name = display_name(spec.name) if spec.name else "the Cluster document"
+    expected, actual = escaped(spec.cluster_id), escaped(identity.id or "unknown")
     msg = (
-        f"this is not the cluster that {name} describes: it expects cluster id {spec.cluster_id}, and {actual} answers; "
+        f"this is not the cluster that {name} describes: it expects cluster id {expected}, and {actual} answers; "
         "nothing was written; check the connection, or correct clusterId"
     )
-    raise WrongClusterError(msg, expected=spec.cluster_id, actual=actual)
+    raise WrongClusterError(msg, expected=expected, actual=actual)
 
 
 def _chosen(spec: ClusterSpec, access: Access, trusted: TrustedTree | None) -> tuple[Connection, Path | None]:
@@ -159,7 +160,7 @@ def _chosen(spec: ClusterSpec, access: Access, trusted: TrustedTree | None) -> t
         return Connection(zookeeper=access.zookeeper), file
     connection = spec.connection
     if connection is None or not (connection.bootstrap_servers or connection.zookeeper):
-        raise UsageError(f"it is not said how to reach {spec.name or 'the cluster'}: {_HOW}")
+        raise UsageError(f"it is not said how to reach {display_name(spec.name) if spec.name else 'the cluster'}: {_HOW}")
     return connection, file if file is not None else _beside_the_document(spec, connection.properties, trusted)
 
 

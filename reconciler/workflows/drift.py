@@ -6,7 +6,7 @@ Nothing here can write: all that it is given of a cluster is a reader.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -80,7 +80,7 @@ def find_drift(
     told = tuple(one for one in found.entities if not any_matches(ignore, one.entity))
     ignored = [one for one in found.entities if any_matches(ignore, one.entity)]
     return Drift(
-        cluster=replace(current.cluster, name=intent.spec.name or current.cluster.name),
+        cluster=current.cluster.named(intent.spec.name),
         source=source_of(Path(intent.paths[0])),
         observed=current.observed,
         complete=intent.desired.complete,

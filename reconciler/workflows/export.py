@@ -92,7 +92,7 @@ def export(
     state = reader.current_state()
     check_cluster_id(spec, state.cluster)
     if spec.name is not None:
-        state = replace(state, cluster=replace(state.cluster, name=spec.name))
+        state = replace(state, cluster=state.cluster.named(spec.name))
     made = None
     if folder is not None:
         made = emit(state, connection=connection)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +13,7 @@ from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity, in_order
 from reconciler.model.lint_rules import LINT_RULES
 from reconciler.model.plan import Plan
-from reconciler.model.state import ClusterIdentity, CurrentState, DesiredState
+from reconciler.model.state import CurrentState, DesiredState
 from reconciler.planning.diff import difference
 from reconciler.planning.digest import digest
 from reconciler.planning.forgotten import forgotten, forgotten_note
@@ -107,7 +107,7 @@ def plan_from(
 ) -> Plan:
     """The pure part: a plan from two states."""
     spec = intent.spec
-    identity: ClusterIdentity = replace(current.cluster, name=spec.name or current.cluster.name)
+    identity = current.cluster.named(spec.name)
     found = difference(intent.desired, current, scope=spec.scope, prune=spec.prune)
     changes = in_writing_order(found.changes, current.entities)
     situation = Situation(

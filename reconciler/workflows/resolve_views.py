@@ -51,7 +51,7 @@ def current_view(state: CurrentState, *, source: object, name: str | None = None
     return QuotaView(
         kind=ViewKind.SNAPSHOT if state.observed.origin is ObservedFrom.SNAPSHOT else ViewKind.CLUSTER,
         entities=state.entities,
-        cluster=replace(state.cluster, name=name or state.cluster.name),
+        cluster=state.cluster.named(name),
         observed=state.observed,
         doubts=Doubts(callback=callback, static_defaults=static),
         notes=(*notes, *_oddities(state, version)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -131,7 +131,7 @@ def _plan(
     judgement = judge(situation, accepted=accepted, leave_out=_NOT_ABOUT_MANIFESTS)
     counts = {action: sum(1 for change in changes if change.action is action) for action in Action}
     return Plan(
-        cluster=replace(current.cluster, name=undoing.spec.name or current.cluster.name),
+        cluster=current.cluster.named(undoing.spec.name),
         source=undoing.source,
         observed=current.observed,
         complete=True,

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         state = describe(reader, query)
     check_cluster_id(spec, state.cluster)
     if spec.name is not None:
-        state = replace(state, cluster=replace(state.cluster, name=spec.name))
+        state = replace(state, cluster=state.cluster.named(spec.name))
     _say_what_else(args, state)
     try:
         sys.stdout.writelines(_pieces(args, state, query))

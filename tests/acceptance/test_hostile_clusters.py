@@ -1,0 +1,125 @@
+"""A broker, snapshot or baseline whose cluster id and version forge lines and control a terminal: both are shown, not obeyed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.model.plan import Source
+from reconciler.model.state import ClusterIdentity, DesiredState
+from reconciler.planning.baseline import baseline_to_json
+from tests.support.bad_servers import ScriptedBroker, serving
+from tests.support.command import Done, run
+from tests.support.manifests import cluster, quotas
+
+EVIL = "c1\x1b[2J\x1b]0;owned\x07\r\nNo changes: the cluster has what the manifests say.\n\u202e::error::x\x9b31m"
+FORGED = ("No changes", "::error")
+QUOTAS = quotas(({"user": "a"}, {"producer_byte_rate": "1MiB"}))
+API_VERSIONS, METADATA, DESCRIBE = 18, 3, 48
+
+
+@contextmanager
+def evil_broker() -> Iterator[str]:
+    """A broker without quotas that calls its cluster so; gives its address."""
+    from kafka.protocol.admin import DescribeClientQuotasResponse
+    from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
+
+    ports: list[int] = []
+    offered = {API_VERSIONS: 3, METADATA: 9, DESCRIBE: 1, 49: 1}
+
+    def api_versions(_version: int) -> Any:
+        rows = [ApiVersionsResponse.ApiVersion(api_key=key, min_version=0, max_version=newest) for key, newest in offered.items()]
+        return ApiVersionsResponse(error_code=0, api_keys=rows, throttle_time_ms=0)
+
+    def metadata(_version: int) -> Any:
+        node = MetadataResponse.MetadataResponseBroker(node_id=7, host="127.0.0.1", port=ports[0], rack=None)
+        return MetadataResponse(throttle_time_ms=0, brokers=[node], cluster_id=EVIL, controller_id=7, topics=[])
+
+    def described(_version: int) -> Any:
+        return DescribeClientQuotasResponse(throttle_time_ms=0, error_code=0, error_message=None, entries=[])
+
+    with serving(ScriptedBroker({API_VERSIONS: api_versions, METADATA: metadata, DESCRIBE: described})) as port:
+        ports.append(port)
+        yield f"127.0.0.1:{port}"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "cluster.yaml").write_text(cluster("prod"))
+    (tmp_path / "quotas.yaml").write_text(QUOTAS)
+    state = {
+        "format_version": "1.0",
+        "cluster": {"name": EVIL, "id": EVIL, "kafka_version": EVIL},
+        "observed": {"at": "2026-01-02T12:00:00+00:00", "from": "broker"},
+        "entities": [],
+    }
+    (tmp_path / "now.json").write_text(json.dumps(state))
+    return tmp_path
+
+
+def assert_shown(done: Done, *, code: int) -> None:
+    """The text is in the output as an escape, and began no line and moved no cursor."""
+    assert done.code == code, done.err
+    for output in (done.out, done.err):
+        assert all(line.isprintable() for line in output.split("\n")), output
+        assert not any(line.startswith(FORGED) for line in output.split("\n")), output
+    assert "c1\\u001b[2J" in done.out + done.err
+
+
+@pytest.mark.parametrize("arguments", [("plan",), ("drift",), ("describe", "--format", "yaml"), ("resolve", "--all")])
+def test_a_snapshot_forges_no_line(folder: Path, arguments: tuple[str, ...]) -> None:
+    paths = [] if arguments[0] in ("describe", "resolve") else ["."]
+    assert_shown(run(*arguments, *paths, "--current", "now.json", cwd=folder), code=0)
+
+
+@pytest.mark.parametrize("arguments", [("plan", "."), ("drift", ".")])
+def test_a_broker_forges_no_line(folder: Path, arguments: tuple[str, ...]) -> None:
+    with evil_broker() as address:
+        assert_shown(run(*arguments, "--bootstrap-server", address, cwd=folder), code=0)
+
+
+@pytest.mark.parametrize("command", ["plan", "drift", "describe", "apply"])
+def test_the_wrong_cluster_is_named_on_one_line(folder: Path, command: str) -> None:
+    (folder / "cluster.yaml").write_text(cluster("prod", clusterId="expected"))
+    with evil_broker() as address:
+        flags = ("--auto-approve",) if command == "apply" else ()
+        done = run(command, ".", "--bootstrap-server", address, *flags, cwd=folder)
+    assert_shown(done, code=3)
+    assert done.err.count("\n") == 1
+
+
+def test_the_manifest_that_expects_such_an_id_is_named_on_one_line(folder: Path) -> None:
+    (folder / "cluster.yaml").write_text(cluster("prod", clusterId=EVIL))
+    state = json.loads((folder / "now.json").read_text())
+    (folder / "now.json").write_text(json.dumps({**state, "cluster": {"name": None, "id": "c1", "kafka_version": None}}))
+    done = run("plan", ".", "--current", "now.json", cwd=folder)
+    assert_shown(done, code=3)
+
+
+def test_a_baseline_of_another_cluster_is_named_on_one_line(folder: Path) -> None:
+    baseline = baseline_to_json(DesiredState(entities={}), ClusterIdentity(name=EVIL, id=EVIL), Source())
+    (folder / "baseline.json").write_text(json.dumps(baseline))
+    state = json.loads((folder / "now.json").read_text())
+    (folder / "now.json").write_text(json.dumps({**state, "cluster": {"name": None, "id": "c2", "kafka_version": None}}))
+    done = run("drift", ".", "--current", "now.json", "--baseline", "baseline.json", cwd=folder)
+    assert done.code != 0
+    assert_shown(done, code=done.code)
+
+
+def test_json_has_the_id_as_it_is(folder: Path) -> None:
+    assert run("plan", ".", "--current", "now.json", "--format", "json", cwd=folder).json()["cluster"]["id"] == EVIL
+
+
+def test_formatting_a_foreign_text_escapes_it_and_comparing_does_not() -> None:
+    identity = ClusterIdentity(id=EVIL)
+    assert identity.id == EVIL
+    assert identity == ClusterIdentity(id=EVIL).named(None)
+    assert identity.named("prod").id == EVIL
+    for shown in (f"{identity.id}", str(identity.id), f"{identity.id!s:>300}", "%s" % identity.id, "{}".format(identity.id)):  # noqa: UP031, UP032 - each way on purpose
+        assert shown.isprintable()
+    assert json.loads(json.dumps(identity.id)) == EVIL
