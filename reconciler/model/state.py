@@ -70,7 +70,7 @@ class Observed:
 class ClusterIdentity:
     """Which cluster answered. ``kafka_version`` is the release, as far as the cluster tells (``4.3``).
 
-    All three come from a broker or a file, so they are ``ForeignText`` however the value is made.
+    A broker or a file chose all three texts: ``str()`` and f-strings escape what does not print.
     """
 
     name: ForeignText | None = None
