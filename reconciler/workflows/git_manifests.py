@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Final
 
-from reconciler.errors import GitError, ManifestError, UsageError
+from reconciler.errors import GitError, ManifestError, UntrustedError
 from reconciler.formats.wording import shown
 from reconciler.manifest.discover import REPOSITORY_FILE
 from reconciler.model.finding import Finding, Severity
@@ -21,6 +21,8 @@ from reconciler.workflows.load import LoadedManifests, find_repository_root, loa
 
 _MOST_BYTES: Final = 512 * 1024 * 1024
 _SUFFIXES: Final = (".yaml", ".yml")
+_MOST_LINKS: Final = 40
+"""How many links the operating system follows for one path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,16 +60,20 @@ class ManifestsAt:
         return replace(named, message=one.message.replace(f"{self.folder}/", f"{self.ref}:"))
 
 
-def manifests_at(ref: str, paths: Sequence[str]) -> ManifestsAt:
+def manifests_at(ref: str, paths: Sequence[str], *, same_links: bool = False) -> ManifestsAt:
     """Load what these paths of the work tree held at a reference; paths that were not there yet hold nothing.
 
-    Raises ``GitError`` when the reference cannot be read, and ``ManifestError`` when its manifests have errors: what they meant
-    is then not known.
+    With ``same_links`` no link may lead the way to a path unless the commit has it, too. Raises ``GitError`` when the reference
+    cannot be read, ``UntrustedError`` for such a link, ``UsageError`` for a path outside of the repository, and ``ManifestError``
+    when the manifests there have errors: what they meant is then not known.
     """
     git = repository_around(paths[0])
-    places = [_place(git, path) for path in paths]
+    places = [git.place(path) for path in paths]
     git = replace(git, top=_top_as_written(paths[0], places[0]))
     commit = git.commit(ref)
+    if same_links:
+        for place in places:
+            _require_same_links(git, commit, place, ref=ref)
     with _exported(git, commit, places) as folder:
         read = [os.path.join(folder, place) if place else folder for place in places]
         root = find_repository_root(read, within=folder)
@@ -83,20 +89,22 @@ def manifests_at(ref: str, paths: Sequence[str]) -> ManifestsAt:
     return replace(made, loaded=loaded, root="" if found == "." else found)
 
 
+def _require_same_links(git: Git, commit: str, place: str, *, ref: str) -> None:
+    steps = place.split("/")
+    for count in range(1, len(steps) + 1):
+        way = "/".join(steps[:count])
+        link = os.path.join(git.top, way)
+        if place and os.path.islink(link) and os.fsencode(os.readlink(link)) != git.link(commit, way):
+            msg = f"{shown(way)} is a symbolic link here, and {ref} does not have it; a link counts only after merge"
+            raise UntrustedError(msg)
+
+
 def _top_as_written(path: str, place: str) -> str:
     """The top folder in the user's own words, so that paths below it compare equal also where a link leads to it."""
     top = os.path.abspath(path)
     for _ in filter(None, place.split("/")):
         top = os.path.dirname(top)
     return top
-
-
-def _place(git: Git, path: str) -> str:
-    place = git.relative(path)
-    if place is None:
-        msg = f"{shown(path)} is not in the git repository {git.top}, so it has no state at a reference"
-        raise UsageError(msg)
-    return place
 
 
 @contextlib.contextmanager
@@ -106,8 +114,8 @@ def _exported(git: Git, commit: str, places: Sequence[str]) -> Iterator[str]:
         folder = os.path.realpath(name)
         entries = {entry.path: entry for entry in git.entries(commit, _needed(git, commit, places))}
         links = [entry for entry in entries.values() if entry.link]
-        targets = dict(zip(links, (os.fsdecode(target) for target in git.blobs(links)), strict=True))
-        linked = {_leads_to(entry.path, target) for entry, target in targets.items()}
+        targets = {entry.path: os.fsdecode(target) for entry, target in zip(links, git.blobs(links), strict=True)}
+        linked = {resolved_link(entry.path, targets) for entry in links}
         files = [e for e in entries.values() if not e.link and (e.path.endswith(_SUFFIXES) or e.path in linked)]
         if sum(entry.size for entry in files) > _MOST_BYTES:
             msg = f"the YAML files of commit {commit} are larger than {_MOST_BYTES} bytes together"
@@ -115,8 +123,8 @@ def _exported(git: Git, commit: str, places: Sequence[str]) -> Iterator[str]:
         for entry, content in zip(files, git.blobs(files), strict=True):
             _write(folder, entry, content)
         # Links come last, so that no file is written through one.
-        for entry, target in targets.items():
-            _link(folder, entry, target)
+        for entry in links:
+            _link(folder, entry, targets)
         yield folder
 
 
@@ -135,16 +143,38 @@ def _write(folder: str, entry: TreeEntry, content: bytes) -> None:
         file.write(content)
 
 
-def _link(folder: str, entry: TreeEntry, target: str) -> None:
+def _link(folder: str, entry: TreeEntry, targets: Mapping[str, str]) -> None:
     """A link that stays inside; any other becomes one that leads nowhere, which loading reports when it is a manifest's."""
     path = _inside(folder, entry)
-    inside = not os.path.isabs(target) and _leads_to(entry.path, target).split("/")[0] != ".."
+    inside = resolved_link(entry.path, targets) is not None
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    os.symlink(target if inside else "outside-of-the-commit", path)
+    os.symlink(targets[entry.path] if inside else "outside-of-the-commit", path)
 
 
-def _leads_to(path: str, target: str) -> str:
-    return os.path.normpath(os.path.join(os.path.dirname(path), target))
+def resolved_link(path: str, targets: Mapping[str, str]) -> str | None:
+    """Where a path of a commit leads to, step by step as the operating system goes; ``None`` for out of the commit, or a loop.
+
+    ``targets``: what each link of the commit points to.
+    """
+    steps, at, followed = path.split("/")[::-1], list[str](), 0
+    while steps:
+        step = steps.pop()
+        if step in ("", "."):
+            continue
+        if step == "..":
+            if not at:
+                return None
+            at.pop()
+            continue
+        target = targets.get("/".join((*at, step)))
+        if target is None:
+            at.append(step)
+            continue
+        followed += 1
+        if followed > _MOST_LINKS or target.startswith("/"):
+            return None
+        steps += target.split("/")[::-1]
+    return "/".join(at)
 
 
 def _inside(folder: str, entry: TreeEntry) -> str:

@@ -1,7 +1,8 @@
 """A git repository, read through git itself and never changed: no work tree, index or configuration of it is touched.
 
-What is read may come from a stranger's pull request, so nothing in the work tree may choose the repository: embedded bare
-repositories are not entered, and from a submodule the way leads up to the outermost repository.
+What is read may come from a stranger's pull request, so nothing in the work tree may choose the repository: the working directory
+does. Links below it are not followed to another one, embedded bare repositories are not entered, and from a submodule the way
+leads up to the outermost repository.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -98,6 +99,21 @@ class Git:
             rest.append(name)
             absolute = parent
 
+    def place(self, path: str) -> str:
+        """The same as ``relative``. Raises ``UsageError`` for a path outside, and for one that a link leads outside."""
+        place = self.relative(path)
+        if place is None:
+            msg = (
+                f"{shown(path)} is not in the git repository {self.top}, which is that of the working directory, so it has no "
+                "state at a reference; change to the repository that the path is in"
+            )
+            raise UsageError(msg)
+        physical = os.path.realpath(os.path.abspath(path))
+        if not Path(physical).is_relative_to(os.path.realpath(self.top)):
+            msg = f"{shown(path)} leads out of the git repository {self.top}, to {shown(physical)}; give a path inside it"
+            raise UsageError(msg)
+        return place
+
     def entries(self, commit: str, below: Sequence[str]) -> tuple[TreeEntry, ...]:
         """All files of a commit at or below these paths; submodules are left out."""
         wanted = [] if "" in below else below
@@ -108,6 +124,16 @@ class Git:
         """The content of one plain file of a commit; ``None`` when there is none (a link is none)."""
         entry = next((one for one in self.entries(commit, [path]) if one.path == path), None)
         return None if entry is None or entry.link else self.blobs([entry])[0]
+
+    def link(self, commit: str, path: str) -> bytes | None:
+        """Where a symbolic link of a commit points to; ``None`` when the path is not one."""
+        entry = next((one for one in self.entries(commit, [path]) if one.path == path), None)
+        return self.blobs([entry])[0] if entry is not None and entry.link else None
+
+    def tracked(self, path: str) -> tuple[str, ...]:
+        """The files, links and submodules of the index at or below a path."""
+        listed = self._output("ls-files", "--cached", "-z", "--full-name", "--", f":(top,literal){path}")
+        return tuple(os.fsdecode(one) for one in listed.split(b"\0") if one)
 
     def blobs(self, entries: Sequence[TreeEntry]) -> tuple[bytes, ...]:
         """The contents, as they are in the repository: no filter and no attribute changes them."""
@@ -135,6 +161,12 @@ class Git:
             _run(self.program, self.top, "rev-parse", "--verify", "--quiet", f":0:{way}").returncode != _UNKNOWN for way in ways
         )
 
+    def work_trees(self) -> tuple[str, ...]:
+        """The top folders of all work trees of the repository, this one first."""
+        listed = self._output("worktree", "list", "--porcelain").split(b"\n")
+        found = (os.fsdecode(line.removeprefix(b"worktree ")) for line in listed if line.startswith(b"worktree "))
+        return tuple(dict.fromkeys((self.top, *found)))
+
     def missing_commits(self, *, base: str) -> int:
         """How many commits of ``base`` the checked-out commit does not contain. Raises ``GitError`` when there is none yet."""
         return int(self._output("rev-list", "--count", base, "^HEAD"))
@@ -148,8 +180,32 @@ class Git:
 
 
 def repository_around(path: str) -> Git:
-    """The outermost repository around a file or folder. Raises ``GitError`` when there is none, or no git."""
-    folder = _existing_folder(path)
+    """The repository of the working directory, with that of its work trees which a file or folder lies in.
+
+    Files of a pull request must not choose the repository, and any of its folders may be a link: so the path has to lie in the
+    work tree both as it is written and where it leads to. A working directory in no repository leaves the choice to the folders
+    above the path, from the top down. Raises ``GitError`` when no repository is there, or no git, and ``UsageError`` for a path
+    outside of it.
+    """
+    try:
+        home = _outermost(os.getcwd())
+    except GitError:
+        home = _first_on_the_way(path)
+    trees = [replace(home, top=top) for top in home.work_trees()]
+    around = [(place.count("/") if place else -1, git) for git in trees if (place := git.relative(path)) is not None]
+    # A linked work tree may lie inside the main one.
+    git = min(around, key=lambda one: one[0])[1] if around else home
+    git.place(path)
+    return git
+
+
+def nearest_repository(path: str) -> Git:
+    """The repository that a file or folder is in, which may be a submodule. Raises ``GitError`` as ``repository_around``."""
+    return _nearest(_existing_folder(path))[0]
+
+
+def _outermost(folder: str) -> Git:
+    """The repository around a folder, outside of all submodules."""
     while True:
         nearest, above = _nearest(folder)
         if above is None:
@@ -157,8 +213,12 @@ def repository_around(path: str) -> Git:
         folder = above
 
 
-def nearest_repository(path: str) -> Git:
-    """The repository that a file or folder is in, which may be a submodule. Raises ``GitError`` as ``repository_around``."""
+def _first_on_the_way(path: str) -> Git:
+    """The first repository on the way from the root of the file system down to a path, as that is written."""
+    absolute = Path(os.path.abspath(path))
+    for folder in reversed((absolute, *absolute.parents)):
+        if os.path.lexists(folder / ".git"):
+            return _nearest(str(folder))[0]
     return _nearest(_existing_folder(path))[0]
 
 
