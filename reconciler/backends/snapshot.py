@@ -33,14 +33,18 @@ _NOT_FINITE: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity"
 
 
 class SnapshotReader:
-    """A ``QuotaReader`` over a file; the state says that it was read from a snapshot, and when the cluster was observed."""
+    """A ``QuotaReader`` over a file; the state says that it was read from a snapshot, and when the cluster was observed.
 
-    def __init__(self, path: Path) -> None:
+    With ``content`` the file is not opened, and ``path`` only names it.
+    """
+
+    def __init__(self, path: Path, *, content: bytes | None = None) -> None:
         self._path = path
+        self._content = content
 
     def current_state(self) -> CurrentState:
         """The recorded state. Raises as ``read_snapshot``."""
-        return read_snapshot(self._path)
+        return read_snapshot(self._path) if self._content is None else parse_snapshot(self._content, self._path)
 
 
 def snapshot_document(state: CurrentState) -> dict[str, Json]:
@@ -72,9 +76,16 @@ def read_snapshot(path: Path) -> CurrentState:
     program understands; the message says where in the document.
     """
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        content = path.read_bytes()
     except OSError as error:
         raise FileAccessError(f"the snapshot {path} cannot be read: {error.strerror}") from error
+    return parse_snapshot(content, path)
+
+
+def parse_snapshot(content: bytes, path: Path) -> CurrentState:
+    """The same from a file's bytes; ``path`` names the file in messages. Raises ``ManifestError``."""
+    try:
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ManifestError(f"{path} is not a snapshot: it is not UTF-8 text") from None
     try:

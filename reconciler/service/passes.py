@@ -57,7 +57,7 @@ class World:
     """What is outside of the service. ``connect`` raises ``ReconcilerError``; ``given`` reads the baseline, if there is any."""
 
     connect: Callable[[Intent], QuotaCluster]
-    given: Callable[[], GivenBaseline | None]
+    given: Callable[[Intent], GivenBaseline | None]
     traces: Traces
     clock: Clock
     progress: Progress
@@ -142,7 +142,7 @@ class _AtCluster:
         return replace(outcome, seen=self._seen)
 
     def _connected(self) -> PassOutcome:
-        given = self._world.given()
+        given = self._world.given(self._intent)
         self._world.progress.step("connecting to the cluster")
         cluster = self._world.connect(self._intent)
         try:

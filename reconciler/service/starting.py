@@ -95,7 +95,7 @@ def run_service(settings: RunSettings, stream: TextIO, *, clock: Clock) -> RunEn
         traces = FileTraces(audit=settings.audit, report=settings.report, access=settings.access, clock=clock)
         world = World(
             connect=lambda intent: connect(intent.spec, settings.access, trusted=intent.trusted),
-            given=lambda: _given(settings),
+            given=lambda intent: _given(settings, intent),
             traces=traces,
             clock=clock,
             progress=telling,
@@ -122,8 +122,8 @@ def _loader(settings: RunSettings) -> Callable[[], Intent]:
     return lambda: load_intent(settings.paths, cluster=settings.cluster, fail_on=settings.fail_on, references=references)
 
 
-def _given(settings: RunSettings) -> GivenBaseline | None:
-    return given_baseline(settings.baseline, settings.paths) if settings.baseline is not None else None
+def _given(settings: RunSettings, intent: Intent) -> GivenBaseline | None:
+    return given_baseline(settings.baseline, settings.paths, trusted=intent.trusted) if settings.baseline is not None else None
 
 
 def _farewell(end: RunEnd) -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from reconciler.traffic.kinds import Kind
     from reconciler.traffic.opening import Traffic
+    from reconciler.traffic.sources.mapping import TrafficMapping
     from reconciler.workflows.plan import Intent
 
 
@@ -113,7 +114,8 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
     """Replay the traffic on Spark.
 
     Raises ``UsageError`` for options that cannot work, ``MissingDependencyError`` without pyspark or Java, ``TrafficError`` for
-    traffic that cannot be used, ``FileAccessError`` when the requests cannot be written, and as ``broker_model``.
+    traffic that cannot be used, ``FileAccessError`` when the requests cannot be written, ``UntrustedError`` for traffic or a
+    mapping that a pull request brings, and as ``broker_model``.
     """
     from reconciler.traffic.job_progress import spark_with_progress
     from reconciler.traffic.requirements import require_packages
@@ -122,7 +124,6 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
     require_packages()
     from reconciler.traffic.backtest import Backtest, Question
     from reconciler.traffic.opening import find_traffic, open_traffic
-    from reconciler.traffic.sources.mapping import read_mapping
 
     version = options.kafka_version or proposal.kafka_version
     model = broker_model(proposal.spec, options.model, version=version, trusted=proposal.trusted)
@@ -143,7 +144,7 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
         capacity=proposal.spec.capacity,
         plots=options.plots,
     )
-    traffic = find_traffic(options.traffic, read_mapping(options.mapping) if options.mapping else None)
+    traffic = find_traffic(options.traffic, _trusted_mapping(options, proposal.trusted))
     with contextlib.ExitStack() as stack:
 
         def session() -> SparkSession:
@@ -174,6 +175,22 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
             _step(progress, f"writing every request to {options.requests}")
             write_whole(options.requests, (f"{text}\n" for text in run.request_lines()))
     return report
+
+
+def _trusted_mapping(options: BacktestOptions, trusted: TrustedTree | None) -> TrafficMapping | None:
+    """The mapping, if there is any. With ``trusted`` it is the reference's, and traffic that git tracks has to be, too."""
+    from reconciler.traffic.sources.log_files import split_argument
+    from reconciler.traffic.sources.mapping import parse_mapping, read_mapping
+
+    if trusted is None:
+        return read_mapping(options.mapping) if options.mapping else None
+    files = trusted.files
+    for argument in options.traffic:
+        files.require_same_below(str(split_argument(argument)[1]))
+    if options.mapping is None:
+        return None
+    found = files.read(str(options.mapping))
+    return parse_mapping(found.content, found.source)
 
 
 def _limited_kinds(proposal: Proposal) -> frozenset[Kind]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from reconciler.backends.broker.properties import ClientProperties
     from reconciler.backends.zookeeper.settings import ZooKeeperSecurity
     from reconciler.workflows.trusted import TrustedTree
+    from reconciler.workflows.trusted_files import TrustedFiles
 
 _HOW: Final = (
     "give --bootstrap-server HOST:PORT (and --command-config client.properties where the cluster wants TLS or a login), "
@@ -45,7 +46,7 @@ _AS_THE_DOCUMENT_SAYS: Final = Access()
 def quota_reader(spec: ClusterSpec, access: Access, *, trusted: TrustedTree | None = None) -> Iterator[QuotaReader]:
     """Something to read quotas from and nothing to write them with, closed at the end. Raises as ``connect``."""
     if access.current is not None:
-        yield snapshot_reader(access.current)
+        yield snapshot_reader(access.current, trusted=trusted.files if trusted is not None else None)
         return
     cluster = connect(spec, access, trusted=trusted)
     try:
@@ -111,28 +112,26 @@ def principal(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trus
 def _zookeeper_security(path: Path, trusted: TrustedTree | None) -> ZooKeeperSecurity:
     from reconciler.backends.zookeeper.properties import parse_zookeeper_properties, read_zookeeper_properties
 
-    content = trusted.content(str(path)) if trusted is not None else None
-    if trusted is None or content is None:
-        security = read_zookeeper_properties(path)
-    else:
-        security = parse_zookeeper_properties(content, source=f"{trusted.ref}:{path}")
-    if trusted is not None:
-        for file in security.files:
-            trusted.require_same(file)
+    if trusted is None:
+        return read_zookeeper_properties(path)
+    files = trusted.files
+    found = files.read(str(path))
+    security = parse_zookeeper_properties(found.content, source=found.source)
+    for file in security.files:
+        files.require_same(file)
     return security
 
 
 def _client_properties(path: Path, trusted: TrustedTree | None) -> ClientProperties:
     from reconciler.backends.broker.properties import parse_client_properties, read_client_properties
 
-    content = trusted.content(str(path)) if trusted is not None else None
-    if trusted is None or content is None:
-        client = read_client_properties(path)
-    else:
-        client = parse_client_properties(content, source=f"{trusted.ref}:{path}")
-    if trusted is not None:
-        for file in client.security.files:
-            trusted.require_same(file)
+    if trusted is None:
+        return read_client_properties(path)
+    files = trusted.files
+    found = files.read(str(path))
+    client = parse_client_properties(found.content, source=found.source)
+    for file in client.security.files:
+        files.require_same(file)
     return client
 
 
@@ -171,8 +170,15 @@ def _beside_the_document(spec: ClusterSpec, properties: str | None, trusted: Tru
     return Path(document).parent / properties
 
 
-def snapshot_reader(path: str) -> QuotaReader:
-    """A recorded state in place of a cluster; reading it raises ``FileAccessError`` or ``ManifestError``."""
+def snapshot_reader(path: str, *, trusted: TrustedFiles | None = None) -> QuotaReader:
+    """A recorded state in place of a cluster, with ``trusted`` as the reference has it.
+
+    Raises ``UntrustedError`` for a file that only the work tree's commit has; reading raises ``FileAccessError`` or
+    ``ManifestError``.
+    """
     from reconciler.backends.snapshot import SnapshotReader
 
-    return SnapshotReader(Path(path))
+    if trusted is None:
+        return SnapshotReader(Path(path))
+    found = trusted.read(path)
+    return SnapshotReader(Path(found.source), content=found.content)

@@ -26,6 +26,7 @@ from reconciler.workflows.git_repository import repository_around
 from reconciler.workflows.git_source import source_of
 from reconciler.workflows.plan import Intent
 from reconciler.workflows.references import declared_at
+from reconciler.workflows.trusted import TrustedTree
 
 _NO_BASELINE: Final = (
     "no baseline was given, so what was merged but not applied is not told from what was changed or removed by hand; "
@@ -52,18 +53,18 @@ class GivenBaseline:
         return Baseline(entities=self.recorded.entities, origin=origin)
 
 
-def given_baseline(name: str, paths: Sequence[str]) -> GivenBaseline:
-    """A file of that name, else a git reference.
+def given_baseline(name: str, paths: Sequence[str], *, trusted: TrustedTree | None = None) -> GivenBaseline:
+    """A file of that name, with ``trusted`` as the reference has it, else a git reference.
 
-    Raises ``UsageError`` when it could be both, ``GitError`` or ``ManifestError`` for a reference that cannot be used, and
-    ``BaselineError`` for a file that is no baseline.
+    Raises ``UsageError`` when it could be both, ``GitError`` or ``ManifestError`` for a reference that cannot be used,
+    ``BaselineError`` for a file that is no baseline, and ``UntrustedError`` for one that only the work tree's commit has.
     """
     if not Path(name).is_file():
         return GivenBaseline(name=name, at=manifests_at(name, paths))
     if _is_reference(name, paths):
         msg = f"{shown(name)} is a file and a git reference; write ./{name} for the file, or refs/heads/{name}"
         raise UsageError(msg)
-    return GivenBaseline(name=name, recorded=read_baseline(_text(name), name=name))
+    return GivenBaseline(name=name, recorded=read_baseline(_text(name, trusted), name=name))
 
 
 def find_drift(
@@ -126,9 +127,10 @@ def _is_reference(name: str, paths: Sequence[str]) -> bool:
     return True
 
 
-def _text(name: str) -> str:
+def _text(name: str, trusted: TrustedTree | None) -> str:
     try:
-        return Path(name).read_text(encoding="utf-8")
+        content = Path(name).read_bytes() if trusted is None else trusted.files.read(name).content
+        return content.decode("utf-8")
     except OSError as error:
         msg = f"the baseline {name} cannot be read: {error.strerror}"
         raise FileAccessError(msg) from error

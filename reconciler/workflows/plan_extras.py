@@ -14,6 +14,7 @@ from reconciler.ports import Progress, QuotaCluster, QuotaReader
 from reconciler.workflows.known_clients import read_known_clients
 from reconciler.workflows.plan_effects import with_effects
 from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster
+from reconciler.workflows.trusted import TrustedTree
 
 
 class Checker(enum.StrEnum):
@@ -33,13 +34,22 @@ class Extras:
     """More clients whose effects are shown, as JSON lines."""
 
 
-def plan_with(extras: Extras, make: Callable[[QuotaReader], Plan], source: QuotaReader, *, progress: Progress) -> Plan:
+def plan_with(
+    extras: Extras,
+    make: Callable[[QuotaReader], Plan],
+    source: QuotaReader,
+    *,
+    trusted: TrustedTree | None = None,
+    progress: Progress,
+) -> Plan:
     """The plan that ``make`` makes of ``source``, which is read once, with what is wanted.
 
-    Raises ``UsageError`` when a cluster is to check and ``source`` is none, and as ``make``, the checks, and
-    ``read_known_clients``.
+    Raises ``UsageError`` when a cluster is to check and ``source`` is none, ``UntrustedError`` for known clients that a pull
+    request brings, and as ``make``, the checks, and ``read_known_clients``.
     """
     live = _cluster(source) if extras.server_check is Checker.CLUSTER else None
+    if trusted is not None and extras.known_clients is not None:
+        trusted.files.require_same(str(extras.known_clients))
     traffic = read_known_clients(extras.known_clients) if extras.known_clients is not None else frozenset()
     reader = _ReadOnce(source)
     plan = make(reader)

@@ -87,7 +87,7 @@ def _require_not_of_the_work_tree(module_name: str, trusted: TrustedTree) -> Non
         found = importlib.machinery.PathFinder.find_spec(".".join(parts[:count]), places)
         if found is None:
             return
-        if found.origin is not None and Path(found.origin).is_file() and trusted.content(found.origin) is not None:
+        if found.origin is not None and Path(found.origin).is_file() and trusted.files.content(found.origin) is not None:
             raise UntrustedError(
                 f"quota callback: the module {module_name} is in the work tree ({shown(found.origin)}), which a pull request can "
                 "change; install it as a package of its own"

@@ -137,12 +137,13 @@ def _baseline_of_all(intents: Sequence[Intent | ClusterFailure], asked: Asked) -
             "that is another file for each"
         )
         raise UsageError(msg)
-    return given_baseline(asked.baseline, asked.paths)
+    trusted = next((one.trusted for one in intents if isinstance(one, Intent)), None)
+    return given_baseline(asked.baseline, asked.paths, trusted=trusted)
 
 
 def _baseline_of(intent: Intent, asked: Asked) -> GivenBaseline:
     assert asked.baseline is not None
-    return given_baseline(_of_cluster(asked.baseline, intent.spec.name), asked.paths)
+    return given_baseline(_of_cluster(asked.baseline, intent.spec.name), asked.paths, trusted=intent.trusted)
 
 
 def _of_cluster(text: str, cluster: str | None) -> str:

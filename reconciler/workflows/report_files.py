@@ -18,6 +18,7 @@ from reconciler.model.overview import BucketTraffic, RunRecord, TrafficReport
 from reconciler.model.state import ClusterIdentity
 from reconciler.planning.place import Place
 from reconciler.workflows.backtest_reading import read_unjudged
+from reconciler.workflows.trusted_files import TrustedFiles
 
 MOST_RUNS: Final = 200
 """Runs that a report shows; of each audit file so many of the last lines are kept while it is read."""
@@ -37,8 +38,14 @@ class Recorded:
     notes: tuple[str, ...] = ()
 
 
-def read_recorded(audits: Sequence[str], backtests: Sequence[str]) -> Recorded:
-    """Read all files. Raises ``FileAccessError`` for one that cannot be read, and for a backtest that is none."""
+def read_recorded(audits: Sequence[str], backtests: Sequence[str], *, trusted: TrustedFiles | None = None) -> Recorded:
+    """Read all files. Raises ``FileAccessError`` for one that cannot be read, and for a backtest that is none.
+
+    With ``trusted`` it raises ``UntrustedError`` for one that git tracks and that differs from the reference.
+    """
+    if trusted is not None:
+        for file in (*audits, *backtests):
+            trusted.require_same(file)
     runs: list[RunRecord] = []
     notes: list[str] = []
     left_out = 0

@@ -19,6 +19,7 @@ from reconciler.workflows.plan import Intent, intent_of
 from reconciler.workflows.references import References, Seen, read_references
 from reconciler.workflows.resolve_views import current_view, manifests_view, planned_view
 from reconciler.workflows.trusted import TrustedTree
+from reconciler.workflows.trusted_files import trusted_files
 
 CURRENT: Final = "current"
 CLUSTER: Final = "cluster"
@@ -61,7 +62,9 @@ class Sources:
             return manifests_view(self._intent(everything=True))
         if name == PLANNED:
             return planned_view(self._intent(everything=False), self._current)
-        return _snapshot(name)
+        ref, paths = self._where.trusted_ref, self._where.paths or (".",)
+        reader = snapshot_reader(name, trusted=trusted_files(ref, paths[0]) if ref is not None else None)
+        return current_view(reader.current_state(), source=reader)
 
     @cached_property
     def _current(self) -> QuotaView:
@@ -80,11 +83,12 @@ class Sources:
 
     @property
     def _spec(self) -> tuple[ClusterSpec, TrustedTree | None]:
-        """The cluster of the manifests when a path or a name is given, or a state needed them; else the stand-in."""
-        if not self._where.paths and self._where.cluster is None and "_loaded" not in self.__dict__:
+        """The cluster of the manifests when a path, a name or a reference is given, or a state needed them; else the stand-in."""
+        where = self._where
+        if not where.paths and where.cluster is None and where.trusted_ref is None and "_loaded" not in self.__dict__:
             return ClusterSpec(), None
         seen, loaded = self._loaded
-        return chosen_cluster(loaded, self._where.cluster), seen.trusted
+        return chosen_cluster(loaded, where.cluster), seen.trusted
 
     @cached_property
     def _loaded(self) -> tuple[Seen, LoadedManifests]:
@@ -116,8 +120,3 @@ def check_names(names: Sequence[str]) -> None:
 def _near(name: str) -> str:
     near = did_you_mean(name, WORDS)
     return near if near.startswith("; did") else ""
-
-
-def _snapshot(path: str) -> QuotaView:
-    reader = snapshot_reader(path)
-    return current_view(reader.current_state(), source=reader)

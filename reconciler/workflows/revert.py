@@ -29,6 +29,7 @@ from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
 from reconciler.workflows.references import References, read_references
 from reconciler.workflows.same_cluster import claimed_elsewhere
 from reconciler.workflows.trusted import TrustedTree
+from reconciler.workflows.trusted_files import trusted_files
 
 _NOT_ABOUT_MANIFESTS: Final = frozenset({"empty-desired-state"})
 """Guards that ask what manifests declare, where there are none that the way back comes from."""
@@ -49,12 +50,15 @@ class Undoing:
 def load_undoing(text: str, *, file: str, paths: Sequence[str], cluster: str | None, trusted_ref: str | None = None) -> Undoing:
     """The report, and the Cluster document where a path or a name (or a trusted reference) is given.
 
-    Raises ``FileAccessError`` for what is no report, and as loading manifests does.
+    Raises ``FileAccessError`` for a file that is not a report, ``UntrustedError`` for one that git tracks and that differs from
+    the reference, and as loading manifests does.
     """
+    where = list(paths) or ["."]
+    if trusted_ref is not None:
+        trusted_files(trusted_ref, where[0]).require_same(file)
     report = read_report(text, name=file)
     if not paths and cluster is None and trusted_ref is None:
         return Undoing(report=report, file=file)
-    where = list(paths) or ["."]
     seen = read_references(References(trusted=trusted_ref), where)
     loaded = load_manifests(where, trust=seen.trust)
     stop_on(loaded.findings)

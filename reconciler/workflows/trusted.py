@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from reconciler.errors import FileAccessError, UntrustedError
-from reconciler.formats.wording import shown
 from reconciler.model.entity import display_name
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.relocate import without_places
 from reconciler.model.rule import Rule
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
 from reconciler.workflows.load import LoadedManifests, Trust
+from reconciler.workflows.trusted_files import TrustedFiles, files_at
 
 _WORDS: Final = {
     "cluster_id": "clusterId", "removal_limit": "guards", "broker_settings": "brokerSettings", "quota_callback": "quotaCallback",
@@ -42,7 +41,7 @@ COUNTS_AFTER_MERGE: Final = Rule(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustedTree:
-    """The manifests of a trusted reference, and the files of the work tree seen through it."""
+    """The manifests of a trusted reference, and the work tree that they rule."""
 
     at: ManifestsAt
 
@@ -61,50 +60,15 @@ class TrustedTree:
         """The work tree's path of a file that a place ``ref:path`` names."""
         return os.path.normpath(Path(self.at.git.top, place.removeprefix(f"{self.ref}:")))
 
-    def content(self, path: str) -> bytes | None:
-        """What the reference has for a file of the work tree; ``None`` for a file that no pull request can have brought.
-
-        That is one outside of the repository, or one that git does not track: the surroundings made it. Raises
-        ``UntrustedError`` for a file that only the work tree's commit has, and for one behind a link.
-        """
-        git = self.at.git
-        place = git.relative(path)
-        if place is None:
-            return None
-        content = git.file(self.at.commit, place)
-        if content is not None:
-            return content
-        plain = str(Path(os.path.realpath(git.top), place))
-        if os.path.realpath(plain) != plain:
-            msg = f"{shown(place)} is reached through a symbolic link of the work tree, which {self.ref} does not vouch for"
-            raise UntrustedError(msg)
-        if git.tracks(place):
-            msg = (
-                f"{shown(place)} is not in {self.ref}: a file that decides how to connect counts only after merge; "
-                "merge it first, or give another one with --command-config"
-            )
-            raise UntrustedError(msg)
-        return None
-
-    def require_same(self, path: str) -> None:
-        """Raise ``UntrustedError`` unless a certificate or key file is what the reference has, or not the work tree's at all."""
-        trusted = self.content(path)
-        if trusted is None:
-            return
-        try:
-            with Path(path).open("rb") as file:
-                present = file.read(len(trusted) + trusted.count(b"\n") + 2)
-        except OSError as error:
-            msg = f"{shown(path)} cannot be read: {error.strerror}"
-            raise FileAccessError(msg) from error
-        if present.replace(b"\r\n", b"\n") != trusted.replace(b"\r\n", b"\n"):
-            msg = f"{shown(path)} differs from {self.ref}; a change to it counts only after merge"
-            raise UntrustedError(msg)
+    @property
+    def files(self) -> TrustedFiles:
+        """The files that options and manifests name."""
+        return files_at(self.at.git, ref=self.at.ref, commit=self.at.commit)
 
 
 def trusted_tree(ref: str | None, paths: Sequence[str]) -> TrustedTree | None:
     """The trusted manifests, when a reference is given. Raises as ``manifests_at``."""
-    return None if ref is None else TrustedTree(at=manifests_at(ref, paths))
+    return None if ref is None else TrustedTree(at=manifests_at(ref, paths, same_links=True))
 
 
 def not_yet(loaded: LoadedManifests, name: str | None) -> Iterator[str]:

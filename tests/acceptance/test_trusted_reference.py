@@ -296,8 +296,11 @@ def test_a_bare_repository_among_the_files_is_not_entered(merged: GitRepository)
     (bare / "config").write_text(f"[core]\n\tbare = false\n\tworktree = {bare}\n\trepositoryformatversion = 0\n")
     (bare / "prod.yaml").write_text(cluster(prune="always"))
     done = plan(merged, "manifests")
-    assert done.code == 1
-    assert "not in a git work tree" in done.err or "not trusted" in done.err
+    assert done.code == 3
+    assert "cluster prod is new: main has no Cluster document" in done.err
+    inside = run("plan", "--trusted-ref", "main", "--current", "../../live.json", cwd=bare)
+    assert inside.code == 3
+    assert "cluster prod is new: main has no Cluster document" in inside.err
 
 
 def test_nothing_of_the_repository_is_touched(merged: GitRepository) -> None:

@@ -108,7 +108,7 @@ class ServiceWorld:
         self.watch = Watch(places, load or (lambda: load_intent(places, cluster=None)))
         world = World(
             connect=self._connect,
-            given=given,
+            given=lambda _: given(),
             traces=traces or NoTraces(),
             clock=self.clock,
             progress=self._telling,

@@ -125,6 +125,7 @@ def _current(args: argparse.Namespace, intent: Intent) -> CurrentState | None:
         return None
     from reconciler.workflows.connect import check_cluster_id, snapshot_reader
 
-    state = snapshot_reader(args.current).current_state()
+    trusted = intent.trusted.files if intent.trusted is not None else None
+    state = snapshot_reader(args.current, trusted=trusted).current_state()
     check_cluster_id(intent.spec, state.cluster)
     return state

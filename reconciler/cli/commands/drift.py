@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from reconciler.render.styled import Line
     from reconciler.workflows.drift import GivenBaseline
     from reconciler.workflows.plan import Intent
+    from reconciler.workflows.trusted import TrustedTree
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
             if args.all_clusters:
                 every_cluster.check_formats(args, files)
                 intents = load_every_intent(args.paths, fail_on=fail_on, references=references)
-                given = _given(args)
+                # A baseline file is refused here, so no file of the work tree is read.
+                given = _given(args, None)
                 found = for_every(intents, lambda intent: _drift(args, intent, given, ignore, progress))
                 with progress.silent():
                     every_cluster.print_every(
@@ -74,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
                     )
                 return every_cluster.exit_code(args, found, differs=lambda drift: drift.differs)
             intent = load_intent(args.paths, cluster=args.cluster, fail_on=fail_on, references=references)
-            given = _given(args)
+            given = _given(args, intent.trusted)
         except ManifestError as error:
             if not args.all_clusters:
                 output.write_findings(files, error.findings)
@@ -101,13 +103,13 @@ def _drift(
         return find_drift(intent, reader, given, ignore=ignore)
 
 
-def _given(args: argparse.Namespace) -> GivenBaseline | None:
+def _given(args: argparse.Namespace, trusted: TrustedTree | None) -> GivenBaseline | None:
     from reconciler.workflows.drift import given_baseline
 
     if args.all_clusters and args.baseline and Path(args.baseline).is_file():
         msg = "a baseline file is of one cluster; with --all-clusters give a git reference as --baseline"
         raise UsageError(msg)
-    return given_baseline(args.baseline, args.paths) if args.baseline is not None else None
+    return given_baseline(args.baseline, args.paths, trusted=trusted) if args.baseline is not None else None
 
 
 def _print(args: argparse.Namespace, drift: Drift, files: Sequence[tuple[str, Path]]) -> None:

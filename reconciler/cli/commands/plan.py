@@ -84,7 +84,7 @@ def _plan(args: argparse.Namespace, intent: Intent, extras: Extras, progress: Pr
     name = f"cluster {display_name(intent.spec.name)}" if intent.spec.name else "the cluster"
     progress.step(f"reading the quotas of {name}")
     with quota_reader(intent.spec, access, trusted=intent.trusted) as source:
-        return plan_with(extras, make, source, progress=progress)
+        return plan_with(extras, make, source, trusted=intent.trusted, progress=progress)
 
 
 def _every(

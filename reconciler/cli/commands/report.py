@@ -75,6 +75,7 @@ def _read(args: argparse.Namespace) -> Overview:
     from reconciler.workflows.report import Asked, load_asked, make_report
     from reconciler.workflows.report_files import read_recorded
     from reconciler.workflows.system_clock import SystemClock
+    from reconciler.workflows.trusted_files import trusted_files
 
     asked = Asked(
         paths=tuple(args.paths),
@@ -86,7 +87,8 @@ def _read(args: argparse.Namespace) -> Overview:
     )
     with PatientProgress(args) as progress:
         progress.step("reading the manifests")
-        recorded = read_recorded(args.audit, args.backtest)
+        trusted = trusted_files(args.trusted_ref, args.paths[0]) if args.trusted_ref is not None else None
+        recorded = read_recorded(args.audit, args.backtest, trusted=trusted)
         intents = load_asked(asked)
         return make_report(intents, asked, recorded=recorded, clock=SystemClock(), progress=progress)
 

@@ -40,7 +40,7 @@ def find_logs(arguments: Sequence[str]) -> tuple[BrokerFiles, ...]:
     known: dict[int, set[str]] = {}
     nameless: list[list[str]] = []
     for argument in arguments:
-        broker, path = _split(argument)
+        broker, path = split_argument(argument)
         unnumbered = []
         for file in _files_of(path):
             found = broker if broker is not None else _broker_of(file, path)
@@ -60,7 +60,8 @@ def literal_path(path: str) -> str:
     return "".join(f"\\{c}" if c in "\\[]{}*?" else c for c in path)
 
 
-def _split(argument: str) -> tuple[int | None, Path]:
+def split_argument(argument: str) -> tuple[int | None, Path]:
+    """The broker of a ``[ID=]PATH`` argument, if it names one, and the path."""
     explicit = _EXPLICIT.fullmatch(argument)
     if explicit and not Path(argument).exists():
         return int(explicit[1]), Path(explicit[2])

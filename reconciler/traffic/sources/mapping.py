@@ -57,7 +57,12 @@ def read_mapping(path: Path) -> TrafficMapping:
         content = path.read_bytes()
     except OSError as error:
         raise TrafficError(f"mapping {path} cannot be read: {error.strerror}") from error
-    findings = tuple(_findings(content, str(path)))
+    return parse_mapping(content, str(path))
+
+
+def parse_mapping(content: bytes, path: str) -> TrafficMapping:
+    """The same from a file's bytes; ``path`` names the file in messages. Raises ``ManifestError``."""
+    findings = tuple(_findings(content, path))
     if findings:
         first = findings[0]
         place = f"{path}:{first.span.line}:{first.span.column}" if first.span else str(path)

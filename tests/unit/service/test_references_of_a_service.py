@@ -21,8 +21,9 @@ RATE = "producer_byte_rate"
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> GitRepository:
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitRepository:
     repository = GitRepository(tmp_path / "checkout")
+    monkeypatch.chdir(repository.folder)
     repository.write("cluster.yaml", cluster_document(prune="never"))
     repository.write("quotas.yaml", rates(alice="1MiB"))
     repository.commit()

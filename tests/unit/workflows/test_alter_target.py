@@ -76,8 +76,9 @@ def test_manifests_with_errors_and_unknown_clusters_stop_it(folder: Path) -> Non
         load_target([str(folder)], cluster=None)
 
 
-def test_with_a_trusted_reference_its_scope_holds(tmp_path: Path) -> None:
+def test_with_a_trusted_reference_its_scope_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     git = GitRepository(tmp_path)
+    monkeypatch.chdir(tmp_path)
     git.write("cluster.yaml", CLUSTER.format(name="prod", scope=EVERY_USER))
     git.commit()
     git.branch()

@@ -12,7 +12,8 @@ from reconciler.model.source import Span
 from reconciler.workflows.git_manifests import manifests_at
 from reconciler.workflows.git_repository import repository_around
 from reconciler.workflows.references import declared_at
-from reconciler.workflows.trusted import TrustedTree, trusted_tree
+from reconciler.workflows.trusted import trusted_tree
+from reconciler.workflows.trusted_files import TrustedFiles
 from tests.builders import declared, user
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas
@@ -31,10 +32,10 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitRepository:
     return made
 
 
-def tree(repo: GitRepository) -> TrustedTree:
+def tree(repo: GitRepository) -> TrustedFiles:
     made = trusted_tree("main", [str(repo.folder)])
     assert made is not None
-    return made
+    return made.files
 
 
 def test_a_certificate_is_used_while_it_is_what_the_reference_has(repo: GitRepository) -> None:
