@@ -22,7 +22,7 @@ Ask who is limited by what; ``read`` once for many questions:
 6
 
 Change one entity: first as a plan, with its guards, then for good. ``apply`` returns only when every broker shows the change, and
-raises otherwise; what lies within the scope of manifests belongs there, and is refused unless ``unmanaged-change`` is accepted:
+raises otherwise; what lies within the scope of manifests belongs there, and is refused unless ``managed-entity`` is accepted:
 
 >>> with connect("b1:9092") as quotas:
 ...     change = quotas.plan_alter(entity(user="reports"), add={"producer_byte_rate": "2MiB"})

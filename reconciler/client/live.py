@@ -96,7 +96,7 @@ class ClusterQuotas:
         """What setting ``add`` and removing ``delete`` would change of one entity; nothing is written before its ``apply``.
 
         A value is a number per broker, in the unit of the key, or text as in manifests (``"10MiB"``). Where ``connect`` was given
-        manifests, an entity inside their scope trips the guard ``unmanaged-change``. Raises ``UsageError`` for what Kafka would
+        manifests, an entity inside their scope trips the guard ``managed-entity``. Raises ``UsageError`` for what Kafka would
         refuse, before the cluster is asked, and ``BackendError``.
 
         >>> with connect("b1:9092") as quotas:

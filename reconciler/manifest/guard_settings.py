@@ -23,10 +23,11 @@ def guard_limits(node: YamlMapping | None, out: Collector) -> GuardLimits:
 def _volume(node: YamlMapping | None, built_in: VolumeLimit, out: Collector) -> VolumeLimit:
     if node is None:
         return built_in
-    percent, count = _number(node, "percent"), _whole(node, "count")
+    percent, count, minimum = _number(node, "percent"), _whole(node, "count"), _whole(node, "minimum")
     return VolumeLimit(
         percent=built_in.percent if percent is None else percent,
         count=built_in.count if count is None else count,
+        minimum=built_in.minimum if minimum is None else minimum,
         set_in=out.span(node),
     )
 

@@ -10,10 +10,14 @@ from reconciler.model.source import Span
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeLimit:
-    """How many entities, in percent of those in scope and as a number. ``set_in`` is absent for the built-in limit."""
+    """How many entities, in percent of those in scope and as a number. ``set_in`` is absent for the built-in limit.
+
+    ``minimum``: the percentage applies only while more entities than this are in scope; of three entities, one is a third.
+    """
 
     percent: float
     count: int
+    minimum: int = 0
     set_in: Span | None = field(default=None, compare=False)
 
 
@@ -42,7 +46,7 @@ class CountLimit:
 class GuardLimits:
     """``spec.guards`` of a Cluster document. Removals trip above either of their two numbers, changes above both."""
 
-    too_many_removals: VolumeLimit = field(default_factory=lambda: VolumeLimit(percent=10.0, count=5))
+    too_many_removals: VolumeLimit = field(default_factory=lambda: VolumeLimit(percent=10.0, count=5, minimum=5))
     too_many_changes: VolumeLimit = field(default_factory=lambda: VolumeLimit(percent=30.0, count=10))
     large_reduction: ReductionLimit = field(default_factory=ReductionLimit)
     unknown_current_keys: CountLimit = field(default_factory=CountLimit)

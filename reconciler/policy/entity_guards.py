@@ -61,8 +61,8 @@ def scope_overlap(situation: Situation) -> Measurement:
     )
 
 
-def unmanaged_change(situation: Situation) -> Measurement:
-    """A change by hand (with alter) to what manifests own: the next apply undoes it, or it lives on where nobody reads of it."""
+def managed_entity(situation: Situation) -> Measurement:
+    """A change by hand (with alter) to an entity that manifests manage: the next apply undoes it, or no manifest shows it."""
     by_hand = tuple(c.entity for c in situation.changes if c.entity in situation.managed)
     place, why = None, ""
     for entity in by_hand[:1]:

@@ -12,37 +12,40 @@ from reconciler.model.cluster import Acceptance
 from reconciler.model.plan import GuardResult, GuardStatus
 from reconciler.policy.entity_guards import (
     default_entity,
+    managed_entity,
     protected_entity,
     prune,
     scope_overlap,
     unknown_current_keys,
-    unmanaged_change,
 )
 from reconciler.policy.freeze_guard import FREEZE_WINDOW, freeze_window
 from reconciler.policy.situation import Measurement, Situation
 from reconciler.policy.volume_guards import empty_desired_state, large_reduction, too_many_changes, too_many_removals
 
-__all__ = ["GUARDS", "Judgement", "Situation", "check_guard_ids", "judge"]
+__all__ = ["GUARDS", "RENAMED", "Judgement", "Situation", "check_guard_ids", "judge"]
 
 GUARDS: Final[Mapping[str, Callable[[Situation], Measurement]]] = {
     "default-entity": default_entity,
     "empty-desired-state": empty_desired_state,
     FREEZE_WINDOW: freeze_window,
     "large-reduction": large_reduction,
+    "managed-entity": managed_entity,
     "protected-entity": protected_entity,
     "prune": prune,
     "scope-overlap": scope_overlap,
     "too-many-changes": too_many_changes,
     "too-many-removals": too_many_removals,
     "unknown-current-keys": unknown_current_keys,
-    "unmanaged-change": unmanaged_change,
 }
 """Every guard by its id, in the order they are reported."""
+
+RENAMED: Final[Mapping[str, str]] = {"unmanaged-change": "managed-entity"}
+"""Former ids that acceptances may still give, until the next release."""
 
 
 def check_guard_ids(accepted: Sequence[str]) -> None:
     """Raise ``UsageError`` for an id that no guard has."""
-    unknown = [guard_id for guard_id in accepted if guard_id not in GUARDS]
+    unknown = [guard_id for guard_id in accepted if guard_id not in GUARDS and guard_id not in RENAMED]
     if unknown:
         msg = f"there is no guard {unknown[0]!r}; the guards are {', '.join(GUARDS)}"
         raise UsageError(msg)
@@ -62,6 +65,7 @@ def judge(situation: Situation, *, accepted: Sequence[str], leave_out: Container
     ``leave_out``: ids of guards that have no meaning for this plan. Raises ``UsageError`` for an id that no guard has.
     """
     check_guard_ids(accepted)
+    by_hand = frozenset(_current_id(guard_id) for guard_id in accepted)
     today = situation.now.astimezone(datetime.UTC).date()
     results: list[GuardResult] = []
     notes: list[str] = []
@@ -69,13 +73,17 @@ def judge(situation: Situation, *, accepted: Sequence[str], leave_out: Container
         if guard_id in leave_out:
             continue
         seen = measure(situation)
-        in_manifest = [a for a in situation.spec.accept if a.guard == guard_id]
-        result = _result(guard_id, seen, accepted=guard_id in accepted, standing=in_manifest, today=today)
+        in_manifest = [a for a in situation.spec.accept if _current_id(a.guard) == guard_id]
+        result = _result(guard_id, seen, accepted=guard_id in by_hand, standing=in_manifest, today=today)
         results.append(result)
         if seen.only_warns and seen.entities and result.status is GuardStatus.PASSED:
             notes.append(f"{seen.why} (guard {guard_id})")
-        notes += _notes(guard_id, seen, accepted=guard_id in accepted, standing=in_manifest, today=today)
+        notes += _notes(guard_id, seen, accepted=guard_id in by_hand, standing=in_manifest, today=today)
     return Judgement(guards=tuple(results), notes=tuple(notes))
+
+
+def _current_id(guard_id: str) -> str:
+    return RENAMED.get(guard_id, guard_id)
 
 
 def _result(guard_id: str, seen: Measurement, *, accepted: bool, standing: list[Acceptance], today: datetime.date) -> GuardResult:

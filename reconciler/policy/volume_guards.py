@@ -21,22 +21,26 @@ def empty_desired_state(situation: Situation) -> Measurement:
 
 
 def too_many_removals(situation: Situation) -> Measurement:
-    """Many entities that lose a limit at once; a removed limit falls back to the next level, or to none."""
+    """Many entities lose a limit at once; a removed limit falls back to the next level, or to none.
+
+    The percentage does not apply to one entity alone, nor to a small cluster: there every removal is a large share.
+    """
     limit = situation.spec.guards.too_many_removals
     losing = tuple(c.entity for c in situation.changes if any(k.after is None for k in c.keys))
     percent, affected = share(losing, situation)
-    exceeds = len(losing) > limit.count or percent > limit.percent
+    shares = len(losing) > 1 and situation.live_in_scope() > limit.minimum
+    exceeds = len(losing) > limit.count or (shares and percent > limit.percent)
     return Measurement(
         entities=losing if exceeds else (),
         measured=affected,
-        limit=f"{limit.percent:.3g} % and {counted(limit.count)}",
+        limit=f"{limit.percent:.3g} % or {counted(limit.count)}" if shares else counted(limit.count),
         why=f"{affected} in scope would lose limits: {listed(losing)}",
         set_in=limit.set_in,
     )
 
 
 def too_many_changes(situation: Situation) -> Measurement:
-    """Much of what the cluster has would change at once. New entities are not counted: they are no part of what exists."""
+    """Many of the cluster's entities change at once. New entities are not counted: they are not part of what exists."""
     limit = situation.spec.guards.too_many_changes
     touched = tuple(c.entity for c in situation.changes if any(k.before is not None for k in c.keys))
     percent, affected = share(touched, situation)
@@ -44,7 +48,7 @@ def too_many_changes(situation: Situation) -> Measurement:
     return Measurement(
         entities=touched if exceeds else (),
         measured=affected,
-        limit=f"{limit.percent:.3g} % or {counted(limit.count)}",
+        limit=f"{limit.percent:.3g} % and {counted(limit.count)}",
         why=f"{affected} in scope would change: {listed(touched)}",
         set_in=limit.set_in,
     )

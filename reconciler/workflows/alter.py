@@ -23,8 +23,8 @@ from reconciler.workflows.alter_target import AlterTarget
 from reconciler.workflows.apply import Approval, write
 from reconciler.workflows.connect import check_cluster_id
 
-_NOT_ABOUT_MANIFESTS: Final = frozenset({"empty-desired-state"})
-"""Guards that ask what manifests declare, where the change comes from none."""
+_NOT_ABOUT_ONE_ENTITY: Final = frozenset({"empty-desired-state", "too-many-changes", "too-many-removals"})
+"""Guards about all that manifests declare, or about how much changes: the user named one entity."""
 _BY_HAND: Final = Span(file="command line", line=1, column=1)
 
 
@@ -42,7 +42,7 @@ def alter(
     """Write what is asked for, if everything agrees.
 
     ``preview`` is shown the plan first, whatever then becomes of it; ``confirm`` is asked as in ``apply``. An entity inside the
-    managed scope of ``target`` trips the guard ``unmanaged-change``. What is refused comes back as a report. Raises
+    managed scope of ``target`` trips the guard ``managed-entity``. What is refused comes back as a report. Raises
     ``WrongClusterError`` when another cluster answers, and ``BackendError``, only when nothing was written.
     """
     progress.step("reading the cluster's quotas")
@@ -69,7 +69,7 @@ def alter_plan(request: AlterRequest, current: CurrentState, approval: Approval,
         claimed_elsewhere=target.claimed_elsewhere,
         managed={} if owned is None else {entity: owned},
     )
-    judgement = judge(situation, accepted=approval.accepted, leave_out=_NOT_ABOUT_MANIFESTS)
+    judgement = judge(situation, accepted=approval.accepted, leave_out=_NOT_ABOUT_ONE_ENTITY)
     return Plan(
         cluster=current.cluster.named(spec.name),
         source=target.source,

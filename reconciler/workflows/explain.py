@@ -17,7 +17,7 @@ from reconciler.model.finding import Severity
 from reconciler.model.lint_rules import LINT_RULES
 from reconciler.model.rule import Rule
 from reconciler.policy.examples import EXAMPLES as GUARD_EXAMPLES
-from reconciler.policy.guards import GUARDS
+from reconciler.policy.guards import GUARDS, RENAMED
 from reconciler.policy.lint.examples import EXAMPLES as LINT_EXAMPLES
 from reconciler.workflows.trusted import COUNTS_AFTER_MERGE
 
@@ -123,6 +123,7 @@ def explanations() -> Mapping[str, Explanation]:
 def explain(topic_id: str) -> Explanation:
     """What an id means. Raises ``UsageError`` for one that nothing has."""
     found = explanations()
+    topic_id = RENAMED.get(topic_id, topic_id)
     if topic_id not in found:
         msg = f"nothing is called {shown(topic_id)}{did_you_mean(topic_id, found)}"
         raise UsageError(msg)

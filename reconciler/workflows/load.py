@@ -260,11 +260,11 @@ def _unknown_guards(clusters: Sequence[ClusterDocument]) -> Iterator[Finding]:
     accepting = [document for document in clusters if document.spec.accept]
     if not accepting:
         return
-    from reconciler.policy.guards import GUARDS
+    from reconciler.policy.guards import GUARDS, RENAMED
 
     for document in accepting:
         for acceptance in document.spec.accept:
-            if acceptance.guard not in GUARDS:
+            if acceptance.guard not in GUARDS and acceptance.guard not in RENAMED:
                 message = f"there is no guard {shown(acceptance.guard)}{did_you_mean(acceptance.guard, GUARDS)}"
                 yield finding("unknown-guard", message, acceptance.span or document.span)
 

@@ -102,7 +102,7 @@ def test_the_example_of_the_kip_works_as_it_stands_there(shell: Shell) -> None:
         "--defaults=user",
         "--add=consumer_byte_rate=2000000000",
         "--delete=producer_byte_rate",
-        *("--accept", "default-entity", "--accept", "too-many-removals"),
+        *("--accept", "default-entity"),
     )
     shown = shell.describe("--names=client-id=my-client", "--defaults=user")
 
@@ -317,14 +317,14 @@ def test_inside_the_managed_scope_the_manifest_is_pointed_at(managed: Shell, whe
     # Without a Repository document, a file that is named stands alone.
     place = "cluster.yaml:9:10" if where == ["cluster.yaml"] else "quotas.yaml:6:14"
     assert place in refused.json()["message"]
-    assert "--accept unmanaged-change" in refused.json()["message"]
+    assert "--accept managed-entity" in refused.json()["message"]
     assert managed.live() == {}
 
 
 def test_what_is_managed_and_not_declared_points_to_the_scope_and_can_be_accepted(managed: Shell) -> None:
     bob = ("--name", "user=bob", "--add", "producer_byte_rate=2GB", "--auto-approve")
     refused = run("alter", ".", *bob, cwd=managed.folder)
-    accepted = run("alter", ".", *bob, "--accept", "unmanaged-change", cwd=managed.folder)
+    accepted = run("alter", ".", *bob, "--accept", "managed-entity", cwd=managed.folder)
 
     assert refused.code == 3
     assert "user=bob is in the scope of test (cluster.yaml:9:10)" in refused.out

@@ -37,7 +37,7 @@ WITHOUT_EXAMPLE = {
     "backtest-policy",
     "refused-by-broker",
     "counts-after-merge",
-    "unmanaged-change",
+    "managed-entity",
     "unreadable-node",
 }
 """What needs recorded traffic, a broker, a git repository, a change by hand, or a ZooKeeper; they have tests of their own."""

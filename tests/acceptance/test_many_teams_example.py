@@ -34,7 +34,7 @@ def test_it_has_no_findings_and_says_what_it_seems_to_say(copied: Path) -> None:
     _, dev, _ = desired_for(loaded, "dev-eu")
     assert (user("reporting") in prod.entities, user("reporting") in dev.entities) == (True, False)
     assert dev.values()[user("payments-api")]["producer_byte_rate"] == 2 * 1024**2
-    assert spec.guards.too_many_removals == VolumeLimit(percent=5.0, count=3)
+    assert spec.guards.too_many_removals == VolumeLimit(percent=5.0, count=3, minimum=5)
     assert spec.guards.large_reduction == ReductionLimit(factor=0.5, keys={"request_percentage": 0.8})
     assert len(spec.freeze) == 2
     assert not spec.scope.contains(user("mirror-eu"))
@@ -52,7 +52,7 @@ def test_it_has_no_findings_and_says_what_it_seems_to_say(copied: Path) -> None:
         (PLATFORM, "user: reporting", "user: mirror-eu", "outside-scope"),
         (PLATFORM, "stage: prod", "stage: prd", "no-cluster-matches"),
         ("clusters/prod-eu.yaml", "timeZone: Europe/Berlin", "timeZone: Europe/Berln", "invalid-freeze-window"),
-        ("clusters/prod-eu.yaml", "-[a-z]+", r"-([a-z])\\1", "invalid-selector"),
+        ("clusters/prod-eu.yaml", "{prefix: mirror-}", '{regex: "(mirror"}', "invalid-selector"),
     ],
 )
 def test_every_way_past_its_rules_is_found(copied: Path, file: str, old: str, new: str, rule: str) -> None:

@@ -132,7 +132,7 @@ def test_what_the_manifests_own_is_left_to_them(prod: Sandbox) -> None:
         change = quotas.plan_alter(client.entity(user="payments"), add={"producer_byte_rate": "30MB"})
         with pytest.raises(GuardRefusedError, match=r"payments\.yaml") as refused:
             change.apply()
-    assert refused.value.guard_ids == ("unmanaged-change",)
+    assert refused.value.guard_ids == ("managed-entity",)
     assert raw_quotas.describe(prod.bootstrap_servers) == LIVE
 
 

@@ -101,10 +101,10 @@ def test_an_entity_of_the_manifests_is_refused_unless_that_is_accepted() -> None
     scope = Scope(include=(Selector(types=(("user", ANY),)),))
     owned = AlterTarget(spec=ClusterSpec(name="prod", scope=scope), managed=True)
     quotas = opened(FakeCluster(), owned)
-    with pytest.raises(GuardRefusedError, match="unmanaged-change"):
+    with pytest.raises(GuardRefusedError, match="managed-entity"):
         quotas.plan_alter(ALICE, add={KEY: 5}).apply()
     assert quotas.plan_alter(entity(client_id="app"), add={KEY: 5}).apply().verified
-    assert quotas.plan_alter(ALICE, add={KEY: 5}).apply(accept=["unmanaged-change"]).verified
+    assert quotas.plan_alter(ALICE, add={KEY: 5}).apply(accept=["managed-entity"]).verified
 
 
 def test_what_somebody_changed_after_the_plan_is_not_overwritten() -> None:

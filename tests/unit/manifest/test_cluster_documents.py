@@ -38,7 +38,8 @@ def test_a_cluster_with_everything_is_read():
         "scope: {include: [{user: {prefix: pay-}}], exclude: [{user: pay-admin}]}",
         "prune: confirm",
         "protected: [{user: {default: true}, strict: true}]",
-        "guards: {too-many-removals: {percent: 50, count: 7}, large-reduction: {factor: 0.9, keys: {request_percentage: 0.2}}}",
+        "guards: {too-many-removals: {percent: 50, count: 7, minimum: 9},"
+        " large-reduction: {factor: 0.9, keys: {request_percentage: 0.2}}}",
         "accept: [{guard: default-entity, match: {user: {default: true}}, until: 2027-01-31, reason: planned}]",
     )
 
@@ -49,7 +50,7 @@ def test_a_cluster_with_everything_is_read():
     assert not spec.scope.contains(Entity.of({"user": "pay-admin"}))
     default_user = (("user", TypeMatch(kind=MatchKind.DEFAULT)),)
     assert spec.protected == (Selector(types=default_user, strict=True),)
-    assert spec.guards.too_many_removals == VolumeLimit(percent=50.0, count=7)
+    assert spec.guards.too_many_removals == VolumeLimit(percent=50.0, count=7, minimum=9)
     assert spec.guards.too_many_removals.set_in == Span(file="c.yaml", line=10, column=31)
     assert spec.guards.large_reduction == ReductionLimit(factor=0.9, keys={"request_percentage": 0.2})
     assert spec.guards.too_many_changes == GuardLimits().too_many_changes

@@ -102,6 +102,47 @@ def test_removals_trip_above_the_count_or_the_percentage_and_not_at_them(
     assert (status(judgement, "too-many-removals") is GuardStatus.NEEDS_ACCEPTANCE) == trips
 
 
+@pytest.mark.parametrize(
+    ("removed", "live", "limit", "trips"),
+    [
+        (1, 3, REMOVALS, False),
+        (2, 3, REMOVALS, False),
+        (4, 5, REMOVALS, False),
+        (1, 6, REMOVALS, False),
+        (2, 6, REMOVALS, True),
+        (2, 6, VolumeLimit(percent=10, count=5, minimum=6), False),
+        (2, 7, VolumeLimit(percent=10, count=5, minimum=6), True),
+        (2, 3, VolumeLimit(percent=10, count=1, minimum=6), True),
+        (1, 3, VolumeLimit(percent=10, count=0, minimum=5), True),
+    ],
+)
+def test_a_percentage_of_removals_is_no_measure_of_a_small_cluster_or_of_one_entity(
+    removed: int, live: int, limit: VolumeLimit, trips: bool
+) -> None:
+    state = users(live)
+    kept = [declared(entity, producer_byte_rate=1) for entity in list(state)[removed:]]
+    spec = cluster_spec(prune=Prune.CONFIRM, guards=GuardLimits(too_many_removals=limit))
+    judgement = judged(desired(*kept), current(state), spec)
+    wanted = {"prune", "too-many-removals"} if trips else {"prune"}
+    assert {guard.id for guard in judgement.guards if guard.status is GuardStatus.NEEDS_ACCEPTANCE} == wanted
+
+
+def test_the_limits_of_removals_are_joined_by_or_and_those_of_changes_by_and() -> None:
+    removals = result(judged(desired(), current(users(20)), cluster_spec(prune=Prune.ALWAYS)), "too-many-removals")
+    assert "(measured 20 of 20 entities (100 %), limit 10 % or 5 entities, set in: built in)" in removals.message
+    wanted = desired(*(declared(entity, producer_byte_rate=2) for entity in users(20)))
+    changes = result(judged(wanted, current(users(20))), "too-many-changes")
+    assert "limit 30 % and 10 entities" in changes.message
+
+
+def test_the_former_id_of_a_guard_is_accepted_on_the_command_line_and_in_a_manifest() -> None:
+    wanted, owned = desired(declared(user("a"), producer_byte_rate=5)), {user("a"): ManagedAt(declared=False, place=None)}
+    accepted = Acceptance(guard="unmanaged-change", reason="on call", until=NOON.date())
+    by_hand = judged(wanted, current(), managed=owned, accepted=["unmanaged-change"])
+    in_manifest = judged(wanted, current(), cluster_spec(accept=(accepted,)), managed=owned)
+    assert [status(one, "managed-entity") for one in (by_hand, in_manifest)] == [GuardStatus.ACCEPTED] * 2
+
+
 def test_a_lost_key_counts_as_a_removal_even_when_the_entity_stays() -> None:
     live = {user(f"u{n}"): {"producer_byte_rate": 1.0, "consumer_byte_rate": 1.0} for n in range(10)}
     wanted = desired(*(declared(e, producer_byte_rate=1) for e in live))
@@ -354,9 +395,9 @@ def test_changes_are_what_guards_look_at() -> None:
 )
 def test_a_change_by_hand_to_what_manifests_own_points_to_them(owned: ManagedAt, words: str) -> None:
     wanted = desired(declared(user("a"), producer_byte_rate=5))
-    tripped = result(judged(wanted, current(), managed={user("a"): owned}), "unmanaged-change")
+    tripped = result(judged(wanted, current(), managed={user("a"): owned}), "managed-entity")
     assert tripped.status is GuardStatus.NEEDS_ACCEPTANCE
     assert words in tripped.message
     assert tripped.set_in == (str(owned.place) if owned.place else "built in")
     untouched = judged(wanted, current(), managed={user("b"): owned})
-    assert status(untouched, "unmanaged-change") is GuardStatus.PASSED
+    assert status(untouched, "managed-entity") is GuardStatus.PASSED

@@ -13,6 +13,7 @@ from reconciler.errors import UsageError, WrongClusterError
 from reconciler.model.change import Action, Reason
 from reconciler.model.cluster import Acceptance, Scope
 from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.guard_limits import GuardLimits, VolumeLimit
 from reconciler.model.plan import GuardStatus, Plan
 from reconciler.model.quota import CLIENT_KEYS
 from reconciler.model.report import ApplyReport, ApplyResult
@@ -111,7 +112,7 @@ def test_only_what_differs_is_written_and_keys_that_nobody_named_stay() -> None:
     request = alter_request(user("a"), add={"producer_byte_rate": 5.0, "request_percentage": 9.0}, delete=["consumer_byte_rate"])
     run = Run(cluster)
 
-    report = run.alter(request, "too-many-removals")
+    report = run.alter(request)
 
     assert (report.result, report.verified) == (ApplyResult.DONE, True)
     assert cluster.entities == {user("a"): {"producer_byte_rate": 5.0, "request_percentage": 9.0, "future_key": 7.0}}
@@ -137,9 +138,19 @@ def test_an_entity_that_loses_its_last_key_is_deleted() -> None:
     cluster = FakeCluster({user("a"): {"producer_byte_rate": 5.0}})
     run = Run(cluster)
 
-    assert run.alter(alter_request(user("a"), delete=["producer_byte_rate"]), "too-many-removals").result is ApplyResult.DONE
+    assert run.alter(alter_request(user("a"), delete=["producer_byte_rate"])).result is ApplyResult.DONE
     assert (cluster.entities, run.asked[0].changes[0].action) == ({}, Action.DELETE)
     assert run.asked[0].summary.delete == 1
+
+
+def test_one_entity_that_was_named_is_never_too_many() -> None:
+    nothing = VolumeLimit(percent=0, count=0)
+    spec = cluster_spec(guards=GuardLimits(too_many_removals=nothing, too_many_changes=nothing))
+    cluster = FakeCluster({user(name): {"producer_byte_rate": 5.0} for name in ("a", "b", "c")})
+    run = Run(cluster, target=AlterTarget(spec=spec, managed=False))
+
+    assert run.alter(alter_request(user("a"), delete=["producer_byte_rate"])).result is ApplyResult.DONE
+    assert set(cluster.entities) == {user("b"), user("c")}
 
 
 def test_who_says_no_is_a_refusal() -> None:
@@ -185,13 +196,13 @@ def test_what_manifests_manage_is_refused_with_the_place_and_can_be_accepted(ent
 
     refused = run.alter(request, "default-entity")
     assert (refused.result, refused.failure_reason, run.cluster.writes) == (ApplyResult.REFUSED, "guard", 0)
-    assert f"guard unmanaged-change: {entity} is " in str(refused.message)
+    assert f"guard managed-entity: {entity} is " in str(refused.message)
     assert place in str(refused.message)
-    assert run.alter(request, "default-entity", "unmanaged-change").result is ApplyResult.DONE
+    assert run.alter(request, "default-entity", "managed-entity").result is ApplyResult.DONE
 
 
 def test_an_acceptance_in_the_manifest_counts() -> None:
-    accepted = Acceptance(guard="unmanaged-change", reason="on call", until=TODAY)
+    accepted = Acceptance(guard="managed-entity", reason="on call", until=TODAY)
     target = AlterTarget(spec=cluster_spec(accept=(accepted,)), managed=True)
 
     assert Run(FakeCluster(), target=target).alter(alter_request(user("a"), add={"producer_byte_rate": 5.0})).verified
@@ -201,7 +212,7 @@ def test_what_manifests_do_not_manage_is_free() -> None:
     run = Run(FakeCluster(), target=MANAGED)
 
     assert run.alter(alter_request(ip("10.0.0.7"), add={"connection_creation_rate": 5.0})).result is ApplyResult.DONE
-    guard = next(guard for guard in run.seen[0].guards if guard.id == "unmanaged-change")
+    guard = next(guard for guard in run.seen[0].guards if guard.id == "managed-entity")
     assert guard.status is GuardStatus.PASSED
 
 
