@@ -52,6 +52,9 @@ _MODULES: Final = {"import": "import_quotas"}
 _SHORT: Final = frozenset({"validate", "plan", "apply", "revert", "drift", "describe", "alter", "resolve", "report"})
 
 
+_NEED_A_READER: Final = frozenset({"apply", "revert", "alter", "demo"})
+"""Commands that write to a cluster: these stop, or report it, when nothing reads the plan or the result."""
+
 _CI: Final = (
     "CI", "GITHUB_ACTIONS", "GITEA_ACTIONS", "FORGEJO_ACTIONS", "TF_BUILD", "GITLAB_CI", "TEAMCITY_VERSION", "TRAVIS",
     "BUILDKITE", "CIRCLECI", "JENKINS_URL", "APPVEYOR", "BITBUCKET_BUILD_NUMBER", "CODEBUILD_BUILD_ID", "DRONE", "WOODPECKER",
@@ -110,19 +113,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal or pipe that cannot spell a name shows its escape; it is no reason to fail.
         sys.stdout.reconfigure(errors="backslashreplace")
-    with _through_sinks():
-        return _run(list(sys.argv[1:] if argv is None else argv))
+    with _through_sinks() as sinks:
+        return _run(list(sys.argv[1:] if argv is None else argv), sinks)
 
 
 @contextlib.contextmanager
-def _through_sinks() -> Iterator[None]:
+def _through_sinks() -> Iterator[Sequence[Sink]]:
     """Let everything that is printed inside, tracebacks and usage errors too, pass through a ``Sink``."""
     breaks = ci_reads(os.environ)
     out, err = sys.stdout, sys.stderr
-    sys.stdout = cast("TextIO", Sink(out, breaks=breaks))
-    sys.stderr = cast("TextIO", Sink(err, breaks=breaks))
+    sinks = (Sink(out, breaks=breaks), Sink(err, breaks=breaks))
+    sys.stdout, sys.stderr = (cast("TextIO", sink) for sink in sinks)
     try:
-        yield
+        yield sinks
     finally:
         sys.stdout, sys.stderr = out, err
 
@@ -132,9 +135,11 @@ def ci_reads(environ: Mapping[str, str]) -> bool:
     return any(environ.get(name, "").lower() not in {"", "0", "false"} for name in _CI)
 
 
-def _run(arguments: list[str]) -> int:
+def _run(arguments: list[str], sinks: Sequence[Sink]) -> int:
     command = next((a for a in arguments if not a.startswith("-")), None)
     args = build_parser(command).parse_args(arguments)
+    for sink in sinks:
+        sink.needs_reader = args.command in _NEED_A_READER
     try:
         code: int = _module(args.command).run(args)
     except KeyboardInterrupt:
@@ -194,10 +199,11 @@ def entry_point() -> None:
     if _SHORT.intersection(sys.argv[1:2]):
         # These read, compare, write and end. Nothing of theirs has cycles, and looking for some takes a fifth of the time.
         gc.disable()
-    code = main()
-    for stream in (sys.stdout, sys.stderr):
-        _detach_if_broken(stream)
-    sys.exit(code)
+    try:
+        sys.exit(main())
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            _detach_if_broken(stream)
 
 
 def _detach_if_broken(stream: TextIO | None) -> None:

@@ -12,10 +12,11 @@ Sources: ``ActionCommand.cs`` of actions/runner, ``Command.cs`` of azure-pipelin
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, TextIO
 
 _IGNORED: Final = (
@@ -46,25 +47,33 @@ class WorkflowCommands(str):
 
 
 class Sink(io.TextIOBase):
-    """A text stream in front of another one. ``breaks``: also break the markers of commands to log readers."""
+    """A text stream in front of another one. ``breaks``: also break the markers of commands to log readers.
+
+    A reader that goes away, as ``head`` does, has read enough: the rest is dropped without an error, unless ``needs_reader``.
+    """
 
     def __init__(self, stream: TextIO, *, breaks: bool) -> None:
         self._stream = stream
         self._breaks = breaks
         self._line = ""
+        self._unread = False
+        self.needs_reader = False
 
     def write(self, text: str, /) -> int:
         """Write; the return value counts the characters given."""
+        if self._unread:
+            return len(text)
         shown = _CONTROL.sub(_escape, text)
         if self._breaks:
             shown = self._broken(shown, obeyed=isinstance(text, WorkflowCommands))
-        self._stream.write(shown)
+        with self._reader():
+            self._stream.write(shown)
         return len(text)
 
     def writelines(self, lines: Iterable[str], /) -> None:  # type: ignore[override] # typeshed has one type for text and bytes
         """Write pieces, many at a time."""
         pieces = iter(lines)
-        while some := tuple(itertools.islice(pieces, _PIECES)):
+        while not self._unread and (some := tuple(itertools.islice(pieces, _PIECES))):
             self.write("".join(some))
 
     def _broken(self, text: str, *, obeyed: bool) -> str:
@@ -77,7 +86,17 @@ class Sink(io.TextIOBase):
 
     def flush(self) -> None:
         """Flush the stream behind."""
-        self._stream.flush()
+        with self._reader():
+            self._stream.flush()
+
+    @contextlib.contextmanager
+    def _reader(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            if self.needs_reader:
+                raise
+            self._unread = True
 
     def writable(self) -> bool:
         """Always."""

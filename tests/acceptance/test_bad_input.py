@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -123,14 +124,75 @@ def test_a_closed_stdout_is_told_before_anything_is_done(folder: Path) -> None:
     assert done.stderr == "kafka-quotas: standard output is closed: there is nowhere to print a result; nothing was done\n"
 
 
-def test_a_pipe_whose_reader_is_gone_is_one_message(folder: Path) -> None:
+SNAPSHOT = {
+    "format_version": "1.0",
+    "cluster": {"name": None, "id": "c", "kafka_version": None},
+    "observed": {"at": "2026-01-02T12:00:00+00:00", "from": "broker"},
+    "entities": [{"entity": {"user": f"user-{n}"}, "quotas": {"producer_byte_rate": 1024}} for n in range(3000)],
+}
+
+
+def without_reader(*arguments: str, folder: Path, both: bool = False) -> subprocess.CompletedProcess[str]:
+    """Run with a pipe for stdout, and for stderr when ``both``, whose reader is gone before anything is printed."""
     reading, writing = os.pipe()
     os.close(reading)
-    command = [*COMMAND, "validate"]
-    done = subprocess.run(command, cwd=folder, stdout=writing, stderr=subprocess.PIPE, text=True, env=environment(), check=False)
-    os.close(writing)
-    assert done.returncode == 1
-    assert done.stderr == "kafka-quotas: cannot print the result: Broken pipe\n"
+    try:
+        return subprocess.run(
+            [*COMMAND, *arguments],
+            cwd=folder,
+            stdout=writing,
+            stderr=writing if both else subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            env=environment(),
+            check=False,
+        )
+    finally:
+        os.close(writing)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("validate",), 0),
+        (("plan", "--current", "now.json"), 0),
+        (("plan", "--current", "now.json", "--format", "json", "--detailed-exitcode"), 2),
+        (("drift", "--current", "now.json", "--color", "always"), 0),
+        (("describe", "--current", "now.json"), 0),
+        (("describe", "--current", "now.json", "--format", "json"), 0),
+        (("describe", "--current", "now.json", "--format", "csv"), 0),
+        (("resolve", "--current", "now.json", "--all"), 0),
+        (("resolve", "--current", "now.json", "--all", "--format", "jsonl"), 0),
+        (("clusters",), 0),
+        (("report", "--current", "now.json", "--format", "html"), 0),
+        (("explain",), 0),
+        (("schema", "plan"), 0),
+        (("completion", "bash"), 0),
+        (("--help",), 0),
+        (("validate", "--help"), 0),
+        (("--version",), 0),
+        (("validate", "no-such-folder"), 1),
+        (("plan", "--out", "nonsense"), 64),
+    ],
+)
+def test_a_reader_that_goes_away_changes_no_exit_code_and_is_no_message(
+    folder: Path, arguments: tuple[str, ...], code: int
+) -> None:
+    (folder / "now.json").write_text(json.dumps(SNAPSHOT))
+    done = without_reader(*arguments, folder=folder)
+    assert done.returncode == code
+    assert "Broken pipe" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+    assert without_reader(*arguments, folder=folder, both=True).returncode == code
+
+
+def test_head_of_a_long_result_ends_quietly(folder: Path) -> None:
+    (folder / "now.json").write_text(json.dumps(SNAPSHOT))
+    command = 'set -o pipefail; "$@" describe --current now.json | head -n 1'
+    done = subprocess.run(
+        ["/bin/bash", "-c", command, "sh", *COMMAND], cwd=folder, capture_output=True, text=True, env=environment(), check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "{user=user-0}\n", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

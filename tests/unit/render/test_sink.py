@@ -102,3 +102,30 @@ def test_many_pieces_are_written_at_once() -> None:
     Sink(behind, breaks=True).writelines(iter(["::", "error::", "x\n"] * 1_000))
     assert commands_in(behind.getvalue()) == []
     assert behind.getvalue().count("\n") == 1_000
+
+
+class Gone(io.StringIO):
+    """A pipe whose reader went away."""
+
+    written = 0
+
+    def write(self, text: str, /) -> int:
+        self.written += 1
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+def test_what_a_reader_that_left_does_not_read_is_dropped_and_not_made() -> None:
+    gone = Gone()
+    sink = Sink(gone, breaks=True)
+    endless = iter(lambda: "x\n", None)
+    sink.writelines(endless)
+    assert sink.write("more") == 4
+    sink.flush()
+    assert gone.written == 1
+
+
+def test_a_command_that_writes_to_a_cluster_hears_that_its_reader_left() -> None:
+    sink = Sink(Gone(), breaks=True)
+    sink.needs_reader = True
+    with pytest.raises(BrokenPipeError):
+        sink.write("the plan\n")
