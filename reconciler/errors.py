@@ -55,9 +55,11 @@ class ManifestError(ReconcilerError):
 
     failure_reason = "invalid-manifests"
 
-    def __init__(self, message: str, *, findings: Sequence[Finding] = ()) -> None:
+    def __init__(self, message: str, *, findings: Sequence[Finding] = (), brief: str | None = None) -> None:
         super().__init__(message)
         self.findings = tuple(findings)
+        self.brief = brief or message
+        """The message without the first finding, for a command that prints all of them."""
 
 
 class GitError(ReconcilerError):

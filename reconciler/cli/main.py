@@ -149,7 +149,7 @@ def _run(arguments: list[str], sinks: Sequence[Sink]) -> int:
         if _began_with_an_interrupt(error):
             _say("interrupted")
             return exit_codes.INTERRUPTED
-        return _report(error, verbose=bool(getattr(args, "verbose", False)))
+        return _report(error, args)
     return code
 
 
@@ -162,12 +162,14 @@ def _began_with_an_interrupt(error: BaseException | None) -> bool:
     return False
 
 
-def _report(error: Exception, *, verbose: bool) -> int:
-    if verbose:
+def _report(error: Exception, args: argparse.Namespace) -> int:
+    if getattr(args, "verbose", False):
         import traceback
 
         traceback.print_exception(error)
-    if isinstance(error, errors.ReconcilerError):
+    if isinstance(error, errors.ManifestError) and getattr(args, "printed_findings", False):
+        _say(error.brief)
+    elif isinstance(error, errors.ReconcilerError):
         _say(str(error))
     else:
         _say(f"internal error: {type(error).__name__}: {error}; run again with -v for the traceback, and please report it")

@@ -93,11 +93,15 @@ def print_plan(args: argparse.Namespace, plan: Plan, files: Sequence[tuple[str, 
 
 
 def print_findings(args: argparse.Namespace, findings: Sequence[Finding], *, to_stdout: bool) -> None:
-    """Print findings as the result (``to_stdout``), or beside another result on stderr."""
+    """Print findings as the result (``to_stdout``), or beside another result on stderr.
+
+    An error that stops the command because of them then repeats none.
+    """
     from reconciler.cli.renderings import findings_as
     from reconciler.render.findings_document import findings_to_json
     from reconciler.render.findings_text import findings_lines
 
+    args.printed_findings = bool(findings)
     if to_stdout:
         print_result(
             args,
@@ -134,12 +138,28 @@ def parse_out(specs: Sequence[str], *, formats: Sequence[str]) -> list[tuple[str
     """``FORMAT=FILE`` options. Raises ``UsageError``."""
     parsed = []
     for spec in specs:
-        name, equals, file = spec.partition("=")
-        if not equals or not file or name not in formats:
-            msg = f"--out takes FORMAT=FILE with FORMAT one of {', '.join(formats)}, not {spec!r}"
-            raise UsageError(msg)
+        name, _, file = spec.partition("=")
+        if not file or name not in formats:
+            raise UsageError(_not_a_form(spec, formats))
         parsed.append((name, Path(file)))
     return parsed
+
+
+def _not_a_form(spec: str, formats: Sequence[str]) -> str:
+    name, equals, file = spec.partition("=")
+    if not equals:
+        wrong, example = "names no format", f"{_format_of(Path(spec), formats)}={spec}"
+    elif name not in formats:
+        wrong, example = f"names the unknown format {name!r}", f"{_format_of(Path(file), formats)}={file or 'FILE'}"
+    else:
+        wrong, example = "names no file", f"{name}=FILE"
+    return f"--out {spec!r} {wrong}; write --out FORMAT=FILE, such as {example}, with FORMAT one of {', '.join(formats)}"
+
+
+def _format_of(file: Path, formats: Sequence[str]) -> str:
+    """The format that the end of a file's name suggests."""
+    wanted = {".md": "markdown", ".xml": "junit", ".txt": "text", ".htm": "html"}.get(file.suffix, file.suffix.removeprefix("."))
+    return wanted if wanted in formats else next(one for one in formats if one != "text")
 
 
 def read_file(path: Path) -> str:

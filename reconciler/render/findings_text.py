@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -13,9 +14,31 @@ from reconciler.render.styled import Line, Style, line
 _STYLES: Final = {Severity.ERROR: Style.BAD, Severity.WARNING: Style.WARN, Severity.INFO: Style.FAINT}
 
 
+MOST_OF_A_RULE: Final = 20
+"""Findings of one rule and severity that a terminal shows. JSON, SARIF and the other documents have all of them."""
+
+
 def findings_lines(findings: Sequence[Finding]) -> tuple[Line, ...]:
-    """``file:line:column: severity: message [id]``, in the order given; related places follow, indented."""
-    return tuple(one for finding in findings for one in _lines(finding))
+    """``file:line:column: severity: message [id]``, in the order given; related places follow, indented.
+
+    Of a rule with many findings the first are shown, and the last lines count the others.
+    """
+    return tuple(_shown(findings))
+
+
+def _shown(findings: Sequence[Finding]) -> Iterator[Line]:
+    counts: Counter[tuple[str, Severity]] = Counter()
+    for finding in findings:
+        counts[finding.id, finding.severity] += 1
+        if counts[finding.id, finding.severity] <= MOST_OF_A_RULE:
+            yield from _lines(finding)
+    for (rule_id, severity), count in counts.items():
+        if count > MOST_OF_A_RULE:
+            yield line(
+                (severity.value, _STYLES[severity]),
+                f": {count - MOST_OF_A_RULE:,} more findings of this rule; --format json has all of them ",
+                (f"[{rule_id}]", Style.FAINT),
+            )
 
 
 def _lines(finding: Finding) -> Iterator[Line]:

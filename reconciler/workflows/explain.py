@@ -113,7 +113,7 @@ def explanations() -> Mapping[str, Explanation]:
             example=examples.get(rule.id),
         )
     for guard_id, measure in GUARDS.items():
-        text = inspect.cleandoc(measure.__doc__ or "").replace("\n", " ")
+        text = inspect.cleandoc(measure.__doc__ or "").replace("\n", " ").replace("``", "")
         found[guard_id] = Explanation(id=guard_id, topic=Topic.GUARD, text=text, example=GUARD_EXAMPLES.get(guard_id))
     for name, text in _DRIFT.items():
         found[name] = Explanation(id=name, topic=Topic.DRIFT, text=text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
@@ -203,11 +204,16 @@ def stop_on(findings: Sequence[Finding], fail_on: Severity = Severity.ERROR) -> 
     stopping = [one for one in findings if one.severity.at_least(fail_on)]
     if not stopping:
         return
-    first = stopping[0]
+    first = min(stopping, key=lambda one: one.severity.rank)
     where = f"{first.span}: " if first.span else ""
-    count = "1 finding" if len(stopping) == 1 else f"{len(stopping)} findings"
-    msg = f"the manifests are not valid ({count}): {where}{first.message} [{first.id}]"
-    raise ManifestError(msg, findings=findings)
+    counts = Counter(one.severity for one in stopping)
+    words = [f"{counts[each]} {each.value}{'s' if counts[each] > 1 and each is not Severity.INFO else ''}" for each in Severity]
+    count = ", ".join(word for word in words if not word.startswith("0 "))
+    if first.severity is Severity.ERROR:
+        brief = f"the manifests are not valid: {count}"
+    else:
+        brief = f"the manifests are valid, but the command fails on level {fail_on.value}: {count}"
+    raise ManifestError(f"{brief}; {where}{first.message} [{first.id}]", findings=findings, brief=brief)
 
 
 def adjusted(findings: Sequence[Finding], lint: Mapping[str, Severity | None]) -> tuple[Finding, ...]:

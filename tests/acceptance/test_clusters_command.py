@@ -111,12 +111,17 @@ def test_outputs_are_a_matrix_on_one_line_without_what_is_not_trusted_yet(repo: 
     [
         (("--cluster", "d"), 64, "there is no cluster 'd'"),
         (("--changed-since", "nowhere"), 1, "git knows no commit 'nowhere'"),
-        (("--out", "sarif=x"), 64, "--out takes FORMAT=FILE"),
+        (("--out", "sarif=x"), 64, "--out 'sarif=x' names the unknown format 'sarif'"),
     ],
 )
 def test_what_cannot_be_compared_is_said(repo: GitRepository, arguments: tuple[str, ...], code: int, words: str) -> None:
     done = clusters(repo, *arguments)
     assert (done.code, words in done.err) == (code, True), done.err
+
+
+def test_a_list_without_a_comparison_calls_nothing_new(repo: GitRepository) -> None:
+    assert clusters(repo).out == "a\nb\nc\n"
+    assert {one["change"] for one in clusters(repo, "--format", "json").json()["clusters"]} == {"new"}, "to do, in documents"
 
 
 def test_without_a_cluster_there_is_nothing_to_list(tmp_path: Path) -> None:

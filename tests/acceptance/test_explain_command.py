@@ -165,3 +165,9 @@ def test_json_keeps_to_its_schema(tmp_path: Path, arguments: tuple[str, ...]) ->
     Draft202012Validator(schema).validate(document)
     assert [one["id"] for one in document["explanations"]] == (list(arguments) or list(ALL))
     assert all(one["severity"] in {None, *Severity} for one in document["explanations"])
+
+
+@pytest.mark.parametrize("topic", ALL)
+def test_no_explanation_has_markup(topic):
+    text = ALL[topic].text
+    assert not re.search(r"`|\*\*|\]\(|:class:|<[a-z]+>", text.replace("user=<default>", "")), text

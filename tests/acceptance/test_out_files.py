@@ -81,8 +81,11 @@ def test_manifests_with_errors_are_findings_in_every_file(folder: Path, command:
         (("validate", "--all-clusters", "--out", "junit=x"), "exclude each other"),
         (("drift", "--all-clusters", "--out", "junit=x"), "--all-clusters prints text or json"),
         (("plan", "--all-clusters", "--out", "outputs=x"), "--all-clusters prints text or json"),
-        (("drift", "--out", "html=x"), "--out takes FORMAT=FILE"),
-        (("validate", "--out", "junit"), "--out takes FORMAT=FILE"),
+        (("drift", "--out", "html=x"), "write --out FORMAT=FILE, such as json=x, with FORMAT one of text, json, github, summary"),
+        (("validate", "--out", "junit"), "--out 'junit' names no format; write --out FORMAT=FILE"),
+        (("plan", "--out", "plan.json"), "--out 'plan.json' names no format; write --out FORMAT=FILE, such as json=plan.json"),
+        (("plan", "--out", "pdf=x"), "--out 'pdf=x' names the unknown format 'pdf'; write --out FORMAT=FILE"),
+        (("plan", "--out", "json="), "--out 'json=' names no file; write --out FORMAT=FILE, such as json=FILE"),
     ],
 )
 def test_a_format_that_a_command_does_not_have_is_a_usage_error(folder: Path, arguments: tuple[str, ...], words: str) -> None:

@@ -167,7 +167,8 @@ def test_files_that_cannot_be_used_are_told_and_no_page_is_made(folder: Path, ar
     [
         (("--current", "live.json", "--bootstrap-server", "127.0.0.1:1"), "exclude each other"),
         (("--cluster", "c"), "there is no cluster 'c'"),
-        (("--out", ""), "--out takes the name of a file"),
+        (("--out", ""), "--out 'html=' names no file"),
+        (("--out", "pdf=x"), "--out 'pdf=x' names the unknown format 'pdf'; write --out FORMAT=FILE, such as json=x"),
         (("--current", "live.json", "--format", "markdown"), "invalid choice"),
     ],
 )
@@ -175,6 +176,16 @@ def test_ways_of_calling_that_cannot_work_are_64(folder: Path, arguments: tuple[
     done = run("report", *arguments, cwd=folder)
     assert done.code == 64
     assert words in done.err
+
+
+def test_a_format_before_the_file_is_no_part_of_its_name(folder: Path) -> None:
+    files = ("--out", "html=page.html", "--out", "json=data.json", "--out", "text=words.txt", "--out", "./html=odd")
+    done = run("report", "--cluster", "a", "--current", "live.json", *files, cwd=folder)
+    assert done.code == 0, done.err
+    assert (folder / "page.html").read_text() == (folder / "html=odd").read_text() != ""
+    assert (folder / "page.html").read_text().startswith("<!DOCTYPE html>")
+    assert json.loads((folder / "data.json").read_text())["clusters"]
+    assert (folder / "words.txt").read_text() == done.out
 
 
 def test_a_baseline_file_is_not_for_several_clusters(folder: Path) -> None:

@@ -324,3 +324,41 @@ def test_many_findings_are_all_reported(tmp_path, write):
     document = json.loads(validate("--format", "json", cwd=tmp_path).stdout)
 
     assert document["summary"]["warning"] == 5000
+
+
+def test_the_last_line_repeats_no_finding(tmp_path):
+    (tmp_path / "cluster.yaml").write_text(CLUSTER % "prod")
+    (tmp_path / "quotas.yaml").write_text(quotas("a", "a", "b", "b"))
+
+    done = validate(cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert done.stdout.count("duplicate-entity") == 2
+    assert done.stderr == "kafka-quotas: the manifests are not valid: 2 errors\n"
+
+
+@pytest.mark.parametrize("command", [("validate",), ("plan", "--current", "now.json")])
+def test_warnings_that_stop_a_command_make_no_manifest_invalid(tmp_path, command):
+    (tmp_path / "cluster.yaml").write_text(CLUSTER % "prod")
+    (tmp_path / "quotas.yaml").write_text(quotas("' a'"))
+    state = {"format_version": "1.0", "cluster": {"name": None, "id": "c", "kafka_version": None}, "entities": []}
+    (tmp_path / "now.json").write_text(json.dumps({**state, "observed": {"at": "2026-01-02T12:00:00+00:00", "from": "broker"}}))
+    arguments = [sys.executable, "-m", "reconciler", *command, ".", "--fail-on", "warning"]
+
+    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.returncode == 1
+    assert done.stdout.count("unusual-name") == 1
+    assert done.stderr == "kafka-quotas: the manifests are valid, but the command fails on level warning: 1 warning\n"
+
+
+def test_of_many_findings_of_one_rule_the_text_shows_the_first_and_counts_the_rest(tmp_path):
+    (tmp_path / "quotas.yaml").write_text(quotas(*(f"' {n}'" for n in range(1500))))
+
+    text, document = validate(cwd=tmp_path), json.loads(validate("--format", "json", cwd=tmp_path).stdout)
+
+    assert len(document["findings"]) == 1500
+    lines = text.stdout.splitlines()
+    assert len(lines) == 22
+    assert lines[20] == "warning: 1,480 more findings of this rule; --format json has all of them [unusual-name]"
+    assert lines[21].startswith("1500 warnings in 1 file")

@@ -313,7 +313,7 @@ def test_a_pull_request_cannot_lift_the_rule_that_judges_it(folder: Path, cells:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--out", "pdf=x"), "--out takes FORMAT=FILE with FORMAT one of text, json, markdown, html"),
+        (("--out", "pdf=x"), "such as json=x, with FORMAT one of text, json, markdown, html"),
         (("--plots", "101"), "--plots takes a number from 0 to 100, not 101"),
         (("--plots", "-1"), "--plots takes a number from 0 to 100, not -1"),
     ],

@@ -40,19 +40,21 @@ def run(args: argparse.Namespace) -> int:
     files = output.parse_out(args.out, formats=_FORMATS)
     found = changed_clusters(args.paths, since=args.changed_since, trusted_ref=args.trusted_ref, only=args.cluster)
     for name, path in files:
-        write_whole(path, [_as(name, found)])
-    output.print_result(args, document=lambda: _document(found), lines=lambda: _lines(found), other=lambda name: _as(name, found))
+        write_whole(path, [_as(name, found, args)])
+    output.print_result(
+        args, document=lambda: _document(found), lines=lambda: _lines(found, args), other=lambda name: _as(name, found, args)
+    )
     return exit_codes.DONE
 
 
-def _as(name: str, found: Sequence[ChangedCluster]) -> str:
+def _as(name: str, found: Sequence[ChangedCluster], args: argparse.Namespace) -> str:
     from reconciler.formats.canonical import canonical_bytes, document_text
     from reconciler.render.styled import plain
 
     if name == "json":
         return document_text(_document(found))
     if name == "text":
-        return plain(_lines(found))
+        return plain(_lines(found, args))
     to_do: list[Json] = [{"cluster": one.name, "slug": one.slug} for one in found if one.to_do]
     untrusted = sum(not one.trusted for one in found)
     return f"count={len(to_do)}\nuntrusted={untrusted}\nmatrix={canonical_bytes(to_do).decode()}\n"
@@ -76,7 +78,8 @@ def _document(found: Sequence[ChangedCluster]) -> dict[str, Json]:
     return {"format_version": FORMAT_VERSION, "clusters": rows}
 
 
-def _lines(found: Sequence[ChangedCluster]) -> list[Line]:
+def _lines(found: Sequence[ChangedCluster], args: argparse.Namespace) -> list[Line]:
+    """What became of each cluster; only its name where nothing was compared."""
     from reconciler.model.entity import display_name
     from reconciler.render.styled import line
 
@@ -85,5 +88,6 @@ def _lines(found: Sequence[ChangedCluster]) -> list[Line]:
         since = f" since {one.since[:12]}" if one.since else ""
         why = f" ({', '.join(one.reasons)})" if one.reasons else ""
         trust = "; not in the trusted reference, so not yet planned" if not one.trusted else ""
-        lines.append(line(f"{one.change.value:<8} {display_name(one.name)}{why}{since}{trust}"))
+        change = f"{one.change.value:<8} " if args.changed_since is not None else ""
+        lines.append(line(f"{change}{display_name(one.name)}{why}{since}{trust}"))
     return lines or [line("There is no Cluster document.")]

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, options, output
-from reconciler.errors import ManifestError, UsageError
+from reconciler.errors import ManifestError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from reconciler.model.overview import Overview
+
+_FORMATS: Final = ("text", "json", "html")
+_FORM: Final = re.compile(r"[A-Za-z][A-Za-z-]*=")
+"""How ``FORMAT=FILE`` begins; a file of such a name is written with ``./`` before it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``report``."""
     options.add_path_argument(parser)
-    parser.add_argument("--out", metavar="FILE", help="write the page there: one HTML file that needs nothing else")
+    parser.add_argument(
+        "--out",
+        action="append",
+        default=[],
+        metavar="[FORMAT=]FILE",
+        help=f"write it to a file; FORMAT is one of {', '.join(_FORMATS)}, and html where it is left out: one page that needs "
+        "nothing else; repeatable",
+    )
     parser.add_argument("--cluster", metavar="NAME", help="only this Cluster document (default: all of them)")
     options.add_connection_options(parser)
     parser.add_argument(
@@ -42,27 +56,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--detailed-exitcode", action="store_true", help="exit 2 when something differs; unmanaged entities do not"
     )
-    options.add_output_options(parser, formats=("text", "json", "html"))
+    options.add_output_options(parser, formats=_FORMATS)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, write the page, print; 1 when a cluster could not be read, 2 for differences with ``--detailed-exitcode``."""
     from reconciler.formats.whole_file import write_whole
-    from reconciler.render.report_page import report_html
     from reconciler.workflows.report import failed
 
     options.check_one_state(args)
-    if args.out is not None and not args.out:
-        raise UsageError("--out takes the name of a file")
+    files = _files(args.out)
     try:
         overview = _read(args)
     except ManifestError as error:
         if error.findings:
             output.print_findings(args, error.findings, to_stdout=args.format != "html")
         raise
-    if args.out is not None:
-        write_whole(Path(args.out), [report_html(overview)])
-    _print(args, overview)
+    page = next((str(path) for name, path in files if name == "html"), None)
+    for name, path in files:
+        write_whole(path, [_as(name, overview, page)])
+    _print(args, overview, page)
     if failed(overview):
         return exit_codes.NOT_DONE
     differs = any(one.differs for one in overview.clusters)
@@ -93,15 +106,30 @@ def _read(args: argparse.Namespace) -> Overview:
         return make_report(intents, asked, recorded=recorded, clock=SystemClock(), progress=progress)
 
 
-def _print(args: argparse.Namespace, overview: Overview) -> None:
+def _files(specs: Sequence[str]) -> list[tuple[str, Path]]:
+    """``--out``: ``FORMAT=FILE`` as everywhere, or the page's file alone. Raises ``UsageError``."""
+    return output.parse_out([spec if _FORM.match(spec) else f"html={spec}" for spec in specs], formats=_FORMATS)
+
+
+def _as(name: str, overview: Overview, page: str | None) -> str:
+    from reconciler.formats.canonical import document_text
     from reconciler.render.report_page import report_html
     from reconciler.render.report_page_document import report_to_json
     from reconciler.render.report_page_text import report_lines
+    from reconciler.render.styled import plain
 
-    written = args.out
+    if name == "json":
+        return document_text(report_to_json(overview))
+    return report_html(overview) if name == "html" else plain(report_lines(overview, written=page))
+
+
+def _print(args: argparse.Namespace, overview: Overview, page: str | None) -> None:
+    from reconciler.render.report_page_document import report_to_json
+    from reconciler.render.report_page_text import report_lines
+
     output.print_result(
         args,
         document=lambda: report_to_json(overview),
-        lines=lambda: report_lines(overview, written=written),
-        other=lambda _: report_html(overview),
+        lines=lambda: report_lines(overview, written=page),
+        other=lambda name: _as(name, overview, page),
     )

@@ -51,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
         lines=lambda: validation_lines(checked.findings, **counts),
         other=lambda name: renderings.findings_as(name, checked.findings),
     )
+    args.printed_findings = True
     stop_on(checked.findings, Severity(args.fail_on))
     return exit_codes.DONE
 
@@ -86,6 +87,7 @@ def _every(args: argparse.Namespace, files: Sequence[tuple[str, Path]]) -> int:
             ]
         ),
     )
+    args.printed_findings = True
     stop_on([finding for _, one in checked for finding in one.findings], Severity(args.fail_on))
     return exit_codes.DONE
 
