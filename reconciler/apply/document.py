@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from reconciler.errors import ReconcilerError, RefusedError
-from reconciler.formats.canonical import FORMAT_VERSION, Json, cluster_to_json, entity_to_json, value_to_json
+from reconciler.formats.canonical import Json, cluster_to_json, entity_to_json, value_to_json
+from reconciler.formats.finding_json import finding_to_json
 from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
 from reconciler.model.state import ClusterIdentity
+
+_FORMAT_VERSION: Final = "1.1"
 
 
 def report_to_json(report: ApplyReport) -> dict[str, Json]:
     """The whole report, with the values before, from which a run can be undone."""
     return {
-        "format_version": FORMAT_VERSION,
+        "format_version": _FORMAT_VERSION,
         "cluster": cluster_to_json(report.cluster),
         "digest": report.digest,
         "result": report.result.value,
@@ -21,13 +26,14 @@ def report_to_json(report: ApplyReport) -> dict[str, Json]:
         "verified": report.verified,
         "summary": {status.value: report.count(status) for status in ChangeStatus},
         "changes": [_outcome_to_json(outcome) for outcome in report.outcomes],
+        "findings": [finding_to_json(finding) for finding in report.findings],
     }
 
 
 def failure_to_json(error: BaseException, *, cluster: ClusterIdentity, validate_only: bool) -> dict[str, Json]:
     """The report of a run that an error ended before there was a plan to write, or anything written."""
     return {
-        "format_version": FORMAT_VERSION,
+        "format_version": _FORMAT_VERSION,
         "cluster": cluster_to_json(cluster),
         "digest": None,
         "result": (ApplyResult.REFUSED if isinstance(error, RefusedError) else ApplyResult.FAILED).value,

@@ -35,15 +35,17 @@ def print_every(
     document: Callable[[T], Json],
     lines: Callable[[T], Sequence[Line]],
     files: Sequence[tuple[str, Path]] = (),
+    version: str | None = None,
 ) -> None:
-    """Print all results as one, after writing them to the files of ``--out``."""
-    from reconciler.formats.canonical import document_text
+    """Print all results as one, after writing them to the files of ``--out``. ``version``: of the list of the documents."""
+    from reconciler.formats.canonical import FORMAT_VERSION, document_text
     from reconciler.formats.whole_file import write_whole
     from reconciler.render.every_cluster import clusters_to_json, failure_lines, failure_to_json, joined
     from reconciler.render.styled import plain
 
     def whole() -> Json:
-        return clusters_to_json(failure_to_json(r) if isinstance(r, ClusterFailure) else document(r) for r in results)
+        documents = (failure_to_json(r) if isinstance(r, ClusterFailure) else document(r) for r in results)
+        return clusters_to_json(documents, version=version or FORMAT_VERSION)
 
     def text() -> Sequence[Line]:
         return joined([failure_lines(r) if isinstance(r, ClusterFailure) else lines(r) for r in results])

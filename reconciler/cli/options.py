@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
+    from reconciler.workflows.baselines import GivenBaseline
     from reconciler.workflows.connect import Access
+    from reconciler.workflows.trusted import TrustedTree
 
 
 def add_output_options(parser: argparse.ArgumentParser, *, formats: tuple[str, ...] = ("text", "json")) -> None:
@@ -55,8 +57,29 @@ def add_base_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--base",
         metavar="REF",
-        help="tell what this commit lacks of the git reference (default: the trusted one), and what is forgotten",
+        help="report commits of this git reference that are missing here, and entities that left the manifests [--trusted-ref]",
     )
+
+
+def add_baseline_option(parser: argparse.ArgumentParser) -> None:
+    """``--baseline``: what was applied last."""
+    parser.add_argument(
+        "--baseline", metavar="REF|FILE", help="what was applied last: a git reference, or the file of apply --record-baseline"
+    )
+
+
+def baseline(args: argparse.Namespace, trusted: TrustedTree | None) -> GivenBaseline | None:
+    """The baseline of ``add_baseline_option``. Raises as ``given_baseline``, and for a file with ``--all-clusters``."""
+    from pathlib import Path
+
+    from reconciler.workflows.baselines import given_baseline
+
+    if args.baseline is None:
+        return None
+    if getattr(args, "all_clusters", False) and Path(args.baseline).is_file():
+        msg = "a baseline file is of one cluster; with --all-clusters give a git reference as --baseline"
+        raise UsageError(msg)
+    return given_baseline(args.baseline, args.paths, trusted=trusted)
 
 
 def check_all_clusters(args: argparse.Namespace, *excluded: str) -> None:

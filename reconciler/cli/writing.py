@@ -88,6 +88,12 @@ def preview(args: argparse.Namespace, plan: Plan, progress: PatientProgress) -> 
         show_plan(args, plan)
 
 
+def show_refused(args: argparse.Namespace, plan: Plan, progress: PatientProgress) -> None:
+    """Show a plan that is refused before anybody was asked about it, where ``confirm`` would have shown it."""
+    if not (args.quiet and args.auto_approve):
+        preview(args, plan, progress)
+
+
 def confirm(args: argparse.Namespace, plan: Plan, progress: PatientProgress | None = None) -> bool:
     """Show the plan and ask. Raises ``NotConfirmedError`` when there is nobody to ask."""
     with progress.silent() if progress else contextlib.nullcontext():

@@ -6,6 +6,8 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from reconciler.model.cluster import Prune
+from reconciler.model.effect import Limit
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding
 from reconciler.model.plan import Source
@@ -16,7 +18,8 @@ from reconciler.model.state import ClusterIdentity, Observed
 class DriftClass(enum.StrEnum):
     """What became of one entity.
 
-    ``DIFFERS`` stands for the three before it when there is no baseline to tell them apart by. ``UNMANAGED`` is no difference.
+    ``DIFFERS`` stands for the three before it when there is no baseline to tell them apart by. ``ADDED``: in the scope, not
+    declared, and either the next apply removes it or it overrides a declared limit. ``UNMANAGED`` is not a difference.
     """
 
     IN_SYNC = "in-sync"
@@ -24,6 +27,7 @@ class DriftClass(enum.StrEnum):
     CHANGED = "changed"
     MISSING = "missing"
     DIFFERS = "differs"
+    ADDED = "added"
     UNMANAGED = "unmanaged"
 
     @property
@@ -42,16 +46,21 @@ class KeyDrift:
     live: float | None
     source: Span | None = None
     """Where the manifest declares it."""
+    overrides: Limit | None = None
+    """Of an undeclared entity under ``prune: never``: a declared limit that this key overrides for some client."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityDrift:
-    """One entity that is not in sync. ``keys`` are those that differ, for an unmanaged entity all that it has; sorted."""
+    """One entity that is not in sync. ``keys`` are those that differ, for one that nothing declares all that it has; sorted."""
 
     entity: Entity
     drift: DriftClass
     keys: tuple[KeyDrift, ...]
     source: Span | None = None
+    declared: bool = False
+    in_scope: bool = True
+    """False for what no run of this repository ever writes."""
 
 
 class BaselineKind(enum.StrEnum):
@@ -86,6 +95,7 @@ class Drift:
     source: Source
     observed: Observed
     complete: bool
+    prune: Prune
     baseline: BaselineOrigin | None
     entities: tuple[EntityDrift, ...]
     counts: Mapping[DriftClass, int]
@@ -98,3 +108,8 @@ class Drift:
     def differs(self) -> bool:
         """True when an entity is in a class that is a difference."""
         return any(count for drift, count in self.counts.items() if drift.is_difference)
+
+    @property
+    def unmanaged_in_scope(self) -> tuple[EntityDrift, ...]:
+        """Unmanaged entities that the scope contains, where only the manifests should decide."""
+        return tuple(one for one in self.entities if one.drift is DriftClass.UNMANAGED and one.in_scope)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Final
 
 from reconciler.model.change import Change
 from reconciler.model.effect import PlanEffects
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.state import ClusterIdentity, Observed
+
+NO_LONGER_DECLARED: Final = "no-longer-declared"
+"""The finding about an entity that left the manifests and that ``prune: never`` keeps."""
+OVERRIDES_DECLARED: Final = "overrides-declared"
+"""The finding about an undeclared entity that overrides a declared limit, and that ``prune: never`` keeps."""
 
 
 class GuardStatus(enum.StrEnum):
@@ -79,6 +85,11 @@ class Plan:
     def tripped(self) -> tuple[GuardResult, ...]:
         """Guards that nobody accepted yet."""
         return tuple(g for g in self.guards if g.status is GuardStatus.NEEDS_ACCEPTANCE)
+
+    @property
+    def undecided(self) -> tuple[Finding, ...]:
+        """About undeclared entities that differ from what the manifests say, and that this plan leaves."""
+        return tuple(one for one in self.findings if one.id in (NO_LONGER_DECLARED, OVERRIDES_DECLARED))
 
     @property
     def errored(self) -> bool:

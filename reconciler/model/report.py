@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from reconciler.model.change import Change
+from reconciler.model.finding import Finding
 from reconciler.model.plan import GuardResult
 from reconciler.model.state import ClusterIdentity, ObservedFrom
 
@@ -57,6 +58,8 @@ class ApplyReport:
     guards: tuple[GuardResult, ...] = ()
     origin: ObservedFrom = ObservedFrom.BROKER
     """Where the cluster's quotas were read and written."""
+    findings: tuple[Finding, ...] = ()
+    """About undeclared entities that the run left as they are although they differ from what the manifests say."""
 
     @property
     def wrote(self) -> bool:

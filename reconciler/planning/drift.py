@@ -1,15 +1,17 @@
 """Drift classes: desired (D), baseline (B) and live (L) state compared entity by entity; pure, and total over all three.
 
-For an entity that the manifests declare, or that the scope holds, the first that is true counts:
+For an entity that the manifests declare, or that the scope contains, the first that is true counts:
 
 - in sync: L = D
 - unapplied: L = B, and so B differs from D: merged, and not applied yet
-- missing: in B, and nothing of it is live: somebody removed it
-- changed: live with other values than B, or than D if B does not have it: somebody changed it
+- missing: in B, and nothing of it is live: it was removed from the cluster
+- changed: live with other values than B, or than D if B does not have it: its values were changed on the cluster
+- added: in neither B nor D, and live, where pruning removes it or where it overrides a declared limit
 - unmanaged: in neither B nor D, and live
 
-Without a baseline the middle three are ``differs``. Entities outside the scope are never written, so they are unmanaged, whatever
-the baseline has. Values are compared as brokers do, and only for the keys that this tool knows.
+Without a baseline the middle three are ``differs`` for declared entities, and an undeclared entity may also be one that was
+declared before. Entities outside the scope are never written, so they are unmanaged, whatever the baseline has. Values are
+compared as brokers do, and only for the keys that this tool knows.
 """
 
 from __future__ import annotations
@@ -18,11 +20,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.model.cluster import Scope
+from reconciler.model.cluster import Prune, Scope
 from reconciler.model.drift import DriftClass, EntityDrift, KeyDrift
+from reconciler.model.effect import Limit
 from reconciler.model.entity import Entity
 from reconciler.model.quota import KNOWN_KEYS, QuotaKey
 from reconciler.model.state import DesiredEntity, DesiredState, Quotas, same_value
+from reconciler.planning.undeclared import in_scope, overriding
 
 _NOTHING: Final[Mapping[str, float]] = {}
 
@@ -36,7 +40,12 @@ class Comparison:
 
 
 def compare(
-    desired: DesiredState, live: Mapping[Entity, Quotas], baseline: Mapping[Entity, Quotas] | None, *, scope: Scope
+    desired: DesiredState,
+    live: Mapping[Entity, Quotas],
+    baseline: Mapping[Entity, Quotas] | None,
+    *,
+    scope: Scope,
+    prune: Prune,
 ) -> Comparison:
     """Classify every entity that any side has.
 
@@ -46,10 +55,19 @@ def compare(
     candidates = set(desired.entities)
     if desired.complete:
         candidates |= live.keys() | (baseline or {}).keys()
+    additions = [entity for entity in in_scope(desired, live, scope) if entity not in (baseline or {})]
+    sides = _Sides(
+        desired=desired,
+        live=live,
+        baseline=baseline,
+        scope=scope,
+        added=frozenset(additions) if prune is not Prune.NEVER else frozenset(),
+        overrides=overriding(additions, desired, live, scope=scope) if prune is Prune.NEVER else {},
+    )
     counts = dict.fromkeys(DriftClass, 0)
     found: list[EntityDrift] = []
     for entity in candidates:
-        one = _entity(entity, desired.entities.get(entity), live, baseline, scope)
+        one = _entity(entity, sides)
         if one is None:
             continue
         counts[one.drift] += 1
@@ -58,27 +76,41 @@ def compare(
     return Comparison(entities=tuple(sorted(found, key=lambda one: one.entity.sort_key)), counts=counts)
 
 
-def _entity(
-    entity: Entity,
-    declared: DesiredEntity | None,
-    live: Mapping[Entity, Quotas],
-    baseline: Mapping[Entity, Quotas] | None,
-    scope: Scope,
-) -> EntityDrift | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sides:
+    """What every entity is compared with. ``added``: undeclared entities that pruning removes."""
+
+    desired: DesiredState
+    live: Mapping[Entity, Quotas]
+    baseline: Mapping[Entity, Quotas] | None
+    scope: Scope
+    added: frozenset[Entity]
+    overrides: Mapping[Entity, Mapping[str, Limit]]
+
+
+def _entity(entity: Entity, sides: _Sides) -> EntityDrift | None:
     """``None`` for an entity that is not there and shall not be."""
-    owned = scope.contains(entity)
-    if not owned:
-        declared = None
+    owned = sides.scope.contains(entity)
+    declared = sides.desired.entities.get(entity) if owned else None
     wanted = _wanted(declared)
-    present = live.get(entity, _NOTHING)
-    was = None if baseline is None or not owned else baseline.get(entity)
-    drift = _classify(wanted, _known(present), was, declared=declared is not None, has_baseline=baseline is not None)
+    present = sides.live.get(entity, _NOTHING)
+    was = None if sides.baseline is None or not owned else sides.baseline.get(entity)
+    overrides = sides.overrides.get(entity, {})
+    has_baseline = sides.baseline is not None
+    drift = _classify(wanted, _known(present), was, declared=declared is not None, has_baseline=has_baseline)
     if drift is DriftClass.IN_SYNC and not wanted and not present:
         return None
     if declared is None and (drift is DriftClass.IN_SYNC or was is None):
-        drift = DriftClass.UNMANAGED
-    keys = _keys(declared, wanted, present, was, everything=drift is DriftClass.UNMANAGED)
-    return EntityDrift(entity=entity, drift=drift, keys=tuple(keys), source=declared.source if declared else None)
+        drift = DriftClass.ADDED if overrides or entity in sides.added else DriftClass.UNMANAGED
+    whole = drift in (DriftClass.ADDED, DriftClass.UNMANAGED)
+    return EntityDrift(
+        entity=entity,
+        drift=drift,
+        keys=tuple(_keys(declared, wanted, present, was, overrides, everything=whole)),
+        source=declared.source if declared else None,
+        declared=declared is not None,
+        in_scope=owned,
+    )
 
 
 def _classify(wanted: Quotas, live: Quotas, was: Quotas | None, *, declared: bool, has_baseline: bool) -> DriftClass:
@@ -104,7 +136,13 @@ def _equal(one: Quotas, other: Quotas) -> bool:
 
 
 def _keys(
-    declared: DesiredEntity | None, wanted: Quotas, live: Quotas, was: Quotas | None, *, everything: bool
+    declared: DesiredEntity | None,
+    wanted: Quotas,
+    live: Quotas,
+    was: Quotas | None,
+    overrides: Mapping[str, Limit],
+    *,
+    everything: bool,
 ) -> Iterator[KeyDrift]:
     before = was or _NOTHING
     for key in sorted(wanted.keys() | live.keys() | before.keys()):
@@ -114,4 +152,4 @@ def _keys(
             continue
         quota = declared.quotas.get(QuotaKey(key)) if declared is not None and key in KNOWN_KEYS else None
         source = quota.source if quota else None
-        yield KeyDrift(key=key, desired=sides[0], baseline=sides[1], live=sides[2], source=source)
+        yield KeyDrift(key=key, desired=sides[0], baseline=sides[1], live=sides[2], source=source, overrides=overrides.get(key))

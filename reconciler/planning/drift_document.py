@@ -1,20 +1,26 @@
-"""Drift as a versioned JSON document (``schemas/drift.v1.schema.json``)."""
+"""Drift as a versioned JSON document (``schemas/drift.v2.schema.json``)."""
 
 from __future__ import annotations
 
-from reconciler.formats.canonical import FORMAT_VERSION, Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
+from typing import Final
+
+from reconciler.formats.canonical import Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
 from reconciler.formats.finding_json import finding_to_json, span_to_json
 from reconciler.model.drift import BaselineOrigin, Drift, EntityDrift, KeyDrift
+from reconciler.model.effect import Limit
+
+DRIFT_FORMAT_VERSION: Final = "2.0"
 
 
 def drift_to_json(drift: Drift) -> dict[str, Json]:
     """The whole comparison; ``observed.at`` is the only thing in it that differs between two runs on equal inputs."""
     return {
-        "format_version": FORMAT_VERSION,
+        "format_version": DRIFT_FORMAT_VERSION,
         "cluster": cluster_to_json(drift.cluster),
         "source": {"commit": drift.source.commit, "dirty": drift.source.dirty},
         "observed": {"at": moment_to_json(drift.observed.at), "from": drift.observed.origin.value},
         "complete": drift.complete,
+        "prune": drift.prune.value,
         "baseline": _origin(drift.baseline),
         "differs": drift.differs,
         "summary": {**{each.value.replace("-", "_"): count for each, count in drift.counts.items()}, "ignored": drift.ignored},
@@ -32,6 +38,8 @@ def _entity(one: EntityDrift) -> Json:
     return {
         "entity": dict(entity_to_json(one.entity)),
         "class": one.drift.value,
+        "declared": one.declared,
+        "in_scope": one.in_scope,
         "keys": {key.key: _key(key) for key in one.keys},
         "source": span_to_json(one.source) if one.source else None,
     }
@@ -43,4 +51,9 @@ def _key(key: KeyDrift) -> Json:
         "baseline": value_to_json(key.baseline),
         "live": value_to_json(key.live),
         "source": span_to_json(key.source) if key.source else None,
+        "overrides": _limit(key.overrides) if key.overrides else None,
     }
+
+
+def _limit(limit: Limit) -> Json:
+    return {"entity": dict(entity_to_json(limit.entity)), "value": value_to_json(limit.value), "level": limit.level}

@@ -15,6 +15,7 @@ from reconciler.formats.canonical import FORMAT_VERSION, entity_from_json, value
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import Entity, escaped
 from reconciler.model.plan import Plan
+from reconciler.model.state import CurrentState
 from reconciler.planning.digest import digest
 
 JsonValue: TypeAlias = "int | float | str | None"
@@ -99,6 +100,14 @@ def require_current(saved: SavedPlan, plan: Plan) -> None:
         more = f" (and {len(lines) - _SHOWN} more)" if len(lines) > _SHOWN else ""
         msg = f"the saved plan is stale: {'; '.join(lines[:_SHOWN])}{more}; plan again"
         raise StalePlanError(msg)
+
+
+def is_applied(saved: SavedPlan, current: CurrentState) -> bool:
+    """True when its cluster has every value that the saved plan would write, so that there is nothing left of it to do."""
+    if saved.cluster_id != current.cluster.id or not saved.values:
+        return False
+    live = current.entities
+    return all(value_to_json(live.get(entity, {}).get(key)) == after for (entity, key), (_, after) in saved.values.items())
 
 
 _SHOWN: Final = 10

@@ -59,10 +59,27 @@ class Judgement:
     notes: tuple[str, ...]
 
 
-def judge(situation: Situation, *, accepted: Sequence[str], leave_out: Container[str] = ()) -> Judgement:
+def by_option(guard_id: str) -> str:
+    """How to accept a guard in the commands that write once."""
+    return f"accept with --accept {guard_id}"
+
+
+def in_manifest(guard_id: str) -> str:
+    """How to accept a guard in the service, which takes no acceptance for a single run."""
+    return f"accept it in the Cluster manifest: under spec.accept with guard {guard_id}, a reason and a date for until"
+
+
+def judge(
+    situation: Situation,
+    *,
+    accepted: Sequence[str],
+    leave_out: Container[str] = (),
+    advice: Callable[[str], str] = by_option,
+) -> Judgement:
     """Measure every guard against the plan; ``accepted`` are the ids named on the command line. Days are those of UTC.
 
-    ``leave_out``: ids of guards that have no meaning for this plan. Raises ``UsageError`` for an id that no guard has.
+    ``leave_out``: ids of guards that have no meaning for this plan. ``advice``: how to accept one where this
+    plan is made. Raises ``UsageError`` for an id that no guard has.
     """
     check_guard_ids(accepted)
     by_hand = frozenset(_current_id(guard_id) for guard_id in accepted)
@@ -73,12 +90,12 @@ def judge(situation: Situation, *, accepted: Sequence[str], leave_out: Container
         if guard_id in leave_out:
             continue
         seen = measure(situation)
-        in_manifest = [a for a in situation.spec.accept if _current_id(a.guard) == guard_id]
-        result = _result(guard_id, seen, accepted=guard_id in by_hand, standing=in_manifest, today=today)
+        standing = [a for a in situation.spec.accept if _current_id(a.guard) == guard_id]
+        result = _result(guard_id, seen, accepted=guard_id in by_hand, standing=standing, today=today, advice=advice)
         results.append(result)
         if seen.only_warns and seen.entities and result.status is GuardStatus.PASSED:
             notes.append(f"{seen.why} (guard {guard_id})")
-        notes += _notes(guard_id, seen, accepted=guard_id in by_hand, standing=in_manifest, today=today)
+        notes += _notes(guard_id, seen, accepted=guard_id in by_hand, standing=standing, today=today)
     return Judgement(guards=tuple(results), notes=tuple(notes))
 
 
@@ -86,7 +103,15 @@ def _current_id(guard_id: str) -> str:
     return RENAMED.get(guard_id, guard_id)
 
 
-def _result(guard_id: str, seen: Measurement, *, accepted: bool, standing: list[Acceptance], today: datetime.date) -> GuardResult:
+def _result(
+    guard_id: str,
+    seen: Measurement,
+    *,
+    accepted: bool,
+    standing: list[Acceptance],
+    today: datetime.date,
+    advice: Callable[[str], str],
+) -> GuardResult:
     set_in = str(seen.set_in) if seen.set_in else "built in"
     valid = [a for a in standing if a.until >= today]
     open_entities = [e for e in seen.entities if not any(a.match is None or a.match.matches(e) for a in valid)]
@@ -100,7 +125,7 @@ def _result(guard_id: str, seen: Measurement, *, accepted: bool, standing: list[
         status, message = GuardStatus.PASSED, seen.why
     else:
         status = GuardStatus.NEEDS_ACCEPTANCE
-        message = f"{seen.why} (measured {seen.measured}, limit {seen.limit}, set in: {set_in}); accept with --accept {guard_id}"
+        message = f"{seen.why} (measured {seen.measured}, limit {seen.limit}, set in: {set_in}); {advice(guard_id)}"
     return GuardResult(id=guard_id, status=status, measured=seen.measured, limit=seen.limit, set_in=set_in, message=message)
 
 

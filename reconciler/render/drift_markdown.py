@@ -8,7 +8,7 @@ from typing import Final
 from reconciler.model.drift import Drift, EntityDrift, KeyDrift
 from reconciler.model.entity import display_name
 from reconciler.render.amounts import amount
-from reconciler.render.drift_text import summary_sentence
+from reconciler.render.drift_text import overrides_words, summary_sentence
 from reconciler.render.escape_markdown import code, in_cell, prose
 from reconciler.render.markdown_lists import fitting, listed, size
 
@@ -24,10 +24,17 @@ def drift_markdown(drift: Drift, *, budget: int) -> str:
     name = f": {code(display_name(drift.cluster.name))}" if drift.cluster.name else ""
     head = (f"### Kafka quotas, drift{name}", "", f"**{prose(summary_sentence(drift))}**", "")
     notes = listed("Notes", (f"- {prose(note)}" for note in drift.notes), total=len(drift.notes), room=budget // 10)
+    unmanaged = listed(
+        "Not declared, and in the scope",
+        (f"- {code(str(one.entity))}" for one in drift.unmanaged_in_scope),
+        total=len(drift.unmanaged_in_scope),
+        room=budget // 10,
+    )
     differing = [(one, key) for one in drift.entities if one.drift.is_difference for key in one.keys]
-    room = budget - size(head) - size(notes.lines) - size(_HEAD) - _SENTENCES
+    room = budget - size(head) - size(notes.lines) - size(unmanaged.lines) - size(_HEAD) - _SENTENCES
     rows = fitting((_row(one, key, has_baseline=drift.baseline is not None) for one, key in differing), room)
-    return "\n".join((*head, *_table(rows, left_out=len(differing) - len(rows)), *notes.lines)).rstrip("\n") + "\n"
+    table = _table(rows, left_out=len(differing) - len(rows))
+    return "\n".join((*head, *table, *unmanaged.lines, *notes.lines)).rstrip("\n") + "\n"
 
 
 def _table(rows: list[str], *, left_out: int) -> Iterator[str]:
@@ -44,7 +51,7 @@ def _row(one: EntityDrift, key: KeyDrift, *, has_baseline: bool) -> str:
         code(key.key),
         amount(key.key, key.live),
         amount(key.key, key.baseline) if has_baseline else "not known",
-        amount(key.key, key.desired),
+        amount(key.key, key.desired) + prose(overrides_words(key)),
         code(str(key.source)) if key.source else "no manifest declares it",
     )
     return "| " + " | ".join(in_cell(cell) for cell in cells) + " |"

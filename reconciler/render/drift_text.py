@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from reconciler.model.cluster import Prune
 from reconciler.model.drift import BaselineOrigin, Drift, DriftClass, EntityDrift, KeyDrift
 from reconciler.model.entity import display_name
-from reconciler.render.amounts import amount
+from reconciler.render.amounts import amount, rate
 from reconciler.render.plan_text import cluster_title
 from reconciler.render.styled import Line, Style, line
 
@@ -16,13 +17,26 @@ _LOOK: Final = {
     DriftClass.CHANGED: ("~", Style.UPDATE, "changed behind the manifests' back"),
     DriftClass.MISSING: ("-", Style.DELETE, "removed behind the manifests' back"),
     DriftClass.DIFFERS: ("~", Style.UPDATE, "not what the manifests say"),
+    DriftClass.ADDED: ("+", Style.UPDATE, "no manifest declares it"),
     DriftClass.UNMANAGED: ("?", Style.FAINT, "no manifest declares it"),
 }
+_PRUNED: Final = {
+    Prune.ALWAYS: "; the next apply removes it",
+    Prune.CONFIRM: "; the next apply that accepts guard prune removes it",
+    Prune.NEVER: "",
+}
+_KEPT: Final = "no longer declared, and kept because of prune: never; declare it with quotas: {} to remove it"
 _ORIGIN: Final = {"broker": "its brokers", "zookeeper": "ZooKeeper", "snapshot": "a snapshot"}
+
+_UNMANAGED_ROWS: Final = 10
+"""How many unmanaged entities of the scope are listed when nobody asks for them."""
 
 
 def drift_lines(drift: Drift, *, show_unmanaged: bool = False) -> tuple[Line, ...]:
-    """The whole comparison, readable from top to bottom; unmanaged entities are counted, and listed when asked for."""
+    """The whole comparison, readable from top to bottom.
+
+    Unmanaged entities are counted; the first of those in the scope are listed, and all when asked for.
+    """
     return tuple(_lines(drift, show_unmanaged=show_unmanaged))
 
 
@@ -36,9 +50,11 @@ def _lines(drift: Drift, *, show_unmanaged: bool) -> Iterator[Line]:
     yield line()
     shown = [one for one in drift.entities if show_unmanaged or one.drift is not DriftClass.UNMANAGED]
     for one in shown:
-        yield from _entity(one, has_baseline=drift.baseline is not None)
+        yield from _entity(one, drift)
     if shown:
         yield line()
+    if not show_unmanaged:
+        yield from _unmanaged(drift)
     for note in drift.notes:
         yield line(("Note: ", Style.FAINT), note)
     if not drift.complete:
@@ -54,10 +70,34 @@ def summary_sentence(drift: Drift) -> str:
         rest += f", {drift.ignored} ignored"
     if not drift.differs:
         return f"No drift: the cluster has what the manifests say ({rest})."
+    added = f"{counts[DriftClass.ADDED]} added"
     if drift.baseline is None:
-        return f"{_differ(counts[DriftClass.DIFFERS])}; {rest}."
+        return f"{_differ(counts[DriftClass.DIFFERS])}, {added}; {rest}."
     named = (DriftClass.UNAPPLIED, DriftClass.CHANGED, DriftClass.MISSING)
-    return f"{', '.join(f'{counts[each]} {each.value}' for each in named)}; {rest}."
+    return f"{', '.join(f'{counts[each]} {each.value}' for each in named)}, {added}; {rest}."
+
+
+def class_words(one: EntityDrift, prune: Prune) -> str:
+    """Why an entity is in its class, in a few words."""
+    words = _LOOK[one.drift][2]
+    if one.drift in (DriftClass.UNAPPLIED, DriftClass.CHANGED) and not one.declared and prune is Prune.NEVER:
+        return _KEPT if one.drift is DriftClass.UNAPPLIED else f"{words}, {_KEPT}"
+    if one.drift is DriftClass.ADDED and any(key.overrides for key in one.keys):
+        return f"{words}, and it overrides a declared limit"
+    return words + _PRUNED[prune] if one.drift is DriftClass.ADDED else words
+
+
+def _unmanaged(drift: Drift) -> Iterator[Line]:
+    """The first unmanaged entities that the scope contains, in one line each, without their values."""
+    found = drift.unmanaged_in_scope
+    if not found:
+        return
+    yield line("Not declared, and in the scope:")
+    for one in found[:_UNMANAGED_ROWS]:
+        yield line((f"  ? {one.entity}", Style.FAINT))
+    if len(found) > _UNMANAGED_ROWS:
+        yield line((f"  and {len(found) - _UNMANAGED_ROWS} more; --show-unmanaged lists all", Style.FAINT))
+    yield line()
 
 
 def _differ(count: int) -> str:
@@ -71,18 +111,24 @@ def _against(origin: BaselineOrigin | None) -> str:
     return f"; baseline {display_name(origin.name)}{commit}"
 
 
-def _entity(one: EntityDrift, *, has_baseline: bool) -> Iterator[Line]:
-    sign, style, why = _LOOK[one.drift]
-    yield line((f"  {sign} {one.entity}", style), (f"   ({one.drift.value}: {why})", Style.FAINT))
+def _entity(one: EntityDrift, drift: Drift) -> Iterator[Line]:
+    sign, style, _ = _LOOK[one.drift]
+    yield line((f"  {sign} {one.entity}", style), (f"   ({one.drift.value}: {class_words(one, drift.prune)})", Style.FAINT))
     width = max((len(key.key) for key in one.keys), default=0)
     for key in one.keys:
-        yield _key(key, width, one.drift, has_baseline=has_baseline)
+        yield _key(key, width, one.drift, has_baseline=drift.baseline is not None)
 
 
 def _key(key: KeyDrift, width: int, drift: DriftClass, *, has_baseline: bool) -> Line:
     live = f"live {amount(key.key, key.live)}"
-    if drift is DriftClass.UNMANAGED:
-        return line(f"      {key.key:<{width}}  {live}")
+    if drift in (DriftClass.UNMANAGED, DriftClass.ADDED):
+        return line(f"      {key.key:<{width}}  {live}{overrides_words(key)}")
     baseline = f", at the baseline {amount(key.key, key.baseline)}" if has_baseline else ""
     place = (f"   {key.source}", Style.FAINT) if key.source else ""
     return line(f"      {key.key:<{width}}  {live}{baseline}, declared {amount(key.key, key.desired)}", place)
+
+
+def overrides_words(key: KeyDrift) -> str:
+    """Which declared limit a key overrides, if it does: ``, overrides user=alice (1 MiB/s)``."""
+    limit = key.overrides
+    return f", overrides {limit.entity} ({rate(key.key, limit.value)})" if limit else ""

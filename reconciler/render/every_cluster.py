@@ -12,9 +12,9 @@ from reconciler.render.plan_text import cluster_title
 from reconciler.render.styled import Line, Style, line
 
 
-def clusters_to_json(documents: Iterable[Json]) -> dict[str, Json]:
+def clusters_to_json(documents: Iterable[Json], *, version: str = FORMAT_VERSION) -> dict[str, Json]:
     """``{format_version, clusters: [document, ...]}``, in the order of the clusters' names."""
-    return {"format_version": FORMAT_VERSION, "clusters": list(documents)}
+    return {"format_version": version, "clusters": list(documents)}
 
 
 def failure_to_json(failure: ClusterFailure) -> dict[str, Json]:

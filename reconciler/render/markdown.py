@@ -19,7 +19,7 @@ from reconciler.render.markdown_changes import changes_section
 from reconciler.render.markdown_effects import effects_section
 from reconciler.render.markdown_lists import Section, listed, size
 from reconciler.render.markdown_marker import Marker, marker_line
-from reconciler.render.plan_text import INCOMPLETE, read_words, summary_sentence
+from reconciler.render.plan_text import INCOMPLETE, read_words, summary_sentence, undecided_words
 
 BUDGET: Final = 57_500
 """Bytes of UTF-8. A posted comment has 60,000 at most (GitHub takes 65,536 characters); the rest is for its state."""
@@ -138,6 +138,8 @@ def _next_step(plan: Plan, limit: int) -> str:
         return f"Next: accept, with {command} or in the Cluster document with a reason and a last day; or change the manifests."
     if plan.changes:
         return NEXT_MERGE
+    if plan.undecided:
+        return f"Next: {undecided_words(plan)}: the warnings say what to write."
     return "Next: nothing to do on this cluster."
 
 

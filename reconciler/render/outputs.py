@@ -40,9 +40,10 @@ def findings_outputs(findings: Sequence[Finding]) -> str:
 
 
 def drift_outputs(drift: Drift) -> str:
-    """``drifted``, ``complete``, and how many entities are in each class."""
+    """``drifted``, ``complete``, how many entities are in each class, and how many unmanaged ones the scope contains."""
     counts = {each.value.replace("-", "_"): count for each, count in drift.counts.items()}
-    return _lines({"drifted": drift.differs, "complete": drift.complete, **counts})
+    in_scope = len(drift.unmanaged_in_scope)
+    return _lines({"drifted": drift.differs, "complete": drift.complete, **counts, "unmanaged_in_scope": in_scope})
 
 
 def _findings(findings: Sequence[Finding]) -> dict[str, int]:

@@ -102,10 +102,21 @@ def _guards(plan: Plan) -> Iterator[Line]:
         yield line()
 
 
+def undecided_words(plan: Plan) -> str:
+    """``1 entity that no manifest declares needs a decision``; its finding names it."""
+    count = len(plan.undecided)
+    if count == 1:
+        return "1 entity that no manifest declares needs a decision"
+    return f"{count} entities that no manifest declares need a decision"
+
+
 def summary_sentence(plan: Plan) -> str:
     """Counts of entities; for an empty plan, that nothing differs."""
     s = plan.summary
     rest = f"{s.unchanged} unchanged, {s.unmanaged} unmanaged"
+    if not plan.changes and plan.undecided:
+        return f"Nothing to write, but {undecided_words(plan)} ({rest})."
     if not plan.changes:
         return f"No changes: the cluster has what the manifests say ({rest})."
-    return f"{s.create} to create, {s.update} to update, {s.delete} to delete; {rest}."
+    decide = f"; {undecided_words(plan)}" if plan.undecided else ""
+    return f"{s.create} to create, {s.update} to update, {s.delete} to delete; {rest}{decide}."

@@ -1,18 +1,22 @@
-"""The state of all clusters as a versioned JSON document (``schemas/report.v1.schema.json``): what the page shows."""
+"""The state of all clusters as a versioned JSON document (``schemas/report.v2.schema.json``): what the page shows."""
 
 from __future__ import annotations
 
-from reconciler.formats.canonical import FORMAT_VERSION, Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
+from typing import Final
+
+from reconciler.formats.canonical import Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
 from reconciler.formats.finding_json import finding_to_json, span_to_json
 from reconciler.model.overview import BucketTraffic, ClusterOverview, EntityOverview, Overview, RunRecord, TrafficReport
 from reconciler.model.state import Quotas
 from reconciler.render.backtest_document import unjudged_to_json
 
+_FORMAT_VERSION: Final = "2.0"
+
 
 def report_to_json(overview: Overview) -> dict[str, Json]:
     """The whole report; the times are all that differs between two on equal inputs."""
     return {
-        "format_version": FORMAT_VERSION,
+        "format_version": _FORMAT_VERSION,
         "at": moment_to_json(overview.at),
         "tool": {"name": "kafka-quotas", "version": overview.version},
         "source": {"commit": overview.source.commit, "dirty": overview.source.dirty},

@@ -23,6 +23,7 @@ DRIFT_WORDS: Final = {
     DriftClass.CHANGED: ("changed by hand", "bad"),
     DriftClass.MISSING: ("removed by hand", "bad"),
     DriftClass.DIFFERS: ("differs", "bad"),
+    DriftClass.ADDED: ("added", "bad"),
     DriftClass.UNMANAGED: ("unmanaged", "faint"),
 }
 

@@ -8,6 +8,7 @@ from typing import Final
 from reconciler.model.entity import escaped
 from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
 from reconciler.model.state import ObservedFrom
+from reconciler.render.findings_text import findings_lines
 from reconciler.render.styled import Line, Style, line
 
 
@@ -22,6 +23,7 @@ def _lines(report: ApplyReport) -> Iterator[Line]:
             code = f" (error {outcome.error_code})" if outcome.error_code is not None else ""
             words = escaped(outcome.error or "no answer")
             yield line((f"  {outcome.status.value}: ", Style.BAD), f"{outcome.change.entity}: {words}{code}")
+    yield from findings_lines(report.findings)
     yield line(_headline(report))
     if report.message and report.result is not ApplyResult.DONE:
         yield line(escaped(f"{report.message[0].upper()}{report.message[1:]}."))
@@ -34,7 +36,8 @@ def _headline(report: ApplyReport) -> tuple[str, Style]:
     total = len(report.outcomes)
     match report.result:
         case ApplyResult.NOTHING_TO_DO:
-            return ("Nothing to do: the cluster has every value already.", Style.GOOD)
+            words = "the cluster has every value of it" if report.message else "the cluster has every declared value already"
+            return (f"Nothing to do: {words}.", Style.GOOD)
         case ApplyResult.DONE if report.validate_only:
             return (f"The cluster would accept all {_count(total)}. Nothing was written.", Style.GOOD)
         case ApplyResult.DONE:

@@ -265,6 +265,12 @@ def resolve(quotas: QuotaTable, *, user: str, client_id: str, key: str) -> Resol
     return Resolver(quotas, key).resolve(user, client_id)
 
 
+def level_of(entity: Entity) -> int | None:
+    """The precedence level of an entity's quotas, 1 to 8; ``None`` for an address and for shapes that Kafka resolves not so."""
+    tags = _tags_of(entity)
+    return None if tags is None else _place(tags)[0]
+
+
 def _no_levels() -> _Levels:
     return tuple({} for _ in range(8))
 

@@ -14,9 +14,9 @@ from reconciler.model.report import ChangeStatus
 class PassResult(enum.StrEnum):
     """The word for a whole pass.
 
-    ``DIFFERS``: something would be written, and the service was not told to write. ``CHANGING``: the manifests changed while
-    they were read. ``INVALID``, ``VANISHED``: nothing is written. ``CLUSTER``: it does not answer, or not to this. ``FAILED``:
-    nothing was written; ``PARTIAL``: something may be.
+    ``DIFFERS``: the cluster differs, and the service does not write it: it only looks, or a person has to decide.
+    ``CHANGING``: the manifests changed while they were read. ``INVALID``, ``VANISHED``: nothing is written. ``CLUSTER``: it does
+    not answer, or not to this. ``FAILED``: nothing was written; ``PARTIAL``: something may be.
     """
 
     IN_SYNC = "in_sync"

@@ -17,6 +17,7 @@ from reconciler.errors import (
     WrongClusterError,
 )
 from reconciler.model.change import Action, Change
+from reconciler.model.drift import Drift
 from reconciler.model.entity import escaped
 from reconciler.model.plan import Plan
 from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
@@ -24,7 +25,7 @@ from reconciler.model.state import ClusterIdentity
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.service.outcome import PassOutcome, PassResult, Seen
 from reconciler.service.watch import Fingerprint, Watch
-from reconciler.workflows.drift import GivenBaseline
+from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.plan import Intent
 from reconciler.workflows.reconcile import Sight, look, write_seen
 
@@ -157,10 +158,10 @@ class _AtCluster:
         self._seen = _seen(sight)
         plan, settings = sight.plan, self._passes.settings
         if not plan.changes:
-            text = (
-                f"the cluster has what the manifests say: {plan.summary.unchanged} unchanged, {plan.summary.unmanaged} unmanaged"
-            )
-            return PassOutcome(result=PassResult.IN_SYNC, message=text)
+            rest = f"{plan.summary.unchanged} unchanged, {plan.summary.unmanaged} unmanaged"
+            if sight.drift.differs:
+                return PassOutcome(result=PassResult.DIFFERS, message=f"nothing to write, but {_drifted(sight.drift)} ({rest})")
+            return PassOutcome(result=PassResult.IN_SYNC, message=f"the cluster has what the manifests say: {rest}")
         if settings is None:
             return PassOutcome(result=PassResult.DIFFERS, message=f"not written without --apply: {_named(plan.changes)}")
         return self._write(cluster, given, sight, settings)
@@ -217,6 +218,13 @@ def _seen(sight: Sight) -> Seen:
         tripped=tuple(guard.id for guard in sight.plan.tripped),
         held_back=sight.held_back,
     )
+
+
+def _drifted(drift: Drift) -> str:
+    """The entities that differ and that only a person can decide about, with their classes."""
+    texts = [f"{one.entity} ({one.drift.value})" for one in drift.entities if one.drift.is_difference]
+    more = f" and {len(texts) - _MOST_NAMED} more" if len(texts) > _MOST_NAMED else ""
+    return f"{'1 entity differs' if len(texts) == 1 else f'{len(texts)} entities differ'}: {', '.join(texts[:_MOST_NAMED])}{more}"
 
 
 def _named(changes: Iterable[Change]) -> str:

@@ -25,8 +25,8 @@ from reconciler.service.signals import SignalRequests
 from reconciler.service.telling import Telling, label_values
 from reconciler.service.traces import FileTraces
 from reconciler.service.watch import Watch
+from reconciler.workflows.baselines import GivenBaseline, given_baseline
 from reconciler.workflows.connect import Access, connect
-from reconciler.workflows.drift import GivenBaseline, given_baseline
 from reconciler.workflows.plan import Intent, load_intent
 from reconciler.workflows.references import References
 

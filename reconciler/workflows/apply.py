@@ -11,13 +11,15 @@ from reconciler.apply.steps import StepDown
 from reconciler.errors import FrozenError, GuardRefusedError, NotConfirmedError, RefusedError, StalePlanError
 from reconciler.model.plan import Plan
 from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
-from reconciler.planning.saved_plan import SavedPlan, require_current
+from reconciler.planning.saved_plan import SavedPlan, is_applied, require_current
 from reconciler.policy.freeze_guard import FREEZE_WINDOW
 from reconciler.policy.lint.reduction import LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
 from reconciler.ports import Clock, Progress, QuotaCluster
+from reconciler.workflows.baselines import GivenBaseline
+from reconciler.workflows.connect import check_cluster_id
 from reconciler.workflows.exclusive import only_run
 from reconciler.workflows.load import stop_on
-from reconciler.workflows.plan import Intent, make_plan
+from reconciler.workflows.plan import Intent, plan_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,17 +42,29 @@ def apply(
     confirm: Callable[[Plan], bool],
     clock: Clock,
     progress: Progress,
+    given: GivenBaseline | None = None,
+    on_refusal: Callable[[Plan], None] = lambda _: None,
 ) -> ApplyReport:
     """Write what the manifests want, if everything agrees.
 
     ``confirm`` is asked once, with the plan, when there is something to write and not only validation is wanted. What is refused
-    comes back as a report too. Raises ``BackendError``, ``WrongClusterError`` or (for findings that the live state brings)
-    ``ManifestError`` only when nothing was written.
+    comes back as a report too; ``on_refusal`` gets a plan that is refused before ``confirm`` saw it. A saved plan is not stale
+    when the cluster has all its values: nothing is left to do.
+
+    Raises ``BackendError``, ``WrongClusterError``, as ``GivenBaseline.of``, or (for findings that the live state brings)
+    ``ManifestError``, only when nothing was written.
     """
     progress.step("reading the cluster's quotas")
-    plan = in_steps(make_plan(intent, cluster, accepted=approval.accepted, clock=clock), approval.step_down)
+    current = cluster.current_state()
+    check_cluster_id(intent.spec, current.cluster)
+    plan = plan_from(intent, current, accepted=approval.accepted, clock=clock, given=given)
+    plan = in_steps(plan, approval.step_down)
     stop_on(plan.findings, intent.fail_on)
-    return write(plan, cluster, approval, confirm=confirm, clock=clock, progress=progress)
+    saved = approval.saved
+    if saved is not None and approval.expected_digest in (None, saved.digest) and is_applied(saved, current):
+        return already_applied(plan)
+    report = write(plan, cluster, approval, confirm=confirm, clock=clock, progress=progress, on_refusal=on_refusal)
+    return replace(report, findings=plan.undecided)
 
 
 def write(
@@ -61,11 +75,16 @@ def write(
     confirm: Callable[[Plan], bool],
     clock: Clock,
     progress: Progress,
+    on_refusal: Callable[[Plan], None] = lambda _: None,
 ) -> ApplyReport:
     """Write a plan that was just made, if what was approved is what it does. Returns and raises as ``apply``."""
     try:
         _require_reviewed(plan, approval)
         _require_accepted(plan)
+    except RefusedError as error:
+        on_refusal(plan)
+        return refused(plan, error)
+    try:
         if plan.changes and not approval.settings.validate_only and not confirm(plan):
             msg = "not confirmed"
             raise NotConfirmedError(msg)
@@ -91,18 +110,35 @@ def in_steps(plan: Plan, step_down: StepDown | None) -> Plan:
     return replace(plan, notes=(*plan.notes, note), findings=findings)
 
 
+def already_applied(plan: Plan) -> ApplyReport:
+    """The report of a saved plan whose values the cluster has; changes that this plan would make now are not attempted."""
+    count = len(plan.changes)
+    more = f"; {'1 other change is' if count == 1 else f'{count} other changes are'} planned now, plan again" if count else ""
+    return ApplyReport(
+        cluster=plan.cluster,
+        digest=plan.digest,
+        result=ApplyResult.NOTHING_TO_DO,
+        outcomes=_not_attempted(plan),
+        message=f"the saved plan is already applied{more}",
+        findings=plan.undecided,
+    )
+
+
 def refused(plan: Plan, error: RefusedError) -> ApplyReport:
     """The report of a run that wrote nothing because the tool refused to."""
-    untouched = tuple(ChangeOutcome(change=change, status=ChangeStatus.NOT_ATTEMPTED) for change in plan.changes)
     return ApplyReport(
         cluster=plan.cluster,
         digest=plan.digest,
         result=ApplyResult.REFUSED,
-        outcomes=untouched,
+        outcomes=_not_attempted(plan),
         failure_reason=error.failure_reason,
         message=str(error),
         guards=plan.guards,
     )
+
+
+def _not_attempted(plan: Plan) -> tuple[ChangeOutcome, ...]:
+    return tuple(ChangeOutcome(change=change, status=ChangeStatus.NOT_ATTEMPTED) for change in plan.changes)
 
 
 def _require_reviewed(plan: Plan, approval: Approval) -> None:

@@ -15,6 +15,7 @@ from reconciler.manifest.examples import EXAMPLES as MANIFEST_EXAMPLES
 from reconciler.model.explanation import Explanation, Topic
 from reconciler.model.finding import Severity
 from reconciler.model.lint_rules import LINT_RULES
+from reconciler.model.plan import NO_LONGER_DECLARED, OVERRIDES_DECLARED
 from reconciler.model.rule import Rule
 from reconciler.policy.examples import EXAMPLES as GUARD_EXAMPLES
 from reconciler.policy.guards import GUARDS, RENAMED
@@ -80,6 +81,21 @@ _RUN_TIME: Final = (
         "override it for all of them, or the history has no traffic of the kind that its key limits. The verdict on this change "
         "is inconclusive. Record a longer history, or watch throttle-time on the brokers after the change.",
     ),
+    Rule(
+        id=NO_LONGER_DECLARED,
+        severity=Severity.WARNING,
+        explanation="An entity was declared at the base (--base, --trusted-ref) or at the baseline and is not declared now, and "
+        "prune: never keeps its quotas on the cluster: deleting an entry removes nothing. To remove the quotas, write an entry "
+        "with quotas: {}, which declares that the entity has none; delete that entry after the apply. To keep them on purpose, "
+        "declare them, or leave it so: once the next apply has moved the baseline on, drift calls the entity unmanaged.",
+    ),
+    Rule(
+        id=OVERRIDES_DECLARED,
+        severity=Severity.WARNING,
+        explanation="An entity in the scope that no manifest declares, and that prune: never keeps, overrides a declared limit: "
+        "by the eight precedence levels some client has its value, or a quota group of its own. drift calls it added. Declare "
+        "it, remove it with an entry that has quotas: {}, or exclude it from the scope when another team owns it.",
+    ),
     COUNTS_AFTER_MERGE,
 )
 """Findings that come from traffic, or from git, where no manifest alone can be an example."""
@@ -93,8 +109,13 @@ _DRIFT: Final = {
     "missing": "A quota that was applied is gone from the cluster, so its clients fall back to the next level, or to no limit.",
     "differs": "The cluster does not have what the manifests say. Without a baseline it is not known whether that was merged and "
     "not applied (unapplied), or was changed or removed by hand (changed, missing).",
-    "unmanaged": "The cluster has an entity that no manifest declares. It is counted and left alone; export writes it "
-    "as a manifest.",
+    "added": "The cluster has quotas in the scope that no manifest declares, and either the next apply removes them (prune: "
+    "confirm or always), or they override, split or loosen a declared limit (prune: never): by the eight precedence levels some "
+    "client has another limit, or a quota group of its own. Declare them, or remove them: apply does so under prune: confirm or "
+    "always, and under prune: never when an entry declares the entity with quotas: {}. Without a baseline this can also be an "
+    "entity that left the manifests.",
+    "unmanaged": "The cluster has an entity that no manifest declares, and that overrides no declared limit. It is counted and "
+    "left alone; export writes it as a manifest. drift --fail-on-unmanaged makes one in the scope fail.",
 }
 """The classes of drift."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from reconciler.manifest.documents import Owner
-from reconciler.model.cluster import ClusterSpec
+from reconciler.model.cluster import ClusterSpec, Prune
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity, in_order
 from reconciler.model.lint_rules import LINT_RULES
@@ -16,10 +16,10 @@ from reconciler.model.plan import Plan
 from reconciler.model.state import CurrentState, DesiredState
 from reconciler.planning.diff import difference
 from reconciler.planning.digest import digest
-from reconciler.planning.forgotten import forgotten, forgotten_note
 from reconciler.planning.order import in_writing_order
-from reconciler.policy.guards import Situation, judge
+from reconciler.policy.guards import Situation, by_option, judge
 from reconciler.ports import Clock, QuotaReader
+from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.connect import check_cluster_id
 from reconciler.workflows.git_source import source_of
 from reconciler.workflows.lint import lint_change, lint_offline
@@ -27,6 +27,7 @@ from reconciler.workflows.load import LoadedManifests, desired_for, load_manifes
 from reconciler.workflows.references import Before, References, Seen, read_references
 from reconciler.workflows.same_cluster import claimed_elsewhere
 from reconciler.workflows.trusted import TrustedTree
+from reconciler.workflows.undeclared import DeclaredEarlier, undeclared_findings, undeclared_notes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,21 +95,42 @@ def intent_of(loaded: LoadedManifests, seen: Seen, paths: Sequence[str], *, clus
 
 
 def make_plan(
-    intent: Intent, reader: QuotaReader, *, accepted: Sequence[str], clock: Clock, show_unmanaged: bool = False
+    intent: Intent,
+    reader: QuotaReader,
+    *,
+    accepted: Sequence[str],
+    clock: Clock,
+    given: GivenBaseline | None = None,
+    show_unmanaged: bool = False,
 ) -> Plan:
-    """Compare and judge. Raises ``WrongClusterError`` when another cluster answers, ``BackendError`` when none does."""
+    """Compare and judge.
+
+    Raises ``WrongClusterError`` when another cluster answers, ``BackendError`` when none does, and as ``GivenBaseline.of``.
+    """
     current = reader.current_state()
     check_cluster_id(intent.spec, current.cluster)
-    return plan_from(intent, current, accepted=accepted, clock=clock, show_unmanaged=show_unmanaged)
+    return plan_from(intent, current, accepted=accepted, clock=clock, given=given, show_unmanaged=show_unmanaged)
 
 
 def plan_from(
-    intent: Intent, current: CurrentState, *, accepted: Sequence[str], clock: Clock, show_unmanaged: bool = False
+    intent: Intent,
+    current: CurrentState,
+    *,
+    accepted: Sequence[str],
+    clock: Clock,
+    given: GivenBaseline | None = None,
+    prunes: bool = True,
+    advice: Callable[[str], str] = by_option,
+    show_unmanaged: bool = False,
 ) -> Plan:
-    """The pure part: a plan from two states."""
+    """The pure part: a plan from two states. Without ``prunes`` undeclared entities stay, whatever the Cluster manifest says.
+
+    ``advice``: how to accept a guard.
+    """
     spec = intent.spec
     identity = current.cluster.named(spec.name)
-    found = difference(intent.desired, current, scope=spec.scope, prune=spec.prune)
+    earlier = DeclaredEarlier(base=intent.before, baseline=given.of(spec.name, current.cluster) if given is not None else None)
+    found = difference(intent.desired, current, scope=spec.scope, prune=spec.prune if prunes else Prune.NEVER)
     changes = in_writing_order(found.changes, current.entities)
     situation = Situation(
         changes=changes,
@@ -118,10 +140,11 @@ def plan_from(
         now=clock.now(),
         claimed_elsewhere=intent.claimed_elsewhere,
     )
-    judgement = judge(situation, accepted=accepted)
+    judgement = judge(situation, accepted=accepted, advice=advice)
     # Lint again, now with the live state: it sees more, and says it in other words.
     declared = (one for one in intent.findings if one.id not in LINT_RULES)
     linted = lint_change(spec, intent.desired, current, changes, severities=intent.lint)
+    undeclared = undeclared_findings(spec, intent.desired, current, earlier)
     return Plan(
         cluster=identity,
         source=source_of(Path(intent.paths[0])) if intent.paths else source_of(Path()),
@@ -131,15 +154,12 @@ def plan_from(
         changes=changes,
         guards=judgement.guards,
         digest=digest(identity.id, changes),
-        notes=(*current.notes, *judgement.notes, *intent.notes, *forgotten_notes(intent, current)),
-        findings=in_order((*declared, *linted)),
+        notes=(
+            *current.notes,
+            *judgement.notes,
+            *intent.notes,
+            *undeclared_notes(spec, intent.desired, current, earlier),
+        ),
+        findings=in_order((*declared, *linted, *undeclared)),
         unmanaged=tuple(sorted(found.unmanaged, key=lambda entity: entity.sort_key)) if show_unmanaged else None,
     )
-
-
-def forgotten_notes(intent: Intent, current: CurrentState) -> tuple[str, ...]:
-    """A note that names the entities which left the manifests and the scope together, when the base is known."""
-    if intent.before is None or not intent.before.desired.complete:
-        return ()
-    gone = forgotten(intent.before.desired.entities, intent.desired, current, intent.spec.scope)
-    return (forgotten_note(gone, intent.before.ref),) if gone else ()

@@ -6,7 +6,7 @@ entities it would remove is told. Only ``prune: always`` removes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from reconciler.apply.executor import ApplySettings
 from reconciler.model.cluster import Prune
@@ -15,10 +15,12 @@ from reconciler.model.plan import Plan
 from reconciler.model.report import ApplyReport
 from reconciler.model.state import CurrentState
 from reconciler.planning.diff import difference
+from reconciler.policy.guards import in_manifest
 from reconciler.ports import Clock, Progress, QuotaCluster, QuotaReader
 from reconciler.workflows.apply import Approval, write
+from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.connect import check_cluster_id
-from reconciler.workflows.drift import GivenBaseline, find_drift
+from reconciler.workflows.drift import find_drift
 from reconciler.workflows.load import stop_on
 from reconciler.workflows.plan import Intent, plan_from
 
@@ -38,10 +40,11 @@ def look(intent: Intent, reader: QuotaReader, given: GivenBaseline | None = None
     check_cluster_id(intent.spec, current.cluster)
     drift = find_drift(intent, _AlreadyRead(current), given)
     held_back = 0
-    if intent.spec.prune is Prune.CONFIRM:
+    confirms = intent.spec.prune is Prune.CONFIRM
+    if confirms:
         held_back = _would_go(intent, current)
-        intent = replace(intent, spec=replace(intent.spec, prune=Prune.NEVER))
-    return Sight(drift=drift, plan=plan_from(intent, current, accepted=(), clock=clock), held_back=held_back)
+    plan = plan_from(intent, current, accepted=(), clock=clock, given=given, prunes=not confirms, advice=in_manifest)
+    return Sight(drift=drift, plan=plan, held_back=held_back)
 
 
 def write_seen(

@@ -31,7 +31,8 @@ def check_recordable(intent: Intent, path: Path, *, validate_only: bool) -> None
 
 def is_clean(report: ApplyReport) -> bool:
     """True when the cluster was seen to have all that is desired."""
-    return report.result is ApplyResult.NOTHING_TO_DO or (report.result is ApplyResult.DONE and report.verified)
+    nothing_left = report.result is ApplyResult.NOTHING_TO_DO and not report.outcomes
+    return nothing_left or (report.result is ApplyResult.DONE and report.verified)
 
 
 def record_baseline(intent: Intent, report: ApplyReport, path: Path) -> None:

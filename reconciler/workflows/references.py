@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from reconciler.errors import GitError
 from reconciler.model.cluster import ClusterSpec
+from reconciler.model.source import Span
 from reconciler.model.state import DesiredState
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
 from reconciler.workflows.load import LoadedManifests, Trust, desired_for
@@ -27,6 +28,8 @@ class Before:
 
     ref: str
     desired: DesiredState
+    place: Callable[[Span], Span]
+    """A place of ``desired`` as git spells it: ``ref:path``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +46,16 @@ class Seen:
 
     def before(self, spec: ClusterSpec) -> Before | None:
         """What the base declares for a cluster. Raises as ``declared_at``."""
-        return None if self.base is None else Before(ref=self.base.ref, desired=declared_at(self.base, spec.name))
+        return None if self.base is None else _before(self.base, spec)
 
     def notes(self, loaded: LoadedManifests, spec: ClusterSpec) -> tuple[str, ...]:
         """What counts only after merge, and what of the base is not here."""
         behind = () if self.base is None else behind_base(self.base)
         return (*not_yet(loaded, spec.name), *behind)
+
+
+def _before(base: ManifestsAt, spec: ClusterSpec) -> Before:
+    return Before(ref=base.ref, desired=declared_at(base, spec.name), place=base.span)
 
 
 def read_references(references: References, paths: Sequence[str]) -> Seen:

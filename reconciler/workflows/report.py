@@ -19,9 +19,9 @@ from reconciler.model.selector import any_matches
 from reconciler.model.state import ClusterIdentity, CurrentState, DesiredState, Quotas
 from reconciler.planning.drift import compare
 from reconciler.ports import Clock, Progress
+from reconciler.workflows.baselines import GivenBaseline, given_baseline
 from reconciler.workflows.changed_clusters import PLACEHOLDER
 from reconciler.workflows.connect import Access, check_cluster_id, quota_reader
-from reconciler.workflows.drift import GivenBaseline, given_baseline
 from reconciler.workflows.every_cluster import load_every_intent
 from reconciler.workflows.git_source import source_of
 from reconciler.workflows.plan import Intent, load_intent
@@ -153,8 +153,9 @@ def _of_cluster(text: str, cluster: str | None) -> str:
 def overview_of(intent: Intent, state: CurrentState, *, source: object, baseline: GivenBaseline | None = None) -> ClusterOverview:
     """A cluster that was read from ``source``. Raises ``BaselineError`` for a baseline of another cluster."""
     view = current_view(state, source=source, name=intent.spec.name)
-    given = baseline.of(intent, state.cluster) if baseline is not None else None
-    found = compare(intent.desired, state.entities, given.entities if given else None, scope=intent.spec.scope)
+    given = baseline.of(intent.spec.name, state.cluster) if baseline is not None else None
+    spec, declared_then = intent.spec, given.entities if given else None
+    found = compare(intent.desired, state.entities, declared_then, scope=spec.scope, prune=spec.prune)
     classes = {one.entity: one.drift for one in found.entities}
     unreadable = (node.message for node in state.unreadable)
     return ClusterOverview(

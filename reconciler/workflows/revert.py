@@ -82,12 +82,13 @@ def revert(
     preview: Callable[[Plan], None],
     clock: Clock,
     progress: Progress,
+    on_refusal: Callable[[Plan], None] = lambda _: None,
 ) -> ApplyReport:
     """Write what the report says was there before, if nobody changed it since and everything agrees.
 
-    ``confirm`` and the rest as in ``apply``; ``preview`` is shown the plan instead, when only validation is wanted. What is
-    refused comes back as a report. Raises ``WrongClusterError`` for a report of another cluster, and ``BackendError``, only when
-    nothing was written.
+    ``confirm``, ``on_refusal`` and the rest as in ``apply``; ``preview`` gets the plan instead when only validation is wanted.
+    What is refused comes back as a report. Raises ``WrongClusterError`` for a report of another cluster, and ``BackendError``,
+    only when nothing was written.
     """
     progress.step("reading the cluster's quotas")
     current = cluster.current_state()
@@ -103,7 +104,8 @@ def revert(
     plan = in_steps(_plan(undoing, current, changes, notes=notes, accepted=approval.accepted, clock=clock), approval.step_down)
     if approval.settings.validate_only:
         preview(plan)
-    return write(plan, cluster, approval, confirm=confirm, clock=clock, progress=progress)
+        return write(plan, cluster, approval, confirm=confirm, clock=clock, progress=progress)
+    return write(plan, cluster, approval, confirm=confirm, clock=clock, progress=progress, on_refusal=on_refusal)
 
 
 def _require_same_cluster(undoing: Undoing, answers: ClusterIdentity) -> None:

@@ -13,7 +13,7 @@ from tests.support.command import Done, run
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, snapshot
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "drift.v1.schema.json").read_text())
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "drift.v2.schema.json").read_text())
 
 
 def declares(**rates: int) -> str:
@@ -24,7 +24,7 @@ def declares(**rates: int) -> str:
 def repo(tmp_path: Path) -> GitRepository:
     """Tagged ``applied`` with four entities; since then one value changed in git, and two things happened on the cluster."""
     made = GitRepository(tmp_path / "repository")
-    made.write("cluster.yaml", cluster())
+    made.write("cluster.yaml", cluster(prune="never"))
     made.write("quotas.yaml", declares(merged=10, edited=20, removed=30, same=40))
     made.commit()
     made.git("tag", "applied")

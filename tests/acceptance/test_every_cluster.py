@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 from referencing import Registry, Resource
 
+from reconciler.formats.schema_files import load_schema
 from reconciler.sandbox.spec import Sandbox
 from tests.support.bad_servers import free_port
 from tests.support.command import Done, run
@@ -23,7 +24,7 @@ REGISTRY: Registry[Any] = Registry().with_resources([(s["$id"], Resource.from_co
 
 def documents(done: Done, schema: str) -> dict[str, Any]:
     document = done.json()
-    jsonschema.Draft202012Validator(SCHEMAS[f"{schema}.v1.schema.json"], registry=REGISTRY).validate(document)
+    jsonschema.Draft202012Validator(load_schema(schema), registry=REGISTRY).validate(document)
     names = [one["cluster"]["name"] if isinstance(one["cluster"], dict) else one["cluster"] for one in document["clusters"]]
     assert names == sorted(names)
     return dict(zip(names, document["clusters"], strict=True))

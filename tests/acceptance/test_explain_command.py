@@ -38,6 +38,8 @@ WITHOUT_EXAMPLE = {
     "refused-by-broker",
     "counts-after-merge",
     "managed-entity",
+    "no-longer-declared",
+    "overrides-declared",
     "unreadable-node",
 }
 """What needs recorded traffic, a broker, a git repository, a change by hand, or a ZooKeeper; they have tests of their own."""

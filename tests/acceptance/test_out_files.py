@@ -10,11 +10,11 @@ import jsonschema
 import pytest
 
 from reconciler.cli.renderings import DRIFT_FORMATS, PLAN_FORMATS, VALIDATE_FORMATS
+from reconciler.formats.schema_files import load_schema
 from tests.builders import user
 from tests.support.command import Done, run
 from tests.support.manifests import cluster, quotas, snapshot
 
-SCHEMAS = Path(__file__).parents[2] / "schemas"
 FORMATS = {"validate": VALIDATE_FORMATS, "plan": PLAN_FORMATS, "drift": DRIFT_FORMATS}
 DOCUMENTS = {"validate": "findings", "plan": "plan", "drift": "drift"}
 
@@ -37,7 +37,7 @@ def with_files(command: str, folder: Path, *arguments: str) -> tuple[Done, dict[
 
 def validated(text: str, schema: str) -> object:
     document = json.loads(text)
-    jsonschema.validate(document, json.loads((SCHEMAS / f"{schema}.v1.schema.json").read_text(encoding="utf-8")))
+    jsonschema.validate(document, load_schema(schema))
     return document
 
 

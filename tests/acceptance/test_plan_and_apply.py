@@ -164,6 +164,46 @@ def test_a_saved_plan_is_applied_only_while_it_is_what_would_be_written(reposito
     assert repository.run("apply", "--auto-approve", "--plan", "plan.json").code == 0
 
 
+def test_a_saved_plan_that_is_applied_already_is_no_failure_and_writes_nothing(repository: Repository) -> None:
+    repository.run("plan", "--out", "json=plan.json")
+    saved = ("apply", "--auto-approve", "--plan", "plan.json")
+    assert repository.run(*saved).code == 0
+    again = repository.run(*saved, "--record-baseline", "baseline.json")
+    assert (again.code, again.err) == (0, "")
+    assert "The saved plan is already applied." in again.out
+    assert (repository.folder / "baseline.json").is_file()
+    digest = json.loads((repository.folder / "plan.json").read_text())["digest"]
+    document = repository.run(*saved, "--expect-digest", digest, "--format", "json").json()
+    valid(document, "apply-report")
+    assert (document["result"], document["message"]) == ("nothing_to_do", "the saved plan is already applied")
+    assert repository.run(*saved, "--expect-digest", "sha256:" + "0" * 64).code == 3
+
+    repository.quotas(
+        "    - match: {user: alice}\n      quotas: {producer_byte_rate: 10MiB}\n"
+        "    - match: {user: bob}\n      quotas: {producer_byte_rate: 1MiB}\n"
+    )
+    later = repository.run(*saved, "--record-baseline", "later.json")
+    assert later.code == 0
+    assert "already applied; 1 other change is planned now, plan again" in later.out
+    assert not (repository.folder / "later.json").exists()
+    assert repository.live() == {ALICE: {"producer_byte_rate": 10 * 1024**2}}
+    raw_quotas.alter(repository.server, {ALICE: {"producer_byte_rate": 77.0}})
+    assert repository.run(*saved).code == 3
+
+
+def test_an_apply_that_is_refused_shows_the_plan_that_it_refused(repository: Repository) -> None:
+    repository.quotas("    - match: {user: {default: true}}\n      quotas: {producer_byte_rate: 1MiB}\n")
+    refused = repository.run("apply", "--auto-approve")
+    assert refused.code == 3
+    assert "+ user=<default>" in refused.out
+    assert "not set -> 1 MiB/s" in refused.out
+    assert refused.out.index("+ user=<default>") < refused.out.index("Refused; nothing was written.")
+    machine = repository.run("apply", "--auto-approve", "--format", "json")
+    assert (machine.json()["result"], "+ user=<default>" in machine.err) == ("refused", True)
+    stale = repository.run("apply", "--auto-approve", "--expect-digest", "sha256:" + "0" * 64)
+    assert (stale.code, "+ user=<default>" in stale.out) == (3, True)
+
+
 def test_an_expected_digest_that_does_not_match_never_writes(repository: Repository) -> None:
     digest = repository.run("plan", "--format", "json").json()["digest"]
     for wrong in ("", "deadbeef", digest[:-1], "sha256:" + "0" * 64):

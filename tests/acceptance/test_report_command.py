@@ -20,7 +20,7 @@ from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.report_world import BACKTEST
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "report.v1.schema.json").read_text("utf-8"))
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "report.v2.schema.json").read_text("utf-8"))
 LIVE = {user("alice"): {"producer_byte_rate": 2.0}, client(DEFAULT): {"request_percentage": 50.0}}
 
 
@@ -32,7 +32,8 @@ def document(done: Done) -> dict[str, Any]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "a.yaml").write_text(cluster("a", connection={"bootstrapServers": [f"127.0.0.1:{free_port()}"]}))
+    connection = {"bootstrapServers": [f"127.0.0.1:{free_port()}"]}
+    (tmp_path / "a.yaml").write_text(cluster("a", prune="never", connection=connection))
     (tmp_path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 1}), owner="team-a"))
     (tmp_path / "live.json").write_text(snapshot(LIVE))
     return tmp_path
@@ -58,7 +59,7 @@ def test_json_has_both_sides_of_every_entity(folder: Path) -> None:
     assert one["summary"] == {
         "declared": 1,
         "live": 2,
-        "drift": {"in-sync": 0, "unapplied": 0, "changed": 0, "missing": 0, "differs": 1, "unmanaged": 1},
+        "drift": {"in-sync": 0, "unapplied": 0, "changed": 0, "missing": 0, "differs": 1, "added": 0, "unmanaged": 1},
     }
     assert [(e["entity"], e["class"], e["declared"], e["live"], e["owner"]) for e in one["entities"]] == [
         ({"user": "alice"}, "differs", {"producer_byte_rate": 1}, {"producer_byte_rate": 2}, "team-a"),

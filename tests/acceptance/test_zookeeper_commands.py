@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from reconciler.formats.schema_files import load_schema
 from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import run
@@ -17,7 +18,6 @@ from tests.support.zookeeper_repository import ZooKeeperRepository
 
 pytestmark = pytest.mark.kafka
 
-SCHEMAS = Path(__file__).parents[2] / "schemas"
 APPLY = ("apply", "--auto-approve", "--accept", "default-entity", "--accept", "large-reduction", "--accept", "too-many-changes")
 
 TEN = (
@@ -57,7 +57,7 @@ def repository(tmp_path: Path, zookeeper_kafka: Sandbox) -> ZooKeeperRepository:
 
 
 def checked(document: Any, schema: str) -> Any:
-    jsonschema.validate(document, json.loads((SCHEMAS / f"{schema}.v1.schema.json").read_text()))
+    jsonschema.validate(document, load_schema(schema))
     return document
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
 from hypothesis import given
@@ -9,24 +10,44 @@ from hypothesis import strategies as st
 
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.drift import DriftClass
-from reconciler.model.entity import Entity
+from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import KNOWN_KEYS
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import DesiredState
 from reconciler.planning.diff import difference
 from reconciler.planning.drift import Comparison, compare
+from reconciler.planning.undeclared import in_scope, kept, overriding
+from reconciler.resolution.addresses import AddressTable
+from reconciler.resolution.levels import Resolver
 from tests.builders import client, current, declared, desired, ip, pair, user
 
-ENTITIES = (user("a"), user("b"), user(), client("a"), pair("a", "a"), ip("10.0.0.1"), Entity.of({"client-id-prefix": "x"}))
-KNOWN = ("producer_byte_rate", "consumer_byte_rate")
+ENTITIES = (
+    user("a"),
+    user("b"),
+    user(),
+    client("a"),
+    client(),
+    pair("a", "a"),
+    pair("a", DEFAULT),
+    pair(DEFAULT, "a"),
+    pair(DEFAULT, DEFAULT),
+    ip("10.0.0.1"),
+    ip("::ffff:10.0.0.1"),
+    ip(),
+    Entity.of({"client-id-prefix": "x"}),
+)
+KNOWN = ("producer_byte_rate", "connection_creation_rate")
 values = st.sampled_from((1.0, 2.0))
 live_states = st.dictionaries(
-    st.sampled_from(ENTITIES), st.dictionaries(st.sampled_from((*KNOWN, "strange")), values, min_size=1), max_size=6
+    st.sampled_from(ENTITIES), st.dictionaries(st.sampled_from((*KNOWN, "strange")), values, min_size=1), max_size=8
 )
-baselines = st.dictionaries(st.sampled_from(ENTITIES[:-1]), st.dictionaries(st.sampled_from(KNOWN), values), max_size=6)
+baselines = st.dictionaries(st.sampled_from(ENTITIES[:-1]), st.dictionaries(st.sampled_from(KNOWN), values), max_size=8)
 scopes = st.sampled_from(
     (Scope(), Scope(include=(Selector(types=(("user", TypeMatch(kind=MatchKind.ANY)),)),)), Scope(exclude=(Selector(types=()),)))
 )
+
+
+prunes = st.sampled_from(Prune)
 
 
 def state(entities: Mapping[Entity, Mapping[str, float]]) -> DesiredState:
@@ -41,9 +62,9 @@ def known(quotas: Mapping[str, float]) -> dict[str, float]:
     return {key: value for key, value in quotas.items() if key in KNOWN_KEYS}
 
 
-@given(baselines, baselines, live_states, scopes)
-def test_every_entity_is_in_exactly_one_class_or_is_nowhere(wanted, was, live, scope) -> None:
-    found = compare(state(wanted), live, was, scope=scope)
+@given(baselines, baselines, live_states, scopes, prunes)
+def test_every_entity_is_in_exactly_one_class_or_is_nowhere(wanted, was, live, scope, prune) -> None:
+    found = compare(state(wanted), live, was, scope=scope, prune=prune)
     told = classes(found)
     assert len(told) == len(found.entities)
     assert sum(found.counts.values()) - found.counts[DriftClass.IN_SYNC] == len(found.entities)
@@ -52,38 +73,76 @@ def test_every_entity_is_in_exactly_one_class_or_is_nowhere(wanted, was, live, s
     assert live.keys() <= told.keys() | wanted.keys()
 
 
-@given(baselines, baselines, live_states, scopes)
-def test_an_entity_differs_exactly_when_owned_and_live_is_not_desired(wanted, was, live, scope) -> None:
-    told = classes(compare(state(wanted), live, was, scope=scope))
-    for entity in ENTITIES:
+@given(baselines, baselines, live_states, scopes, prunes)
+def test_an_entity_that_was_ours_differs_exactly_when_owned_and_live_is_not_desired(wanted, was, live, scope, prune) -> None:
+    found = classes(compare(state(wanted), live, was, scope=scope, prune=prune))
+    for entity in (*wanted, *was):
         agrees = known(live.get(entity, {})) == wanted.get(entity, {})
-        was_ours = entity in wanted or entity in was
-        drift = told.get(entity, DriftClass.IN_SYNC)
-        assert drift.is_difference == (scope.contains(entity) and was_ours and not agrees)
+        assert found.get(entity, DriftClass.IN_SYNC).is_difference == (scope.contains(entity) and not agrees)
+
+
+@given(baselines, st.none() | baselines, live_states, scopes, prunes)
+def test_what_drift_calls_a_difference_is_what_plan_changes_or_leaves_with_a_warning(wanted, was, live, scope, prune) -> None:
+    """The law between the two commands: for any states, with and without a baseline, neither passes over the other."""
+    desired_now, earlier = state(wanted), was or {}
+    drift = classes(compare(desired_now, live, was, scope=scope, prune=prune))
+    planned = {change.entity for change in difference(desired_now, current(live), scope=scope, prune=prune).changes}
+    undeclared = in_scope(desired_now, live, scope)
+    no_longer = set(kept(undeclared, earlier, prune))
+    others = [entity for entity in undeclared if entity not in earlier]
+    overrides = set(overriding(others, desired_now, live, scope=scope)) if prune is Prune.NEVER else set()
+    assert {entity for entity, kind in drift.items() if kind.is_difference} == planned | no_longer | overrides
+    assert not planned & (no_longer | overrides)
+    unapplied = {entity for entity, kind in drift.items() if kind is DriftClass.UNAPPLIED}
+    assert unapplied <= planned | no_longer
+    added = {entity for entity, kind in drift.items() if kind is DriftClass.ADDED}
+    assert added == (overrides if prune is Prune.NEVER else {entity for entity in others if entity in planned})
+
+
+@given(baselines, live_states, scopes, prunes)
+def test_without_a_baseline_drift_knows_three_classes(wanted, live, scope, prune) -> None:
+    found = classes(compare(state(wanted), live, None, scope=scope, prune=prune))
+    assert set(found.values()) <= {DriftClass.DIFFERS, DriftClass.ADDED, DriftClass.UNMANAGED}
+
+
+@given(baselines, baselines, live_states, scopes, prunes)
+def test_a_baseline_only_names_differences_and_adds_those_that_left_the_manifests(wanted, was, live, scope, prune) -> None:
+    def differing(baseline: Mapping[Entity, Mapping[str, float]] | None) -> set[Entity]:
+        found = classes(compare(state(wanted), live, baseline, scope=scope, prune=prune))
+        return {entity for entity, kind in found.items() if kind.is_difference}
+
+    assert differing(None) <= differing(was)
+    assert differing(was) - differing(None) <= {entity for entity in was if entity in live and entity not in wanted}
 
 
 @given(baselines, live_states, scopes)
-def test_without_a_baseline_drift_is_what_a_plan_without_pruning_would_change(wanted, live, scope) -> None:
-    told = classes(compare(state(wanted), live, None, scope=scope))
-    planned = difference(state(wanted), current(live), scope=scope, prune=Prune.NEVER)
-    assert {entity for entity, drift in told.items() if drift.is_difference} == {change.entity for change in planned.changes}
-    assert set(told.values()) <= {DriftClass.DIFFERS, DriftClass.UNMANAGED}
+def test_an_addition_overrides_exactly_when_some_client_leaves_a_declared_limit_for_it(wanted, live, scope) -> None:
+    """Against every client of a small world, resolved by the eight levels with and without the one addition."""
+    undeclared = in_scope(state(wanted), live, scope)
+    found = overriding(undeclared, state(wanted), live, scope=scope)
+    declared_now = {entity: quotas for entity, quotas in wanted.items() if scope.contains(entity)}
+    table = {**{entity: quotas for entity, quotas in live.items() if not scope.contains(entity)}, **declared_now}
+    for entity in undeclared:
+        with_it = {**table, entity: live[entity]}
+        taken = set()
+        without, resolver = Resolver(table, KNOWN[0]), Resolver(with_it, KNOWN[0])
+        for name, client_id in itertools.product(("a", "b", "other"), ("", "a", "other")):
+            before, after = without.winner(name, client_id), resolver.winner(name, client_id)
+            if before and after and after.entity == entity and before.entity in declared_now:
+                taken.add(KNOWN[0])
+        if entity.name("ip") not in (None, DEFAULT):
+            before_all = AddressTable(table).resolve(entity.name("ip")).found
+            if KNOWN[1] in live[entity] and any(one.entity in declared_now for one in before_all):
+                taken.add(KNOWN[1])
+        assert set(found.get(entity, {})) == taken
 
 
-@given(baselines, baselines, live_states, scopes)
-def test_a_baseline_only_names_differences_and_adds_those_that_left_the_manifests(wanted, was, live, scope) -> None:
-    without = {e for e, drift in classes(compare(state(wanted), live, None, scope=scope)).items() if drift.is_difference}
-    with_one = {e for e, drift in classes(compare(state(wanted), live, was, scope=scope)).items() if drift.is_difference}
-    assert without <= with_one
-    assert with_one - without <= {entity for entity in was if entity in live and entity not in wanted}
+@given(baselines, live_states, scopes, prunes)
+def test_when_the_baseline_is_what_is_desired_nothing_is_unapplied(wanted, live, scope, prune) -> None:
+    assert compare(state(wanted), live, wanted, scope=scope, prune=prune).counts[DriftClass.UNAPPLIED] == 0
 
 
-@given(baselines, live_states, scopes)
-def test_when_the_baseline_is_what_is_desired_nothing_is_unapplied(wanted, live, scope) -> None:
-    assert compare(state(wanted), live, wanted, scope=scope).counts[DriftClass.UNAPPLIED] == 0
-
-
-@given(baselines, baselines, scopes)
-def test_when_the_cluster_is_at_the_baseline_nothing_was_changed_by_hand(wanted, was, scope) -> None:
-    found = compare(state(wanted), {e: q for e, q in was.items() if q}, was, scope=scope)
-    assert found.counts[DriftClass.CHANGED] == found.counts[DriftClass.MISSING] == 0
+@given(baselines, baselines, scopes, prunes)
+def test_when_the_cluster_is_at_the_baseline_nothing_was_changed_by_hand(wanted, was, scope, prune) -> None:
+    found = compare(state(wanted), {e: q for e, q in was.items() if q}, was, scope=scope, prune=prune)
+    assert found.counts[DriftClass.CHANGED] == found.counts[DriftClass.MISSING] == found.counts[DriftClass.ADDED] == 0

@@ -21,7 +21,7 @@ from reconciler.model.source import Span
 from reconciler.model.state import ClusterIdentity, DesiredEntity, DesiredState
 from reconciler.planning.baseline import RecordedBaseline
 from reconciler.render.report_page import report_html
-from reconciler.workflows.drift import GivenBaseline
+from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.plan import Intent
 from reconciler.workflows.report import declared_only, overview_of
 from tests.builders import NOON, client, cluster_spec, current, declared, ip, pair, user

@@ -19,7 +19,7 @@ from reconciler.service.pacing import Pace, Pacing
 from reconciler.service.passes import Passes, Traces, World
 from reconciler.service.telling import Telling, label_values
 from reconciler.service.watch import Watch
-from reconciler.workflows.drift import GivenBaseline
+from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.plan import Intent, load_intent
 from tests.fakes import FakeClock, FakeCluster
 from tests.support.manifests import cluster as cluster_document

@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_cluster_options(parser)
     options.add_trusted_ref_option(parser)
     options.add_base_option(parser)
+    options.add_baseline_option(parser)
     parser.add_argument("--plan", metavar="FILE", help="a saved plan (plan --out json=FILE); refused when it would differ now")
     writing.add_writing_options(parser)
     writing.add_long_run_options(parser)
@@ -51,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
             progress.step("reading the manifests")
             references = References(trusted=args.trusted_ref, base=args.base)
             intent = load_intent(args.paths, cluster=args.cluster, fail_on=Severity(args.fail_on), references=references)
+            given = options.baseline(args, intent.trusted)
             if args.record_baseline:
                 check_recordable(intent, Path(args.record_baseline), validate_only=args.validate_only)
             output.print_findings(args, intent.findings, to_stdout=False)
@@ -65,6 +67,8 @@ def run(args: argparse.Namespace) -> int:
                     confirm=lambda plan: writing.confirm(args, plan, progress),
                     clock=SystemClock(),
                     progress=progress,
+                    given=given,
+                    on_refusal=lambda plan: writing.show_refused(args, plan, progress),
                 )
         except ManifestError as error:
             output.print_findings(args, error.findings, to_stdout=True)

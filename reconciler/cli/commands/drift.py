@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import every_cluster, exit_codes, options, output, renderings
@@ -11,15 +10,15 @@ from reconciler.errors import ManifestError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from reconciler.formats.canonical import Json
     from reconciler.model.drift import Drift
     from reconciler.model.selector import Selector
     from reconciler.ports import Progress
     from reconciler.render.styled import Line
-    from reconciler.workflows.drift import GivenBaseline
+    from reconciler.workflows.baselines import GivenBaseline
     from reconciler.workflows.plan import Intent
-    from reconciler.workflows.trusted import TrustedTree
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,9 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_path_argument(parser)
     options.add_cluster_options(parser)
     options.add_all_clusters_option(parser)
-    parser.add_argument(
-        "--baseline", metavar="REF|FILE", help="what was applied last: a git reference, or the file of apply --record-baseline"
-    )
+    options.add_baseline_option(parser)
     parser.add_argument("--current", metavar="FILE", help="compare with this snapshot, not the live cluster")
     options.add_trusted_ref_option(parser)
     parser.add_argument(
@@ -41,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--show-unmanaged", action="store_true", help="list unmanaged entities in the text too")
     options.add_fail_on_option(parser)
+    parser.add_argument("--fail-on-unmanaged", action="store_true", help="exit 1 when an entity in the scope is unmanaged")
     parser.add_argument(
         "--detailed-exitcode", action="store_true", help="exit 2 when something differs; unmanaged entities do not"
     )
@@ -51,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compare and print; 0, or 2 for differences with ``--detailed-exitcode``, or 1 for findings that stop it."""
     from reconciler.cli.progress import PatientProgress
+    from reconciler.model.cluster_failure import ClusterFailure
     from reconciler.model.finding import Severity
+    from reconciler.planning.drift_document import DRIFT_FORMAT_VERSION
     from reconciler.workflows.every_cluster import for_every, load_every_intent
     from reconciler.workflows.plan import load_intent
     from reconciler.workflows.references import References
@@ -68,15 +68,21 @@ def run(args: argparse.Namespace) -> int:
                 every_cluster.check_formats(args, files)
                 intents = load_every_intent(args.paths, fail_on=fail_on, references=references)
                 # A baseline file is refused here, so no file of the work tree is read.
-                given = _given(args, None)
+                given = options.baseline(args, None)
                 found = for_every(intents, lambda intent: _drift(args, intent, given, ignore, progress))
                 with progress.silent():
                     every_cluster.print_every(
-                        args, found, document=_document, lines=lambda drift: _lines(args, drift), files=files
+                        args,
+                        found,
+                        document=_document,
+                        lines=lambda drift: _lines(args, drift),
+                        files=files,
+                        version=DRIFT_FORMAT_VERSION,
                     )
-                return every_cluster.exit_code(args, found, differs=lambda drift: drift.differs)
+                code = every_cluster.exit_code(args, found, differs=lambda drift: drift.differs)
+                return code or _unmanaged(args, [one for one in found if not isinstance(one, ClusterFailure)])
             intent = load_intent(args.paths, cluster=args.cluster, fail_on=fail_on, references=references)
-            given = _given(args, intent.trusted)
+            given = options.baseline(args, intent.trusted)
         except ManifestError as error:
             if not args.all_clusters:
                 output.write_findings(files, error.findings)
@@ -85,7 +91,19 @@ def run(args: argparse.Namespace) -> int:
         drift = _drift(args, intent, given, ignore, progress)
     output.print_findings(args, drift.findings, to_stdout=False)
     _print(args, drift, files)
-    return exit_codes.DIFFERENCES if args.detailed_exitcode and drift.differs else exit_codes.DONE
+    if args.detailed_exitcode and drift.differs:
+        return exit_codes.DIFFERENCES
+    return _unmanaged(args, (drift,))
+
+
+def _unmanaged(args: argparse.Namespace, drifts: Sequence[Drift]) -> int:
+    """The exit code that ``--fail-on-unmanaged`` asks for, and its reason on stderr."""
+    count = sum(len(drift.unmanaged_in_scope) for drift in drifts)
+    if not args.fail_on_unmanaged or not count:
+        return exit_codes.DONE
+    are = "1 entity in the scope is" if count == 1 else f"{count} entities in the scope are"
+    output.tell(f"{are} unmanaged (--fail-on-unmanaged); declare, remove or exclude what --show-unmanaged lists")
+    return exit_codes.NOT_DONE
 
 
 def _drift(
@@ -101,15 +119,6 @@ def _drift(
     )
     with quota_reader(intent.spec, access, trusted=intent.trusted) as reader:
         return find_drift(intent, reader, given, ignore=ignore)
-
-
-def _given(args: argparse.Namespace, trusted: TrustedTree | None) -> GivenBaseline | None:
-    from reconciler.workflows.drift import given_baseline
-
-    if args.all_clusters and args.baseline and Path(args.baseline).is_file():
-        msg = "a baseline file is of one cluster; with --all-clusters give a git reference as --baseline"
-        raise UsageError(msg)
-    return given_baseline(args.baseline, args.paths, trusted=trusted) if args.baseline is not None else None
 
 
 def _print(args: argparse.Namespace, drift: Drift, files: Sequence[tuple[str, Path]]) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from reconciler.cli.progress import PatientProgress
     from reconciler.model.plan import Plan
     from reconciler.ports import Progress, QuotaReader
+    from reconciler.workflows.baselines import GivenBaseline
     from reconciler.workflows.plan import Intent
     from reconciler.workflows.plan_extras import Extras
     from reconciler.workflows.references import References
@@ -28,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--current", metavar="FILE", help="compare with this snapshot, not the live cluster")
     options.add_trusted_ref_option(parser)
     options.add_base_option(parser)
+    options.add_baseline_option(parser)
     plan_extras.add_arguments(parser)
     options.add_accept_option(parser)
     options.add_fail_on_option(parser)
@@ -58,19 +60,20 @@ def run(args: argparse.Namespace) -> int:
             if args.all_clusters:
                 return _every(args, extras, references, files, progress)
             intent = load_intent(args.paths, cluster=args.cluster, fail_on=Severity(args.fail_on), references=references)
+            given = options.baseline(args, intent.trusted)
         except ManifestError as error:
             if not args.all_clusters:
                 output.write_findings(files, error.findings)
             output.print_findings(args, error.findings, to_stdout=True)
             raise
-        plan = _plan(args, intent, extras, progress)
+        plan = _plan(args, intent, given, extras, progress)
     output.print_findings(args, plan.findings, to_stdout=False)
     output.print_plan(args, plan, files)
     stop_on(plan.findings, Severity(args.fail_on))
     return exit_codes.DIFFERENCES if args.detailed_exitcode and plan.changes else exit_codes.DONE
 
 
-def _plan(args: argparse.Namespace, intent: Intent, extras: Extras, progress: Progress) -> Plan:
+def _plan(args: argparse.Namespace, intent: Intent, given: GivenBaseline | None, extras: Extras, progress: Progress) -> Plan:
     from reconciler.model.entity import display_name
     from reconciler.workflows.connect import quota_reader
     from reconciler.workflows.plan import make_plan
@@ -78,7 +81,9 @@ def _plan(args: argparse.Namespace, intent: Intent, extras: Extras, progress: Pr
     from reconciler.workflows.system_clock import SystemClock
 
     def make(reader: QuotaReader) -> Plan:
-        return make_plan(intent, reader, accepted=args.accept, clock=SystemClock(), show_unmanaged=args.show_unmanaged)
+        return make_plan(
+            intent, reader, accepted=args.accept, clock=SystemClock(), given=given, show_unmanaged=args.show_unmanaged
+        )
 
     access = options.access(args)
     name = f"cluster {display_name(intent.spec.name)}" if intent.spec.name else "the cluster"
@@ -103,7 +108,8 @@ def _every(
     every_cluster.check_formats(args, files)
     fail_on = Severity(args.fail_on)
     intents = load_every_intent(args.paths, fail_on=fail_on, references=references)
-    plans = for_every(intents, lambda intent: _plan(args, intent, extras, progress))
+    given = options.baseline(args, None)
+    plans = for_every(intents, lambda intent: _plan(args, intent, given, extras, progress))
     with progress.silent():
         every_cluster.print_every(args, plans, document=plan_to_json, lines=plan_lines, files=files)
     made = [plan for plan in plans if not isinstance(plan, ClusterFailure)]

@@ -72,6 +72,7 @@ def _revert(args: argparse.Namespace, undoing: Undoing, approval: Approval, prog
             approval,
             confirm=lambda plan: writing.confirm(args, plan, progress),
             preview=lambda plan: writing.preview(args, plan, progress),
+            on_refusal=lambda plan: writing.show_refused(args, plan, progress),
             clock=SystemClock(),
             progress=progress,
         )

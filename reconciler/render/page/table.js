@@ -8,6 +8,7 @@ const WORDS = {
   changed: ["changed by hand", "bad"],
   missing: ["removed by hand", "bad"],
   differs: ["differs", "bad"],
+  added: ["added", "bad"],
   unmanaged: ["unmanaged", "faint"],
 };
 let searched = null;

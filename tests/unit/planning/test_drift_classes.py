@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.model.cluster import Scope
+from reconciler.model.cluster import Prune, Scope
 from reconciler.model.drift import DriftClass
-from reconciler.model.entity import Entity
+from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.planning.drift import Comparison, compare
-from tests.builders import declared, desired, user
+from tests.builders import client, declared, desired, ip, pair, user
 
 ALICE = user("alice")
 ONLY_BOB = Scope(include=(Selector(types=(("user", TypeMatch(kind=MatchKind.NAME, text="bob")),)),))
@@ -18,10 +18,18 @@ Values = dict[str, float] | None
 OLD, NEW, OTHER = {"producer_byte_rate": 1.0}, {"producer_byte_rate": 2.0}, {"producer_byte_rate": 3.0}
 
 
-def compared(wanted: Values, was: Values, live: Values, *, has_baseline: bool = True, scope: Scope = EVERYTHING) -> Comparison:
+def compared(
+    wanted: Values,
+    was: Values,
+    live: Values,
+    *,
+    has_baseline: bool = True,
+    scope: Scope = EVERYTHING,
+    prune: Prune = Prune.NEVER,
+) -> Comparison:
     state = desired(*([] if wanted is None else [declared(ALICE, 7, **wanted)]))
     side: dict[Entity, dict[str, float]] = {} if was is None else {ALICE: was}
-    return compare(state, {} if live is None else {ALICE: live}, side if has_baseline else None, scope=scope)
+    return compare(state, {} if live is None else {ALICE: live}, side if has_baseline else None, scope=scope, prune=prune)
 
 
 def drift_of(comparison: Comparison) -> str:
@@ -89,5 +97,64 @@ def test_only_keys_on_which_two_sides_disagree_are_told_with_all_three_values() 
 
 def test_of_some_manifests_only_what_they_declare_is_compared() -> None:
     state = desired(declared(ALICE, **NEW), complete=False)
-    found = compare(state, {user("bob"): NEW, ALICE: NEW}, {user("carol"): OLD}, scope=Scope())
+    found = compare(state, {user("bob"): NEW, ALICE: NEW}, {user("carol"): OLD}, scope=Scope(), prune=Prune.ALWAYS)
     assert {each: count for each, count in found.counts.items() if count} == {DriftClass.IN_SYNC: 1}
+
+
+@pytest.mark.parametrize("prune", [Prune.CONFIRM, Prune.ALWAYS])
+@pytest.mark.parametrize("has_baseline", [True, False])
+def test_what_an_apply_would_prune_is_added(prune: Prune, has_baseline: bool) -> None:
+    assert drift_of(compared(None, None, OTHER, has_baseline=has_baseline, prune=prune)) == "added"
+    assert drift_of(compared(None, None, {"strange": 1.0}, has_baseline=has_baseline, prune=prune)) == "unmanaged"
+    assert drift_of(compared(None, None, OTHER, has_baseline=has_baseline, prune=prune, scope=ONLY_BOB)) == "unmanaged"
+
+
+RATE = "producer_byte_rate"
+CONNECTIONS = "connection_creation_rate"
+
+
+@pytest.mark.parametrize(
+    ("added", "over", "key"),
+    [
+        (pair("alice", "x"), user("alice"), RATE),
+        (pair("alice", DEFAULT), user("alice"), RATE),
+        (user("alice"), user(), RATE),
+        (user(), client("x"), RATE),
+        (user(), client(), RATE),
+        (client("x"), client(), RATE),
+        (pair(DEFAULT, "x"), pair(DEFAULT, DEFAULT), RATE),
+        (ip("10.0.0.1"), ip(), CONNECTIONS),
+        (ip("0:0:0:0:0:ffff:a00:1"), ip("10.0.0.1"), CONNECTIONS),
+    ],
+)
+def test_under_never_an_addition_that_overrides_a_declared_limit_is_added_and_says_which(
+    added: Entity, over: Entity, key: str
+) -> None:
+    state = desired(declared(over, **{key: 1.0}))
+    live = {over: {key: 1.0}, added: {key: 900.0}}
+    (one,) = compare(state, live, None, scope=EVERYTHING, prune=Prune.NEVER).entities
+    assert (one.entity, one.drift) == (added, DriftClass.ADDED)
+    (row,) = one.keys
+    assert row.overrides is not None
+    assert (row.overrides.entity, row.overrides.value) == (over, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("added", "beside", "key"),
+    [
+        (user("bob"), user("alice"), RATE),
+        (user(), user("alice"), RATE),
+        (client(), client("x"), RATE),
+        (client("x"), user(), RATE),
+        (pair("alice", "x"), pair("alice", "y"), RATE),
+        (ip(), ip("10.0.0.1"), CONNECTIONS),
+        (ip("10.0.0.2"), ip("10.0.0.1"), CONNECTIONS),
+    ],
+)
+def test_under_never_an_addition_that_takes_no_client_from_a_declared_limit_is_unmanaged(
+    added: Entity, beside: Entity, key: str
+) -> None:
+    state = desired(declared(beside, **{key: 1.0}))
+    live = {beside: {key: 1.0}, added: {key: 900.0}}
+    (one,) = compare(state, live, None, scope=EVERYTHING, prune=Prune.NEVER).entities
+    assert (one.entity, one.drift) == (added, DriftClass.UNMANAGED)

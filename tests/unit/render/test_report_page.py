@@ -31,7 +31,7 @@ from tests.builders import DEFAULT, client, declared, ip, pair, user
 from tests.support import report_world
 from tests.support.markdown_views import Seen, seen
 
-SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "report.v1.schema.json").read_text("utf-8"))
+SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "report.v2.schema.json").read_text("utf-8"))
 COMPANY = report_world.company()
 
 
@@ -196,8 +196,8 @@ def test_clusters_have_a_row_each_and_one_that_was_not_read_says_so() -> None:
         "Declared": "9",
         "Live": "10",
         "In sync": "6",
-        "Differences": "1 not applied1 changed by hand1 removed by hand",
-        "Unmanaged": "2",
+        "Differences": "1 not applied1 changed by hand1 removed by hand1 added",
+        "Unmanaged": "1",
         "Read": "2026-01-02 12:00 UTC, from its brokers",
         "Last run": "2026-01-02 11:30 UTC, refused",
     }
@@ -220,6 +220,7 @@ def test_differences_tell_both_sides_and_the_place() -> None:
     found = rows_under(COMPANY, "differences")
     assert found == [
         ["Entity", "Cluster", "State", "Declared", "Live", "Owner", "Declared at"],
+        ['user="<default>"', "prod-eu", "added", "nothing", "producer_byte_rate 512 B/s", "", ""],
         [
             "user=payments-api client-id=settlement",
             "prod-eu",
@@ -349,7 +350,7 @@ def test_what_the_scope_leaves_out_is_marked() -> None:
 
 def test_the_text_has_a_line_a_cluster_and_the_place_of_the_page() -> None:
     text = plain(report_lines(COMPANY, written="report.html"))
-    counts = "6 in sync, 1 not applied, 1 changed by hand, 1 removed by hand, 2 unmanaged"
+    counts = "6 in sync, 1 not applied, 1 changed by hand, 1 removed by hand, 1 added, 1 unmanaged"
     assert text.splitlines() == [
         f"Cluster prod-eu differs: 9 entities declared, 10 live ({counts}), read at 2026-01-02 12:00 UTC",
         "Cluster prod-us in sync: 3 entities declared, 3 live (3 in sync), read at 2026-01-02 12:00 UTC",

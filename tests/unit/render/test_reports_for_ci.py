@@ -11,6 +11,7 @@ import pytest
 
 from reconciler.cli.renderings import DRIFT_FORMATS, PLAN_FORMATS, SUMMARY_BUDGET, drift_as, findings_as, plan_as
 from reconciler.formats.canonical import document_text
+from reconciler.model.cluster import Prune
 from reconciler.model.drift import Drift, DriftClass, EntityDrift, KeyDrift
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import GuardResult, GuardStatus
@@ -77,6 +78,7 @@ def drift(*entities: EntityDrift) -> Drift:
         source=Source(),
         observed=Observed(at=NOON, origin=ObservedFrom.BROKER),
         complete=True,
+        prune=Prune.CONFIRM,
         baseline=None,
         entities=entities,
         counts={each: sum(one.drift is each for one in entities) for each in DriftClass},

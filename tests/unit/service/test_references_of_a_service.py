@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import GitError
-from reconciler.workflows.drift import given_baseline
+from reconciler.workflows.baselines import given_baseline
 from reconciler.workflows.plan import load_intent
 from reconciler.workflows.references import References
 from tests.builders import user

@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.errors import BaselineError, WrongClusterError
 from reconciler.formats.canonical import document_text
-from reconciler.model.cluster import Prune
+from reconciler.model.cluster import Prune, Scope
 from reconciler.model.drift import DriftClass
 from reconciler.model.plan import Source
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
@@ -21,13 +21,14 @@ from reconciler.planning.drift_document import drift_to_json
 from reconciler.ports import QuotaReader
 from reconciler.render.drift_text import drift_lines
 from reconciler.render.styled import plain
-from reconciler.workflows.drift import GivenBaseline, find_drift, given_baseline
+from reconciler.workflows.baselines import GivenBaseline, given_baseline
+from reconciler.workflows.drift import find_drift
 from reconciler.workflows.plan import Intent, make_plan
 from reconciler.workflows.system_clock import SystemClock
-from tests.builders import cluster_spec, current, declared, desired, user
+from tests.builders import client, cluster_spec, current, declared, desired, user
 from tests.fakes import FakeCluster, Faults
 
-SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "drift.v1.schema.json").read_text())
+SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "drift.v2.schema.json").read_text())
 DESIRED = desired(
     declared(user("alice"), 3, producer_byte_rate=2.0),
     declared(user("bob"), 5, producer_byte_rate=4.0),
@@ -54,8 +55,8 @@ class OnlyReads:
         return current(LIVE)
 
 
-def intent(state: DesiredState = DESIRED, **spec: object) -> Intent:
-    return Intent(spec=cluster_spec(prune=Prune.ALWAYS, **spec), desired=state, findings=(), paths=(".",))
+def intent(state: DesiredState = DESIRED, *, prune: Prune = Prune.ALWAYS, **spec: object) -> Intent:
+    return Intent(spec=cluster_spec(prune=prune, **spec), desired=state, findings=(), paths=(".",))
 
 
 def recorded(folder: Path, state: DesiredState = BEFORE, cluster_id: str | None = "c1") -> GivenBaseline:
@@ -81,14 +82,13 @@ def test_each_entity_is_told_with_its_class_in_json_and_in_text(tmp_path: Path) 
         (user("alice"), "unapplied"),
         (user("bob"), "changed"),
         (user("carol"), "missing"),
-        (user("erin"), "unmanaged"),
+        (user("erin"), "added"),
     ]
     text = plain(drift_lines(drift))
     assert "~ user=bob   (changed: changed behind the manifests' back)" in text
     assert "live 5 B/s, at the baseline 4 B/s, declared 4 B/s   quotas.yaml:5:1" in text
-    assert "1 unapplied, 1 changed, 1 missing; 1 in sync, 1 unmanaged." in text
-    assert "user=erin" not in text
-    assert "user=erin" in plain(drift_lines(drift, show_unmanaged=True))
+    assert "+ user=erin   (added: no manifest declares it; the next apply removes it)" in text
+    assert "1 unapplied, 1 changed, 1 missing, 1 added; 1 in sync, 0 unmanaged." in text
 
 
 def test_without_a_baseline_it_says_that_it_cannot_tell() -> None:
@@ -96,16 +96,29 @@ def test_without_a_baseline_it_says_that_it_cannot_tell() -> None:
     document = drift_to_json(drift)
     jsonschema.validate(document, SCHEMA)
     assert document["baseline"] is None
-    assert {one.drift.value for one in drift.entities} == {"differs", "unmanaged"}
+    assert {one.drift.value for one in drift.entities} == {"differs", "added"}
     assert "no baseline was given" in plain(drift_lines(drift))
-    assert "3 differ; 1 in sync, 1 unmanaged." in plain(drift_lines(drift))
+    assert "3 differ, 1 added; 1 in sync, 0 unmanaged." in plain(drift_lines(drift))
 
 
 def test_unmanaged_entities_alone_are_no_drift(tmp_path: Path) -> None:
-    drift = find_drift(intent(desired()), OnlyReads(), recorded(tmp_path, desired()))
+    drift = find_drift(intent(desired(), prune=Prune.NEVER), OnlyReads(), recorded(tmp_path, desired()))
     assert not drift.differs
     assert drift.counts[DriftClass.UNMANAGED] == 4
     assert "No drift: the cluster has what the manifests say (0 in sync, 4 unmanaged)." in plain(drift_lines(drift))
+
+
+def test_the_first_unmanaged_entities_of_the_scope_are_listed_and_all_when_asked_for(tmp_path: Path) -> None:
+    live = {user(f"u{number:02}"): {"producer_byte_rate": 1.0} for number in range(12)}
+    only_users = Scope(include=(Selector(types=(("user", TypeMatch(kind=MatchKind.ANY)),)),))
+    nothing_declared = intent(desired(), prune=Prune.NEVER, scope=only_users)
+    drift = find_drift(nothing_declared, FakeCluster({**live, client("other"): {"producer_byte_rate": 1.0}}))
+    text = plain(drift_lines(drift))
+    assert ("? user=u09" in text, "? user=u10" in text, "and 2 more; --show-unmanaged lists all" in text) == (True, False, True)
+    assert "other" not in text
+    assert (len(drift.unmanaged_in_scope), drift.counts[DriftClass.UNMANAGED]) == (12, 13)
+    every = plain(drift_lines(drift, show_unmanaged=True))
+    assert ("? user=u11" in every, "? client-id=other" in every) == (True, True)
 
 
 def test_ignored_entities_are_counted_and_in_no_class(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from reconciler.model.drift import DriftClass
 from reconciler.model.overview import ClusterOverview, EntityOverview
 from reconciler.model.state import ClusterIdentity
 from reconciler.planning.baseline import RecordedBaseline
-from reconciler.workflows.drift import GivenBaseline
+from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.report import Asked, declared_only, failed, make_report, overview_of
 from reconciler.workflows.report_files import Recorded
 from tests.builders import current, declared, user

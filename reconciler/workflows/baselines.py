@@ -1,0 +1,86 @@
+"""What ``--baseline`` names: a file that ``apply --record-baseline`` wrote, or a git reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reconciler.errors import BaselineError, FileAccessError, GitError, UsageError
+from reconciler.formats.wording import shown
+from reconciler.model.drift import Baseline, BaselineKind, BaselineOrigin
+from reconciler.model.entity import Entity
+from reconciler.model.state import ClusterIdentity, DesiredState, Quotas
+from reconciler.planning.baseline import RecordedBaseline, read_baseline
+from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
+from reconciler.workflows.git_repository import repository_around
+from reconciler.workflows.references import declared_at
+from reconciler.workflows.trusted import TrustedTree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenBaseline:
+    """A baseline of either kind, read before the cluster is asked: a file's, or the manifests at a reference."""
+
+    name: str
+    recorded: RecordedBaseline | None = None
+    at: ManifestsAt | None = None
+
+    def of(self, name: str | None, cluster: ClusterIdentity) -> Baseline:
+        """The baseline for the cluster that the manifests call ``name``. Raises ``BaselineError`` for the file of another one."""
+        if self.at is not None:
+            origin = BaselineOrigin(kind=BaselineKind.REF, name=self.name, commit=self.at.commit)
+            return Baseline(entities=_values(declared_at(self.at, name)), origin=origin)
+        assert self.recorded is not None
+        _require_same_cluster(self.name, self.recorded, cluster)
+        origin = BaselineOrigin(kind=BaselineKind.FILE, name=self.name, commit=self.recorded.commit)
+        return Baseline(entities=self.recorded.entities, origin=origin)
+
+
+def given_baseline(name: str, paths: Sequence[str], *, trusted: TrustedTree | None = None) -> GivenBaseline:
+    """A file of that name, with ``trusted`` as the reference has it, else a git reference.
+
+    Raises ``UsageError`` when it could be both, ``GitError`` or ``ManifestError`` for a reference that cannot be used,
+    ``BaselineError`` for a file that is no baseline, and ``UntrustedError`` for one that only the work tree's commit has.
+    """
+    if not Path(name).is_file():
+        return GivenBaseline(name=name, at=manifests_at(name, paths))
+    if _is_reference(name, paths):
+        msg = f"{shown(name)} is a file and a git reference; write ./{name} for the file, or refs/heads/{name}"
+        raise UsageError(msg)
+    return GivenBaseline(name=name, recorded=read_baseline(_text(name, trusted), name=name))
+
+
+def _values(state: DesiredState) -> dict[Entity, Quotas]:
+    """With the entities that were declared without any key."""
+    return {entity: {key.value: quota.value for key, quota in one.quotas.items()} for entity, one in state.entities.items()}
+
+
+def _require_same_cluster(name: str, recorded: RecordedBaseline, cluster: ClusterIdentity) -> None:
+    if recorded.cluster_id is None or recorded.cluster_id == cluster.id:
+        return
+    msg = (
+        f"{name} is the baseline of cluster {recorded.cluster_id} ({recorded.cluster_name or 'no name'}), and "
+        f"{cluster.id or 'an unknown one'} answers; nothing was compared"
+    )
+    raise BaselineError(msg)
+
+
+def _is_reference(name: str, paths: Sequence[str]) -> bool:
+    try:
+        repository_around(paths[0]).commit(name)
+    except (GitError, UsageError):
+        return False
+    return True
+
+
+def _text(name: str, trusted: TrustedTree | None) -> str:
+    try:
+        content = Path(name).read_bytes() if trusted is None else trusted.files.read(name).content
+        return content.decode("utf-8")
+    except OSError as error:
+        msg = f"the baseline {name} cannot be read: {error.strerror}"
+        raise FileAccessError(msg) from error
+    except UnicodeDecodeError:
+        msg = f"the baseline {name} is not UTF-8 text"
+        raise FileAccessError(msg) from None

@@ -1,0 +1,109 @@
+"""What a plan says of entities that no manifest declares and that it leaves: findings where a person has to decide, and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.model.cluster import ClusterSpec, Prune
+from reconciler.model.drift import Baseline
+from reconciler.model.effect import Limit
+from reconciler.model.entity import Entity, escaped
+from reconciler.model.finding import Finding, Severity
+from reconciler.model.plan import NO_LONGER_DECLARED, OVERRIDES_DECLARED
+from reconciler.model.quota import QuotaKey
+from reconciler.model.source import Span
+from reconciler.model.state import CurrentState, DesiredState, Quotas
+from reconciler.planning.undeclared import forgotten, forgotten_note, in_scope, kept, overriding
+from reconciler.render.amounts import amount, rate
+from reconciler.workflows.references import Before
+
+_REMOVE: Final = "declare it with 'quotas: {}'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredEarlier:
+    """What was declared before, as far as it is known: at the base that a change is merged into, and at a baseline."""
+
+    base: Before | None = None
+    baseline: Baseline | None = None
+
+    def since(self, entity: Entity) -> str | None:
+        """Where an entity was declared, as the user would look it up; ``None``: nowhere that is known."""
+        declared = self.base.desired.entities.get(entity) if self.base is not None else None
+        if self.base is not None and declared is not None:
+            return str(self.base.place(declared.source))
+        if self.baseline is not None and entity in self.baseline.entities:
+            return self.baseline.origin.name
+        return None
+
+    @property
+    def is_known(self) -> bool:
+        """False when there is nothing to look it up in."""
+        return self.base is not None or self.baseline is not None
+
+
+def undeclared_findings(
+    spec: ClusterSpec, desired: DesiredState, current: CurrentState, earlier: DeclaredEarlier
+) -> Iterator[Finding]:
+    """One warning for each undeclared entity that drift calls a difference and that ``prune: never`` keeps."""
+    if spec.prune is not Prune.NEVER:
+        return
+    live = current.entities
+    undeclared = in_scope(desired, live, spec.scope)
+    before = frozenset(entity for entity in undeclared if earlier.since(entity) is not None)
+    for entity in kept(undeclared, before, spec.prune):
+        yield Finding(
+            id=NO_LONGER_DECLARED,
+            severity=Severity.WARNING,
+            message=f"{entity} is no longer declared (it was at {escaped(earlier.since(entity) or '')}), and prune: never "
+            f"keeps its quotas on the cluster ({_quotas(live[entity])}). To remove them, {_REMOVE}. To keep them on purpose, "
+            "declare them, or leave it so: after the next apply the entity is unmanaged",
+            span=spec.place("prune"),
+            entity=entity,
+        )
+    others = [entity for entity in undeclared if entity not in before]
+    for entity, overridden in overriding(others, desired, live, scope=spec.scope).items():
+        key, limit = next(iter(sorted(overridden.items())))
+        yield Finding(
+            id=OVERRIDES_DECLARED,
+            severity=Severity.WARNING,
+            message=f"{entity} is not declared, and overrides {'; '.join(_overrides(overridden, live[entity]))}. To keep it, "
+            f"declare its quotas. To remove it, {_REMOVE}. To leave it to others, exclude it from the scope",
+            span=_source(desired, limit.entity, key),
+            entity=entity,
+            key=key,
+        )
+
+
+def undeclared_notes(spec: ClusterSpec, desired: DesiredState, current: CurrentState, earlier: DeclaredEarlier) -> Iterator[str]:
+    """What is forgotten, and what cannot be known without a base or a baseline."""
+    before: dict[str, Iterable[Entity]] = {}
+    if earlier.base is not None and earlier.base.desired.complete:
+        before[earlier.base.ref] = earlier.base.desired.entities
+    if earlier.baseline is not None:
+        before[earlier.baseline.origin.name] = earlier.baseline.entities
+    for since, entities in before.items():
+        if gone := forgotten(entities, desired, current, spec.scope):
+            yield forgotten_note(gone, since)
+    undeclared = in_scope(desired, current.entities, spec.scope) if spec.prune is Prune.NEVER else ()
+    if undeclared and not earlier.is_known:
+        count = "1 entity in the scope is" if len(undeclared) == 1 else f"{len(undeclared)} entities in the scope are"
+        yield (
+            f"{count} not declared and stay{'s' if len(undeclared) == 1 else ''} (prune: never). Give --base REF or --baseline "
+            "to also see which of them were declared before"
+        )
+
+
+def _overrides(overridden: dict[str, Limit], live: Quotas) -> Iterator[str]:
+    for key, limit in sorted(overridden.items()):
+        yield f"{key} of {limit.entity} ({rate(key, limit.value)}) with {rate(key, live[key])}"
+
+
+def _quotas(live: Quotas) -> str:
+    return ", ".join(f"{escaped(key)} {amount(key, value)}" for key, value in sorted(live.items()))
+
+
+def _source(desired: DesiredState, entity: Entity, key: str) -> Span:
+    return desired.entities[entity].quotas[QuotaKey(key)].source
