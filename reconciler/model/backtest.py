@@ -192,7 +192,7 @@ class BucketVerdict:
     members: tuple[Member, ...]
     """The largest first."""
     reason: str | None = None
-    """Why a verdict is inconclusive."""
+    """Why a verdict is inconclusive, or how a broker does not keep the limit."""
     p999: float = 0.0
     """What the rate does not exceed in 99.9 % of the active seconds."""
     safe: float | None = None

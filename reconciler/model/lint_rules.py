@@ -107,6 +107,14 @@ LINT_RULES: Final[Mapping[str, Rule]] = dict(
             "ordinary batch of a producer is 16 KiB. Write the unit (20MiB, or 512B if bytes are meant).",
         ),
         _rule(
+            "byte-rate-overflow",
+            _WARNING,
+            "Kafka keeps a throttle time in 32 bits of milliseconds. At a byte rate this small one request of 100 MiB, the most "
+            "that a broker accepts by default (socket.request.max.bytes), asks for a longer throttle. The number then overflows, "
+            "and a negative throttle delays nobody: the smallest limits are none. Write 1KiB or more. To block a client, remove "
+            "its ACLs.",
+        ),
+        _rule(
             "byte-rate-mistyped",
             _WARNING,
             "A bare number close to a common binary size, and neither it nor a round number, is most often a typing error, such "

@@ -28,6 +28,7 @@ from reconciler.traffic.judging.requests import JudgedRequest
 from reconciler.traffic.judging.throttle_findings import throttle_findings
 from reconciler.traffic.judging.told_twice import told_twice
 from reconciler.traffic.judging.unjudged import unjudged_changes, unjudged_findings
+from reconciler.traffic.judging.unkept_limits import UnkeptLimits
 from reconciler.traffic.judging.verdicts import bucket_verdicts, is_changed, moment, unused_quotas
 from reconciler.traffic.judging.waiting import with_waiting, worth_playing
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window
@@ -84,8 +85,10 @@ class Backtest:
         question, series = self._question, self._recorded.series
         form, outcomes = self._outcomes()
         provenance = self._with_gaps(_provenance(question, self._recorded, form, self._grouping))
-        judged = bucket_verdicts(series, self._grouping, outcomes)
-        verdicts = self._plotted(self._waiting(form, completed(judged, self._grouping, provenance, question.needs)))
+        unkept = UnkeptLimits.of(series, self._grouping, question.window)
+        judged = unkept.verdicts(bucket_verdicts(series, self._grouping, outcomes), self._grouping)
+        waited = self._waiting(form, completed(judged, self._grouping, provenance, question.needs), unkept)
+        verdicts = self._plotted(waited)
         capacity = capacity_uses(self._grouping, question.capacity)
         # Which quota a callback computed a limit from is its own affair.
         unused = () if question.rule.callback else unused_quotas(series, question.declared, question.proposed)
@@ -97,6 +100,7 @@ class Backtest:
             unused=unused,
             findings=(
                 *throttle_findings(verdicts, question.sources),
+                *unkept.findings(verdicts, self._grouping, question.sources),
                 *report_findings(verdicts, capacity),
                 *unjudged_findings(unjudged, question.sources),
             ),
@@ -130,10 +134,13 @@ class Backtest:
     def _with_gaps(self, provenance: Provenance) -> Provenance:
         return replace(provenance, coverage=with_gaps(provenance.coverage, self._hours))
 
-    def _waiting(self, form: Form, verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
-        """The worst ones with what their clients go through, where requests were judged and their connections are known."""
+    def _waiting(self, form: Form, verdicts: Sequence[BucketVerdict], unkept: UnkeptLimits) -> tuple[BucketVerdict, ...]:
+        """The worst ones with what their clients go through, where requests were judged and their connections are known.
+
+        A client that may stop has no throughput to report.
+        """
         recorded, grouping = self._recorded, self._grouping
-        chosen = worth_playing(verdicts, grouping) if form is Form.EXACT else {}
+        chosen = worth_playing(verdicts, grouping).keys() - unkept.largest_fetch.keys() if form is Form.EXACT else set()
         if not chosen or not isinstance(recorded, RecordedConnections):
             return tuple(verdicts)
         return with_waiting(verdicts, grouping, recorded.waiting(grouping, sorted(chosen), self._question.window))

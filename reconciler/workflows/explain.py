@@ -49,6 +49,21 @@ _RUN_TIME: Final = (
         "message calls safe.",
     ),
     Rule(
+        id="throttle-overflow",
+        severity=Severity.WARNING,
+        explanation="Kafka keeps a throttle time in 32 bits of milliseconds. Traffic some 179,000 times above the limit asks for "
+        "more than that: the number overflows, and a negative or zero throttle delays nobody. Write a limit that is at least the "
+        "one in the message. To block a client, remove its ACLs.",
+    ),
+    Rule(
+        id="consumer-stops",
+        severity=Severity.WARNING,
+        explanation="A broker asks its log for no more record bytes than ten seconds of the fetch limit, but the first batch "
+        "comes whole. A larger batch violates the quota even in an empty window, so every answer is empty and the consumer never "
+        "gets past that batch. Record sizes of single batches are not in the traffic; a fetch that large was. Write the limit in "
+        "the message, or lower batch.size and max.message.bytes.",
+    ),
+    Rule(
         id="history-incomplete",
         severity=Severity.WARNING,
         explanation="The recorded traffic shows too little to call a bucket clear that this change touches: hours of a broker "

@@ -32,6 +32,8 @@ WITHOUT_EXAMPLE = {
     "over-current-limit",
     "may-throttle",
     "history-incomplete",
+    "throttle-overflow",
+    "consumer-stops",
     "traffic-not-recorded",
     "limits-above-capacity",
     "backtest-policy",

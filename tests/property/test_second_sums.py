@@ -13,6 +13,8 @@ from reconciler.traffic.kernels.sampled_rate import Era, SampledRate, Window
 from reconciler.traffic.kernels.second_sums import SECOND_BITS, bounds, keys_of
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SecondsJudge
 from tests.support.arrivals import PATTERNS, arrivals
+from tests.support.kafka_quota_classes import Rate
+from tests.support.quota_oracles import throttle_ms
 
 WINDOW = Window()
 SETTINGS = st.builds(
@@ -125,6 +127,35 @@ def test_certain_seconds_are_throttled_and_clear_ones_are_not(
         if not side.possible:
             exact = judge_one(times, amounts, np.zeros_like(amounts), limit=limit, unrecords=False, window=WINDOW)
             assert not exact.throttle.any()
+
+
+@settings(max_examples=150)
+@given(st.sampled_from(PATTERNS), st.integers(0, 10**6), st.integers(1, 250), st.floats(1e-10, 1e-3), ERAS)
+def test_certain_seconds_have_a_throttle_that_kafkas_int_keeps(
+    pattern: str, seed: int, count: int, share: float, era: Era
+) -> None:
+    times, overhead, records = arrivals(pattern, seed, count)
+    amounts = overhead + records
+    rate = Rate(11, 1000, era is Era.OVERLAPPING)
+    measured = []
+    for at, amount in zip(times.tolist(), amounts.tolist(), strict=True):
+        rate.record(amount, at)
+        measured.append(rate.measure(at))
+    limit = share * max(rate for rate, _ in measured)
+    throttled = {at // 1000 for at, one in zip(times.tolist(), measured, strict=True) if throttle_ms(*one, limit) > 0}
+    (verdict,) = judged([cells(times, amounts)], [limit], 7, Window(era=era))
+    side = verdict.sides[0]
+    assert side.certain <= len(throttled) <= side.possible
+    assert side.first_certain is None or side.first_certain in throttled
+
+
+def test_a_limit_of_one_byte_is_not_certain_to_throttle_four_megabytes() -> None:
+    # Kafka asks for 4e9 ms, which is -294,977,296 in 32 bits.
+    (verdict,) = judged([(np.arange(5) * 20, np.full(5, 4_000_000))], [1.0], 7)
+    side = verdict.sides[0]
+    assert (side.certain, side.expected, side.possible) == (0, 0, 5)
+    (kept,) = judged([(np.arange(5) * 20, np.full(5, 1_700_000))], [1.0], 7)
+    assert (kept.sides[0].certain, kept.sides[0].first_certain) == (5, 0)
 
 
 @settings(max_examples=100)

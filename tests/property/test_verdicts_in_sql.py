@@ -17,7 +17,7 @@ from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SecondsJudge
 from reconciler.traffic.kinds import Kind
 from tests.support.seconds_in_sql import limits_table, verdict_of_row, verdict_query
 
-LIMITS = st.none() | st.sampled_from([1.0, 64.0, 1000.0, 12_345.678, 1e6])
+LIMITS = st.none() | st.sampled_from([0.01, 1.0, 64.0, 1000.0, 12_345.678, 1e6])
 RULES = st.sampled_from([*Era, Window(samples=3, sample_ms=2000), Window(samples=20, sample_ms=5000, era=Era.OVERLAPPING)])
 CELLS = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 60), st.sampled_from([0, 1, 7, 640, 10_240, 12_000, 999_983, 2**40])),

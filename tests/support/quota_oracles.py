@@ -4,6 +4,7 @@ and in SQL of our own. Nothing of the product is in here, so that it can be held
 from __future__ import annotations
 
 import bisect
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ SAMPLES, SAMPLE_MS = 11, 1000
 _LONG_MAX = 2**63 - 1
 ROUNDING = 1e-12
 """Within so much of a limit nothing is said."""
+_LONGEST_MS = 2**31 - 1
+"""A longer throttle does not fit into Kafka's int."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,15 +81,16 @@ class Seconds:
 
 
 def by_seconds(arrivals: Sequence[Arrival], limit: float | None, *, spare: bool) -> Seconds:
-    """S11/12, S11/10.5 and max(S13/11, S12/10); of brokers before 3.8 S10/11, S11/10.5 and S12/10."""
+    """S11/12, S11/10.5 and max(S13/11, S12/10); of brokers before 3.8 S10/11, S11/10.5 and S12/10. A produce or fetch limit."""
     found: dict[str, list[int]] = {"certain": [], "expected": [], "possible": []}
     longest: tuple[int, int | None] = (0, None)
     began: int | None = None
     last = 0
+    wraps_at = math.inf if limit is None else limit * (1 + _LONGEST_MS / (SAMPLE_MS * (SAMPLES + 1 if spare else SAMPLES)))
     for second, lower, rate, upper in bounds(arrivals, spare=spare):
         over = {
-            "certain": limit is not None and lower > limit * (1 + ROUNDING),
-            "expected": limit is not None and rate > limit and upper > limit * (1 - ROUNDING),
+            "certain": limit is not None and lower > limit * (1 + ROUNDING) and upper < wraps_at * (1 - ROUNDING),
+            "expected": limit is not None and limit < rate < wraps_at and upper > limit * (1 - ROUNDING),
             "possible": limit is not None and upper > limit * (1 - ROUNDING),
         }
         for name, flag in over.items():
@@ -127,6 +131,7 @@ Counts = tuple[int, int, float, float, int, int, int, int | None]
 
 def in_duckdb(files: Sequence[Path], by: str, limits: dict[tuple[str, ...], float]) -> dict[tuple[str, ...], Counts]:
     """Straight from the Parquet files, by the columns ``by``, each bucket under its own limit; brokers from 3.8 on."""
+    wraps_at = 1 + _LONGEST_MS / (SAMPLE_MS * (SAMPLES + 1))
     with duckdb.connect() as connection:
         names = ", ".join(f'"{name}"' for name in by.split())
         frame = f"(partition by {names} order by s range between {{}} preceding and current row)"
@@ -143,8 +148,10 @@ def in_duckdb(files: Sequence[Path], by: str, limits: dict[tuple[str, ...], floa
             greatest(s13 / 11, s12 / 10) as high
           from summed
         )
-        select bucket, count(*), sum(x)::bigint, max(rate), max(high), count(*) filter (low > most * {1 + ROUNDING!r}::double),
-          count(*) filter (rate > most and high > most * {1 - ROUNDING!r}::double),
+        select bucket, count(*), sum(x)::bigint, max(rate), max(high),
+          count(*) filter (
+            low > most * {1 + ROUNDING!r}::double and high < most * {wraps_at!r}::double * {1 - ROUNDING!r}::double),
+          count(*) filter (rate > most and rate < most * {wraps_at!r}::double and high > most * {1 - ROUNDING!r}::double),
           count(*) filter (high > most * {1 - ROUNDING!r}::double), min(s) filter (high > most * {1 - ROUNDING!r}::double)
         from bounded left join limits using (bucket) group by bucket
         """, [[str(file) for file in files]]).fetchall()  # fmt: skip

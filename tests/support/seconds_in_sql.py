@@ -6,6 +6,7 @@ The text uses only joins, sums and window frames, so DuckDB runs it as Spark doe
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +16,7 @@ from pyspark.sql import DataFrame
 from reconciler.traffic.judging.exact import limits_of
 from reconciler.traffic.judging.grouping import Group, Grouping
 from reconciler.traffic.kernels.histogram import BINS, NEARLY_ALL, top_of
+from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.second_sums import ROUNDING, Rule, frames, longest_pause_s
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SideVerdict
 from reconciler.traffic.seconds_only import SecondsOnly
@@ -52,7 +54,8 @@ def verdict_query(rule: Rule, *, cells: str = "{cells}", limits: str = "{limits}
     parts = {
         "whole": f"SELECT grp, second, CAST(SUM(amount) AS BIGINT) AS amount FROM {cells} GROUP BY grp, second",
         "bounded": f"SELECT grp, second, amount, {_bounds(rule)} FROM whole",
-        "judged": f"SELECT bounded.grp, second, amount, rate, upper_rate, {_bin('upper_rate')} AS bin, {_each(_judged)} "
+        "judged": f"SELECT bounded.grp, second, amount, rate, upper_rate, {_bin('upper_rate')} AS bin, "
+        f"{_each(partial(_judged, rule))} "
         f"FROM bounded JOIN {limits} AS limits ON bounded.grp = limits.grp",
         "stepped": f"SELECT *, LAG(second) OVER (PARTITION BY grp ORDER BY second) AS earlier, {_each(_earlier)} FROM judged",
         "numbered": f"SELECT *, {_each(lambda side: _island(side, longest_pause_s(rule)))} FROM stepped",
@@ -114,11 +117,16 @@ def _sum(seconds: int) -> str:
     return f"CAST(SUM(amount) OVER (PARTITION BY grp ORDER BY second {frame}) AS DOUBLE)"
 
 
-def _judged(side: str) -> str:
+def _judged(rule: Rule, side: str) -> str:
+    """Of bytes, whose throttles are not capped and so may wrap around."""
     possible = f"COALESCE(upper_rate > {side} * {_number(1 - ROUNDING)}, FALSE)"
+    window = rule if isinstance(rule, Window) else Window(era=rule)
+    longest_window_ms = (window.samples + (window.era is Era.OVERLAPPING)) * window.sample_ms
+    wraps_at = f"{side} * {_number(1 + (2**31 - 1) / longest_window_ms)}"
+    certain = f"lower_rate > {side} * {_number(1 + ROUNDING)} AND upper_rate < {wraps_at} * {_number(1 - ROUNDING)}"
     return (
-        f"COALESCE(lower_rate > {side} * {_number(1 + ROUNDING)}, FALSE) AS certain_{side}, "
-        f"COALESCE(rate > {side}, FALSE) AND {possible} AS expected_{side}, {possible} AS possible_{side}"
+        f"COALESCE({certain}, FALSE) AS certain_{side}, "
+        f"COALESCE(rate > {side} AND rate < {wraps_at}, FALSE) AND {possible} AS expected_{side}, {possible} AS possible_{side}"
     )
 
 

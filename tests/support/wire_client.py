@@ -88,6 +88,27 @@ class WireClient:
 
     def fetch(self, topic: str) -> int:
         """Reads partition 0 from its beginning, at most one batch: the throttle time in milliseconds."""
+        return int(self._fetch(topic).throttle_time_ms)
+
+    def fetch_records(self, topic: str) -> tuple[int, int]:
+        """The same, with the bytes of records in the answer first."""
+        answer = self._fetch(topic)
+        rows = [partition.records for row in answer.responses for partition in row.partitions]
+        return sum(len(records or b"") for records in rows), int(answer.throttle_time_ms)
+
+    def try_to_create(self, partitions: int) -> int:
+        """Asks whether a topic could be created, which Kafka charges as creating it: the throttle time in milliseconds.
+
+        Version 5 of the request is charged whole and throttled at once; newer ones are only refused the next time.
+        """
+        topic = CreateTopicsRequest.CreatableTopic(
+            name="never-made", num_partitions=partitions, replication_factor=1, assignments=[], configs=[]
+        )
+        answer = self.ask(CreateTopicsRequest[5](topics=[topic], timeout_ms=10_000, validate_only=True))
+        assert [topic.error_code for topic in answer.topics] == [0], answer
+        return int(answer.throttle_time_ms)
+
+    def _fetch(self, topic: str) -> Any:
         row = FetchRequest.FetchTopic
         partition = row.FetchPartition(
             partition=0,
@@ -111,19 +132,7 @@ class WireClient:
         )
         answer = self.ask(request)
         assert answer.error_code == 0, answer
-        return int(answer.throttle_time_ms)
-
-    def try_to_create(self, partitions: int) -> int:
-        """Asks whether a topic could be created, which Kafka charges as creating it: the throttle time in milliseconds.
-
-        Version 5 of the request is charged whole and throttled at once; newer ones are only refused the next time.
-        """
-        topic = CreateTopicsRequest.CreatableTopic(
-            name="never-made", num_partitions=partitions, replication_factor=1, assignments=[], configs=[]
-        )
-        answer = self.ask(CreateTopicsRequest[5](topics=[topic], timeout_ms=10_000, validate_only=True))
-        assert [topic.error_code for topic in answer.topics] == [0], answer
-        return int(answer.throttle_time_ms)
+        return answer
 
     def _read(self, size: int) -> bytes:
         parts = bytearray()

@@ -65,10 +65,10 @@ def worlds(draw: st.DrawFn) -> World:
     flows, era = draw(FLOWS), draw(st.sampled_from(list(Era)))
     together = {}
     for place, mine in sorted(_by(arrivals_of(flows), "kind", "user").items()):
-        share = draw(st.sampled_from([None, 0.3, 0.7, 0.9, 1.0, 1.01]))
+        share = draw(st.sampled_from([None, 1e-6, 0.3, 0.7, 0.9, 1.0, 1.01]))
         if share is not None:
             peak = max(max(open_loop(part, spare=True).values()) for part in _by(mine, "broker").values())
-            together[place[1], place[0]] = max(1.0, float(round(peak * share)))
+            together[place[1], place[0]] = peak * share if share < 0.1 else max(1.0, float(round(peak * share)))
     return World(flows=flows, each=draw(st.sampled_from([1000.0, 12_345.678, 2.0**45])), together=together, era=era)
 
 
@@ -239,8 +239,8 @@ def test_all_ways_agree_with_each_other_and_with_kafkas_classes(
             assert set(seconds.certain) <= over <= set(seconds.possible)
             assert kafka.seconds <= set(seconds.possible)
             if group.kind.value == "produce" and limit is not None:
-                # Over by less than half a millisecond's worth is no throttle, and one of weeks is none in 32 bits.
-                assert {s for s in seconds.certain if limit * 1.01 < rates[s] < limit * 10_000} <= kafka.seconds
+                # Whatever the throttle is rounded and narrowed to.
+                assert set(seconds.certain) <= kafka.seconds
 
     if spare:
         limits = {told.bucket: told.limits[1] for told in groups.values() if told.bucket and told.limits[1] is not None}

@@ -30,7 +30,7 @@ from reconciler.traffic.judging.throttle_findings import throttle_findings
 from reconciler.traffic.judging.unjudged import unjudged_changes, unjudged_findings
 from reconciler.traffic.judging.verdicts import unused_quotas
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
-from reconciler.traffic.kernels.second_sums import bounds, keys_of
+from reconciler.traffic.kernels.second_sums import ThrottledRates, bounds, keys_of
 from reconciler.traffic.kinds import Kind
 from tests.support.backtest_reports import END, START, provenance, verdict
 
@@ -246,8 +246,10 @@ def test_points_are_the_largest_of_every_second_wherever_batches_end(seed: int, 
             here = place == interval
             assert points.rate[interval] == max(found.expected[mine][here], default=0.0)
             assert points.upper[interval] == max(found.upper[mine][here], default=0.0)
-            _, over, possible = (flags[mine][here] for flags in found.over(np.full(len(unique), 150.0)))
-            before = found.over(np.full(len(unique), 300.0))[1][mine][here]
+            _, over, possible = (
+                flags[mine][here] for flags in found.over(ThrottledRates.of(np.full(len(unique), 150.0), None, DEFAULT_WINDOW))
+            )
+            before = found.over(ThrottledRates.of(np.full(len(unique), 300.0), None, DEFAULT_WINDOW))[1][mine][here]
             assert (points.over[interval], points.possible[interval], points.over_before[interval]) == (
                 over.sum(), possible.sum(), before.sum(),
             )  # fmt: skip

@@ -53,6 +53,7 @@ EXAMPLES: Final[Mapping[str, Example]] = {
     "percentage-no-limit": Example(bad=entry("{request_percentage: 5000}"), good=entry("{request_percentage: 200}")),
     "percentage-small": Example(bad=entry("{request_percentage: 2}"), good=entry("{request_percentage: 25}")),
     "byte-rate-small": Example(bad=entry("{producer_byte_rate: 1024}"), good=entry("{producer_byte_rate: 1024KiB}")),
+    "byte-rate-overflow": Example(bad=entry("{producer_byte_rate: 1B}"), good=entry("{producer_byte_rate: 1KiB}")),
     "byte-rate-mistyped": Example(bad=entry("{producer_byte_rate: 10085760}"), good=entry("{producer_byte_rate: 10MiB}")),
     "same-as-fallback": Example(
         bad=entries((_DEFAULT_USER, _ONE), ("{user: orders}", _ONE)),

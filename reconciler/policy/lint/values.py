@@ -20,6 +20,11 @@ WHOLE_BROKER: Final = (DEFAULT_IO_THREADS + DEFAULT_NETWORK_THREADS) * 100.0
 """Percent of one thread that all threads of a broker with Kafka's default settings have together."""
 SMALL_PERCENTAGE: Final = 10.0
 SMALL_BYTE_RATE: Final = 64 * 1024
+_LARGEST_REQUEST: Final = 100 * 1024 * 1024
+"""``socket.request.max.bytes`` by default."""
+_SHORTEST_WINDOW_S: Final = 10.0
+OVERFLOWING_BYTE_RATE: Final = _LARGEST_REQUEST / ((2**31 - 1) / 1000 + _SHORTEST_WINDOW_S)
+"""Below it, a throttle of ``request / rate - window`` does not fit into Kafka's int."""
 
 _COUNTS: Final = (1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 40, 50, 64, 80, 100, 128, 150, 200, 250, 256, 300, 400, 500, 512)
 _COMMON: Final = tuple(sorted({count * 1024**power for count in _COUNTS for power in (2, 3)} | {512 * 1024}))
@@ -30,13 +35,15 @@ _STREAMS_THREAD: Final = re.compile(r".*-StreamThread-[0-9]+-(?:restore-|global-
 
 
 def odd_values(subject: Subject) -> Iterator[Finding]:
-    """``percentage-no-limit``, ``percentage-small``, ``byte-rate-small``, ``byte-rate-mistyped``: one walk over all values."""
+    """The rules about percentages and byte rates: one walk over all values."""
     for entity, declared in subject.desired.entities.items():
         for key, quota in declared.quotas.items():
             if key is QuotaKey.PRODUCER_BYTE_RATE or key is QuotaKey.CONSUMER_BYTE_RATE:
                 # With a unit somebody has thought of bytes.
                 if quota.text[-1:].isdigit():
                     yield from _bare_byte_rate(entity, key, quota)
+                if quota.value < OVERFLOWING_BYTE_RATE:
+                    yield _overflow(entity, key, quota)
             elif key is QuotaKey.REQUEST_PERCENTAGE:
                 yield from _percentage(entity, key, quota)
 
@@ -61,6 +68,14 @@ def _bare_byte_rate(entity: Entity, key: QuotaKey, quota: DesiredQuota) -> Itera
     elif (near := _near_miss(quota.value)) is not None:
         message = f"{quota.text} is close to {_size(near)} ({near}) and not on it; write {_size(near)} if that is meant"
         yield lint("byte-rate-mistyped", message, entity=entity, key=key, span=quota.source)
+
+
+def _overflow(entity: Entity, key: QuotaKey, quota: DesiredQuota) -> Finding:
+    message = (
+        f"at {quota.text} a request of 100 MiB asks Kafka for a throttle that overflows its 32 bits of milliseconds, and may not "
+        f"be throttled; write {math.ceil(OVERFLOWING_BYTE_RATE)}B or more"
+    )
+    return lint("byte-rate-overflow", message, entity=entity, key=key, span=quota.source)
 
 
 def _example(value: float) -> str:

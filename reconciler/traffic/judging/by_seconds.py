@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from reconciler.traffic.judging.exact import limits_of
 from reconciler.traffic.judging.grouping import Group
-from reconciler.traffic.kernels.second_sums import Rule
+from reconciler.traffic.kernels.second_sums import Flags, Rule
 from reconciler.traffic.kernels.seconds_judge import SIDE_FIELDS, GroupVerdict, SecondsJudge, VerdictColumns
 from reconciler.traffic.kernels.timeline import Doubles, Integers
 
@@ -28,22 +28,30 @@ SCHEMA: Final = ", ".join((*(f"{name} bigint" for name in _WHOLE), *(f"{name} do
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """By group number, NaN unlimited, on both sides; and the broker that is modelled. Small, since it travels with the code."""
+    """By group number, NaN unlimited, on both sides; and the broker that is modelled. Small, since it travels with the code.
+
+    ``capped``: whether Kafka caps the throttles of a group.
+    """
 
     before: Doubles
     after: Doubles
+    capped: Flags
     era: Rule
 
     @classmethod
     def of(cls, groups: Sequence[Group], era: Rule) -> Limits:
         """A group that is not of a side is unlimited there."""
         before, after = limits_of(groups)
-        return cls(before, after, era)
+        return cls(before, after, np.asarray([group.kind.is_capped for group in groups], dtype=np.bool_), era)
+
+    def judge(self) -> SecondsJudge:
+        """A judge of the cells of these groups."""
+        return SecondsJudge((self.before, self.after), self.era, capped=self.capped)
 
 
 def judge_cells(cells: Iterable[tuple[Integers, Integers]], limits: Limits) -> pa.RecordBatch:
     """Verdicts, as ``batch_of_verdicts`` has them. ``cells``: keys (``second_sums.keys_of``), rising, and amounts."""
-    judge = SecondsJudge((limits.before, limits.after), limits.era)
+    judge = limits.judge()
     for keys, amounts in cells:
         judge.feed(keys, amounts)
     return batch_of_verdicts(judge.columns())

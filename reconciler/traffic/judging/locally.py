@@ -9,7 +9,7 @@ import numpy as np
 from reconciler.traffic.judging.by_seconds import Limits
 from reconciler.traffic.judging.cell_keys import CellKeys
 from reconciler.traffic.judging.grouping import Grouping, Series
-from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SecondsJudge
+from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Integers
 
 
@@ -23,7 +23,7 @@ def judged_locally(
     """Verdicts of these groups. ``cells``: batches of series keys, seconds and amounts, in any order; they must fit memory."""
     of = CellKeys.of(series, grouping, groups)
     keyed = [one for cell in cells for one in of.keyed(*cell)]
-    judge = SecondsJudge((limits.before, limits.after), limits.era)
+    judge = limits.judge()
     if keyed:
         key, amount = (np.concatenate(parts) for parts in zip(*keyed, strict=True))
         order = np.argsort(key, kind="stable")

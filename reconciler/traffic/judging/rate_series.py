@@ -21,7 +21,7 @@ from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.outcome import groups_before
 from reconciler.traffic.kernels.exact_batch import first_places
 from reconciler.traffic.kernels.sampled_rate import Window
-from reconciler.traffic.kernels.second_sums import SECOND_BITS, bounds, keys_of, reach
+from reconciler.traffic.kernels.second_sums import SECOND_BITS, ThrottledRates, bounds, keys_of, reach
 from reconciler.traffic.kernels.timeline import Doubles, Integers
 from reconciler.traffic.kinds import SAMPLED
 
@@ -53,17 +53,18 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """What rates are drawn against: limits by group number before and after, NaN unlimited; the window; the intervals."""
+    """What rates are drawn against: limits by group number before and after; the window; the intervals."""
 
-    before: Doubles
-    after: Doubles
+    before: ThrottledRates
+    after: ThrottledRates
     window: Window
     grid: Grid
 
     @classmethod
     def of(cls, grouping: Grouping, window: Window, grid: Grid) -> Lines:
         """A group that is not of a side is unlimited there."""
-        before, after = limits_of(grouping.groups)
+        capped = np.asarray([group.kind.is_capped for group in grouping.groups], dtype=np.bool_)
+        before, after = (ThrottledRates.of(limits, capped, window) for limits in limits_of(grouping.groups))
         return cls(before, after, window, grid)
 
 
@@ -200,8 +201,8 @@ def _points(keys: Integers, amounts: Integers, sums: _Sums, lines: Lines) -> pa.
     groups = keys >> SECOND_BITS
     place = groups * grid.count + np.clip(((keys & _SECOND) - grid.start) // grid.step_s, 0, grid.count - 1)
     every = np.concatenate((np.full(kept, -1, dtype=np.int64), groups))
-    before = found.over(np.where(every < 0, np.nan, lines.before[every]))[1][kept:]
-    _, over, possible = (flags[kept:] for flags in found.over(np.where(every < 0, np.nan, lines.after[every])))
+    before = found.over(lines.before.at(every))[1][kept:]
+    _, over, possible = (flags[kept:] for flags in found.over(lines.after.at(every)))
     first = first_places(place)
     counted = [np.add.reduceat(flags.astype(np.int64), first) for flags in (before, over, possible)]
     largest = [np.maximum.reduceat(values[kept:], first) for values in (found.expected, found.upper)]

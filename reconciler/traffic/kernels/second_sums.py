@@ -22,6 +22,12 @@ where k is how many seconds back the oldest live start lies. For long samples th
 widens the upper bound and leaves it proven.
 
 Broker arithmetic is in doubles: a bound within rounding of the limit decides nothing.
+
+A rate above the limit is not yet a throttle. With S bytes in a window of w ms the broker asks for ``1000 S / limit - w`` ms,
+rounds to whole ms, and narrows that to 32 bits. The lower bound divides by more than the window's length, so where it is above
+the limit the throttle is 1 ms or more. Above 2^31 - 1 ms the throttle wraps around, and a negative one throttles nobody: a second
+is certain only while the upper bound stays below ``longest_throttle_ratio`` times the limit. Throttles that Kafka caps before it
+narrows them (request time, connections) never wrap.
 """
 
 from __future__ import annotations
@@ -45,6 +51,7 @@ _STEPS: Final = 8
 """Into how many steps the k of one bound are taken together."""
 _FEW: Final = 40
 """Seconds: up to so many back are gone through one by one."""
+_LONGEST_THROTTLE_MS: Final = 2**31 - 1
 ROUNDING: Final = 1e-12
 REACH: Final = 12
 """How many seconds back a cell still counts under the default settings."""
@@ -56,6 +63,28 @@ Rule: TypeAlias = Era | Window
 
 
 @dataclass(frozen=True, slots=True)
+class ThrottledRates:
+    """By group or by cell: rates above ``limit`` are throttled (NaN: none is); above ``wraps_at`` the throttle wraps around."""
+
+    limit: Doubles
+    wraps_at: Doubles
+
+    @classmethod
+    def of(cls, limits: Doubles, capped: Flags | None, rule: Rule) -> ThrottledRates:
+        """``capped``: Kafka caps the throttle before it narrows it, so that it never wraps. ``None``: nowhere."""
+        wraps_at = limits * longest_throttle_ratio(rule)
+        if capped is not None:
+            # The cap of a negative throttle, as a limit below zero gives, is that throttle.
+            wraps_at = np.where(capped, np.where(limits < 0, -np.inf, np.inf), wraps_at)
+        return cls(limits, wraps_at)
+
+    def at(self, groups: Integers) -> ThrottledRates:
+        """By cell. A group below 0 is unlimited."""
+        limit = self.limit[groups]
+        return ThrottledRates(np.where(groups < 0, np.nan, limit) if np.any(groups < 0) else limit, self.wraps_at[groups])
+
+
+@dataclass(frozen=True, slots=True)
 class Bounds:
     """Per cell, bytes (or whatever the amounts are) a second."""
 
@@ -63,11 +92,12 @@ class Bounds:
     expected: Doubles
     upper: Doubles
 
-    def over(self, limit: Doubles) -> tuple[Flags, Flags, Flags]:
-        """Where a second is certainly, probably and possibly over; each implies the next. NaN is unlimited."""
-        certain = self.lower > limit * (1 + ROUNDING)
+    def over(self, throttled: ThrottledRates) -> tuple[Flags, Flags, Flags]:
+        """Where a second certainly, probably and possibly has a throttle; each implies the next. ``throttled``: by cell."""
+        limit, wraps_at = throttled.limit, throttled.wraps_at
         possible = self.upper > limit * (1 - ROUNDING)
-        return certain, (self.expected > limit) & possible, possible
+        certain = (self.lower > limit * (1 + ROUNDING)) & (self.upper < wraps_at * (1 - ROUNDING))
+        return certain, (self.expected > limit) & (self.expected < wraps_at) & possible, possible
 
 
 def keys_of(groups: Integers, seconds: Integers) -> Integers:
@@ -84,6 +114,12 @@ def reach(rule: Rule) -> int:
     """How many seconds back a cell still counts."""
     window = _window(rule)
     return (window.samples + (window.era is Era.OVERLAPPING)) * _sample_s(window)
+
+
+def longest_throttle_ratio(rule: Rule) -> float:
+    """A rate of so many times the limit, or less, is throttled for at most 2^31 - 1 ms, whatever its window."""
+    window = _window(rule)
+    return 1 + _LONGEST_THROTTLE_MS / (window.expiry_ms + (window.sample_ms if window.era is Era.OVERLAPPING else 0))
 
 
 def longest_pause_s(rule: Rule) -> int:

@@ -16,7 +16,16 @@ from reconciler.traffic.kernels.exact_batch import first_places
 from reconciler.traffic.kernels.histogram import NEARLY_ALL, Histograms
 from reconciler.traffic.kernels.runs import NONE, Runs
 from reconciler.traffic.kernels.sampled_rate import Era
-from reconciler.traffic.kernels.second_sums import SECOND_BITS, Bounds, Flags, Rule, bounds, longest_pause_s, reach
+from reconciler.traffic.kernels.second_sums import (
+    SECOND_BITS,
+    Bounds,
+    Flags,
+    Rule,
+    ThrottledRates,
+    bounds,
+    longest_pause_s,
+    reach,
+)
 from reconciler.traffic.kernels.timeline import Doubles, Integers
 
 LONGEST_PAUSE_S: Final = 11
@@ -98,14 +107,17 @@ class _Parts:
 class SecondsJudge:
     """Feed cells in order, then take the verdicts."""
 
-    def __init__(self, limits: Sequence[Doubles], rule: Rule = Era.OVERLAPPING) -> None:
-        """``limits``: for each side an array by group number; NaN is unlimited."""
+    def __init__(self, limits: Sequence[Doubles], rule: Rule = Era.OVERLAPPING, *, capped: Flags | None = None) -> None:
+        """``limits``: for each side an array by group number; NaN is unlimited.
+
+        ``capped``: by group number, whether Kafka caps a throttle before it narrows it to 32 bits. ``None``: it caps none.
+        """
         self._rule, self._reach = rule, reach(rule)
-        self._limits = tuple(limits)
+        self._throttled = tuple(ThrottledRates.of(one, capped, rule) for one in limits)
         self._parts = _Parts()
         self._histograms = Histograms()
-        self._sides: tuple[list[Integers], ...] = tuple([] for _ in self._limits)
-        self._runs = tuple(Runs(longest_pause_s(rule)) for _ in self._limits)
+        self._sides: tuple[list[Integers], ...] = tuple([] for _ in self._throttled)
+        self._runs = tuple(Runs(longest_pause_s(rule)) for _ in self._throttled)
         self._tail_keys = np.empty(0, dtype=np.int64)
         self._tail_amounts = np.empty(0, dtype=np.int64)
         self._held = np.empty((2, 0), dtype=np.int64)
@@ -161,8 +173,8 @@ class SecondsJudge:
         upper, expected = np.maximum.reduceat(found.upper, first), np.maximum.reduceat(found.expected, first)
         self._parts.peaks.append(np.stack((here.astype(np.float64), upper, expected)))
         self._histograms.add(groups, found.upper)
-        for limits, side, runs in zip(self._limits, self._sides, self._runs, strict=True):
-            over = found.over(limits[groups])
+        for throttled, side, runs in zip(self._throttled, self._sides, self._runs, strict=True):
+            over = found.over(throttled.at(groups))
             side.append(np.stack((here, *(row for flags in over for row in _count_and_first(flags, seconds, first)))))
             runs.feed(groups, seconds, over[1])
 

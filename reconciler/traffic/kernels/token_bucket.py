@@ -8,12 +8,16 @@ refuses a topic while the tokens are below zero, and a refused one takes none. A
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window, divided, java_round, narrowed
 from reconciler.traffic.kernels.second_sums import ROUNDING, Flags
 from reconciler.traffic.kernels.timeline import Doubles, Integers
+
+_LONGEST_DELAY_S: Final = (2**31 - 1) / 1000
+"""A longer delay wraps around, and a negative one delays nobody."""
 
 
 class TokenBucket:
@@ -118,12 +122,13 @@ class TokenBounds:
 
     ``overdrawn``: after the last request before it, and still at its own first one, a permissive bucket is below zero: so
     that earlier request was delayed, or one up to this was refused. ``in_credit``: never below zero in it. ``estimate``: tokens
-    left, when everything of a second comes at once.
+    left, when everything of a second comes at once. ``fits``: never so far below zero that a delay does not fit into 32 bits.
     """
 
     overdrawn: Flags
     in_credit: Flags
     estimate: Doubles
+    fits: Flags
 
 
 def bounds_of_seconds(seconds: Integers, amounts: Integers, limit: float, window: Window) -> TokenBounds:
@@ -140,4 +145,5 @@ def bounds_of_seconds(seconds: Integers, amounts: Integers, limit: float, window
     earliest = np.maximum.accumulate(limit * at - before)
     most = np.concatenate(([burst], burst - total[:-1] + limit * (at[1:] + 1) - earliest[:-1]))
     estimate = permissive_tokens(seconds * 1000, amounts, limit, window)
-    return TokenBounds(most < -slack, least >= slack, estimate)
+    fits = np.minimum.accumulate(least) > -limit * _LONGEST_DELAY_S * (1 - ROUNDING)
+    return TokenBounds(most < -slack, least >= slack, estimate, fits)

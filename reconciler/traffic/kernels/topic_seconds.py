@@ -44,8 +44,9 @@ def _side(seconds: Integers, amounts: Integers, limit: float, window: Window) ->
     found = bounds_of_seconds(seconds, amounts, limit, window)
     if limit <= 0:
         # Such limits refuse new clients and pass old ones by, and which these are is not known.
-        found = TokenBounds(np.zeros_like(found.overdrawn), np.zeros_like(found.in_credit), found.estimate)
-    certain, possible = np.flatnonzero(found.overdrawn), np.flatnonzero(~found.in_credit | found.overdrawn)
+        nothing = np.zeros_like(found.overdrawn)
+        found = TokenBounds(nothing, nothing, found.estimate, nothing)
+    certain, possible = np.flatnonzero(found.overdrawn & found.fits), np.flatnonzero(~found.in_credit | found.overdrawn)
     over = ((found.estimate < 0) & ~found.in_credit) | found.overdrawn
     # Nothing of before a longer pause is missing in the bucket: that long, it fills whole.
     runs = Runs(math.ceil(window.expiry_ms / 1000))

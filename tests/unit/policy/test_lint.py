@@ -13,6 +13,8 @@ from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import DesiredEntity, DesiredQuota
 from reconciler.policy.lint.rules import lint_state
 from reconciler.policy.lint.subject import Subject
+from reconciler.policy.lint.values import OVERFLOWING_BYTE_RATE
+from reconciler.traffic.kernels.sampled_rate import throttle_ms
 from tests.builders import client, cluster_spec, declared, desired, ip, pair, span, user
 
 MIB = 1024**2
@@ -42,7 +44,8 @@ def written(entity: Entity, key: str, text: str, value: float) -> DesiredEntity:
 
 
 def byte_rate(text: str) -> DesiredEntity:
-    return written(user("a"), "producer_byte_rate", text, float(text.removesuffix("B").removesuffix("Ki")))
+    number, unit = text.removesuffix("B").removesuffix("Ki"), 1024 if "Ki" in text else 1
+    return written(user("a"), "producer_byte_rate", text, float(number) * unit)
 
 
 @pytest.mark.parametrize("default", [user(), pair(DEFAULT, DEFAULT)])
@@ -248,9 +251,20 @@ def test_an_ordinary_percentage_is_not(value):
     assert findings(declared(user("a"), request_percentage=value)) == []
 
 
-@pytest.mark.parametrize("text", ["1", "1024", "65535"])
+@pytest.mark.parametrize("text", ["49", "1024", "65535"])
 def test_a_small_byte_rate_without_a_unit_is_named(text):
     assert [one.id for one in findings(byte_rate(text))] == ["byte-rate-small"]
+
+
+@pytest.mark.parametrize("text", ["1B", "48B"])
+def test_a_byte_rate_whose_throttles_overflow_is_named_with_its_unit_too(text):
+    assert [one.id for one in findings(byte_rate(text))] == ["byte-rate-overflow"]
+
+
+def test_the_smallest_byte_rate_that_kafka_keeps_throttles_the_largest_request():
+    assert throttle_ms(100 * MIB / 10, 10_000, OVERFLOWING_BYTE_RATE + 0.01) > 0
+    assert throttle_ms(100 * MIB / 10, 10_000, OVERFLOWING_BYTE_RATE - 0.01) < 0
+    assert findings(byte_rate("49B")) == []
 
 
 @pytest.mark.parametrize("text", ["1024B", "1KiB", "65536"])

@@ -1,0 +1,124 @@
+"""Limits that a real broker does not keep as they are written, and what the backtest reports about them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconciler.model.backtest import BacktestReport, BucketVerdict, Verdict
+from reconciler.model.entity import Entity
+from reconciler.traffic.kinds import BYTES, Kind
+from tests.support import raw_quotas
+from tests.support.wire_client import WireClient, record_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from reconciler.sandbox.spec import Sandbox
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+BATCH_BYTES = 4_000_000
+
+
+@pytest.fixture
+def topic(clean_kafka: Sandbox) -> str:
+    """A new topic that takes batches of several megabytes."""
+    from kafka.admin import KafkaAdminClient, NewTopic
+
+    name = f"large-{uuid.uuid4()}"
+    client = KafkaAdminClient(bootstrap_servers=clean_kafka.bootstrap_servers)
+    try:
+        client.create_topics([NewTopic(name, 1, 1, topic_configs={"max.message.bytes": str(2 * BATCH_BYTES)})])
+    finally:
+        client.close()
+    return name
+
+
+class Client:
+    """A client-id of its own; every request goes over a new connection, so that no throttle holds the next one back."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        assert sandbox.sasl_bootstrap_servers is not None
+        self.name = f"limits-{uuid.uuid4()}"
+        self.entity = Entity.of({"client-id": self.name})
+        self._sandbox, self._server = sandbox, sandbox.sasl_bootstrap_servers
+
+    def connect(self) -> WireClient:
+        return WireClient(self._server, self._sandbox.user("alice"), self.name)
+
+    def limit(self, quotas: Mapping[str, float]) -> None:
+        """Set its quotas; returns when the broker enforces them."""
+        entity = frozenset({("client-id", self.name)})
+        raw_quotas.alter(self._sandbox.bootstrap_servers, {entity: dict(quotas)})
+        assert raw_quotas.settled(self._sandbox.bootstrap_servers)[entity] == dict(quotas)
+
+    def backtest(self, spark: SparkSession, quotas: Mapping[str, float], *, exact: bool) -> tuple[BacktestReport, BucketVerdict]:
+        """The whole report, and the verdict of this client."""
+        from reconciler.traffic.backtest import Backtest, Question
+        from reconciler.traffic.opening import find_traffic, open_traffic
+
+        proposed = {self.entity: dict(quotas)}
+        question = Question(current={}, proposed=proposed, declared=proposed, exact=exact)
+        log = f"1={self._sandbox.nodes[0].request_log_file}"
+        kinds = (*BYTES, Kind.REQUEST)
+        recorded = open_traffic(find_traffic([log]), lambda: spark, log_timezone="UTC", connections=exact, kinds=kinds)
+        try:
+            report = Backtest(recorded, question).report()
+        finally:
+            recorded.close()
+        (key,) = quotas
+        (verdict,) = (one for one in report.verdicts if one.client_id == self.name and one.key == key)
+        return report, verdict
+
+
+def test_a_throttle_that_overflows_is_not_certain(spark: SparkSession, clean_kafka: Sandbox, topic: str) -> None:
+    client, limit = Client(clean_kafka), {"producer_byte_rate": 1.0}
+    client.limit(limit)
+    batch = record_batch(BATCH_BYTES)
+    throttles = []
+    for _ in range(4):
+        with client.connect() as connection:
+            throttles.append(connection.produce(topic, batch)[1])
+    # 4 to 16 million seconds each, and every one of them is negative in 32 bits.
+    assert throttles == [0, 0, 0, 0]
+
+    report, verdict = client.backtest(spark, limit, exact=False)
+    assert (verdict.verdict, verdict.seconds_certain) == (Verdict.POSSIBLE, 0)
+    assert "overflows in the broker" in str(verdict.reason)
+    (finding,) = (one for one in report.findings if one.id == "throttle-overflow")
+    assert (finding.entity, finding.severity) == (client.entity, "warning")
+
+    _, exactly = client.backtest(spark, limit, exact=True)
+    assert (exactly.verdict, exactly.throttled) == (Verdict.CLEAR, 0)
+
+
+def test_a_consumer_whose_batch_is_larger_than_the_window_is_not_clear(
+    spark: SparkSession, clean_kafka: Sandbox, topic: str
+) -> None:
+    client, limit = Client(clean_kafka), {"consumer_byte_rate": 300_000.0}
+    with client.connect() as connection:
+        connection.produce(topic, record_batch(BATCH_BYTES))
+    with client.connect() as connection:
+        assert connection.fetch_records(topic)[0] > BATCH_BYTES
+
+    report, verdict = client.backtest(spark, limit, exact=True)
+    assert verdict.verdict is Verdict.POSSIBLE
+    assert verdict.waiting is None
+    assert "the consumer stops" in str(verdict.reason)
+    assert "consumer-stops" in [one.id for one in report.findings if one.entity == client.entity]
+
+    # The same fetch under that limit: no record, however often it is tried.
+    client.limit(limit)
+    for _ in range(5):
+        with client.connect() as connection:
+            records, throttle_ms = connection.fetch_records(topic)
+        assert records == 0
+        assert throttle_ms > 0
+    # The limit that the finding names lets it through.
+    client.limit({"consumer_byte_rate": float(verdict.safe or 0)})
+    with client.connect() as connection:
+        assert connection.fetch_records(topic)[0] > BATCH_BYTES
