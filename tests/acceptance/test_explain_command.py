@@ -173,5 +173,4 @@ def test_json_keeps_to_its_schema(tmp_path: Path, arguments: tuple[str, ...]) ->
 
 @pytest.mark.parametrize("topic", ALL)
 def test_no_explanation_has_markup(topic):
-    text = ALL[topic].text
-    assert not re.search(r"`|\*\*|\]\(|:class:|<[a-z]+>", text.replace("user=<default>", "")), text
+    assert not re.search(r"`|\*\*|\]\(|:class:", ALL[topic].text)
