@@ -26,12 +26,12 @@ _IGNORED: Final = (
 """Characters that print nothing. .NET, in which two of the readers are written, skips them when it searches for a marker."""
 
 _GAP: Final = f"[{_IGNORED}]*"
-_CONTROL: Final = re.compile(r"(?!\r\n|\x1b\[[0-9;]*m)[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Everything that moves a cursor or begins a line, except line ends, tabs, and the colours that the command itself prints."""
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_OURS: Final = re.compile(r"\r\n|\x1b\[[0-9;]*m")
+"""The controls that the command itself prints: line ends of CSV, and colours."""
 
-_ANYWHERE: Final = re.compile(
-    f"(?:#{_GAP}#(?:[A-Za-z0-9_-]|[{_IGNORED}])*\\[|(?:section_(?:start|end)|travis_(?:fold|time)):)", re.IGNORECASE
-)
+_BRACKET: Final = re.compile(f"#{_GAP}#[A-Za-z0-9_{_IGNORED}-]*\\[")
+_FOLD: Final = re.compile("(?:section_start|section_end|travis_fold|travis_time):")
 _AT_START: Final = re.compile(rf"^(?:[^\S\n]|[{_IGNORED}])*:{_GAP}:", re.MULTILINE)
 
 _KEPT: Final = 200
@@ -78,7 +78,7 @@ class Sink(io.TextIOBase):
 
     def _broken(self, text: str, *, obeyed: bool) -> str:
         before = len(self._line)
-        whole = _ANYWHERE.sub(_break, self._line + text)
+        whole = _FOLD.sub(_break, _BRACKET.sub(_break, self._line + text))
         if not obeyed:
             whole = _AT_START.sub(_break, whole)
         self._line = _tail(whole)
@@ -129,4 +129,6 @@ def _break(match: re.Match[str]) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
+    if _OURS.match(match.string, match.start()):
+        return match[0]
     return f"\\u{ord(match[0]):04x}"
