@@ -15,22 +15,23 @@ from reconciler.model.state import ClusterIdentity, DesiredState
 from reconciler.planning.baseline import baseline_to_json
 from tests.support.bad_servers import ScriptedBroker, serving
 from tests.support.command import Done, run
+from tests.support.log_readers import commands_in
 from tests.support.manifests import cluster, quotas
 
-EVIL = "c1\x1b[2J\x1b]0;owned\x07\r\nNo changes: the cluster has what the manifests say.\n\u202e::error::x\x9b31m"
+EVIL = "c1\x1b[2J\x1b]0;owned\x07\r\nNo changes: the cluster has what the manifests say.\n\u202e::error::x\x9b31m##[group]"
 FORGED = ("No changes", "::error")
 QUOTAS = quotas(({"user": "a"}, {"producer_byte_rate": "1MiB"}))
-API_VERSIONS, METADATA, DESCRIBE = 18, 3, 48
+API_VERSIONS, METADATA, DESCRIBE, ALTER = 18, 3, 48, 49
 
 
 @contextmanager
 def evil_broker() -> Iterator[str]:
-    """A broker without quotas that calls its cluster so; gives its address."""
-    from kafka.protocol.admin import DescribeClientQuotasResponse
+    """A broker without quotas that calls its cluster so, and refuses changes in such words; gives its address."""
+    from kafka.protocol.admin import AlterClientQuotasResponse, DescribeClientQuotasResponse
     from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
 
     ports: list[int] = []
-    offered = {API_VERSIONS: 3, METADATA: 9, DESCRIBE: 1, 49: 1}
+    offered = {API_VERSIONS: 3, METADATA: 9, DESCRIBE: 1, ALTER: 1}
 
     def api_versions(_version: int) -> Any:
         rows = [ApiVersionsResponse.ApiVersion(api_key=key, min_version=0, max_version=newest) for key, newest in offered.items()]
@@ -43,7 +44,14 @@ def evil_broker() -> Iterator[str]:
     def described(_version: int) -> Any:
         return DescribeClientQuotasResponse(throttle_time_ms=0, error_code=0, error_message=None, entries=[])
 
-    with serving(ScriptedBroker({API_VERSIONS: api_versions, METADATA: metadata, DESCRIBE: described})) as port:
+    def altered(_version: int) -> Any:
+        entry = AlterClientQuotasResponse.EntryData
+        entity = [entry.EntityData(entity_type="user", entity_name="a")]
+        rows = [entry(error_code=42, error_message=EVIL, entity=entity)]
+        return AlterClientQuotasResponse(throttle_time_ms=0, entries=rows)
+
+    broker = ScriptedBroker({API_VERSIONS: api_versions, METADATA: metadata, DESCRIBE: described, ALTER: altered})
+    with serving(broker) as port:
         ports.append(port)
         yield f"127.0.0.1:{port}"
 
@@ -81,6 +89,16 @@ def test_a_snapshot_forges_no_line(folder: Path, arguments: tuple[str, ...]) -> 
 def test_a_broker_forges_no_line(folder: Path, arguments: tuple[str, ...]) -> None:
     with evil_broker() as address:
         assert_shown(run(*arguments, "--bootstrap-server", address, cwd=folder), code=0)
+
+
+def test_the_words_of_a_broker_that_refuses_are_no_command_and_forge_no_line(folder: Path) -> None:
+    (folder / "quotas.yaml").write_text(quotas(({"user": "a"}, {"producer_byte_rate": "1MiB"})))
+    with evil_broker() as address:
+        arguments = ("apply", ".", "--auto-approve", "--bootstrap-server", address)
+        done = run(*arguments, cwd=folder, env={"GITHUB_ACTIONS": "true"})
+    assert_shown(done, code=1)
+    assert commands_in(done.out + done.err) == []
+    assert "##\\u005bgroup]" in done.out
 
 
 @pytest.mark.parametrize("command", ["plan", "drift", "describe", "apply"])
