@@ -129,6 +129,8 @@ def test_links_of_a_commit_are_followed_within_it_and_never_out_of_it(repo: GitR
     (repo.folder / "quotas.yaml").symlink_to(repo.folder.parent / "outside.yaml")
     (repo.folder.parent / "outside.yaml").write_text(declares(merged=10))
     repo.commit()
+    (repo.folder / "quotas.yaml").unlink()
+    repo.write("quotas.yaml", declares(merged=10))
     refused = drift(repo, "--baseline", "HEAD")
     assert refused.code == 1
     assert "HEAD:quotas.yaml" in refused.err

@@ -35,6 +35,7 @@ WITHOUT_EXAMPLE = {
     "throttle-overflow",
     "consumer-stops",
     "traffic-not-recorded",
+    "backtest-answer",
     "limits-above-capacity",
     "backtest-policy",
     "refused-by-broker",
