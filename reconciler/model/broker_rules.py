@@ -41,8 +41,6 @@ def needs_broker(entity: Entity) -> bool:
 
 def entity_refusal(entity: Entity) -> str | None:
     """Why a broker refuses the entity, whatever is done to it."""
-    if not entity.parts:
-        return "Invalid empty client quota entity"
     for entity_type, name in entity.parts:
         if entity_type not in _KNOWN_TYPES:
             return f"Unhandled client quota entity type: {entity_type}"

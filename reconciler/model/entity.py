@@ -55,10 +55,15 @@ def _type_order(entity_type: str) -> tuple[int, str]:
 class Entity:
     """One quota entity: entity types to names, in canonical order (user, client-id, ip, then unknown types by name).
 
-    Build it with ``Entity.of``; types are plain strings, because a cluster may hold types that this tool does not know.
+    Build it with ``Entity.of``; types are plain strings, because a cluster may hold types that this tool does not know. An
+    entity without types does not exist: making one raises ``ValueError``.
     """
 
     parts: tuple[tuple[str, EntityName], ...]
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise ValueError("an entity has at least one type and name")
 
     @classmethod
     def of(cls, names: Mapping[str, EntityName]) -> Entity:

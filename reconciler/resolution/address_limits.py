@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ipaddress
-
 from reconciler.model.entity import EntityType
-from reconciler.model.ip_literals import address_of
-from reconciler.resolution.addresses import AddressTable
+from reconciler.resolution.addresses import AddressTable, canonical_address
 from reconciler.resolution.levels import Bucket, QuotaTable, Resolved
 
 
@@ -28,9 +25,3 @@ class AddressLimits:
             lower, *others = sorted(answer.unclear, key=lambda one: one.value)
             return Resolved(bucket=bucket, winner=lower, overridden=tuple(others))
         return Resolved(bucket=bucket, winner=answer.found[0] if answer.found else None, overridden=answer.found[1:])
-
-
-def canonical_address(name: str) -> str:
-    """One spelling for each address; what is no literal address stays as it is."""
-    packed = address_of(name)
-    return name if packed is None else ipaddress.ip_address(packed).compressed

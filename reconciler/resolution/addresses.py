@@ -6,7 +6,8 @@ host name is whatever address each broker found for it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ipaddress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -66,25 +67,32 @@ class AddressTable:
         return AddressAnswer(found=tuple(c for c in (*explicit[:1], default) if c is not None), unclear=unclear)
 
     def _explicit(self, name: object) -> Sequence[Candidate]:
-        """The entity as it was asked for comes first."""
+        """The entity as it was asked for comes first, the other spellings of its address in canonical order."""
         if not isinstance(name, str):
             return ()
         asked = self._by_name.get(name)
         address = address_of(name)
         same = self._by_address.get(address, []) if address is not None else []
-        return [c for c in (asked, *(other for other in same if other is not asked)) if c is not None]
+        others = sorted((other for other in same if other is not asked), key=lambda other: other.entity.sort_key)
+        return [c for c in (asked, *others) if c is not None]
 
 
 def _disagree(candidates: Sequence[Candidate]) -> bool:
     return any(not same_value(one.value, candidates[0].value) for one in candidates)
 
 
-def resolve_address(quotas: QuotaTable, address: str) -> tuple[Candidate, ...]:
-    """The quotas about an address as written in the entity: the first wins, a second is the default that it hides; none: off."""
-    found = []
-    for name, level in ((address, EXPLICIT_LEVEL), (DEFAULT, DEFAULT_LEVEL)):
-        entity = Entity.of({EntityType.IP: name})
-        value = quotas.get(entity, {}).get(ADDRESS_KEY)
-        if value is not None:
-            found.append(Candidate(entity=entity, value=value, level=level))
-    return tuple(found)
+def canonical_address(name: str) -> str:
+    """One spelling for each address; a name that is not a literal address stays as it is."""
+    packed = address_of(name)
+    return name if packed is None else ipaddress.ip_address(packed).compressed
+
+
+def unclear_addresses(tables: Sequence[AddressTable], names: Iterable[str]) -> Mapping[str, str]:
+    """By canonical address, why its limit is not known in one of the tables: its spellings have different limits."""
+    found = {}
+    for name in sorted({canonical_address(name) for name in names}):
+        spellings = next((unclear for table in tables if (unclear := table.resolve(name).unclear)), ())
+        if spellings:
+            entities = ", ".join(str(candidate.entity) for candidate in spellings)
+            found[name] = f"{entities} are one address with different limits; in each broker the one applied last decides"
+    return found

@@ -11,7 +11,7 @@ from reconciler.model.effect import OTHER, Known, KnownAddress, KnownClient
 from reconciler.model.entity import DEFAULT, Entity, EntityType
 from reconciler.model.ip_literals import address_of
 from reconciler.model.quota import CLIENT_KEYS
-from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable
+from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable, unclear_addresses
 from reconciler.resolution.asked import asked_client
 from reconciler.resolution.ladder import Rung, address_ladder, client_ladder
 from reconciler.resolution.levels import Candidate, QuotaTable, Resolver
@@ -119,11 +119,8 @@ class Answers:
 
     def reason_of_address(self, address: KnownAddress) -> str | None:
         """The same for an address."""
-        unclear = self.addresses.resolve(address.ip).unclear
-        if not unclear:
-            return None
-        spellings = ", ".join(str(candidate.entity) for candidate in unclear)
-        return f"{spellings} are one address with different limits; in each broker the one applied last holds"
+        names = () if address.ip is OTHER else (address.ip,)
+        return next(iter(unclear_addresses((self.addresses,), names).values()), None)
 
     def host_names_in_the_way(self, address: KnownAddress) -> tuple[Entity, ...]:
         """Entities of host names that may be about this address, which only the brokers know."""

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from reconciler.model.effect import OTHER, Effect, Known, KnownAddress, KnownClient, Limit
 from reconciler.model.entity import Entity, EntityType
 from reconciler.model.state import same_value
-from reconciler.resolution.addresses import ADDRESS_KEY
+from reconciler.resolution.addresses import ADDRESS_KEY, canonical_address
 from reconciler.resolution.answers import KEYS, Answers
 from reconciler.resolution.asked import asking_entity
+from reconciler.resolution.effects import address_effect
 from reconciler.resolution.levels import Candidate
 from reconciler.resolution.plan_effects import effects_between
 from reconciler.resolution.sharing import known_clients
@@ -76,7 +77,13 @@ def _move(effect: Effect) -> tuple[object, ...]:
 
 def _addresses(before: Answers, after: Answers) -> Iterator[tuple[Entity, Known]]:
     of_addresses = (e for e in before.quotas.keys() | after.quotas.keys() if e.types == (EntityType.IP.value,))
-    known = list(known_clients(of_addresses))
+    by_address: dict[object, tuple[Entity, Known]] = {}
+    for _, client in known_clients(of_addresses):
+        if isinstance(client, KnownAddress):
+            name = client.ip if client.ip is OTHER else canonical_address(client.ip)
+            address = KnownAddress(ip=name)
+            by_address.setdefault(name, (asking_entity(address), address))
+    known = list(by_address.values())
     anybody = KnownAddress(ip=OTHER)
     yield from known
     if known and anybody not in (client for _, client in known):
@@ -88,8 +95,8 @@ def _compared(before: Answers, after: Answers, entity: Entity, client: Known, *,
         reason = before.reason_of_address(client) or after.reason_of_address(client)
         if reason is not None:
             return Compared(entity=entity, client=client, effects=(), unknown={ADDRESS_KEY: reason})
-        moved = _effect(client, ADDRESS_KEY, before.addresses.winner(client.ip), after.addresses.winner(client.ip))
-        return Compared(entity=entity, client=client, effects=tuple(moved))
+        moved = address_effect(before.addresses, after.addresses, client)
+        return Compared(entity=entity, client=client, effects=() if moved is None else (moved,))
     return Compared(entity=entity, client=client, effects=tuple(_effects(before, after, client)) if told else ())
 
 

@@ -6,13 +6,13 @@ Only keys and clients that a changed entity can reach are resolved, so that a sm
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, cast
+from typing import Final
 
-from reconciler.model.effect import Effect, Known, KnownAddress, KnownClient, Limit
+from reconciler.model.effect import OTHER, Effect, Known, KnownAddress, KnownClient, Limit
 from reconciler.model.entity import DEFAULT, Entity, EntityType
 from reconciler.model.quota import CLIENT_KEYS, QuotaKey
 from reconciler.model.state import same_value
-from reconciler.resolution.addresses import resolve_address
+from reconciler.resolution.addresses import AddressTable, canonical_address
 from reconciler.resolution.levels import Candidate, QuotaTable, Resolver
 
 _NOTHING: Final[dict[str, float]] = {}
@@ -108,29 +108,36 @@ class KeyMoves:
 
 
 class AddressMoves:
-    """Connection limits by address, before and after."""
+    """Connection limits before and after, by address and not by text, as brokers keep them."""
 
     def __init__(self, before: QuotaTable, after: QuotaTable, changed: Iterable[Entity]) -> None:
-        self._tables = (before, after)
-        self.names = frozenset(name for e in changed if (name := e.name(EntityType.IP)) is not None)
-        """Addresses that a changed entity is about; ``DEFAULT`` may move any."""
+        self._was, self._now = AddressTable(before), AddressTable(after)
+        names = {name for e in changed if (name := e.name(EntityType.IP)) is not None}
+        self.reaches_everyone = DEFAULT in names
+        """True when the default address changes: it may move any."""
+        self.names = frozenset(canonical_address(name) for name in names if isinstance(name, str))
+        """Addresses that a changed entity names, each in one spelling."""
 
     def move(self, address: KnownAddress) -> Effect | None:
-        """The effect on one address; ``None`` when it keeps its limit."""
-        if DEFAULT not in self.names and address.ip not in self.names:
+        """The effect on one address; ``None`` when it keeps its limit, or when its spellings disagree."""
+        name = address.ip
+        if not self.reaches_everyone and (name is OTHER or canonical_address(name) not in self.names):
             return None
-        was, now = (_limit(next(iter(resolve_address(table, _as_name(address.ip))), None)) for table in self._tables)
-        key = QuotaKey.CONNECTION_CREATION_RATE.value
-        return None if _same(was, now) else Effect(client=address, key=key, before=was, after=now)
+        return address_effect(self._was, self._now, address)
+
+
+def address_effect(before: AddressTable, after: AddressTable, address: KnownAddress) -> Effect | None:
+    """What two states mean to an address; ``None``: the same, or not known because its spellings disagree."""
+    was, now = before.resolve(address.ip), after.resolve(address.ip)
+    if was.unclear or now.unclear:
+        return None
+    one, other = (_limit(next(iter(answer.found), None)) for answer in (was, now))
+    key = QuotaKey.CONNECTION_CREATION_RATE.value
+    return None if _same(one, other) else Effect(client=address, key=key, before=one, after=other)
 
 
 def _winner(resolver: Resolver, client: KnownClient) -> Limit | None:
     return _limit(resolver.winner(client.user, client.client_id))
-
-
-def _as_name(name: object) -> str:
-    # The tables only compare and hash names, and ``OTHER`` equals none of them.
-    return cast("str", name)
 
 
 def _limit(found: Candidate | None) -> Limit | None:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.model.effect import OTHER, ClientName, Direction, Effect, KnownAddress, KnownClient, Limit, PlanEffects
-from reconciler.model.entity import DEFAULT, EntityType
+from reconciler.model.entity import EntityType
+from reconciler.resolution.addresses import AddressTable, canonical_address, unclear_addresses
 from reconciler.resolution.effects import AddressMoves, KeyMoves, changed_entities, client_keys
 from reconciler.resolution.levels import QuotaTable
 
@@ -55,9 +56,16 @@ def effects_between(
     return PlanEffects(effects=listed, left_out=left_out + len(found) - len(listed))
 
 
+def unclear_effects(before: QuotaTable, after: QuotaTable) -> tuple[str, ...]:
+    """Why the effects on some addresses of changed entities are not known."""
+    names = (entity.name(EntityType.IP) for entity in changed_entities(before, after))
+    reasons = unclear_addresses((AddressTable(before), AddressTable(after)), (name for name in names if isinstance(name, str)))
+    return tuple(reasons.values())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Named:
-    """Everybody whom an entity of either side, or the traffic, names."""
+    """The names in the entities of either side, and in the traffic; each address in one spelling."""
 
     users: frozenset[str]
     client_ids: frozenset[str]
@@ -81,7 +89,10 @@ class _Named:
                 user, client_id = (str(name) for _, name in entity.parts)
                 pairs.add((user, client_id))
         return cls(
-            users=frozenset(users), client_ids=frozenset(client_ids), pairs=frozenset(pairs), addresses=frozenset(addresses)
+            users=frozenset(users),
+            client_ids=frozenset(client_ids),
+            pairs=frozenset(pairs),
+            addresses=frozenset(map(canonical_address, addresses)),
         )
 
     def reached(self, key: KeyMoves) -> Iterator[KnownClient]:
@@ -136,9 +147,7 @@ def _level(side: Callable[[KnownClient], Limit | None], client: KnownClient) -> 
 
 
 def _addresses(moves: AddressMoves, named: _Named) -> Iterator[Effect]:
-    reached: Iterable[ClientName] = named.addresses & moves.names
-    if DEFAULT in moves.names:
-        reached = (*named.addresses, OTHER)
+    reached: Iterable[ClientName] = (*named.addresses, OTHER) if moves.reaches_everyone else named.addresses & moves.names
     return (effect for name in reached if (effect := moves.move(KnownAddress(ip=name))) is not None)
 
 

@@ -12,7 +12,7 @@ from reconciler.model.entity import Entity, display_name
 from reconciler.model.plan import Plan
 from reconciler.model.state import CurrentState, Quotas
 from reconciler.ports import CallbackInspector
-from reconciler.resolution.plan_effects import effects_between
+from reconciler.resolution.plan_effects import effects_between, unclear_effects
 
 
 def with_effects(plan: Plan, current: CurrentState, *, source: object, traffic: Iterable[tuple[str, str]] = ()) -> Plan:
@@ -28,8 +28,14 @@ def with_effects(plan: Plan, current: CurrentState, *, source: object, traffic: 
             "which limit a client gets is not known"
         )
         return replace(plan, effects=PlanEffects(unknown=reason), notes=(*plan.notes, f"effects are unknown: {reason}"))
-    effects = effects_between(current.entities, after(current.entities, plan.changes), traffic=traffic)
-    return replace(plan, effects=effects, notes=(*plan.notes, *notes))
+    changed = after(current.entities, plan.changes)
+    effects = effects_between(current.entities, changed, traffic=traffic)
+    unclear = unclear_effects(current.entities, changed)
+    if unclear and effects == PlanEffects():
+        # Nothing else moves, so "no effect" would be said of just the address whose effect is not known.
+        effects, unclear = PlanEffects(unknown="; ".join(unclear)), ()
+    about = (f"effects on an address are unknown: {reason}" for reason in unclear)
+    return replace(plan, effects=effects, notes=(*plan.notes, *notes, *about))
 
 
 def after(entities: Mapping[Entity, Quotas], changes: Iterable[Change]) -> dict[Entity, Quotas]:

@@ -64,8 +64,7 @@ def test_there_and_back_and_there_again(repository: Repository) -> None:
     repository.declare(alice="10MiB", bob="1MiB")
     assert repository.run(*APPLY, "--report", "report.json").code == 0
     checked = repository.run("revert", "report.json", "--bootstrap-server", repository.server, "--validate-only")
-    assert checked.code == 3, checked.out
-    assert "too-many-removals" in checked.out
+    assert checked.code == 0, checked.out
     back = repository.run(*REVERT, "--bootstrap-server", repository.server, "--report", "back.json", "--format", "json")
     assert back.code == 0, back.err
     jsonschema.validate(back.json(), json.loads((SCHEMAS / "apply-report.v1.schema.json").read_text()))

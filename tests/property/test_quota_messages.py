@@ -265,6 +265,9 @@ def test_no_count_is_believed_before_its_items_are_there(version):
         (1, struct.pack(">ih", 0, 0) + b"\x80\x80\x80\x80\x80\x00", "more than five bytes"),
         (1, struct.pack(">ih", 0, 0) + b"\x00\x02\x02\x05user\x02\xff\x00\x01\x00\x00", "not UTF-8"),
         (1, struct.pack(">ih", 0, 0) + b"\x00\x01\x00!!", "2 bytes are left over"),
+        (0, struct.pack(">ihhiii", 0, 0, -1, 1, 0, 0), "entity without a type and a name"),
+        (1, struct.pack(">ih", 0, 0) + b"\x00\x02\x01\x01\x00\x00", "entity without a type and a name"),
+        (1, struct.pack(">ih", 0, 0) + b"\x00\x02\x03\x02a\x02x\x00\x02a\x02y\x00\x01\x00\x00", "one type twice"),
     ],
 )
 def test_the_refusal_says_what_is_wrong(version, body, reason):

@@ -102,7 +102,11 @@ def _entity_by_parts(body: bytes, position: int, encoding: Encoding) -> tuple[En
         name, position = nullable_text(body, position, encoding)
         position = encoding.skip_tags(body, position)
         parts.append((entity_type, DEFAULT if name is None else name))
-    return Entity.of(dict(parts)), position
+    if not parts:
+        raise MalformedAnswerError("it has an entity without a type and a name")
+    if len(names := dict(parts)) < len(parts):
+        raise MalformedAnswerError("it has an entity with one type twice")
+    return Entity.of(names), position
 
 
 @lru_cache(maxsize=256)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
@@ -10,6 +9,7 @@ from itertools import chain
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity
 from reconciler.policy.lint.subject import IP, Subject, lint
+from reconciler.resolution.addresses import canonical_address
 
 
 def ip_two_spellings(subject: Subject) -> Iterator[Finding]:
@@ -22,7 +22,7 @@ def ip_two_spellings(subject: Subject) -> Iterator[Finding]:
         name = entity.parts[0][1]
         if not isinstance(name, str):
             continue
-        other = first.setdefault(_canonical(name), entity)
+        other = first.setdefault(canonical_address(name), entity)
         if other is entity:
             continue
         later, earlier = (entity, other) if subject.place(entity) else (other, entity)
@@ -35,11 +35,3 @@ def ip_two_spellings(subject: Subject) -> Iterator[Finding]:
             found = lint("ip-two-spellings", message, entity=later, span=place, related=related)
             # What somebody else left on the cluster must not stop every change of this repository.
             yield found if both_declared else replace(found, severity=Severity.WARNING)
-
-
-def _canonical(name: str) -> str:
-    try:
-        address = ipaddress.ip_address(name)
-    except ValueError:
-        return name
-    return str(getattr(address, "ipv4_mapped", None) or address)

@@ -48,7 +48,6 @@ def test_byte_rates_that_pass(value):
         (user(""), PRODUCER, 1.0, "Empty user not supported"),
         (pair("a", ""), PRODUCER, 1.0, "Empty client-id not supported"),
         (ip(""), CONNECTIONS, 1.0, "Empty ip not supported"),
-        (Entity(parts=()), PRODUCER, 1.0, "Invalid empty client quota entity"),
         (Entity.of({"group": "g"}), PRODUCER, 1.0, "Unhandled client quota entity type: group"),
         (Entity.of({"ip": "1.2.3.4", "user": "a"}), PRODUCER, 1.0, COMBINED),
         (Entity.of({"ip": DEFAULT, "client-id": DEFAULT}), CONNECTIONS, 1.0, COMBINED),

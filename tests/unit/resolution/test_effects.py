@@ -9,7 +9,7 @@ import pytest
 from reconciler.model.effect import OTHER, Direction, Effect, KnownAddress, KnownClient, Limit
 from reconciler.model.entity import DEFAULT
 from reconciler.resolution.effects import moves
-from reconciler.resolution.plan_effects import effects_between
+from reconciler.resolution.plan_effects import effects_between, unclear_effects
 from tests.builders import client, ip, pair, user
 
 KEY = "producer_byte_rate"
@@ -91,6 +91,18 @@ def test_an_address_falls_to_the_default_and_then_to_nothing() -> None:
     assert (fallen.client, fallen.after and fallen.after.value) == (KnownAddress(ip="10.0.0.1"), 9.0)
     freed = effects_between({ip(): everybody}, {}).effects
     assert [(e.client, e.direction) for e in freed] == [(KnownAddress(ip=OTHER), Direction.REMOVED)]
+
+
+def test_two_spellings_of_one_address_are_one_address() -> None:
+    rate = "connection_creation_rate"
+    respelled = effects_between({ip("010.0.0.1"): {rate: 50.0}}, {ip("10.0.0.1"): {rate: 10.0}}).effects
+    assert [(e.client, e.before and e.before.value, e.after and e.after.value) for e in respelled] == [
+        (KnownAddress(ip="10.0.0.1"), 50.0, 10.0)
+    ]
+    before, after = {ip("010.0.0.1"): {rate: 50.0}}, {ip("010.0.0.1"): {rate: 50.0}, ip("10.0.0.1"): {rate: 10.0}}
+    assert effects_between(before, after).effects == ()
+    (reason,) = unclear_effects(before, after)
+    assert "ip=10.0.0.1, ip=010.0.0.1 are one address with different limits" in reason
 
 
 def test_entities_of_unknown_types_and_unknown_keys_affect_nobody() -> None:

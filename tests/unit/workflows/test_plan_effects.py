@@ -12,7 +12,7 @@ from reconciler.model.effect import OTHER, KnownClient
 from reconciler.model.entity import Entity
 from reconciler.workflows.known_clients import read_known_clients
 from reconciler.workflows.plan_effects import after, with_effects
-from tests.builders import client, current, plan, user
+from tests.builders import client, current, ip, plan, user
 from tests.fakes import FakeCluster
 
 KEY = "producer_byte_rate"
@@ -82,14 +82,14 @@ def test_clients_of_the_traffic_are_known_too() -> None:
     }
 
 
-def test_known_clients_are_distinct_pairs_whatever_else_a_line_holds(tmp_path: Path) -> None:
+def test_known_clients_are_distinct_pairs_in_either_spelling_of_client_id(tmp_path: Path) -> None:
     file = tmp_path / "clients.jsonl"
     file.write_text(
-        '\ufeff{"user": "alice", "client_id": "app", "broker": 1, "kind": "produce"}\n\n{"user": "alice", "client_id": "app"}\n'
+        '\ufeff{"user": "alice", "client-id": "app"}\n\n{"user": "alice", "client_id": "app"}\n{"user": "c", "client-id": "x"}\n'
         '{"user": "<default>", "client_id": null}\n{"user": "b"}\n{"user": "", "client_id": ""}\n',
         encoding="utf-8",
     )
-    assert read_known_clients(file) == {("alice", "app"), ("<default>", ""), ("b", ""), ("", "")}
+    assert read_known_clients(file) == {("alice", "app"), ("c", "x"), ("<default>", ""), ("b", ""), ("", "")}
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,10 @@ def test_known_clients_are_distinct_pairs_whatever_else_a_line_holds(tmp_path: P
         (b'{"client_id": "a"}', "user is not a string"),
         (b'{"user": 1}', "user is not a string"),
         (b'{"user": "a", "client_id": 5}', "client_id is not a string"),
+        (b'{"user": "a", "client-id": 5}', "client-id is not a string"),
+        (b'{"user": "a", "client-Id": "x"}', "the field 'client-Id' is unknown; did you mean 'client-id'?"),
+        (b'{"user": "a", "broker": 1}', "the field 'broker' is unknown"),
+        (b'{"user": "a", "client-id": "x", "client_id": "y"}', "client-id and client_id are the same field"),
         (b'{"user": ' + b"[" * 100_000, "this is not JSON"),
         (b'{"user": "\xff"}', "is not UTF-8 text"),
     ],
@@ -116,3 +120,13 @@ def test_a_line_that_names_no_client_is_refused_with_its_number(tmp_path: Path, 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileAccessError, match=r"nothing\.jsonl"):
         read_known_clients(tmp_path / "nothing.jsonl")
+
+
+def test_an_address_whose_spellings_disagree_has_unknown_effects_and_not_none() -> None:
+    rate = "connection_creation_rate"
+    before, changed = {ip("010.0.0.1"): {rate: 50.0}}, {ip("010.0.0.1"): {rate: 50.0}, ip("10.0.0.1"): {rate: 10.0}}
+    changes = [change(ip("10.0.0.1"), (rate, None, 10.0))]
+    assert after(before, changes) == changed
+    found = with_effects(plan(*changes), current(before), source=object())
+    assert found.effects is not None
+    assert "ip=10.0.0.1, ip=010.0.0.1 are one address with different limits" in str(found.effects.unknown)
