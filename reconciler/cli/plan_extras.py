@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--show-effects", action="store_true", help="show which known clients move to another limit")
     parser.add_argument(
-        "--known-clients", metavar="FILE", help="with --show-effects: also these clients, JSON lines of user and client_id"
+        "--known-clients", metavar="FILE", help="with --show-effects: also these clients, JSON lines of user and client-id"
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from reconciler.errors import UsageError
+from reconciler.formats.wording import shown
 from reconciler.model.entity import DEFAULT, Entity, EntityName, EntityType
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 
@@ -19,7 +21,7 @@ def entity(*, user: EntityName | None = None, client_id: EntityName | None = Non
     """An entity: a name is a string, the built-in default is ``DEFAULT``, and a type that is left out is absent.
 
     All three are different things, and the string ``"<default>"`` is an ordinary name. Raises ``UsageError`` when every type is
-    left out.
+    left out, and for anything but a string or ``DEFAULT``.
 
     >>> str(entity(user="alice", client_id=DEFAULT))
     'user=alice client-id=<default>'
@@ -29,6 +31,8 @@ def entity(*, user: EntityName | None = None, client_id: EntityName | None = Non
     if not given:
         msg = "an entity needs a type: user, client_id or ip"
         raise UsageError(msg)
+    for kind, name in given.items():
+        _require_name(kind, name)
     return Entity.of(given)
 
 
@@ -59,9 +63,17 @@ def matching(
     return Selector(types=types, strict=strict)
 
 
+def _require_name(what: str, name: object) -> None:
+    if name is not DEFAULT and not isinstance(name, str):
+        hint = "; for the default give DEFAULT" if isinstance(name, Mapping) else ""
+        msg = f"the name of {what} must be a string or DEFAULT, not {shown(repr(name))}{hint}"
+        raise UsageError(msg)
+
+
 def _type_match(wanted: EntityName | TypeMatch) -> TypeMatch:
     if isinstance(wanted, TypeMatch):
         return wanted
+    _require_name("entity type", wanted)
     if wanted is DEFAULT:
         return TypeMatch(kind=MatchKind.DEFAULT)
     return TypeMatch(kind=MatchKind.NAME, text=wanted)

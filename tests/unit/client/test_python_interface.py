@@ -6,6 +6,7 @@ import datetime
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -162,6 +163,15 @@ def test_another_cluster_than_the_manifests_name_is_refused() -> None:
     named = AlterTarget(spec=ClusterSpec(name="prod", cluster_id="another"))
     with pytest.raises(WrongClusterError):
         opened(FakeCluster({ALICE: {KEY: 5.0}}), named).plan_alter(ALICE, add={KEY: 6})
+
+
+@pytest.mark.parametrize("name", [{"default": True}, 7, ["a"], b"a", True])
+def test_a_name_that_is_neither_text_nor_the_default_is_a_usage_error(name: Any) -> None:
+    for make in (entity, matching):
+        with pytest.raises(UsageError, match="must be a string or DEFAULT"):
+            make(user=name)
+    with pytest.raises(UsageError, match="for the default give DEFAULT"):
+        entity(client_id={"default": True})
 
 
 def test_a_selector_keeps_names_defaults_and_absent_types_apart() -> None:
