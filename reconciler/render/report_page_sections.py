@@ -72,7 +72,11 @@ def clusters_section(overview: Overview) -> Iterator[str]:
 
 def _cluster_row(one: ClusterOverview, overview: Overview) -> tuple[str, ...]:
     cluster = one.cluster
-    about = ", ".join(part for part in (cluster.id, f"Kafka {cluster.kafka_version}" if cluster.kafka_version else None) if part)
+    about = ", ".join(
+        part
+        for part in (cluster.id and f"{cluster.id}", f"Kafka {cluster.kafka_version}" if cluster.kafka_version else None)
+        if part
+    )
     title = f"<strong>{quoted(cluster_name(one))}</strong>" + (f'<br><span class="faint">{quoted(about)}</span>' if about else "")
     changing = (run for run in overview.runs if not run.validate_only and run.result != "nothing_to_do" and run.is_of(cluster))
     last = next(changing, None)
