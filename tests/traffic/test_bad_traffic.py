@@ -127,12 +127,13 @@ def test_logs_of_two_clusters_do_not_come_into_one_folder_of_cells(spark: SparkS
     assert [one.id for one in cells.segments()] == ["broker-1", "broker-2"]
 
 
-def test_a_clock_that_jumps_shows_in_what_is_covered_and_stops_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_clock_that_jumps_by_decades_makes_lines_unreadable_and_stops_nothing(spark: SparkSession, tmp_path: Path) -> None:
     log = tmp_path / "kafka-request.log"
     days = ["2026-11-21", "1970-01-01", "2026-11-21", "2031-02-03"]
     log.write_text("\n".join(line(at=f"{day} 13:00:00,000") for day in days), encoding="utf-8")
-    (covered,) = opened(spark, log).coverage
-    assert (covered.requests, covered.start.year, covered.end.year) == (4, 1970, 2031)
+    facts = opened(spark, log, max_unreadable=0.5)
+    (covered,) = facts.coverage
+    assert (covered.requests, covered.start.year, covered.end.year, facts.unreadable) == (3, 2026, 2031, 1)
 
 
 def test_rows_that_cannot_show_throttling_are_no_all_clear(spark: SparkSession, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,6 +72,15 @@ def fetch_case(version: int, random_: random.Random) -> tuple[str, int]:
 
     topic = FetchResponse.FetchableTopicResponse
     content = topics(random_)
+    data = topic.PartitionData
+    known = {
+        "diverging_epoch": data.EpochEndOffset(epoch=3, end_offset=9),
+        "current_leader": data.LeaderIdAndEpoch(leader_id=1, leader_epoch=2),
+        "snapshot_id": data.SnapshotId(end_offset=9, epoch=2),
+    }
+    names = [name for name in known if version >= 12 and random_.random() < 0.5]
+    tagged = {name: known[name] for name in names}
+    logged = {re.sub("_(.)", lambda found: found[1].upper(), name): {} for name in names}
 
     def partition(index: int, size: int, aborted: int | None) -> Any:
         transactions = (
@@ -78,7 +88,7 @@ def fetch_case(version: int, random_: random.Random) -> tuple[str, int]:
         )
         return topic.PartitionData(
             partition_index=index, error_code=0, high_watermark=1, last_stable_offset=1, log_start_offset=0,
-            aborted_transactions=transactions, preferred_read_replica=-1, records=bytes(size),
+            aborted_transactions=transactions, preferred_read_replica=-1, records=bytes(size), **tagged,
         )  # fmt: skip
 
     message = FetchResponse(
@@ -92,7 +102,11 @@ def fetch_case(version: int, random_: random.Random) -> tuple[str, int]:
         {
             "topic" if version < 13 else "topicId": name,
             "partitions": [
-                {"recordsSizeInBytes": size, "abortedTransactions": None if aborted is None else [{"producerId": 1}] * aborted}
+                {
+                    "recordsSizeInBytes": size,
+                    "abortedTransactions": None if aborted is None else [{"producerId": 1}] * aborted,
+                    **logged,
+                }
                 for size, aborted in partitions
             ],
         }

@@ -15,11 +15,13 @@ from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.sources.normal_form import EVENT, NOT_AN_EVENT, UNKNOWN_IDENTITY
+from reconciler.traffic.sources.readable import END_US, FIRST_US, MOST_AMOUNT
 from reconciler.traffic.sources.statuses import UNREADABLE
 
 NEEDED: Final = ("ts", "broker", "user", "client_id", "ip", "kind", "amount", "semantics")
 """The columns without which nothing can be said of a row; ``ip`` only when the file has it."""
-_TIME: Final = pa.timestamp("us")
+_TICKS: Final = {"s": (1, 1_000_000), "ms": (1, 1_000), "us": (1, 1), "ns": (1_000, 1)}
+"""How many ticks of a unit are how many microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +58,11 @@ def chunk_of(batch: pa.RecordBatch) -> Chunk:
         user, users = np.where(of_address, len(users), user), pa.concat_arrays([users, pa.array([""])])
         client = np.where(of_address, np.where(ip < 0, -1, ip + len(clients)), client)
         clients = pa.concat_arrays([clients, addresses])
-    ts_us, has_time = _numbers(batch, "ts")
-    broker, has_broker = _numbers(batch, "broker")
+    ts_us, has_time = _times(batch)
+    broker, has_broker = _brokers(batch)
     amount, has_amount = _numbers(batch, "amount")
     semantics, words = _names(batch, "semantics")
-    usable = has_time & has_broker & has_amount & _one_of(kind, kinds, set(Kind)) & (amount >= 0)
+    usable = has_time & has_broker & has_amount & _one_of(kind, kinds, set(Kind)) & (amount >= 0) & (amount <= MOST_AMOUNT)
     failing = {
         UNREADABLE: ~usable,
         NOT_AN_EVENT: ~_one_of(semantics, words, {EVENT}),
@@ -92,8 +94,8 @@ def chunk_of(batch: pa.RecordBatch) -> Chunk:
 
 def moments(batch: pa.RecordBatch) -> tuple[Integers, Integers]:
     """When and on which broker the rows were, of those that say it."""
-    ts_us, has_time = _numbers(batch, "ts")
-    broker, has_broker = _numbers(batch, "broker")
+    ts_us, has_time = _times(batch)
+    broker, has_broker = _brokers(batch)
     mine = has_time & has_broker
     return ts_us[mine], broker[mine]
 
@@ -134,18 +136,32 @@ def _one_of(places: Integers, names: pa.Array, wanted: Collection[str]) -> Flags
 
 
 def _numbers(batch: pa.RecordBatch, name: str) -> tuple[Integers, Flags]:
-    """A column of whole numbers (moments in microseconds since 1970, flags as 0 and 1), 0 where null; and where it is not."""
+    """A column of whole numbers (moments in their own unit, flags as 0 and 1), 0 where null; and where it is not."""
     if name not in batch.schema.names:
         return np.zeros(batch.num_rows, dtype=np.int64), np.zeros(batch.num_rows, dtype=np.bool_)
     column = batch.column(name)
-    if pa.types.is_timestamp(column.type):
-        column = pc.cast(column, pa.timestamp("us", tz=column.type.tz), safe=False)
     whole = column.cast(pa.int64())
     there = np.ones(len(column), dtype=np.bool_)
     if whole.null_count:
         there = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
         whole = pc.fill_null(whole, 0)
     return np.asarray(whole.to_numpy(zero_copy_only=False), dtype=np.int64), there
+
+
+def _times(batch: pa.RecordBatch) -> tuple[Integers, Flags]:
+    """Microseconds since 1970, 0 where null or outside of the years that a row may be of; and where it is not."""
+    column = batch.column("ts")
+    ticks, there = _numbers(batch, "ts")
+    finer, coarser = _TICKS[column.type.unit]
+    # In its own unit, since 64 bits of microseconds do not hold every number of seconds.
+    there &= (ticks >= FIRST_US * finer // coarser) & (ticks < END_US * finer // coarser)
+    return np.where(there, ticks, 0) * coarser // finer, there
+
+
+def _brokers(batch: pa.RecordBatch) -> tuple[Integers, Flags]:
+    broker, there = _numbers(batch, "broker")
+    there &= (broker >= -(2**31)) & (broker < 2**31)
+    return np.where(there, broker, 0), there
 
 
 def _taken(names: pa.Array, places: Integers) -> pa.Array:

@@ -64,10 +64,11 @@ def _folded(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _of_chunk(chunk: Chunk, batch: pa.RecordBatch) -> pa.Table:
+    overhead = np.clip(optional(batch, "overhead", chunk.rows), 0, chunk.amount)
     columns: dict[str, pa.Array | Integers] = {
         "status": pa.array([CHARGED]).take(pa.array(np.zeros(chunk.clients, dtype=np.int64))),
         "broker": chunk.broker, "kind": chunk.kind, "user": chunk.user, "client_id": chunk.client_id,
-        **_figures(chunk, optional(batch, "overhead", chunk.rows), optional(batch, "throttled", chunk.rows)),
+        **_figures(chunk, overhead, optional(batch, "throttled", chunk.rows)),
     }  # fmt: skip
     charged = pa.table([pa.array(columns[field.name]).cast(field.type) for field in _ARROW], schema=_ARROW)
     others = [{"status": status, "lines": lines} for status, lines in chunk.others.items()]

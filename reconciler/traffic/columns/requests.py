@@ -18,7 +18,8 @@ def requests(parts: Iterable[Part], places: Places) -> Iterator[list[Integers]]:
     for part in parts:
         for batch in part.batches((*NEEDED, "overhead", "tie")):
             chunk = chunk_of(batch)
-            overhead, tie = optional(batch, "overhead", chunk.rows), optional(batch, "tie", chunk.rows)
+            overhead = np.clip(optional(batch, "overhead", chunk.rows), 0, chunk.amount)
+            tie = optional(batch, "tie", chunk.rows)
             yield from _placed(chunk, overhead, tie, places)
 
 

@@ -15,9 +15,11 @@ from pyspark.sql import functions as F
 
 from reconciler.errors import TrafficError
 from reconciler.traffic.kinds import Kind
+from reconciler.traffic.sources.line_time import clock_turns
 from reconciler.traffic.sources.log_files import literal_path
-from reconciler.traffic.sources.mapping import Field, TrafficMapping
-from reconciler.traffic.sources.normal_form import EVENT, from_normal_form
+from reconciler.traffic.sources.mapping import Field, TrafficMapping, require_plausible_times
+from reconciler.traffic.sources.normal_form import EVENT, UNCLEAR, from_normal_form
+from reconciler.traffic.sources.readable import END_US, FIRST_US
 
 DELTA: Final = "delta"
 _FILE: Final = "file of this row"
@@ -27,6 +29,9 @@ _UNITS: Final = {
     "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30,
     "ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9,
 }  # fmt: skip
+_LOOKED_AT: Final = 20
+"""Rows whose times must not all be in a wrong unit."""
+_OFFSET: Final = r"([Zz]|[+-]\d{2}:?\d{2})$"
 _TICKS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _FLAGS: Final = {"throttled": "boolean", "overhead": "bigint", "tie": "bigint", "strict": "boolean", "part": "int"}
 
@@ -66,12 +71,22 @@ def _read(spark: SparkSession, form: str, files: Sequence[str], mapping: Traffic
             f"recorded traffic {files[0]}: the mapping names the column {missing[0]!r}, and the files have "
             f"{', '.join(sorted(found.columns))}"
         )
+    _look_at_times(found, files[0], mapping.fields["ts"])
     return found if form == "csv" else found.withColumn(_FILE, F.col("_metadata.file_path"))
+
+
+def _look_at_times(found: DataFrame, file: str, ts: Field) -> None:
+    if dict(found.dtypes).get(str(ts.column), "").startswith(("timestamp", "date")):
+        return
+    shown = found.select(_column(ts).cast("string").alias("ts")).where("ts is not null").limit(_LOOKED_AT).collect()
+    require_plausible_times([row.ts for row in shown], ts, file)
 
 
 def _normal(found: DataFrame, mapping: TrafficMapping) -> DataFrame:
     fields, kinds = mapping.fields, dict(found.dtypes)
-    end_us = _micros(fields["ts"], kinds)
+    written_us = _micros(fields["ts"], kinds)
+    # What is outside is unreadable; without it no sum below can overflow.
+    end_us = F.when((written_us >= FIRST_US) & (written_us < END_US), written_us)
     interval_us = _interval(fields.get("interval"))
     amount, kind = _amount(fields["amount"]), _kind(fields["kind"])
     semantics, moment = F.lit(mapping.semantics), end_us
@@ -83,7 +98,7 @@ def _normal(found: DataFrame, mapping: TrafficMapping) -> DataFrame:
         moment = F.when(within, last).otherwise(end_us)
     columns = {
         "ts": F.timestamp_micros(moment),
-        "interval_ms": F.floor(interval_us / 1000).cast("int"),
+        "interval_ms": F.floor(interval_us / 1000).try_cast("int"),
         "broker": _broker(fields["broker"]),
         "kind": kind,
         "user": _name(fields.get("user")),
@@ -91,6 +106,7 @@ def _normal(found: DataFrame, mapping: TrafficMapping) -> DataFrame:
         "ip": _name(fields.get("ip")),
         "amount": amount,
         "semantics": semantics,
+        UNCLEAR: _is_unclear(fields["ts"], kinds),
         "file": F.col(_FILE),
     }
     columns |= {name: _column(fields[name]).try_cast(kind) for name, kind in _FLAGS.items() if name in fields}
@@ -106,18 +122,34 @@ def _micros(one: Field, kinds: dict[str, str]) -> Column:
     unit, zone = one.how.get("unit", "text"), one.how.get("timezone", "UTC")
     column = _column(one)
     if unit in _TICKS:
-        return F.round(column.try_cast("decimal(38,6)") * _TICKS[unit]).try_cast("bigint")
+        return F.round(F.try_multiply(column.try_cast("decimal(38,6)"), F.lit(_TICKS[unit]))).try_cast("bigint")
     if unit == "ns":
         return F.floor(column.try_cast("decimal(38,0)") / 1000).try_cast("bigint")
     if kinds.get(str(one.column)) == "timestamp":
         return F.unix_micros(column)
-    text = F.trim(F.replace(column.cast("string"), F.lit(","), F.lit(".")))
-    has_offset = text.rlike(r"([Zz]|[+-]\d{2}:?\d{2})$")
+    text = _text_of(column)
     # Spark wants a colon in an offset.
-    whole = F.when(has_offset, F.regexp_replace(text, r"([+-]\d{2})(\d{2})$", "$1:$2")).otherwise(
+    whole = F.when(text.rlike(_OFFSET), F.regexp_replace(text, r"([+-]\d{2})(\d{2})$", "$1:$2")).otherwise(
         F.concat(text, F.lit(f" {zone}"))
     )
     return F.unix_micros(whole.try_cast("timestamp"))
+
+
+def _is_unclear(one: Field, kinds: dict[str, str]) -> Column:
+    """Whether the local time of a row occurs twice or never in its zone, because the clocks were changed."""
+    turns = clock_turns(one.how.get("timezone", "UTC"))
+    if not turns or one.how.get("unit", "text") != "text" or kinds.get(str(one.column)) == "timestamp":
+        return F.lit(False)
+    text = _text_of(_column(one))
+    wall = F.unix_micros(F.concat(text, F.lit(" UTC")).try_cast("timestamp"))
+    found = F.lit(False)
+    for begin, end in turns:
+        found |= (wall >= begin) & (wall < end)
+    return F.coalesce(found & ~text.rlike(_OFFSET), F.lit(False))
+
+
+def _text_of(column: Column) -> Column:
+    return F.trim(F.replace(column.cast("string"), F.lit(","), F.lit(".")))
 
 
 def _interval(one: Field | None) -> Column:
@@ -125,12 +157,13 @@ def _interval(one: Field | None) -> Column:
         return F.lit(0).cast("bigint")
     factor = 1_000 if one.how.get("unit", "s") == "ms" else _SECOND_US
     value = F.lit(one.constant) if one.column is None else _column(one)
-    return F.round(value.try_cast("double") * factor).try_cast("bigint")
+    return F.round(F.try_multiply(value.try_cast("double"), F.lit(factor))).try_cast("bigint")
 
 
 def _amount(one: Field) -> Column:
     value = F.lit(one.constant) if one.column is None else _column(one)
-    return F.round(value.try_cast("decimal(38,6)") * _UNITS[one.how.get("unit", "B")]).try_cast("bigint")
+    amount = F.try_multiply(value.try_cast("decimal(38,6)"), F.lit(_UNITS[one.how.get("unit", "B")]))
+    return F.round(amount).try_cast("bigint")
 
 
 def _broker(one: Field) -> Column:

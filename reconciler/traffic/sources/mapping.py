@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -15,11 +15,15 @@ from reconciler.formats.yaml_reading import read_yaml
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.source import Span
 from reconciler.traffic.sources.line_time import checked_zone
+from reconciler.traffic.sources.readable import END_US, FIRST_US
 
 _SCHEMA: Final = "traffic-mapping"
 _NAMES: Final = ("user", "client_id", "ip")
 _FORMATS: Final = {".parquet": "parquet", ".csv": "csv"}
 _NEEDS_ONE: Final = ("broker", "kind", "amount", "interval", *_NAMES)
+
+
+_TICKS_A_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +75,35 @@ def parse_mapping(content: bytes, path: str) -> TrafficMapping:
     root = read_yaml(content).documents[0]
     assert isinstance(root, YamlMapping)
     return _mapping(root.data["spec"])
+
+
+def require_plausible_times(values: Sequence[str], ts: Field, file: str) -> None:
+    """``values``: the first times of a file, as they are written.
+
+    Raises ``TrafficError`` when the mapping's unit is wrong for all of them and another one fits, or when it has none.
+    """
+    unit = str(ts.how.get("unit", "text"))
+    numbers = [_number(value) for value in values]
+    if not numbers or any(number is None or _is_plausible(number, unit) for number in numbers):
+        return
+    first = numbers[0]
+    fitting = [name for name in _TICKS_A_SECOND if first is not None and _is_plausible(first, name)]
+    if not fitting:
+        return
+    read = f"the mapping reads it with unit: {unit}" if unit != "text" else "the mapping has no unit for it"
+    raise TrafficError(
+        f"recorded traffic {file}: column {str(ts.column)!r} has the time {values[0]!r}, and {read}, which is no moment of the "
+        f"years 2000 to 2099: write unit: {fitting[0]} at columns.ts"
+    )
+
+
+def _number(text: str) -> float | None:
+    return float(text) if re.fullmatch(r"\d{1,30}(\.\d{1,30})?", text.strip()) else None
+
+
+def _is_plausible(number: float, unit: str) -> bool:
+    ticks = _TICKS_A_SECOND.get(unit)
+    return ticks is not None and FIRST_US <= number / ticks * 1e6 < END_US
 
 
 def _findings(content: bytes, file: str) -> Iterator[Finding]:

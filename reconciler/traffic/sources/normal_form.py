@@ -16,7 +16,8 @@ from pyspark.sql.types import StructType
 
 from reconciler.errors import TrafficError
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.request_log import CHARGED, UNREADABLE
+from reconciler.traffic.sources.readable import END_US, FIRST_US, MOST_AMOUNT
+from reconciler.traffic.sources.statuses import CHARGED, UNCLEAR_TIME, UNREADABLE
 
 COLUMNS: Final = (
     ("ts", "timestamp"), ("interval_ms", "int"), ("broker", "int"), ("user", "string"), ("client_id", "string"),
@@ -34,6 +35,9 @@ on, columns may be missing or null."""
 _REQUIRED: Final = tuple(name for name, _ in COLUMNS[:8])
 EVENT: Final = "event"
 """The semantics of a single request."""
+
+UNCLEAR: Final = "unclear local time"
+"""A flag that a reader may add; no file has a column of this name."""
 
 UNKNOWN_IDENTITY: Final = "unknown-identity"
 NOT_AN_EVENT: Final = "not-an-event"
@@ -77,16 +81,22 @@ def from_normal_form(found: DataFrame, *, also: Sequence[str] = ()) -> DataFrame
     """The inverse of ``to_normal_form``; rows that are no request, or of nobody known, keep that as their status."""
     _require_columns(found.schema)
     known = {field.name for field in found.schema}
-    amount, overhead = F.col("amount"), F.coalesce(_optional("overhead", "bigint", known), F.lit(0).cast("bigint"))
+    amount = F.col("amount")
+    overhead = F.coalesce(_optional("overhead", "bigint", known), F.lit(0).cast("bigint"))
+    overhead = F.greatest(F.lit(0).cast("bigint"), F.least(overhead, amount))
     user, client_id = F.col("user"), F.col("client_id")
     of_address = F.col("kind") == Kind.CONNECTION.value
     if "ip" in known:
         user, client_id = F.when(of_address, F.lit("")).otherwise(user), F.when(of_address, F.col("ip")).otherwise(client_id)
     # A client of whom a name is not known may still be judged; of an address there is nothing else to know.
     identity = ~of_address | client_id.isNotNull() if "ip" in known else ~of_address
-    usable = F.col("ts").isNotNull() & F.col("broker").isNotNull() & F.col("kind").isin([k.value for k in Kind]) & (amount >= 0)
+    ts_us, broker = F.unix_micros("ts"), F.col("broker").try_cast("int")
+    timely, countable = (ts_us >= FIRST_US) & (ts_us < END_US), (amount >= 0) & (amount <= MOST_AMOUNT)
+    usable = timely & countable & broker.isNotNull() & F.col("kind").isin([k.value for k in Kind])
+    unclear = _optional(UNCLEAR, "boolean", known)
     status = (
-        F.when(~F.coalesce(usable, F.expr("false")), F.lit(UNREADABLE))
+        F.when(F.coalesce(unclear, F.expr("false")), F.lit(UNCLEAR_TIME))
+        .when(~F.coalesce(usable, F.expr("false")), F.lit(UNREADABLE))
         .when(F.coalesce(F.col("semantics") != EVENT, F.expr("true")), F.lit(NOT_AN_EVENT))
         .when(~identity, F.lit(UNKNOWN_IDENTITY))
         .otherwise(F.lit(CHARGED))
@@ -96,13 +106,14 @@ def from_normal_form(found: DataFrame, *, also: Sequence[str] = ()) -> DataFrame
     tie = F.coalesce(_optional("tie", "bigint", known), F.xxhash64(user, client_id, "kind", told_apart))
     return found.select(
         status.alias("status"),
-        F.col("broker").cast("int").alias("broker"),
+        broker.alias("broker"),
         "kind",
         user.alias("user"),
         client_id.alias("client_id"),
-        F.unix_micros("ts").alias("ts_us"),
-        (amount - overhead).alias("records"),
-        overhead.alias("overhead"),
+        # Anything else would spoil sums and spans.
+        F.when(timely, ts_us).alias("ts_us"),
+        F.when(countable, amount - overhead).alias("records"),
+        F.when(countable, overhead).alias("overhead"),
         F.coalesce(_optional("throttled", "boolean", known), F.expr("false")).alias("throttled"),
         tie.alias("tie"),
         F.lit(None).cast("string").alias("detail"),
@@ -113,7 +124,7 @@ def from_normal_form(found: DataFrame, *, also: Sequence[str] = ()) -> DataFrame
 
 
 def _optional(name: str, kind: str, known: set[str]) -> Column:
-    return F.col(name).cast(kind) if name in known else F.lit(None).cast(kind)
+    return F.col(name).try_cast(kind) if name in known else F.lit(None).cast(kind)
 
 
 def _require_columns(schema: StructType) -> None:

@@ -8,6 +8,11 @@ from typing import Final
 from reconciler.errors import TrafficError
 from reconciler.model.entity import escaped
 
+FIRST_US: Final = 946_684_800_000_000
+END_US: Final = 4_102_444_800_000_000
+"""The years 2000 to 2099, as microseconds since 1970: any other time comes from a damaged row or a wrong unit."""
+MOST_AMOUNT: Final = 2**42
+"""Of one row: 4 TiB, or 73 minutes of a thread. Two million such rows can be added up in 64 bits."""
 DEFAULT_MOST: Final = 0.01
 """One row in a hundred: what a few lines cut by rotation or a full disk never reach, and a wrong layout always does."""
 

@@ -21,6 +21,7 @@ from reconciler.traffic.sources.line_time import LineClock
 from reconciler.traffic.sources.log_documents import MARKER, Line, api_key, document_of
 from reconciler.traffic.sources.mutations import MUTATING, is_strict
 from reconciler.traffic.sources.one_cluster import CLUSTER, cluster_id
+from reconciler.traffic.sources.readable import END_US, FIRST_US
 from reconciler.traffic.sources.statuses import (
     CHARGED,
     EMPTY_THROTTLED,
@@ -136,6 +137,8 @@ class _RowReader:
         # The line's time is cut to whole milliseconds: half of one is the best guess for the rest.
         waited = int((line.response_queue_time_ms + line.send_time_ms) * 1000 + 0.5)
         answered_us = moment.micros + 500 - waited
+        if not FIRST_US <= answered_us < END_US:
+            return (self._without_line(self._reader.unusable(api, UNREADABLE), detail=self._detail(raw)),)
         found = [self._reader.unusable(api, UNCLEAR_TIME)] if moment.unclear else self._reader.entries(api, line)
         cluster = cluster_id(api, raw)
         return [self._row(api, line, user, answered_us, entry, cluster) for entry in found]
@@ -193,8 +196,8 @@ def _user_of(principal: str) -> str | None:
 
 
 def _has_sane_times(line: Line) -> bool:
-    times = (line.response_queue_time_ms, line.send_time_ms, line.local_time_ms or 0.0, line.remote_time_ms or 0.0)
-    return min(times) >= 0 and max(times) <= _LONGEST_MS
+    waited = (line.response_queue_time_ms, line.send_time_ms, line.local_time_ms or 0.0, line.remote_time_ms or 0.0)
+    return min(waited) >= 0 and max(waited) <= _LONGEST_MS and 0 <= (line.throttle_time_ms or 0.0) < 2**31
 
 
 def _batch(rows: Sequence[_Row], file: str, also: Sequence[str]) -> pa.RecordBatch:

@@ -1,0 +1,154 @@
+"""Times outside of this century, clock changes, wrong units, amounts that no sum can hold: counted or refused, never a crash."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.errors import TrafficError
+from tests.support.command import run
+from tests.support.recorded_parquet import START, Flow, write_traffic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from reconciler.traffic.recorded import Facts
+
+pytestmark = pytest.mark.spark
+
+WRONG_US = {
+    "1969": -1_000_000, "1970": 0, "1999": 946_684_799_999_999, "2100": 4_102_444_800_000_000, "2120": 4_733_510_400_000_000,
+    "9999": 253_402_300_799_999_999, "first": -(2**62), "last": 2**63 - 1,
+}  # fmt: skip
+MAPPING = """apiVersion: kafka-quotas/v1
+kind: TrafficMapping
+spec:
+  columns:
+    ts: {ts}
+    broker: {{constant: 1}}
+    user: {{column: u}}
+    client_id: {{constant: app}}
+    kind: {{constant: produce}}
+    amount: {{column: n}}
+"""
+
+
+def opened(spark: SparkSession, path: Path, mapping: Path | None = None, **options: Any) -> Facts:
+    from reconciler.traffic.opening import find_traffic, open_traffic
+    from reconciler.traffic.sources.mapping import read_mapping
+
+    traffic = find_traffic([str(path)], read_mapping(mapping) if mapping else None)
+    found = open_traffic(traffic, lambda: spark, log_timezone="UTC", max_unreadable=1.0, **options)
+    try:
+        return found.facts
+    finally:
+        found.close()
+
+
+def with_rows(path: Path, rows: list[dict[str, Any]], *, unit: str = "us") -> Path:
+    """One plain request of alice at ``START``, and these changes of it."""
+    good = {
+        "ts": round(START.timestamp() * 1_000_000), "interval_ms": 0, "broker": 1, "user": "alice", "client_id": "app",
+        "kind": "produce", "amount": 5, "semantics": "event", "overhead": 0,
+    }  # fmt: skip
+    table = pa.Table.from_pylist([good, *(good | row for row in rows)])
+    ticks = {"s": 1_000_000, "ms": 1_000, "us": 1}[unit]
+    times = [value // ticks if abs(value) < 2**62 else value for value in table.column("ts").to_pylist()]
+    table = table.set_column(0, "ts", pa.array(times, pa.int64()).cast(pa.timestamp(unit, "UTC")))
+    pq.write_table(table, path)
+    return path
+
+
+def test_rows_of_other_centuries_are_unreadable_in_columns_and_in_rows(spark: SparkSession, tmp_path: Path) -> None:
+    from reconciler.traffic.sources.normal_form import read_normal_form
+
+    for unit in ("ms", "us"):
+        path = with_rows(tmp_path / f"{unit}.parquet", [{"ts": value} for value in WRONG_US.values()], unit=unit)
+        facts = opened(spark, path)
+        assert (facts.requests, facts.unreadable) == (1, len(WRONG_US)), unit
+        assert [(part.start, part.end) for part in facts.coverage] == [(START, START)]
+    rows = read_normal_form(spark, [str(path)]).collect()
+    assert sorted(row.status for row in rows) == ["charged", *["unreadable"] * len(WRONG_US)]
+    assert {row.ts_us for row in rows if row.status == "unreadable"} == {None}
+
+
+def test_amounts_that_no_sum_can_hold_are_unreadable(spark: SparkSession, tmp_path: Path) -> None:
+    from reconciler.traffic.sources.normal_form import read_normal_form
+
+    huge = [{"amount": amount} for amount in (2**63 - 1, 2**63 - 1, 2**53, 2**42 + 1, -(2**63), -1)]
+    odd = [{"amount": 7, "overhead": overhead} for overhead in (2**63 - 1, -(2**63), 8)]
+    path = with_rows(tmp_path / "huge.parquet", [*huge, {"amount": 2**42}, *odd])
+    facts = opened(spark, path)
+    assert (facts.requests, facts.unreadable) == (5, 6)
+    rows = [row for row in read_normal_form(spark, [str(path)]).collect() if row.status == "charged"]
+    assert sorted((row.records, row.overhead) for row in rows) == [(0, 7), (0, 7), (5, 0), (7, 0), (2**42, 0)]
+
+
+def test_a_row_of_2120_is_not_counted_to_another_client(tmp_path: Path) -> None:
+    users = [Flow(user=user, amount=1_000, end_s=30) for user in ("alice", "bob")]
+    write_traffic(tmp_path / "good.parquet", users)
+    rows = pq.read_table(tmp_path / "good.parquet")
+    wrong = rows.slice(0, 1).set_column(0, "ts", pa.array([WRONG_US["2120"]], pa.timestamp("us", "UTC")))
+    wrong = wrong.set_column(wrong.schema.get_field_index("amount"), "amount", pa.array([10**9]))
+    pq.write_table(pa.concat_tables([rows, wrong]), tmp_path / "rows.parquet")
+    (tmp_path / "quotas.yaml").write_text(
+        "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nmetadata: {name: t}\nspec:\n  quotas:\n"
+        + "".join(f"    - match: {{user: {user}}}\n      quotas: {{producer_byte_rate: 10KiB}}\n" for user in ("alice", "bob")),
+        encoding="utf-8",
+    )
+    done = run(
+        *("backtest", "quotas.yaml", "--traffic", "rows.parquet", "--max-unreadable", "5%", "--format", "json", "--exact"),
+        cwd=tmp_path,
+        timeout=400,
+    )
+    document = json.loads(done.out)
+    assert [(one["bucket"], one["verdict"], one["peak"]) for one in document["verdicts"]] == [
+        ({"user": "alice"}, "clear", document["verdicts"][0]["peak"]),
+        ({"user": "bob"}, "clear", document["verdicts"][0]["peak"]),
+    ]
+    assert document["provenance"]["unreadable"]["lines"] == 1
+
+
+def test_the_night_of_the_clock_change_is_counted_as_unclear(spark: SparkSession, tmp_path: Path) -> None:
+    begin = datetime.datetime(2026, 10, 25, 0, 30, tzinfo=datetime.UTC)
+    berlin = [begin + datetime.timedelta(minutes=n) for n in range(120)]
+    wall = [(one + datetime.timedelta(hours=2 if one.hour < 1 else 1)).strftime("%Y-%m-%d %H:%M:%S") for one in berlin]
+    spring = ["2026-03-29 01:59:59", "2026-03-29 02:30:00", "2026-10-25 02:30:00+01:00"]
+    csv, mapping = tmp_path / "night.csv", tmp_path / "mapping.yaml"
+    csv.write_text("t,u,n\n" + "".join(f"{text},alice,1000\n" for text in wall + spring), encoding="utf-8")
+    mapping.write_text(MAPPING.format(ts="{column: t, timezone: Europe/Berlin}"), encoding="utf-8")
+    facts = opened(spark, csv, mapping)
+    # From 02:30 to 03:00 of summer time, the whole hour of winter time; and the hour that spring has not.
+    assert dict(facts.not_charged) == {"unclear-time": 91}
+    assert (facts.requests, facts.unreadable) == (32, 0)
+    mapping.write_text(MAPPING.format(ts="{column: t}"), encoding="utf-8")
+    assert opened(spark, csv, mapping).requests == 123
+
+
+@pytest.mark.parametrize(
+    ("value", "how", "advice"),
+    [
+        ("1795266000", "unit: ms", "unit: s"),
+        ("1795266000.25", "unit: us", "unit: s"),
+        ("1795266000000", "unit: s", "unit: ms"),
+        ("1795266000000000", "unit: ms", "unit: us"),
+        ("1795266000000000000", "unit: us", "unit: ns"),
+        ("1795266000000", "timezone: UTC", "unit: ms"),
+    ],
+)
+def test_numbers_in_the_wrong_unit_are_refused_with_the_right_one(
+    spark: SparkSession, tmp_path: Path, value: str, how: str, advice: str
+) -> None:
+    csv, mapping = tmp_path / "a.csv", tmp_path / "mapping.yaml"
+    csv.write_text(f"t,u,n\n{value},alice,5\n", encoding="utf-8")
+    mapping.write_text(MAPPING.format(ts=f"{{column: t, {how}}}"), encoding="utf-8")
+    with pytest.raises(TrafficError, match=rf"column 't' has the time '{value}'.* write {advice} at columns\.ts"):
+        opened(spark, csv, mapping)
+    mapping.write_text(MAPPING.format(ts=f"{{column: t, {advice}}}"), encoding="utf-8")
+    assert opened(spark, csv, mapping).requests == 1
