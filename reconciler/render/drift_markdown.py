@@ -22,7 +22,7 @@ _SENTENCES: Final = 400
 def drift_markdown(drift: Drift, *, budget: int) -> str:
     """The differences in at most ``budget`` bytes; rows that have no room are counted."""
     name = f": {code(display_name(drift.cluster.name))}" if drift.cluster.name else ""
-    head = (f"### Kafka quotas, drift{name}", "", f"**{prose(summary_sentence(drift))}**", "")
+    head = (f"### Kafka quotas, drift{name}", "", f"**{summary_sentence(drift)}**", "")
     notes = listed("Notes", (f"- {prose(note)}" for note in drift.notes), total=len(drift.notes), room=budget // 10)
     unmanaged = listed(
         "Not declared, and in the scope",

@@ -139,7 +139,7 @@ def _next_step(plan: Plan, limit: int) -> str:
     if plan.changes:
         return NEXT_MERGE
     if plan.undecided:
-        return f"Next: {undecided_words(plan)}: the warnings say what to write."
+        return f"Next: {undecided_words(plan)}: the warnings name what to write."
     return "Next: nothing to do on this cluster."
 
 

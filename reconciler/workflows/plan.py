@@ -144,10 +144,11 @@ def plan_from(
     # Lint again, now with the live state: it sees more, and says it in other words.
     declared = (one for one in intent.findings if one.id not in LINT_RULES)
     linted = lint_change(spec, intent.desired, current, changes, severities=intent.lint)
+    source = source_of(Path(intent.paths[0])) if intent.paths else source_of(Path())
     undeclared = undeclared_findings(spec, intent.desired, current, earlier)
     return Plan(
         cluster=identity,
-        source=source_of(Path(intent.paths[0])) if intent.paths else source_of(Path()),
+        source=source,
         observed=current.observed,
         complete=intent.desired.complete,
         summary=found.summary,
@@ -158,7 +159,7 @@ def plan_from(
             *current.notes,
             *judgement.notes,
             *intent.notes,
-            *undeclared_notes(spec, intent.desired, current, earlier),
+            *undeclared_notes(spec, intent.desired, current, earlier, source=source),
         ),
         findings=in_order((*declared, *linted, *undeclared)),
         unmanaged=tuple(sorted(found.unmanaged, key=lambda entity: entity.sort_key)) if show_unmanaged else None,

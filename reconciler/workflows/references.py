@@ -27,6 +27,7 @@ class Before:
     """What was declared for one cluster at a reference."""
 
     ref: str
+    commit: str
     desired: DesiredState
     place: Callable[[Span], Span]
     """A place of ``desired`` as git spells it: ``ref:path``."""
@@ -55,7 +56,7 @@ class Seen:
 
 
 def _before(base: ManifestsAt, spec: ClusterSpec) -> Before:
-    return Before(ref=base.ref, desired=declared_at(base, spec.name), place=base.span)
+    return Before(ref=base.ref, commit=base.commit, desired=declared_at(base, spec.name), place=base.span)
 
 
 def read_references(references: References, paths: Sequence[str]) -> Seen:

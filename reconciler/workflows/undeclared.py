@@ -11,7 +11,7 @@ from reconciler.model.drift import Baseline
 from reconciler.model.effect import Limit
 from reconciler.model.entity import Entity, escaped
 from reconciler.model.finding import Finding, Severity
-from reconciler.model.plan import NO_LONGER_DECLARED, OVERRIDES_DECLARED
+from reconciler.model.plan import NO_LONGER_DECLARED, OVERRIDES_DECLARED, Source
 from reconciler.model.quota import QuotaKey
 from reconciler.model.source import Span
 from reconciler.model.state import CurrentState, DesiredState, Quotas
@@ -38,10 +38,10 @@ class DeclaredEarlier:
             return self.baseline.origin.name
         return None
 
-    @property
-    def is_known(self) -> bool:
-        """False when there is nothing to look it up in."""
-        return self.base is not None or self.baseline is not None
+    def is_known(self, source: Source) -> bool:
+        """False when there is nothing to look it up in; a base that is checked out here declares what the manifests do."""
+        is_here = self.base is not None and self.base.commit == source.commit and not source.dirty
+        return self.baseline is not None or (self.base is not None and not is_here)
 
 
 def undeclared_findings(
@@ -77,7 +77,9 @@ def undeclared_findings(
         )
 
 
-def undeclared_notes(spec: ClusterSpec, desired: DesiredState, current: CurrentState, earlier: DeclaredEarlier) -> Iterator[str]:
+def undeclared_notes(
+    spec: ClusterSpec, desired: DesiredState, current: CurrentState, earlier: DeclaredEarlier, *, source: Source
+) -> Iterator[str]:
     """What is forgotten, and what cannot be known without a base or a baseline."""
     before: dict[str, Iterable[Entity]] = {}
     if earlier.base is not None and earlier.base.desired.complete:
@@ -88,7 +90,7 @@ def undeclared_notes(spec: ClusterSpec, desired: DesiredState, current: CurrentS
         if gone := forgotten(entities, desired, current, spec.scope):
             yield forgotten_note(gone, since)
     undeclared = in_scope(desired, current.entities, spec.scope) if spec.prune is Prune.NEVER else ()
-    if undeclared and not earlier.is_known:
+    if undeclared and not earlier.is_known(source):
         count = "1 entity in the scope is" if len(undeclared) == 1 else f"{len(undeclared)} entities in the scope are"
         yield (
             f"{count} not declared and stay{'s' if len(undeclared) == 1 else ''} (prune: never). Give --base REF or --baseline "

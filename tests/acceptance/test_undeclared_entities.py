@@ -115,6 +115,10 @@ def test_without_a_baseline_plan_says_that_it_cannot_know_what_was_declared(chec
     assert "not declared" not in checkout.run("plan", "--base", "applied").out.replace("no manifest declares", "")
     drift = checkout.run("drift", "--detailed-exitcode")
     assert (drift.code, "? user=bob" in drift.out) == (0, True)
+    checkout.git.commit()
+    merged = checkout.run("plan", "--trusted-ref", "main")
+    assert "Give --base REF or --baseline" in merged.out
+    assert "no-longer-declared" in checkout.run("plan", "--trusted-ref", "main", "--baseline", "applied").err
 
 
 def test_an_addition_that_overrides_a_declared_limit_is_drift_in_every_form(checkout: Checkout) -> None:
