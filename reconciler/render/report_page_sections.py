@@ -213,7 +213,8 @@ def _traffic(one: TrafficReport) -> Iterator[str]:
     )
     bad = any(bucket.verdict is Verdict.CERTAIN for bucket in one.buckets)
     doubt = one.unjudged or any(bucket.verdict is not Verdict.CLEAR for bucket in one.buckets)
-    yield f"<p>{styled(one.headline, 'bad' if bad else 'warn' if doubt else 'good')}</p>"
+    if one.headline:
+        yield f"<p>{styled(one.headline, 'bad' if bad else 'warn' if doubt else 'good')}</p>"
     yield f"<p>{count(one.requests, 'request')} from {time_element(one.start)} to {time_element(one.end)}, {word}.</p>"
     if one.unjudged:
         yield "<ul>"

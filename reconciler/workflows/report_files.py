@@ -141,10 +141,17 @@ def _traffic(name: str, document: object) -> TrafficReport:
         requests=provenance["requests"].count(0),
         current_known=provenance["current_known"].flag(),
         cluster=cluster.optional(Place.text) if (cluster := root.get("cluster")) else None,
-        headline=root["summary"]["headline"].text(),
+        headline=_headline(root),
         buckets=tuple(_bucket(place) for place in root["verdicts"].items()),
-        unjudged=tuple(read_unjudged(place) for place in root["unjudged"].items()),
+        unjudged=tuple(read_unjudged(place) for place in unjudged.items()) if (unjudged := root.get("unjudged")) else (),
     )
+
+
+def _headline(root: Place) -> str:
+    """Empty in a report of a version that wrote none."""
+    summary = root.get("summary")
+    headline = summary.get("headline") if summary else None
+    return headline.text() if headline else ""
 
 
 def _bucket(place: Place) -> BucketTraffic:
@@ -162,8 +169,8 @@ def _bucket(place: Place) -> BucketTraffic:
         active_seconds=place["active_seconds"].count(0),
         seconds_over=place["seconds_over"].count(0),
         peak=place["peak"].amount(),
-        peak_is_bound=place["peak_is_bound"].flag(),
-        safe=place["safe"].optional(Place.amount),
+        peak_is_bound=bool(bound.flag()) if (bound := place.get("peak_is_bound")) else False,
+        safe=safe.optional(Place.amount) if (safe := place.get("safe")) else None,
         recommended=place["recommended"].optional(Place.amount),
         reason=reason.optional(Place.text) if (reason := place.get("reason")) else None,
     )
