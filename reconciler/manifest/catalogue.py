@@ -126,6 +126,17 @@ _STRUCTURE: Final = (
     ),
     _error("unknown-lint-rule", "The lint settings name a rule that does not exist, or whose severity cannot be changed."),
     _error("invalid-limit", "A limit whose smallest value is above its largest allows no value at all."),
+    _error(
+        "cluster-misplaced",
+        "A Cluster manifest says where credentials are sent and which limits a write has, so it must not lie in a folder that a "
+        "team reviews for itself. clusterPaths in kafka-quotas.yaml says where Cluster manifests may lie. Without it, and with "
+        "owners, they lie in no path of an owner, and only in the root folder while an owner has no paths.",
+    ),
+    _error(
+        "cluster-without-id",
+        "Two Cluster manifests name one server, and one of them has no clusterId. Each may lift the limits of the other, so both "
+        "must say which cluster they mean; kafka-quotas export prints the id of a cluster.",
+    ),
     _error("duplicate-cluster", "Two Cluster documents have one name, so nobody could say which limits hold."),
 )
 

@@ -106,12 +106,13 @@ class ValueLimit:
 class RepositoryDocument:
     """The Repository document. ``lint`` gives severities by rule id; ``None`` switches a rule off.
 
-    Without ``owners`` anybody may declare anything.
+    Without ``owners`` anybody may declare anything. ``cluster_paths``: patterns of where Cluster manifests may lie.
     """
 
     file: str
     span: Span
     exclude: tuple[str, ...] = ()
+    cluster_paths: tuple[str, ...] | None = None
     owners: Mapping[str, Owner] = field(default_factory=dict)
     limits: tuple[ValueLimit, ...] = ()
     lint: Mapping[str, Severity | None] = field(default_factory=dict)

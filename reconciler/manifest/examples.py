@@ -84,7 +84,20 @@ _YAML: Final = {
     "non-string-key": Example(bad=entry("{[producer_byte_rate]: 1MiB}"), good=_GOOD),
 }
 
+_ONE_SERVER: Final = 'connection: {bootstrapServers: ["b1:9092"]}'
+
 _STRUCTURE: Final = {
+    "cluster-misplaced": Example(
+        bad=stream(repository("clusterPaths: [clusters/**]"), cluster()),
+        good=stream(repository("clusterPaths: ['*']"), cluster()),
+    ),
+    "cluster-without-id": Example(
+        bad=stream(cluster(_ONE_SERVER), cluster(_ONE_SERVER).replace("{name: prod}", "{name: prod-mirror}")),
+        good=stream(
+            cluster(_ONE_SERVER, "clusterId: 4L6g3nShT-eMCtK--X86sw"),
+            cluster(_ONE_SERVER, "clusterId: 4L6g3nShT-eMCtK--X86sw").replace("{name: prod}", "{name: prod-mirror}"),
+        ),
+    ),
     "unknown-document": Example(bad=_GOOD.replace("ClientQuotas", "ClientQuota"), good=_GOOD),
     "unknown-field": Example(bad=_GOOD + "      nots: settlement run\n", good=_GOOD + "      note: settlement run\n"),
     "missing-field": Example(bad=cluster().replace("  prune: never\n", "  protected: []\n"), good=cluster()),

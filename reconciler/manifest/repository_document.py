@@ -39,6 +39,8 @@ def repository(root: YamlMapping, out: Collector) -> RepositoryDocument:
         file=out.file,
         span=out.span(root),
         exclude=texts(spec, "exclude"),
+        # A field that is there and cannot be used allows nothing.
+        cluster_paths=texts(spec, "clusterPaths") if spec is not None and "clusterPaths" in spec.items else None,
         owners=owners,
         limits=tuple(_limits(items(spec, "limits"), owners, out)),
         lint=severities,

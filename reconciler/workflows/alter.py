@@ -66,7 +66,7 @@ def alter_plan(request: AlterRequest, current: CurrentState, approval: Approval,
         current=current,
         spec=spec,
         now=clock.now(),
-        claimed_elsewhere=target.claimed_elsewhere,
+        claimed_elsewhere=target.others.claimed(current.cluster),
         managed={} if owned is None else {entity: owned},
     )
     judgement = judge(situation, accepted=approval.accepted, leave_out=_NOT_ABOUT_ONE_ENTITY)

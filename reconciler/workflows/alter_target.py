@@ -15,7 +15,7 @@ from reconciler.policy.situation import ManagedAt
 from reconciler.workflows.git_source import source_of
 from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
 from reconciler.workflows.references import References, read_references
-from reconciler.workflows.same_cluster import claimed_elsewhere
+from reconciler.workflows.same_cluster import OtherClusters
 from reconciler.workflows.trusted import TrustedTree
 
 
@@ -28,7 +28,7 @@ class AlterTarget:
     declared: Mapping[Entity, Span] = field(default_factory=dict)
     source: Source = field(default_factory=Source)
     trusted: TrustedTree | None = None
-    claimed_elsewhere: Mapping[Entity, str] = field(default_factory=dict)
+    others: OtherClusters = field(default_factory=OtherClusters)
 
     def managed_at(self, entity: Entity) -> ManagedAt | None:
         """Where manifests own the entity; ``None`` when they do not."""
@@ -60,5 +60,5 @@ def load_target(paths: Sequence[str], *, cluster: str | None, trusted_ref: str |
         declared={entity: one.source for entity, one in entities.items() if spec.scope.contains(entity)},
         source=source_of(Path(where[0])),
         trusted=seen.trusted,
-        claimed_elsewhere=claimed_elsewhere(loaded, spec),
+        others=OtherClusters(spec=spec, loaded=loaded),
     )

@@ -31,6 +31,8 @@ kind: Repository
 spec:
   # YAML that is no manifest. Hidden folders are never read, hidden files are.
   exclude: [".gitlab-ci.yml", ".pre-commit-config.yaml"]
+  # Where Cluster manifests may lie: they say where credentials are sent, and which limits a write has.
+  clusterPaths: ["clusters/**"]
   # Who may declare what, and where; then every document names its owner in metadata.
   # owners:
   #   team-payments: {paths: ["teams/payments/**"], entities: [{user: {prefix: payments-}}]}

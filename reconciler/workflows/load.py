@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from pathlib import Path, PurePath
 from reconciler.errors import ManifestError, UntrustedError, UsageError
 from reconciler.formats.wording import did_you_mean, shown
 from reconciler.manifest.catalogue import UNREAD
+from reconciler.manifest.cluster_places import clusters_without_id, misplaced_clusters
 from reconciler.manifest.collector import finding
 from reconciler.manifest.desired import cluster_findings, desired_state
 from reconciler.manifest.discover import REPOSITORY_FILE, Discovery, SourceFile, at, discover, find_root
@@ -83,7 +85,25 @@ def load_manifests(paths: Sequence[str], *, trust: Trust | None = None, within: 
 def find_repository_root(paths: Sequence[str], *, within: str | None = None) -> str | None:
     """The folder of the Repository file at or above all paths. Raises ``UsageError`` when they belong to different roots."""
     contents: dict[str, FileContent] = {}
-    return find_root(paths, lambda path: _is_repository_file(path, contents), within=within)
+    root = find_root(paths, lambda path: _is_repository_file(path, contents), within=within)
+    return root if root is None else _with_owners_above(root, contents, within)
+
+
+def _with_owners_above(root: str, contents: dict[str, FileContent], within: str | None) -> str:
+    """The outermost root whose owners rule this folder: a Repository manifest in a team's folder must not end their rule.
+
+    Nothing is looked for above the top of a git work tree, or above ``within``.
+    """
+    file = Path(root, REPOSITORY_FILE)
+    for folder, above in zip(file.parents, file.parent.parents, strict=False):
+        if str(folder) == within or os.path.lexists(folder / ".git"):
+            break
+        candidate = str(above / REPOSITORY_FILE)
+        if Path(candidate).is_file() and _is_repository_file(candidate, contents):
+            repository = _repository_of(str(above), contents)
+            if repository and repository.owners and not path_matcher(repository.exclude)(file.relative_to(above).as_posix()):
+                root = str(above)
+    return root
 
 
 @contextlib.contextmanager
@@ -125,6 +145,10 @@ def _load(paths: Sequence[str], trust: Trust | None, within: str | None) -> Load
     repository = next(read, repository) if found.root is not None else None
     ruling = repository if trust is None else trust.repository
     lint = ruling.lint if ruling else {}
+    misplaced = tuple(misplaced_clusters(clusters, ruling, places=lambda file: _places(file, relative[file], found.root)))
+    wrong = {one.span for one in misplaced}
+    # What a misplaced one names is no fault of the others.
+    findings += (*misplaced, *clusters_without_id([one for one in clusters if one.span not in wrong]))
     if ruling is not None and ruling.owners:
         findings += _unknown_owners(clusters, ruling.owners)
         specs = tuple((by_name if trust is None else trust.clusters).values())
@@ -148,11 +172,20 @@ def _load(paths: Sequence[str], trust: Trust | None, within: str | None) -> Load
 def _root(paths: Sequence[str], trust: Trust | None, within: str | None, contents: dict[str, FileContent]) -> str | None:
     """The root; a trusted one holds, since a pull request that moves it would change what a plan takes for the whole."""
     if trust is None or trust.root is None:
-        return find_root(paths, lambda path: _is_repository_file(path, contents), within=within)
+        root = find_root(paths, lambda path: _is_repository_file(path, contents), within=within)
+        return root if root is None else _with_owners_above(root, contents, within)
     file = PurePath(trust.root, REPOSITORY_FILE)
     if Path(file).is_file():
         _is_repository_file(str(file), contents)
     return trust.root
+
+
+def _places(file: str, relative: str, root: str | None) -> tuple[str, ...]:
+    """A file's paths from the root: as it was found, and without links, since a link may lead to where another team writes."""
+    if root is None:
+        return (relative,)
+    physical = os.path.relpath(os.path.realpath(file), os.path.realpath(root)).replace(os.sep, "/")
+    return tuple(dict.fromkeys((relative, physical)))
 
 
 def desired_for(loaded: LoadedManifests, cluster_name: str | None) -> tuple[ClusterSpec, DesiredState, tuple[Finding, ...]]:

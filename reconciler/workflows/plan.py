@@ -9,7 +9,6 @@ from typing import Final
 
 from reconciler.manifest.documents import Owner
 from reconciler.model.cluster import ClusterSpec, Prune
-from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity, in_order
 from reconciler.model.lint_rules import LINT_RULES
 from reconciler.model.plan import Plan
@@ -25,7 +24,7 @@ from reconciler.workflows.git_source import source_of
 from reconciler.workflows.lint import lint_change, lint_offline
 from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests, stop_on
 from reconciler.workflows.references import Before, References, Seen, read_references
-from reconciler.workflows.same_cluster import claimed_elsewhere
+from reconciler.workflows.same_cluster import OtherClusters
 from reconciler.workflows.trusted import TrustedTree
 from reconciler.workflows.undeclared import DeclaredEarlier, undeclared_findings, undeclared_notes
 
@@ -46,8 +45,8 @@ class Intent:
     before: Before | None = None
     """What the base declares, to name what is forgotten."""
     trusted: TrustedTree | None = None
-    claimed_elsewhere: Mapping[Entity, str] = field(default_factory=dict)
-    """Entities that another Cluster document of the same real cluster declares too, and its name."""
+    others: OtherClusters = field(default_factory=OtherClusters)
+    """The other Cluster manifests, some of which may mean the same real cluster."""
     owners: Mapping[str, Owner] = field(default_factory=dict)
     """Of the Repository document that holds."""
 
@@ -89,7 +88,7 @@ def intent_of(loaded: LoadedManifests, seen: Seen, paths: Sequence[str], *, clus
         notes=seen.notes(loaded, spec),
         before=seen.before(spec),
         trusted=seen.trusted,
-        claimed_elsewhere=claimed_elsewhere(loaded, spec),
+        others=OtherClusters(spec=spec, loaded=loaded),
         owners=loaded.repository.owners if loaded.repository is not None else {},
     )
 
@@ -138,7 +137,7 @@ def plan_from(
         current=current,
         spec=spec,
         now=clock.now(),
-        claimed_elsewhere=intent.claimed_elsewhere,
+        claimed_elsewhere=intent.others.claimed(current.cluster),
     )
     judgement = judge(situation, accepted=accepted, advice=advice)
     # Lint again, now with the live state: it sees more, and says it in other words.

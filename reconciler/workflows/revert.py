@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -10,7 +10,7 @@ from typing import Final
 from reconciler.errors import RefusedError, WrongClusterError
 from reconciler.model.change import Action, Change
 from reconciler.model.cluster import ClusterSpec
-from reconciler.model.entity import Entity, escaped
+from reconciler.model.entity import escaped
 from reconciler.model.plan import Plan, Source, Summary
 from reconciler.model.quota import QuotaKey
 from reconciler.model.report import ApplyReport
@@ -27,7 +27,7 @@ from reconciler.workflows.connect import check_cluster_id
 from reconciler.workflows.git_source import source_of
 from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
 from reconciler.workflows.references import References, read_references
-from reconciler.workflows.same_cluster import claimed_elsewhere
+from reconciler.workflows.same_cluster import OtherClusters
 from reconciler.workflows.trusted import TrustedTree
 from reconciler.workflows.trusted_files import trusted_files
 
@@ -44,7 +44,7 @@ class Undoing:
     spec: ClusterSpec = field(default_factory=ClusterSpec)
     source: Source = field(default_factory=Source)
     trusted: TrustedTree | None = None
-    claimed_elsewhere: Mapping[Entity, str] = field(default_factory=dict)
+    others: OtherClusters = field(default_factory=OtherClusters)
 
 
 def load_undoing(text: str, *, file: str, paths: Sequence[str], cluster: str | None, trusted_ref: str | None = None) -> Undoing:
@@ -69,7 +69,7 @@ def load_undoing(text: str, *, file: str, paths: Sequence[str], cluster: str | N
         spec=spec,
         source=source_of(Path(where[0])),
         trusted=seen.trusted,
-        claimed_elsewhere=claimed_elsewhere(loaded, spec),
+        others=OtherClusters(spec=spec, loaded=loaded),
     )
 
 
@@ -132,7 +132,7 @@ def _plan(
         current=current,
         spec=undoing.spec,
         now=clock.now(),
-        claimed_elsewhere=undoing.claimed_elsewhere,
+        claimed_elsewhere=undoing.others.claimed(current.cluster),
     )
     judgement = judge(situation, accepted=accepted, leave_out=_NOT_ABOUT_MANIFESTS)
     counts = {action: sum(1 for change in changes if change.action is action) for action in Action}

@@ -1,30 +1,53 @@
-"""Two Cluster documents of one real cluster: what each declares, the other may undo."""
+"""Two Cluster manifests of one real cluster: what each declares, the other may undo."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
+from reconciler.errors import WrongClusterError
+from reconciler.manifest.cluster_places import endpoints
 from reconciler.manifest.desired import desired_state
 from reconciler.model.cluster import ClusterSpec
-from reconciler.model.entity import Entity
+from reconciler.model.entity import Entity, display_name, escaped
+from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.load import LoadedManifests
 
 
-def claimed_elsewhere(loaded: LoadedManifests, spec: ClusterSpec) -> dict[Entity, str]:
-    """Entities that are declared for another Cluster document of the same real cluster, in its scope, and that one's name.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherClusters:
+    """All Cluster manifests but the one of ``spec``. Which of them mean the same cluster is known once that has answered."""
 
-    The same cluster: the same ``clusterId``, or, where one of the two has none, a common bootstrap server or ZooKeeper.
-    """
-    claimed: dict[Entity, str] = {}
-    for name, other in loaded.clusters.items():
-        if other is not spec and _same_cluster(other, spec):
-            declared = desired_state(loaded.documents, other).state.entities
+    spec: ClusterSpec = field(default_factory=ClusterSpec)
+    loaded: LoadedManifests = field(default_factory=LoadedManifests)
+
+    def claimed(self, answers: ClusterIdentity) -> dict[Entity, str]:
+        """Entities that another Cluster manifest of the cluster that answered declares in its scope, and that manifest's name.
+
+        The same cluster: the ``clusterId`` of the other is the id that answered, or, where it has none, a server in common.
+        Raises ``WrongClusterError`` when only the other one names that id: ``spec`` would lift what the other protects.
+        """
+        claimed: dict[Entity, str] = {}
+        for name, other in self.loaded.clusters.items():
+            if name == self.spec.name or not self._is_same(other, answers):
+                continue
+            if self.spec.cluster_id is None and other.cluster_id is not None:
+                raise self._without_id(other, other.cluster_id)
+            declared = desired_state(self.loaded.documents, other).state.entities
             claimed.update({entity: name for entity in declared if other.scope.contains(entity)})
-    return claimed
+        return claimed
 
+    def _is_same(self, other: ClusterSpec, answers: ClusterIdentity) -> bool:
+        known = answers.id or self.spec.cluster_id
+        if other.cluster_id is not None and known is not None:
+            return other.cluster_id == known
+        return bool(endpoints(other) & endpoints(self.spec))
 
-def _same_cluster(one: ClusterSpec, other: ClusterSpec) -> bool:
-    if one.cluster_id is not None and other.cluster_id is not None:
-        return one.cluster_id == other.cluster_id
-    if one.connection is None or other.connection is None:
-        return False
-    common = set(one.connection.bootstrap_servers) & set(other.connection.bootstrap_servers)
-    return bool(common) or one.connection.zookeeper == other.connection.zookeeper is not None
+    def _without_id(self, other: ClusterSpec, cluster_id: str) -> WrongClusterError:
+        name = f"cluster {display_name(self.spec.name)}" if self.spec.name else "the cluster"
+        place = f" ({other.span})" if other.span is not None else ""
+        msg = (
+            f"{name} has no clusterId, and the cluster that answers, {escaped(cluster_id)}, is cluster "
+            f"{display_name(other.name or '')}{place}; nothing was written; write clusterId in both Cluster manifests if they "
+            "mean one cluster, else correct the connection"
+        )
+        return WrongClusterError(msg, expected="unknown", actual=cluster_id)

@@ -23,6 +23,7 @@ from reconciler.workflows.trusted_files import TrustedFiles, files_at
 
 _WORDS: Final = {
     "cluster_id": "clusterId", "removal_limit": "guards", "broker_settings": "brokerSettings", "quota_callback": "quotaCallback",
+    "cluster_paths": "clusterPaths",
 }  # fmt: skip
 """Fields by the names that the manifests have for them, where those differ."""
 _NOT_COMPARED: Final = frozenset({"span", "places", "name", "file", "exclude"})

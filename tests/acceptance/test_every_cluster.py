@@ -99,7 +99,7 @@ def test_one_answer_in_three_is_still_given_and_a_new_cluster_is_skipped(tmp_pat
     repo.write("quotas.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": 1})))
     repo.commit()
     repo.branch()
-    repo.write("new.yaml", cluster("new", connection=live))
+    repo.write("new.yaml", cluster("new", connection={"bootstrapServers": [f"127.0.0.1:{free_port()}"]}))
     repo.commit()
     for command, schema, differs in (("plan", "plans", "changes"), ("drift", "drifts", "entities")):
         arguments = ("--all-clusters", "--trusted-ref", "main", "--detailed-exitcode", "--format", "json")

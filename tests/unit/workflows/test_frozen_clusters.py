@@ -102,9 +102,12 @@ def test_the_freeze_may_be_accepted_in_the_manifest_for_some_entities(tmp_path: 
     [
         ("clusterId: c1", "clusterId: c1", True),
         ("clusterId: c1", "clusterId: c2", False),
-        ('connection: {bootstrapServers: ["b1:9092", "b2:9092"]}', 'connection: {bootstrapServers: ["b2:9092"]}', True),
+        (
+            'clusterId: c1, connection: {bootstrapServers: ["b1:9092"]}',
+            'clusterId: c1, connection: {bootstrapServers: ["b2:9092"]}',
+            True,
+        ),
         ('connection: {bootstrapServers: ["b1:9092"]}', 'connection: {bootstrapServers: ["b2:9092"]}', False),
-        ('connection: {zookeeper: "zk:2181/a"}', 'connection: {zookeeper: "zk:2181/a"}', True),
         ('connection: {zookeeper: "zk:2181/a"}', 'connection: {zookeeper: "zk:2181/b"}', False),
         ("protected: []", "protected: []", False),
     ],
