@@ -1,26 +1,32 @@
 """The HTTP endpoint: ``/metrics``, ``/healthz``, ``/readyz``, nothing else; it reads, and never changes anything.
 
-There is no login and no TLS, so it listens on loopback unless told otherwise. Connections are few and short: clients that say
-nothing are cut off, and more than a few at once are turned away, so that nobody can make the service grow.
+The endpoint has no login and no TLS, so it listens on loopback unless told otherwise. A connection is for one request and has a
+deadline for all of it, however slowly bytes come or go. Where more are open than may be, the oldest is closed: a client that is
+slow on purpose loses its place to the next one, such as a probe of the service's health.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import socket
 import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any, Final, Self, TypeAlias
+from typing import Final, Self, TypeAlias
 
 from reconciler.errors import ReconcilerError
 from reconciler.formats.canonical import Json
 from reconciler.service.health import Health
 
-_MOST_AT_ONCE: Final = 16
-_SILENT_SECONDS: Final = 10.0
+_MOST_AT_ONCE: Final = 128
+_WHOLE_CONNECTION_S: Final = 5.0
+_LONGEST_HEAD: Final = 16 * 1024
+_TEXT: Final = "text/plain; charset=utf-8"
+_WAITING: Final = 256
+"""Connections that the system keeps until they are accepted."""
 
 Page: TypeAlias = Callable[[str], tuple[HTTPStatus, bytes, str]]
 """Given an ``Accept`` header: status, body, content type."""
@@ -41,9 +47,9 @@ class Endpoint:
             "/healthz": lambda _: _as_page(health.alive()),
             "/readyz": lambda _: _as_page(health.ready()),
         }
-        handler = type("Handler", (_Handler,), {"pages": pages})
+        self._connections = _Connections(pages)
         try:
-            self._server = _Server(host, port, handler)
+            self._socket = _listening_socket(host, port)
         except (OSError, OverflowError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             msg = (
@@ -51,12 +57,14 @@ class Endpoint:
                 "--port (0 takes a free one) or --address"
             )
             raise EndpointError(msg) from error
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._thread = threading.Thread(target=self._serve, name="endpoint", daemon=True)
 
     @property
     def address(self) -> tuple[str, int]:
         """Host and port that are listened on."""
-        host, port = self._server.server_address[:2]
+        host, port = self._socket.getsockname()[:2]
         return str(host), int(port)
 
     @property
@@ -70,76 +78,97 @@ class Endpoint:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+        self._socket.close()
 
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    allow_reuse_address = True
-    request_queue_size = 64
-
-    def __init__(self, host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> None:
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._places = threading.BoundedSemaphore(_MOST_AT_ONCE)
-        super().__init__((host, port), handler)
-
-    def server_bind(self) -> None:
-        # The parent's looks up its own name, which may take seconds where there is no DNS.
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.socket.bind(self.server_address)
-        self.server_address = self.socket.getsockname()
-        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        if not self._places.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
+    def _serve(self) -> None:
         try:
-            super().process_request(request, client_address)
-        except BaseException:
-            self._places.release()
-            raise
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
+            self._loop.run_until_complete(self._serving())
         finally:
-            self._places.release()
+            self._loop.close()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away in the middle is not worth a word."""
+    async def _serving(self) -> None:
+        accept = self._connections.accept
+        async with await asyncio.start_server(accept, sock=self._socket, limit=_LONGEST_HEAD, backlog=_WAITING) as server:
+            await self._stop.wait()
+            server.close()
+            await self._connections.close_all()
 
 
-class _Handler(BaseHTTPRequestHandler):
-    pages: Mapping[str, Page] = {}
-    timeout = _SILENT_SECONDS
-    server_version = "kafka-quotas"
-    sys_version = ""
+class _Connections:
+    """Those that are open, the oldest first."""
 
-    def do_GET(self) -> None:
-        self._answer(with_body=True)
+    def __init__(self, pages: Mapping[str, Page]) -> None:
+        self._pages = pages
+        self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
-    def do_HEAD(self) -> None:
-        self._answer(with_body=False)
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one more."""
+        if len(self._open) >= _MOST_AT_ONCE:
+            oldest = next(iter(self._open))
+            self._open.pop(oldest).transport.abort()
+            oldest.cancel()
+        task = asyncio.get_running_loop().create_task(self._request(reader, writer))
+        self._open[task] = writer
+        task.add_done_callback(lambda done: self._open.pop(done, None))
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is the library's
-        """Scrapes are no news, and what strangers send does not belong into the log."""
+    async def close_all(self) -> None:
+        """Cut off whoever is still there."""
+        tasks = [*self._open]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _answer(self, *, with_body: bool) -> None:
-        page = self.pages.get(self.path.partition("?")[0])
+    async def _request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            # A client that went away in the middle, or is too slow or too long, is not worth a word.
+            with contextlib.suppress(OSError, EOFError, asyncio.LimitOverrunError, TimeoutError):
+                async with asyncio.timeout(_WHOLE_CONNECTION_S):
+                    writer.write(self._answer(await reader.readuntil(b"\r\n\r\n")))
+                    await writer.drain()
+                    writer.close()
+                    await writer.wait_closed()
+        finally:
+            writer.transport.abort()
+
+    def _answer(self, head: bytes) -> bytes:
+        line, *fields = head.decode("latin-1").split("\r\n")
+        words = line.split(" ")
+        if len(words) != 3 or not words[2].startswith("HTTP/1."):
+            return _response(HTTPStatus.BAD_REQUEST, b"one request of HTTP/1.1\n", _TEXT)
+        method, target, _ = words
+        if method not in ("GET", "HEAD"):
+            return _response(HTTPStatus.NOT_IMPLEMENTED, b"GET and HEAD\n", _TEXT)
+        page = self._pages.get(target.partition("?")[0])
         if page is None:
-            status, body, kind = HTTPStatus.NOT_FOUND, b"/metrics, /healthz, /readyz\n", "text/plain; charset=utf-8"
+            status, body, kind = HTTPStatus.NOT_FOUND, b"/metrics, /healthz, /readyz\n", _TEXT
         else:
-            status, body, kind = page(self.headers.get("Accept", ""))
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Connection", "close")
-        self.end_headers()
-        if with_body:
-            self.wfile.write(body)
+            named = (field.partition(":") for field in fields)
+            accept = next((value.strip() for name, _, value in named if name.lower() == "accept"), "")
+            status, body, kind = page(accept)
+        return _response(status, body, kind, with_body=method == "GET")
+
+
+def _response(status: HTTPStatus, body: bytes, kind: str, *, with_body: bool = True) -> bytes:
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\nServer: kafka-quotas\r\nContent-Type: {kind}\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode("latin-1") + (body if with_body else b"")
+
+
+def _listening_socket(host: str, port: int) -> socket.socket:
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        # At once, so that a port that another process listens on is noticed here.
+        listening.listen(_WAITING)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
 
 
 def _as_page(answer: tuple[bool, dict[str, Json]]) -> tuple[HTTPStatus, bytes, str]:

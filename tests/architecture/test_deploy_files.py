@@ -112,6 +112,16 @@ def test_probes_and_ports_are_those_that_are_served() -> None:
     assert args.paths == [next(m["mountPath"] for m in one["volumeMounts"] if m["name"] == "manifests")]
 
 
+def test_only_one_namespace_reaches_the_port_of_exactly_these_pods() -> None:
+    policy = of_kind("NetworkPolicy")["spec"]
+    (rule,) = policy["ingress"]
+
+    assert policy["podSelector"] == of_kind("Deployment")["spec"]["selector"]
+    assert policy["policyTypes"] == ["Ingress"]
+    assert [port["port"] for port in rule["ports"]] == [port["name"] for port in container()["ports"]]
+    assert all(one["namespaceSelector"]["matchLabels"] for one in rule["from"])
+
+
 def test_the_manifests_in_the_config_map_are_good(tmp_path: Path) -> None:
     for name, text in of_kind("ConfigMap")["data"].items():
         (tmp_path / name).write_text(text)

@@ -74,19 +74,66 @@ def test_nothing_else_is_served(endpoint: Endpoint) -> None:
     assert ask(endpoint, "/healthz", method="HEAD")[::2] == (200, "")
 
 
-def test_clients_that_say_nothing_do_not_keep_others_out_for_good(endpoint: Endpoint) -> None:
+def slow_clients(endpoint: Endpoint, stack: contextlib.ExitStack, count: int, sent: bytes) -> list[socket.socket]:
+    clients = [stack.enter_context(socket.create_connection(endpoint.address, timeout=10)) for _ in range(count)]
+    for client in clients:
+        with contextlib.suppress(OSError):  # of one that lost its place already
+            client.sendall(sent)
+    return clients
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nX: "])
+@pytest.mark.parametrize("count", [16, 40, 300])
+def test_slow_clients_do_not_keep_a_probe_waiting(endpoint: Endpoint, count: int, sent: bytes) -> None:
     with contextlib.ExitStack() as stack:
-        for _ in range(40):
-            stack.enter_context(socket.create_connection(endpoint.address, timeout=10))
-        # More than it serves at once: the rest was turned away, so these are all that wait.
+        slow_clients(endpoint, stack, count, sent)
+        # Kubernetes waits 5 seconds in deploy/kubernetes.yaml; none of these may fail or be turned away.
+        for path, status in [("/healthz", 200), ("/readyz", 503), ("/metrics", 200), ("/healthz", 200)]:
+            connection = http.client.HTTPConnection(*endpoint.address, timeout=4)
+            connection.request("GET", path)
+            assert connection.getresponse().status == status
+            connection.close()
 
-    def answered() -> bool:
-        try:
-            return ask(endpoint, "/healthz")[0] == 200
-        except (OSError, http.client.HTTPException):
-            return False
 
-    assert wait_until(answered, within_s=20)
+def goes_on_until_it_is_cut_off(client: socket.socket) -> bool:
+    try:
+        client.sendall(b"X: y\r\n")
+    except OSError:
+        return True
+    return False
+
+
+def test_a_client_that_goes_on_sending_is_cut_off_by_the_deadline_of_its_connection(endpoint: Endpoint) -> None:
+    with contextlib.ExitStack() as stack:
+        (client,) = slow_clients(endpoint, stack, 1, b"GET /healthz HTTP/1.1\r\n")
+
+        # Each of its bytes used to begin ten more seconds.
+        assert wait_until(lambda: goes_on_until_it_is_cut_off(client), within_s=9)
+
+
+def test_a_client_that_does_not_read_is_cut_off_too(health: Health) -> None:
+    size = 50_000_000
+    with Endpoint("127.0.0.1", 0, health, lambda _: (b"x" * size, "text/plain")) as serving, contextlib.ExitStack() as stack:
+        (lazy,) = slow_clients(serving, stack, 1, b"GET /metrics HTTP/1.1\r\n\r\n")
+        (later,) = slow_clients(serving, stack, 1, b"GET /healthz HTTP/1.1\r\n")
+        assert wait_until(lambda: goes_on_until_it_is_cut_off(later), within_s=9)
+
+        received = 0
+        with contextlib.suppress(ConnectionError):
+            while part := lazy.recv(1 << 20):
+                received += len(part)
+        assert 0 < received < size
+        assert ask(serving, "/healthz")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "sent", [b"\r\n\r\n", b"GET /healthz\r\n\r\n", b"\xff\x00 / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\nX: " + b"y" * 99_999]
+)
+def test_what_is_no_request_harms_nothing(endpoint: Endpoint, sent: bytes) -> None:
+    with socket.create_connection(endpoint.address, timeout=10) as client, contextlib.suppress(ConnectionError):
+        client.sendall(sent)
+        assert b"200" not in client.recv(100)
+    assert ask(endpoint, "/healthz")[0] == 200
 
 
 def test_a_port_that_is_taken_is_told_with_what_to_do(endpoint: Endpoint, health: Health) -> None:
