@@ -1,6 +1,6 @@
 # Every target sets up what it needs first; that takes a few minutes once, and no time when nothing changed.
 # Nothing is written outside .venv, the caches that git ignores, and the user's cache folder (Kafka's jars).
-.PHONY: help demo test interop test-all soak site lint format setup pins clean
+.PHONY: help demo test interop test-all soak site lint format setup pins lock clean
 
 BIN = .venv/bin
 # Given, these are the arguments of one run of pytest; else everything runs, two at a time, and then alone what compares moments.
@@ -50,6 +50,10 @@ pins: ## write the versions in .venv to constraints.txt
 	@sed '/^#/!d' constraints.txt > constraints.txt.new
 	@$(BIN)/python -m pip freeze --exclude-editable >> constraints.txt.new
 	@mv constraints.txt.new constraints.txt
+
+lock: ## write requirements/*.txt: the versions of constraints.txt that pipelines install, with hashes
+	@tools/setup.sh --without-java
+	@tools/lock.sh
 
 clean: ## remove .venv, caches and built files; Kafka's jars stay in the user's cache folder
 	rm -rf .venv .setup.lock .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage* dist build

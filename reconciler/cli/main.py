@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "render": "show a saved plan in another form: text, JSON, Markdown, annotations, SARIF, HTML",
     "comment": "keep one comment on a GitHub pull request true, from the plan to the end of apply",
     "clusters": "list the clusters of the manifests, and which of them a change is about",
+    "verify-ref": "ask GitHub whether a run of the default branch stored what a git reference has",
     "drift": "tell what is live from what was merged, applied, changed or removed",
     "report": "one page to look at: every cluster, what differs, who gets what, last runs, traffic against limits",
     "run": "watch manifests and a cluster, report drift, and apply when told to; for a service manager",
@@ -46,7 +47,7 @@ COMMANDS: Final = {
 """Command names and their one-line help, so that ``--help`` imports no command."""
 
 
-_MODULES: Final = {"import": "import_quotas"}
+_MODULES: Final = {"import": "import_quotas", "verify-ref": "verify_ref"}
 """The modules of commands that cannot have the command's own name."""
 
 _SHORT: Final = frozenset({"validate", "plan", "apply", "revert", "drift", "describe", "alter", "resolve", "report"})

@@ -63,6 +63,8 @@ class CommentRequest:
     """Only comments of this login are ours."""
     newest: str | None = None
     """The newest commit of the pull request; a plan of another one is outdated."""
+    only_existing: bool = False
+    """Change a comment that is there, and make none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +162,8 @@ def _without_one(comments: Comments, request: CommentRequest, outcome: CommentOu
         return dataclasses.replace(outcome, state=status.state, reason="there is no comment that could be outdated")
     if request.content is not None and request.content.marker.empty and status.state is CommentState.PLANNED:
         return dataclasses.replace(outcome, reason="nothing would change, and there is no comment yet")
+    if request.only_existing:
+        return dataclasses.replace(outcome, reason="there is no comment yet")
     content = request.content or content_for(request.cluster, request.label)
     created = comments.create(_fitting(content, status))
     again = [one for one in comments.all() if _address(one) == (request.cluster, request.label)]

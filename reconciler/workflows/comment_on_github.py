@@ -60,6 +60,7 @@ def post_comment(
     label: str,
     clock: Clock,
     patience: float,
+    only_existing: bool = False,
 ) -> PullRequestOutcome:
     """Find the pull request and keep its comment. ``patience``: seconds of waiting for limits and faults, in all.
 
@@ -91,6 +92,7 @@ def post_comment(
             label=label,
             author=target.author or comments.whoami() or ACTIONS,
             newest=newest_commit(api, repository=repository, number=number) if planned else None,
+            only_existing=only_existing,
         )
         comment = keep_comment(comments, request)
     finally:

@@ -25,6 +25,7 @@ _NOT_INHERITED: Final = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE",
 """What a hook's environment says of its repository, where the folder that is asked about decides here."""
 _AFTER_NAME: Final = re.compile(r"[~^:]|@\{")
 """Where the name of a reference ends, and the way from there to another commit begins."""
+_COMMIT_ID: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SETTINGS: Final = ("-c", "safe.bareRepository=explicit", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
 """What the configuration of a repository must not decide: which one it is, and what programs are run."""
 BLOB: Final = "blob"
@@ -166,6 +167,16 @@ class Git:
         listed = self._output("worktree", "list", "--porcelain").split(b"\n")
         found = (os.fsdecode(line.removeprefix(b"worktree ")) for line in listed if line.startswith(b"worktree "))
         return tuple(dict.fromkeys((self.top, *found)))
+
+    def message(self, commit: str) -> str:
+        """What the author of a commit wrote."""
+        return _text(self._output("show", "--no-patch", "--no-show-signature", "--format=%B", commit))
+
+    def contains(self, commit: str, earlier: str) -> bool:
+        """True when a commit is the earlier one or descends from it; one that is not here is in none."""
+        if not _COMMIT_ID.fullmatch(earlier):
+            return False
+        return _run(self.program, self.top, "merge-base", "--is-ancestor", earlier, commit).returncode == 0
 
     def missing_commits(self, *, base: str) -> int:
         """How many commits of ``base`` the checked-out commit does not contain. Raises ``GitError`` when there is none yet."""

@@ -24,7 +24,7 @@ _OF_FORGE: Final = {".github": "github", ".gitlab-ci.yml": "gitlab"}
 _MODELINE: Final = re.compile(r"\A(# yaml-language-server: \$schema=)\S*?([\w-]+\.v\d+\.schema\.json)$", re.MULTILINE)
 _ONLY: Final = re.compile(r"<!-- only: (\w+) -->\n(.*?)<!-- end -->\n", re.DOTALL)
 _PINNED: Final = re.compile(r"OWNER/kafka-quotas(/\.github/workflows/[\w-]+\.yml)@0{40} # v[\w.]+")
-_VERSION: Final = re.compile(r"(kafka-quota-reconciler(?:\[\w+\])?)==[\w.]+")
+_CLONED: Final = re.compile(r"(github\.com/)OWNER/kafka-quotas(\.git\"\n +KAFKA_QUOTAS_COMMIT: )\"0{40}\"")
 _GIVEN_WORKFLOWS: Final = re.compile(
     r"(?P<repository>[A-Za-z0-9_-]{1,39}/[A-Za-z0-9._-]{1,100})@(?P<commit>[0-9a-f]{40}|[0-9a-f]{64})"
 )
@@ -74,9 +74,10 @@ def for_clusters(text: str, names: Sequence[str]) -> str:
 
 def _adapted(text: str, path: str, *, forge: str, version: str, workflows: Workflows | None) -> str:
     text = _ONLY.sub(lambda match: match[2] if match[1] == forge else "", text)
-    text = _VERSION.sub(rf"\g<1>=={version}", with_schema_place(text, path))
+    text = with_schema_place(text, path)
     if workflows is not None:
         text = _PINNED.sub(rf"{workflows.repository}\g<1>@{workflows.commit} # kafka-quotas {version}", text)
+        text = _CLONED.sub(rf'\g<1>{workflows.repository}\g<2>"{workflows.commit}" # {version}', text)
     return text
 
 

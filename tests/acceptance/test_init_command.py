@@ -10,7 +10,6 @@ import jsonschema
 import pytest
 import yaml
 
-import reconciler
 from reconciler.sandbox.spec import Sandbox
 from tests.builders import client, pair, user
 from tests.support import raw_quotas
@@ -120,7 +119,14 @@ def test_a_fresh_clone_counts_as_empty(tmp_path: Path) -> None:
     assert (tmp_path / "repo/.git/config").read_text() == "[core]\n"
 
 
-def test_workflows_are_pinned_to_the_commit_that_is_given_and_the_tool_to_this_version(tmp_path: Path) -> None:
+def test_gitlab_takes_the_tool_from_the_commit_that_is_given(tmp_path: Path) -> None:
+    assert init(tmp_path, "repo", "--ci", "gitlab", "--workflows", f"acme/kafka-quotas@{COMMIT}").code == 0
+    variables = yaml.safe_load(files(tmp_path / "repo")[".gitlab-ci.yml"])["variables"]
+    assert variables["KAFKA_QUOTAS_REPOSITORY"] == "https://github.com/acme/kafka-quotas.git"
+    assert variables["KAFKA_QUOTAS_COMMIT"] == COMMIT
+
+
+def test_workflows_and_the_tool_in_them_are_pinned_to_the_commit_that_is_given(tmp_path: Path) -> None:
     assert init(tmp_path, "repo", "--workflows", f"acme/kafka-quotas@{COMMIT}").code == 0
     calls = []
     for path, text in files(tmp_path / "repo").items():
@@ -128,7 +134,8 @@ def test_workflows_are_pinned_to_the_commit_that_is_given_and_the_tool_to_this_v
         if path.startswith(".github/workflows"):
             for job in yaml.safe_load(text)["jobs"].values():
                 calls.append(job["uses"])
-                assert job["with"]["requirement"].endswith(f"=={reconciler.__version__}")
+                # The tool is that of the same commit.
+                assert "requirement" not in job.get("with", {})
     assert len(calls) == 4
     assert all(re.fullmatch(rf"acme/kafka-quotas/\.github/workflows/[a-z]+\.yml@{COMMIT}", call) for call in calls)
 
@@ -137,7 +144,7 @@ def test_workflows_are_pinned_to_the_commit_that_is_given_and_the_tool_to_this_v
     ("arguments", "words"),
     [
         (("--workflows", "acme/kafka-quotas@main"), "OWNER/NAME@COMMIT"),
-        (("--workflows", f"acme/kafka-quotas@{COMMIT}", "--ci", "gitlab"), "needs --ci github"),
+        (("--workflows", f"acme/kafka-quotas@{COMMIT}", "--ci", "none"), "it needs --ci"),
         (("--name", "prod"), "give one"),
         (("--command-config", "x"), "give one"),
         (("--current", "x", "--bootstrap-server", "y:1"), "exclude each other"),

@@ -37,13 +37,9 @@ def forge(tmp_path: Path) -> Iterator[Forge]:
 
 def publish(forge: Forge, slug: str, rate: float) -> None:
     """What snapshot.yml does."""
-    forge.work.git("checkout", "-q", "--orphan", "state")
-    forge.work.git("rm", "-q", "-r", "--cached", ".")
-    (forge.work.folder / "snapshot.json").write_text(snapshot({user("payments-api"): {"producer_byte_rate": rate}}))
-    forge.work.git("add", "snapshot.json")
-    forge.work.git("commit", "-q", "-m", "state")
-    forge.work.git("push", "-q", "-f", "origin", f"HEAD:refs/kafka-quotas/snapshot/{slug}")
-    forge.work.git("checkout", "-q", "-f", "main")
+    forge.store(
+        f"refs/kafka-quotas/snapshot/{slug}", {"snapshot.json": snapshot({user("payments-api"): {"producer_byte_rate": rate}})}
+    )
 
 
 def only(runs: list[JobRun]) -> JobRun:
@@ -66,7 +62,10 @@ def test_the_run_of_a_fork_plans_and_says_nothing_on_the_pull_request(forge: For
     ran = only(forge.run("plan.yml", github, server_check="none")["plan"])
     assert ran.result == "success", ran.log
     assert ran.step("Comment").outcome == "skipped"
-    assert forge.github.requests == []
+    assert {(one.method, one.path.split("?")[0].split("/")[-3]) for one in forge.github.requests} == {
+        ("GET", "actions"),
+        ("GET", "runs"),
+    }
     assert "payments-api" in ran.summary
 
 
@@ -166,6 +165,66 @@ def test_a_cluster_without_a_snapshot_says_what_makes_one(forge: Forge) -> None:
     ran = only(forge.on_pull_request(*forge.propose(), server_check="none")["plan"])
     assert ran.result == "failure"
     assert "There is no refs/kafka-quotas/snapshot/prod yet" in ran.log
+    assert forge.github.comments == {}
+
+
+def forged(forge: Forge, how: str) -> None:
+    """What a user who may push, but not to main, makes of the snapshot: the proposal as if it were live."""
+    ref, live = (
+        "refs/kafka-quotas/snapshot/prod",
+        {"snapshot.json": snapshot({user("payments-api"): {"producer_byte_rate": 1100.0}})},
+    )
+    genuine = forge.ref(ref)
+    match how:
+        case "no run":
+            forge.work.git(
+                "push", "-q", "-f", "origin", f"{forge.work.git('commit-tree', f'{genuine}^{{tree}}', '-m', 'x')}:{ref}"
+            )
+        case "the number of a true run":
+            forge.store(ref, live, run=max(forge.github.runs))
+        case "a number that no run has":
+            forge.store(ref, live, run=999)
+        case "the commit of another cluster":
+            other = forge.store("refs/kafka-quotas/snapshot/staging", live)
+            forge.work.git("push", "-q", "-f", "origin", f"{other}:{ref}")
+        case "a run of a branch":
+            forge.store(ref, live)
+            forge.work.git("checkout", "-q", "-b", "mine")
+            forge.github.runs[max(forge.github.runs)]["head_sha"] = forge.work.commit()
+            forge.work.git("push", "-q", "origin", "HEAD:refs/heads/mine")
+            forge.work.git("checkout", "-q", "main")
+        case "a run for a pull request":
+            forge.store(ref, live)
+            forge.github.runs[max(forge.github.runs)]["event"] = "pull_request_target"
+        case "a run of a fork":
+            forge.store(ref, live)
+            forge.github.runs[max(forge.github.runs)]["head_repository"] = {"full_name": "fork/quotas"}
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("no run", "does not name the run that stored it"),
+        ("the number of a true run", "did not store commit"),
+        ("a number that no run has", "cannot read run 999"),
+        ("the commit of another cluster", "was stored for 'refs/kafka-quotas/snapshot/staging'"),
+        ("a run of a branch", "which is not part of refs/remotes/origin/main"),
+        ("a run for a pull request", "is not a run of this repository's own commits"),
+        ("a run of a fork", "is not a run of this repository's own commits"),
+    ],
+)
+def test_a_snapshot_that_no_run_of_the_default_branch_stored_is_never_planned_with(forge: Forge, how: str, reason: str) -> None:
+    forged(forge, how)
+    forge.work.write("teams/payments.yaml", declares(1100))
+    head, merge = forge.propose()
+
+    ran = only(forge.on_pull_request(head, merge, server_check="none")["plan"])
+    assert (ran.result, ran.step("plan").outcome) == ("failure", "skipped")
+    assert reason in ran.log
+    assert "No changes" not in ran.log + ran.summary
+    forge.propose(label="fork:change")
+    trusted = only(forge.on_fork_run(head, server_check="none")["comment"])
+    assert (trusted.result, trusted.step("plan").outcome) == ("failure", "skipped")
     assert forge.github.comments == {}
 
 

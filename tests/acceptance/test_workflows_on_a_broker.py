@@ -67,6 +67,11 @@ def live(forge: Forge, sandbox: Sandbox) -> dict[Any, dict[str, float]]:
     return raw_quotas.settled(sandbox.bootstrap_servers)
 
 
+def applied_commit(forge: Forge) -> str:
+    """The commit whose manifests the baseline has."""
+    return forge.work.git("-C", str(forge.remote), "rev-parse", f"{BASELINE}^")
+
+
 def test_the_template_s_own_workflows_from_a_proposal_to_drift(forge: Forge, clean_kafka: Sandbox) -> None:
     first = forge.on_push(forge.ref("refs/heads/main"), "quotas-apply.yml")
     applied = only(first["apply"], "apply")
@@ -75,7 +80,7 @@ def test_the_template_s_own_workflows_from_a_proposal_to_drift(forge: Forge, cle
     assert applied.environment == "staging"
     assert applied.concurrency == {"group": "kafka-quotas-apply-staging", "cancel-in-progress": False}
     assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 10 * MIB
-    assert forge.ref(BASELINE) == forge.ref("refs/heads/main") != ""
+    assert applied_commit(forge) == forge.ref("refs/heads/main")
     assert forge.github.comments == {}
     snapshot = json.loads(forge.work.git("-C", str(forge.remote), "cat-file", "blob", f"{SNAPSHOT}:snapshot.json"))
     assert len(snapshot["entities"]) == 4
@@ -100,7 +105,7 @@ def test_the_template_s_own_workflows_from_a_proposal_to_drift(forge: Forge, cle
     assert merged.result == "success", merged.log
     assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 12 * MIB
     assert "Applied at commit" in comment(forge)
-    assert forge.ref(BASELINE) == forge.ref("refs/heads/main")
+    assert applied_commit(forge) == forge.ref("refs/heads/main")
     assert "nothing_to_do" not in merged.summary
 
     clean = only(forge.on_schedule("quotas-drift.yml")["drift"], "drift")
@@ -137,19 +142,20 @@ def test_a_guard_stops_apply_until_it_is_accepted_and_the_cluster_is_found_again
     assert (refused.result, refused.step("apply").outputs["exit-code"]) == ("failure", "3")
     assert "Failed at commit" in comment(forge)
     assert "large-reduction" in comment(forge)
-    assert forge.ref(BASELINE) == base
+    assert applied_commit(forge) == base
     assert forge.ref(SNAPSHOT)
     assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 10 * MIB
 
     accepted = forge.on_push(commit, "apply.yml", accept="large-reduction\n")
     assert only(accepted["apply"]).result == "success", only(accepted["apply"]).log
-    assert forge.ref(BASELINE) == commit
+    assert applied_commit(forge) == commit
     assert live(forge, clean_kafka)[API]["producer_byte_rate"] == MIB
     assert "Applied at commit" in comment(forge)
 
-    again = forge.on_push(commit, "apply.yml")
-    assert [one.result for one in again["apply"]] == ["skipped"]
-    assert again["clusters"][0].outputs["count"] == "0"
+    # Once more, nothing differs: the live state says so, and not what an earlier run stored.
+    again = only(forge.on_push(commit, "apply.yml")["apply"])
+    assert again.result == "success"
+    assert "nothing_to_do" in again.summary
 
 
 def test_an_old_commit_is_not_applied_over_a_newer_one(forge: Forge, clean_kafka: Sandbox) -> None:
@@ -204,4 +210,34 @@ def test_a_token_without_rights_changes_nothing_about_apply(forge: Forge, clean_
     assert applied.result == "success", applied.log
     assert "warning: no comment was posted" in applied.step("Say how it ended").err
     assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 10 * MIB
-    assert forge.ref(BASELINE) == forge.ref("refs/heads/main")
+    assert applied_commit(forge) == forge.ref("refs/heads/main")
+
+
+def test_a_forged_baseline_skips_no_apply_and_is_no_baseline_of_drift(forge: Forge, clean_kafka: Sandbox) -> None:
+    assert only(forge.on_push(forge.ref("refs/heads/main"), "apply.yml")["apply"]).result == "success"
+    edit(forge.work.folder / PAYMENTS, "producer_byte_rate: 10MiB", "producer_byte_rate: 12MiB")
+    forge.propose()
+    commit = forge.merge()
+    # A user who may push says that this commit is applied already.
+    forge.work.git("push", "-q", "-f", "origin", f"{commit}:{BASELINE}")
+
+    drift = only(forge.on_schedule("drift.yml")["drift"])
+    assert "baseline not trusted" in drift.log
+    assert "does not name the run that stored it" in drift.log
+    assert (drift.result, drift.step("drift").outputs["drifted"]) == ("failure", "true")
+
+    applied = only(forge.on_push(commit, "apply.yml")["apply"])
+    assert applied.result == "success", applied.log
+    assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 12 * MIB
+    assert applied_commit(forge) == commit
+
+
+def test_only_what_a_push_changes_is_applied_when_that_is_chosen(forge: Forge, clean_kafka: Sandbox) -> None:
+    first = forge.ref("refs/heads/main")
+    assert only(forge.on_push(first, "apply.yml", only_changed=True)["apply"]).result == "success"
+    forge.work.write("README.md", "words")
+    second = forge.push()
+    assert [one.result for one in forge.on_push(second, "apply.yml", before=first, only_changed=True)["apply"]] == ["skipped"]
+    edit(forge.work.folder / PAYMENTS, "producer_byte_rate: 10MiB", "producer_byte_rate: 12MiB")
+    assert only(forge.on_push(forge.push(), "apply.yml", before=second, only_changed=True)["apply"]).result == "success"
+    assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 12 * MIB

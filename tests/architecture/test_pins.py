@@ -1,9 +1,11 @@
-"""constraints.txt pins everything that set-up installs, at versions that pyproject.toml allows."""
+"""constraints.txt pins all that set-up installs, as pyproject.toml allows; requirements/ has its hashes, for pipelines."""
 
+import re
 import tomllib
 from importlib import metadata
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -25,8 +27,13 @@ def declared() -> list[Requirement]:
 
 def everything_installed() -> set[str]:
     """Names of all that the declared requirements bring on this interpreter."""
+    return needed_by(declared())
+
+
+def needed_by(requirements: list[Requirement]) -> set[str]:
+    """Names of all that requirements bring on this interpreter."""
     names: set[str] = set()
-    waiting = declared()
+    waiting = list(requirements)
     while waiting:
         requirement = waiting.pop()
         name = canonicalize_name(requirement.name)
@@ -48,3 +55,46 @@ def test_every_pin_is_in_its_declared_range():
 
 def test_everything_that_set_up_brings_is_pinned():
     assert everything_installed() - set(PINS) == set()
+
+
+LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
+LOCKED = re.compile(
+    r"(?P<name>[a-z0-9-]+)==(?P<version>[\w.]+)(?P<marker> ; [^\\]+)?(?P<hashes>(?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n"
+)
+BUILDS = {"hatchling", "setuptools"}
+"""What builds the wheels of the packages that have none, and ours."""
+
+
+def locked(path: Path) -> dict[str, Version]:
+    """Name and version of each entry; a lock of which one character is nothing of that kind is none."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    text = "".join(line for line in lines if not line.startswith("#"))
+    entries = list(LOCKED.finditer(text))
+    assert "".join(entry[0] for entry in entries) == text
+    return {entry["name"]: Version(entry["version"]) for entry in entries}
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
+def test_every_entry_of_a_lock_has_hashes_no_address_and_the_version_of_its_pin(path: Path) -> None:
+    assert locked(path)
+    assert {name: version for name, version in locked(path).items() if PINS.get(name, version) != version} == {}
+    assert set(locked(path)) - set(PINS) <= BUILDS
+
+
+@pytest.mark.parametrize(
+    ("name", "extras"), [("pipeline.txt", ["github", "regex"]), ("pipeline-traffic.txt", ["github", "regex", "traffic"])]
+)
+def test_a_lock_has_all_that_the_tool_needs_in_a_pipeline_and_nothing_else(name: str, extras: list[str]) -> None:
+    lists = [PROJECT["dependencies"], *(PROJECT["optional-dependencies"][extra] for extra in extras)]
+
+    wanted = needed_by([Requirement(text) for texts in lists for text in texts])
+
+    # typing-extensions and others are needed by some versions of Python only.
+    only_elsewhere = set(locked(ROOT / "requirements" / name)) - wanted
+    assert wanted <= set(locked(ROOT / "requirements" / name))
+    assert only_elsewhere <= {"typing-extensions", "tzdata", "colorama"}
+
+
+def test_there_is_a_lock_for_building_and_one_for_each_kind_of_job() -> None:
+    assert [path.name for path in LOCKS] == ["build.txt", "pipeline-traffic.txt", "pipeline.txt"]
+    assert set(locked(ROOT / "requirements" / "build.txt")) >= BUILDS

@@ -24,6 +24,8 @@ MAY_WRITE = {
     "snapshot.yml": {"contents"},
 }
 """Everything else reads, and reads the contents only."""
+VERIFIES = {"backtest.yml", "drift.yml", "fork.yml", "plan.yml"}
+"""These ask which run stored a reference."""
 
 
 def read(path: Path) -> dict:
@@ -84,7 +86,8 @@ def test_a_workflow_starts_without_permissions_and_writes_only_what_it_must(path
     may_write = set().union(*(MAY_WRITE.get(name, set()) for name in called))
     rights = granted(path)
     assert {right for right, degrees in rights.items() if "write" in degrees} == may_write
-    assert {right for right, degrees in rights.items() if "read" in degrees} <= {"contents"}
+    may_read = {"contents", "actions"} if called & VERIFIES else {"contents"}
+    assert {right for right, degrees in rights.items() if "read" in degrees} <= may_read
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=named)
@@ -105,7 +108,7 @@ def test_a_workflow_of_the_template_only_calls_one_that_there_is_with_inputs_tha
         called = read(ROOT / ".github" / "workflows" / match["name"])
         # PyYAML reads the key "on" as the truth value.
         inputs = called[True]["workflow_call"]["inputs"]
-        assert set(job["with"]) <= set(inputs)
+        assert set(job.get("with", {})) <= set(inputs)
         needed = granted(ROOT / ".github" / "workflows" / match["name"])
         assert {(right, degree) for right, degree in job["permissions"].items()} == {
             (right, "write" if "write" in degrees else "read") for right, degrees in needed.items()
@@ -184,3 +187,76 @@ def test_a_backtest_is_the_same_script_in_and_outside_of_pull_requests():
     scripts = {step["run"] for path in REUSABLE for step in steps(path) if step.get("name") == "Backtest"}
 
     assert len(scripts) == 1
+
+
+def installs(script: str, folder: Path, **variables: str) -> tuple[int, list[str]]:
+    """The exit code of a script that installs, and what it asked pip for."""
+    programs, asked = folder / "bin", folder / "asked"
+    programs.mkdir(exist_ok=True)
+    (programs / "python").write_text(f'#!/bin/sh\necho "$@" >> {asked}\n', encoding="utf-8")
+    (programs / "python").chmod(0o755)
+    env = {**os.environ, **variables, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "RUNNER_TEMP": str(folder)}
+    done = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", script], cwd=folder, env=env, capture_output=True, text=True, check=False
+    )
+    return done.returncode, asked.read_text(encoding="utf-8").splitlines() if asked.exists() else []
+
+
+def checked_out(folder: Path) -> str:
+    """A commit of the tool where the workflows check it out."""
+    git = ["git", "-C", str(folder / ".kafka-quotas"), "-c", "user.name=x", "-c", "user.email=x@localhost"]
+    (folder / ".kafka-quotas").mkdir()
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "a commit"], check=True)
+    return subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def install_steps() -> list[dict]:
+    return [step for path in (*REUSABLE, ACTION) for step in steps(path) if step.get("name") == "Install kafka-quotas"]
+
+
+def only_what_is_locked(asked: list[str]) -> bool:
+    """Whether pip takes files from an index by their hash only, runs with safe paths, and builds with what is locked."""
+    return len(asked) == 3 and all(
+        line.startswith("-P -m pip install ")
+        and "--no-build-isolation" in line
+        and ("--require-hashes" in line) != ("--no-index" in line)
+        for line in asked
+    )
+
+
+def test_every_job_installs_its_own_commit_and_locked_dependencies(tmp_path):
+    scripts = {step["run"] for step in install_steps()}
+    assert len(install_steps()) > 9
+    assert len(scripts) == 2
+    for number, script in enumerate(sorted(scripts)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        commit = checked_out(folder)
+        code, asked = installs(script, folder, REQUIREMENT="", COMMIT=commit, LOCK="pipeline.txt", TOOL="/tool")
+        assert (code, only_what_is_locked(asked)) == (0, True), asked
+        assert not any("kafka-quota-reconciler" in line for line in asked)
+
+
+@pytest.mark.parametrize("commit", ["", "0" * 40])
+def test_no_job_installs_another_commit_than_that_of_its_workflow(commit, tmp_path):
+    (script,) = {step["run"] for step in install_steps() if ".kafka-quotas" in step["run"]}
+    checked_out(tmp_path)
+
+    assert installs(script, tmp_path, REQUIREMENT="", COMMIT=commit, LOCK="pipeline.txt") == (1, [])
+
+
+def test_each_lock_that_a_workflow_names_is_there():
+    named = {lock for step in install_steps() for lock in re.findall(r"[\w-]+\.txt", f"{step['env'].get('LOCK')} {step['run']}")}
+
+    assert named == {"build.txt", "pipeline.txt", "pipeline-traffic.txt"}
+    assert all((ROOT / "requirements" / lock).is_file() for lock in named)
+
+
+def test_gitlab_installs_one_commit_and_locked_dependencies(tmp_path):
+    lines = read(ROOT / "examples" / "gitops-repository" / ".gitlab-ci.yml")["default"]["before_script"]
+
+    code, asked = installs("\n".join(line for line in lines if "install" in line and "apt-get" not in line), tmp_path)
+
+    assert (code, only_what_is_locked(asked)) == (0, True), asked
+    assert any('checkout --quiet --detach "$KAFKA_QUOTAS_COMMIT"' in line for line in lines)

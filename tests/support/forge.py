@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from reconciler.workflows.stored_reference import artifact_name
 from tests.support.git_repository import GitRepository
-from tests.support.github_server import NUMBER, REPOSITORY, TOKEN, GitHubServer, pull_request
+from tests.support.github_server import NUMBER, REPOSITORY, TOKEN, GitHubServer, pull_request, workflow_run
 from tests.support.workflow_runner import JobRun, Machine, run_workflow
 
 WORKFLOWS = Path(__file__).parents[2] / ".github" / "workflows"
@@ -57,9 +59,35 @@ class Forge:
         """What a reference of the remote is at; empty when there is none."""
         return self.work.git("ls-remote", str(self.remote), name).partition("\t")[0]
 
-    def on_push(self, commit: str, name: str, **inputs: Any) -> dict[str, list[JobRun]]:
-        """Run a workflow for a commit of main."""
-        event = {"ref": "refs/heads/main", "after": commit, "repository": {"default_branch": "main"}}
+    def store(self, ref: str, files: Mapping[str, str], *, run: int | None = None) -> str:
+        """A commit of these files at a reference, as the workflows store it; with a run that did it, unless one is named."""
+        number = run or len(self.github.runs) + 1
+        listing = ""
+        for name, text in files.items():
+            blob = self._git_with(text, "hash-object", "-w", "--stdin")
+            listing += f"100644 blob {blob}\t{name}\n"
+        tree = self._git_with(listing, "mktree")
+        message = f"a state\n\nKafka-Quotas-Reference: {ref}\nKafka-Quotas-Run: {number}\n"
+        commit = self._git_with(message, "commit-tree", tree)
+        self.work.git("push", "-q", "-f", "origin", f"{commit}:{ref}")
+        if run is None:
+            self.github.runs[number] = workflow_run(number, event="schedule", commit=self.ref("refs/heads/main"))
+            self.github.artifacts[number] = {artifact_name(commit)}
+        return commit
+
+    def _git_with(self, text: str, *arguments: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(self.work.folder), "-c", "user.name=w", "-c", "user.email=w@localhost", *arguments],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    def on_push(self, commit: str, name: str, *, before: str = "", **inputs: Any) -> dict[str, list[JobRun]]:
+        """Run a workflow for a commit of main; ``before``: what main was at."""
+        event = {"ref": "refs/heads/main", "before": before, "after": commit, "repository": {"default_branch": "main"}}
         return self.run(name, {"event_name": "push", "ref": "refs/heads/main", "sha": commit, "event": event}, **inputs)
 
     def on_schedule(self, name: str) -> dict[str, list[JobRun]]:
@@ -97,9 +125,13 @@ class Forge:
         """Run a workflow of the clone, or else of this repository, as GitHub would for this event."""
         own = self.work.folder / ".github" / "workflows" / name
         chosen = {one.replace("_", "-"): value for one, value in inputs.items()}
-        return run_workflow(own if own.is_file() else WORKFLOWS / name, self.machine(github), inputs=chosen)
+        number = len(self.github.runs) + 1
+        self.github.runs[number] = workflow_run(number, event=github["event_name"], commit=str(github["sha"]))
+        done = run_workflow(own if own.is_file() else WORKFLOWS / name, self.machine(github, run=number), inputs=chosen)
+        self.github.artifacts[number] = {name for runs in done.values() for one in runs for name in one.artifacts}
+        return done
 
-    def machine(self, github: Mapping[str, Any]) -> Machine:
+    def machine(self, github: Mapping[str, Any], *, run: int = 1) -> Machine:
         """The machine of a run for this event."""
         event = self.folder / "event.json"
         event.write_text(json.dumps(github["event"]), encoding="utf-8")
@@ -118,7 +150,7 @@ class Forge:
                 "GITHUB_EVENT_NAME": github["event_name"],
                 "GITHUB_EVENT_PATH": str(event),
                 "GITHUB_REPOSITORY": REPOSITORY,
-                "GITHUB_RUN_ID": "1",
+                "GITHUB_RUN_ID": str(run),
                 "GITHUB_SERVER_URL": "https://github.example.org",
             },
             secrets=self.secrets,

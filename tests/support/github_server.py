@@ -70,6 +70,8 @@ class GitHubServer:
         self.per_page = 100
         self.comments: dict[int, dict[str, Any]] = {}
         self.pulls = [pull_request(NUMBER, HEAD)]
+        self.runs: dict[int, dict[str, Any]] = {}
+        self.artifacts: dict[int, set[str]] = {}
         self.faults: list[Fault] = []
         self.requests: list[Request] = []
         self.before: Callable[[Request], None] = lambda request: None
@@ -139,6 +141,11 @@ class GitHubServer:
                 listed = [one for one in self.pulls if commit in (one["head"]["sha"], one["merge_commit_sha"])]
             case ["pulls", number] if number == str(NUMBER):
                 return Reply(status=200, document=self.pulls[0])
+            case ["actions", "runs", number] if int(number) in self.runs:
+                return Reply(status=200, document=self.runs[int(number)])
+            case ["actions", "runs", number, "artifacts"] if int(number) in self.runs:
+                names = sorted(name for name in self.artifacts.get(int(number), ()) if name == query.get("name", name))
+                return Reply(status=200, document={"total_count": len(names), "artifacts": [{"name": name} for name in names]})
         return None if listed is None else self._page(listed, request, query)
 
     def _page(self, items: list[Any], request: Request, query: Mapping[str, str]) -> Reply:
@@ -188,6 +195,11 @@ def user(login: str) -> dict[str, Any]:
         "type": "Bot" if login.endswith("[bot]") else "User",
         "site_admin": False,
     }
+
+
+def workflow_run(number: int, *, event: str, commit: str, repository: str = REPOSITORY) -> dict[str, Any]:
+    """A run, with the fields that tell where its workflow came from."""
+    return {"id": number, "event": event, "head_sha": commit, "head_repository": {"full_name": repository}}
 
 
 def pull_request(number: int, head: str, *, label: str = "acme:change", merged_as: str | None = None) -> dict[str, Any]:

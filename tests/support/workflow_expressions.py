@@ -129,10 +129,12 @@ class _Parser:
             while not self._take(")"):
                 arguments.append(self.either())
                 self._take(",")
-            return self._functions[name](*arguments)
+            return self._below(self._functions[name](*arguments))
         if name not in self._contexts:
             raise ValueError(f"there is no context {name!r}")
-        value = self._contexts[name]
+        return self._below(self._contexts[name])
+
+    def _below(self, value: Any) -> Any:
         while self._take("."):
             key = self._tokens[self._at][1]
             self._at += 1

@@ -25,6 +25,7 @@ from tests.support.workflow_expressions import Expressions, text_of
 ANNOTATION = re.compile(r"^::(error|warning|notice)\b[^\n]*$", re.MULTILINE)
 CALLED = re.compile(r"OWNER/kafka-quotas/(?P<path>\.github/workflows/[\w-]+\.yml)@0{40}")
 """How the template calls a workflow of this repository."""
+_OF_THE_TOOL = {"repository": "OWNER/kafka-quotas", "ref": "0" * 40}
 _OF_A_KIND, _IN_A_JOB, _SUMMARY = 10, 50, 1024 * 1024
 
 
@@ -108,7 +109,7 @@ def run_workflow(path: Path, machine: Machine, *, inputs: Mapping[str, Any] | No
             done[name] = [JobRun(job=name, matrix={})]
             continue
         if "uses" in job:
-            done[name] = _called(job, machine, Expressions(contexts).filled(job["with"]))
+            done[name] = _called(job, machine, Expressions(contexts).filled(job.get("with", {})))
             continue
         rows = Expressions(contexts).filled(job.get("strategy", {}).get("matrix", {}).get("include", [{}]))
         machine.before_job(name)
@@ -158,6 +159,7 @@ class _Job:
             folder.mkdir(parents=True, exist_ok=True)
         self._steps: dict[str, Any] = {}
         self._contexts = {**contexts, "steps": self._steps, "runner": {"temp": str(self._temp), "os": "Linux"}, "env": {}}
+        self._contexts["job"] = {"workflow_repository": _OF_THE_TOOL["repository"], "workflow_sha": _OF_THE_TOOL["ref"]}
         self._status = "success"
         self._set: dict[str, str] = {}
 
@@ -195,6 +197,10 @@ class _Job:
         ran.outcome = "success"
         match step["uses"].partition("@")[0]:
             case "actions/checkout":
+                if "repository" in given:
+                    # This repository at the workflow's commit, for the step that is left out.
+                    assert given == {**_OF_THE_TOOL, "path": ".kafka-quotas", "persist-credentials": False}
+                    return
                 assert given == {"fetch-depth": 0, "persist-credentials": False}
                 self._check_out()
             case "actions/upload-artifact":

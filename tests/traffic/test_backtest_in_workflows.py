@@ -22,13 +22,8 @@ def test_a_proposal_is_replayed_against_recorded_traffic_and_the_comment_says_so
         forge.work.write("cluster.yaml", cluster("prod", connection={"bootstrapServers": ["127.0.0.1:1"]}))
         forge.work.write("quotas.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": "1GiB"})))
         state = {"format_version": "1.0", "cluster": {}, "observed": {"at": "2026-01-02T00:00:00Z"}, "entities": []}
-        forge.work.write("state/snapshot.json", json.dumps(state))
         forge.push()
-        # A commit whose top folder is the one with the snapshot, as the workflows make it.
-        tree = forge.work.git("rev-parse", "HEAD:state")
-        forge.work.git(
-            "push", "-q", "origin", f"{forge.work.git('commit-tree', tree, '-m', 'state')}:refs/kafka-quotas/snapshot/prod"
-        )
+        forge.store("refs/kafka-quotas/snapshot/prod", {"snapshot.json": json.dumps(state)})
         forge.work.write("quotas.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": "10KiB"})))
         (planned,) = forge.on_pull_request(
             *forge.propose(), server_check="none", traffic=f"\n1={RECORDING}\n", fail_on="warning"

@@ -50,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wait", type=float, default=120.0, metavar="SECONDS", help="for rate limits and faults, in all (default: %(default)g)"
     )
+    parser.add_argument("--if-there", action="store_true", help="change the comment where there is one, and make none")
     parser.add_argument("--warn-only", action="store_true", help="exit 0 with a warning when the comment cannot be posted")
     options.add_output_options(parser)
 
@@ -102,7 +103,16 @@ def _posted(args: argparse.Namespace) -> PullRequestOutcome:
         author=args.author,
     )
     content, status = _content(args), _status(args)
-    return post_comment(target, content, status, cluster=args.cluster, label=args.label, clock=SystemClock(), patience=args.wait)
+    return post_comment(
+        target,
+        content,
+        status,
+        cluster=args.cluster,
+        label=args.label,
+        clock=SystemClock(),
+        patience=args.wait,
+        only_existing=args.if_there,
+    )
 
 
 def _content(args: argparse.Namespace) -> Content | None:

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workflows",
         metavar="OWNER/NAME@COMMIT",
-        help="where kafka-quotas' reusable workflows are; else a placeholder is written",
+        help="where pipelines take kafka-quotas from, on github.com; else a placeholder is written",
     )
     parser.add_argument("--overwrite", action="store_true", help="also into a folder that is not empty")
     options.add_output_options(parser)
@@ -48,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
     if args.command_config and not args.bootstrap_server and not args.zookeeper:
         raise UsageError("--command-config says how to log in to the cluster of --bootstrap-server or --zookeeper; give one")
     workflows = parse_workflows(args.workflows) if args.workflows else None
-    if workflows is not None and args.ci != "github":
-        raise UsageError("--workflows names GitHub's reusable workflows; it needs --ci github")
+    if workflows is not None and args.ci == "none":
+        raise UsageError("--workflows names the repository and commit that pipelines take kafka-quotas from; it needs --ci")
     folder = Path(args.folder)
     require_room(folder, overwrite=args.overwrite)
     state = _state(args)

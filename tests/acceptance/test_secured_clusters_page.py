@@ -1,4 +1,4 @@
-"""The properties files that docs/security.md shows are taken as they stand."""
+"""The properties files that docs/secured-clusters.md shows are taken as they stand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reconciler.backends.broker.properties import parse_client_properties
 from reconciler.backends.broker.settings import SaslLogin, TokenFile
 from tests.support.certificates import Authority
 
-PAGE = (Path(__file__).parents[2] / "docs" / "security.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "secured-clusters.md").read_text("utf-8")
 EXAMPLES = re.findall(r"```properties\n(.*?)```", PAGE, re.DOTALL)
 PASSWORD = "change-me"
 

@@ -1,0 +1,69 @@
+"""``kafka-quotas verify-ref``: ask GitHub whether a run of the default branch stored what a reference has."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.cli import exit_codes, options, output
+from reconciler.errors import FileAccessError
+
+if TYPE_CHECKING:
+    from reconciler.formats.canonical import Json
+    from reconciler.render.styled import Line
+    from reconciler.workflows.stored_reference import StoredReference
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``verify-ref``."""
+    parser.add_argument("ref", metavar="REF", help="a reference in full, as fetched: refs/kafka-quotas/snapshot/prod")
+    parser.add_argument(
+        "--branch",
+        required=True,
+        metavar="REF",
+        help="the default branch, e.g. refs/remotes/origin/main; its workflows are trusted",
+    )
+    parser.add_argument("--snapshot", type=Path, metavar="FILE", help="write the verified snapshot to this file")
+    parser.add_argument("--repository", metavar="OWNER/NAME", help="default: GITHUB_REPOSITORY")
+    parser.add_argument("--api-url", metavar="URL", help="default: GITHUB_API_URL, else that of github.com")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="read the token from a file (default: GITHUB_TOKEN)")
+    parser.add_argument("--wait", type=float, default=60.0, metavar="SECONDS", help="for rate limits and faults (%(default)g)")
+    options.add_output_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Verify; 3 when no run of the branch stored the reference."""
+    from reconciler.formats.whole_file import write_whole
+    from reconciler.workflows.stored_reference import SNAPSHOT, GitHubRepository, verify_reference
+    from reconciler.workflows.system_clock import SystemClock
+
+    github = GitHubRepository(
+        environment=os.environ, repository=args.repository, api_url=args.api_url, token_file=args.token_file
+    )
+    found = verify_reference(args.ref, branch=args.branch, folder=".", github=github, clock=SystemClock(), patience=args.wait)
+    if args.snapshot is not None:
+        if found.snapshot is None:
+            raise FileAccessError(f"{args.ref} has no file {SNAPSHOT}")
+        write_whole(args.snapshot, [found.snapshot.decode()])
+    output.print_result(args, document=lambda: _document(found), lines=lambda: [_line(found)])
+    return exit_codes.DONE
+
+
+def _document(found: StoredReference) -> dict[str, Json]:
+    from reconciler.formats.canonical import FORMAT_VERSION
+
+    return {
+        "format_version": FORMAT_VERSION,
+        "ref": found.ref,
+        "commit": found.commit,
+        "run": found.run,
+        "run_commit": found.run_commit,
+    }
+
+
+def _line(found: StoredReference) -> Line:
+    from reconciler.render.styled import line
+
+    return line(f"Run {found.run} of commit {found.run_commit[:12]} stored {found.ref}.")
