@@ -200,7 +200,7 @@ class BucketVerdict:
     safe_p999: float | None = None
     """The same for 99.9 % of the active seconds of each broker; ``None``: too few seconds for such a share."""
     margin: float = 0.0
-    """What ``recommended`` adds for the shortness of the history, as a share of the peak."""
+    """What ``recommended`` adds to the peak, as a share: for the shortness of the history, and for the loss of a broker."""
     regrouped: Regrouped = Regrouped.SAME
     buckets_before: tuple[BucketName, ...] = ()
     """The limited buckets that the members had before, of those that are not this one: some of many, sorted."""

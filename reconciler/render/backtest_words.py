@@ -216,7 +216,7 @@ def advice_words(verdict: BucketVerdict) -> str | None:
     """The value to write."""
     if verdict.recommended is None:
         return None
-    margin = f": {100 * verdict.margin:.0f} % above the peak, because the history is short" if verdict.margin else ""
+    margin = f": a margin of {100 * verdict.margin:.0f} % over what was safe" if verdict.margin else ""
     return f"{amount(verdict.key, verdict.recommended)}{margin}"
 
 

@@ -104,7 +104,7 @@ class Backtest:
                 *report_findings(verdicts, capacity),
                 *unjudged_findings(unjudged, question.sources),
             ),
-            fits=quota_fits(verdicts),
+            fits=quota_fits(verdicts, source=provenance.source),
             capacity=capacity,
         )
 
@@ -242,6 +242,7 @@ def _assumptions(question: Question, recorded: Recorded, form: Form, grouping: G
         window,
         question.controller_window,
         of_requests=isinstance(recorded, RecordedRequests),
+        source=facts.source,
     )
     if question.current is None:
         said.append("the current quotas are not known (no snapshot was given): nothing is compared with them")

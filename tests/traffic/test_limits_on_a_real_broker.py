@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconciler.model.backtest import BacktestReport, BucketVerdict, Verdict
+from reconciler.model.backtest_policy import HistoryNeeds
 from reconciler.model.entity import Entity
 from reconciler.traffic.kinds import BYTES, Kind
 from tests.support import raw_quotas
@@ -62,7 +63,9 @@ class Client:
         from reconciler.traffic.opening import find_traffic, open_traffic
 
         proposed = {self.entity: dict(quotas)}
-        question = Question(current={}, proposed=proposed, declared=proposed, exact=exact)
+        # Some seconds of history are not the matter here.
+        needs = HistoryNeeds(hours=0.0, coverage_percent=0.0)
+        question = Question(current={}, proposed=proposed, declared=proposed, exact=exact, needs=needs)
         log = f"1={self._sandbox.nodes[0].request_log_file}"
         kinds = (*BYTES, Kind.REQUEST)
         recorded = open_traffic(find_traffic([log]), lambda: spark, log_timezone="UTC", connections=exact, kinds=kinds)
@@ -122,3 +125,23 @@ def test_a_consumer_whose_batch_is_larger_than_the_window_is_not_clear(
     client.limit({"consumer_byte_rate": float(verdict.safe or 0)})
     with client.connect() as connection:
         assert connection.fetch_records(topic)[0] > BATCH_BYTES
+
+
+MOST_REQUESTS = 20_000
+
+
+def test_request_time_below_the_limit_in_the_log_is_not_clear(spark: SparkSession, clean_kafka: Sandbox, topic: str) -> None:
+    client, limit = Client(clean_kafka), {"request_percentage": 2.0}
+    client.limit(limit)
+    batch = record_batch(100)
+    with client.connect() as connection:
+        throttled = any(connection.produce(topic, batch)[1] > 0 for _ in range(MOST_REQUESTS))
+    assert throttled
+
+    report, verdict = client.backtest(spark, limit, exact=True)
+    # The broker throttled this very traffic, of which the log has less than the limit.
+    assert verdict.peak < 2.0
+    assert verdict.verdict is Verdict.INCONCLUSIVE
+    assert "the request log lacks the time of network threads" in str(verdict.reason)
+    assert (verdict.safe or 0) >= 3.2 * verdict.peak
+    assert any("1.6 to 3.2 times the logged time" in one for one in report.provenance.assumptions)

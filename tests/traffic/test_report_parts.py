@@ -16,6 +16,7 @@ from reconciler.model.backtest import BucketName, BucketVerdict, Coverage, Fit, 
 from reconciler.model.backtest_policy import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Severity
+from reconciler.model.quota import QuotaKey
 from reconciler.resolution.levels import Resolver
 from reconciler.traffic.cells.hours import hours_of
 from reconciler.traffic.judging.capacity import capacity_uses
@@ -23,11 +24,13 @@ from reconciler.traffic.judging.grouping import Grouping, Series, group_series
 from reconciler.traffic.judging.history_gaps import judged_by_history, may_have_gaps, with_gaps
 from reconciler.traffic.judging.quota_fits import quota_fits
 from reconciler.traffic.judging.rate_series import Grid, Lines, by_group, groups_to_plot, points_here, points_of, rate_series
+from reconciler.traffic.judging.recommend import safe_limit
 from reconciler.traffic.judging.recommendations import margin_of, recommended
 from reconciler.traffic.judging.regrouping import regroupings
 from reconciler.traffic.judging.report_findings import report_findings
 from reconciler.traffic.judging.throttle_findings import throttle_findings
 from reconciler.traffic.judging.unjudged import unjudged_changes, unjudged_findings
+from reconciler.traffic.judging.unlogged_time import judged_by_logged_time
 from reconciler.traffic.judging.verdicts import unused_quotas
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
 from reconciler.traffic.kernels.second_sums import ThrottledRates, bounds, keys_of
@@ -120,18 +123,65 @@ def test_a_quota_is_as_full_as_its_fullest_bucket() -> None:
     assert quota_fits([used(0.1, limit_after=None), used(0.1, active_seconds=0)]) == ()
 
 
-@pytest.mark.parametrize(("days", "margin"), [(0.01, 0.5), (2, 0.5), (4, 0.25), (30, 1 / 30)])
+@pytest.mark.parametrize(("days", "margin"), [(0.01, 0.5), (2, 0.5), (4, 0.25), (7, 0.15), (30, 0.15)])
 def test_a_short_history_asks_for_a_larger_margin(days: float, margin: float) -> None:
     assert margin_of(days) == margin
+
+
+def test_a_recommended_value_has_room_for_a_lost_broker_and_a_safe_one_does_not() -> None:
+    def advice(**given: object) -> BucketVerdict:
+        fields = {"peak": 1024.0 * 1024, "p999": 1024.0 * 1024, **given}
+        (found,) = recommended([verdict(**fields)], days=100, censored=False, brokers=3)
+        return found
+
+    found = advice()
+    assert (found.safe, found.recommended) == (1024.0 * 1024, 1.75 * 1024**2)
+    assert found.margin == pytest.approx(0.725)
+    assert "50 % because the traffic of a lost broker moves to the other 2" in str(found.recommended_reason)
+    assert advice(key="controller_mutation_rate", peak=100.0).recommended == 120.0
+
+
+@settings(max_examples=200)
+@given(st.sampled_from(list(QuotaKey)), st.floats(0.01, 1e12), st.integers(1, 9), st.floats(0.01, 400))
+def test_recommended_values_are_never_below_what_is_safe_with_the_smallest_margin(
+    key: QuotaKey, peak: float, brokers: int, days: float
+) -> None:
+    (found,) = recommended([verdict(key=key.value, peak=peak)], days=days, censored=False, brokers=brokers, source="request-log")
+    factor = 3.2 if key is QuotaKey.REQUEST_PERCENTAGE else 1.0
+    assert found.safe is not None
+    assert found.recommended is not None
+    assert peak * factor <= found.safe
+    loss = brokers / (brokers - 1) if brokers > 1 and key is not QuotaKey.CONTROLLER_MUTATION_RATE else 1.0
+    assert found.recommended >= peak * factor * 1.15 * loss * (1 - 1e-12)
+    # A value that was recommended once is its own round value.
+    assert safe_limit(key, found.safe)[0] == found.safe
+
+
+@pytest.mark.parametrize(
+    ("source", "limit", "wanted"),
+    [
+        ("request-log", 31.9, Verdict.INCONCLUSIVE),
+        ("cells", 10.5, Verdict.INCONCLUSIVE),
+        ("request-log", 32.0, Verdict.CLEAR),
+        ("normal-form", 10.5, Verdict.CLEAR),
+    ],
+)
+def test_logged_time_clears_no_limit_that_the_unlogged_time_may_reach(source: str, limit: float, wanted: Verdict) -> None:
+    one = verdict(key="request_percentage", peak=10.0, limit_after=limit)
+    (found,) = judged_by_logged_time([one], source)
+    assert found.verdict is wanted
+    assert (wanted is Verdict.INCONCLUSIVE) == ("a logged peak of 10 % may be 32 %" in str(found.reason))
+    (over,) = judged_by_logged_time([dataclasses.replace(one, verdict=Verdict.CERTAIN)], source)
+    assert over.verdict is Verdict.CERTAIN
 
 
 def test_one_value_with_its_margin_is_good_for_all_brokers() -> None:
     both = [verdict(peak=1000.0 * 1024, p999=600.0 * 1024, broker=1), verdict(peak=500.0, p999=400.0, broker=2)]
     found = recommended(both, days=10, censored=False)
     assert {(one.safe, one.safe_p999, one.recommended, one.margin) for one in found} == {
-        (1000.0 * 1024, 600.0 * 1024, 1.125 * 1024**2, 0.1)
+        (1000.0 * 1024, 600.0 * 1024, 1.125 * 1024**2, 0.15)
     }
-    assert "1.125MiB adds 10 % because the history is 10 days long" in (found[0].recommended_reason or "")
+    assert "1.125MiB adds 15 % because the history is 10 days long (15 % or more)" in (found[0].recommended_reason or "")
     assert "lower bound" not in (found[0].recommended_reason or "")
 
 

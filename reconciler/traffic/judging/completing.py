@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from reconciler.model.backtest import BucketVerdict, Provenance, Verdict
+from reconciler.model.backtest import CONTROLLER, BucketVerdict, Provenance, Verdict
 from reconciler.model.backtest_policy import HistoryNeeds
 from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.judging.history_gaps import judged_by_history
 from reconciler.traffic.judging.recommendations import recommended
 from reconciler.traffic.judging.regrouping import regroupings
+from reconciler.traffic.judging.unlogged_time import judged_by_logged_time
 from reconciler.traffic.judging.verdicts import worst_first
 from reconciler.traffic.kinds import KEY_OF_KIND
 
@@ -33,8 +34,15 @@ def completed(
         found.append(one if how is None else replace(one, regrouped=how[0], buckets_before=how[1]))
     days = (provenance.end - provenance.start).total_seconds() / _DAY_S
     held_back = provenance.throttled_then + provenance.censored
-    advised = recommended(found, days=days, censored=held_back > _CENSORED_SHARE * provenance.requests)
-    return tuple(sorted(judged_by_history(advised, provenance, needs), key=worst_first))
+    advised = recommended(
+        found,
+        days=days,
+        censored=held_back > _CENSORED_SHARE * provenance.requests,
+        brokers=sum(one.broker != CONTROLLER for one in provenance.coverage),
+        source=provenance.source,
+    )
+    logged = judged_by_logged_time(advised, provenance.source)
+    return tuple(sorted(judged_by_history(logged, provenance, needs), key=worst_first))
 
 
 def worth_a_plot(verdicts: Sequence[BucketVerdict], most: int) -> tuple[BucketVerdict, ...]:

@@ -7,21 +7,27 @@ from collections.abc import Iterator, Sequence
 from reconciler.resolution.addresses import AddressTable
 from reconciler.resolution.levels import QuotaTable
 from reconciler.traffic.judging.grouping import Series
+from reconciler.traffic.judging.unlogged_time import LEAST_FACTOR, unlogged_factor
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kinds import BYTES, Kind
 
 
 def kind_assumptions(
-    series: Sequence[Series], proposed: QuotaTable, window: Window, controller_window: Window, *, of_requests: bool
+    series: Sequence[Series], proposed: QuotaTable, window: Window, controller_window: Window, *, of_requests: bool, source: str
 ) -> Iterator[str]:
-    """``of_requests``: single requests are known, not only sums of seconds."""
+    """``of_requests``: single requests are known, not only sums of seconds. ``source``: as ``Provenance`` has it."""
     kinds = {one.kind for one in series}
     if Kind.REQUEST in kinds:
         yield (
             "request_percentage: nanoseconds of a thread, in percent of one; one throttle is at most "
-            f"{window.sample_ms / 1000:g} s. What brokers do not charge (followers, produce without acks) is not in the history, "
-            "nor is what a log does not tell (time of network threads): peaks are lower bounds then"
+            f"{window.sample_ms / 1000:g} s. What brokers do not charge (followers, produce without acks) is not in the history"
         )
+        if (factor := unlogged_factor(Kind.REQUEST.key.value, source)) > 1:
+            yield (
+                "request_percentage: a request log lacks the time of network threads. Brokers charged "
+                f"{LEAST_FACTOR:g} to {factor:g} times the logged time (docs/fidelity.md). Peaks are logged time; a limit below "
+                f"{factor:g} times the peak is not clear, and the safe and recommended values have this factor"
+            )
     if Kind.REQUEST in kinds and not kinds.isdisjoint(BYTES):
         yield (
             "each quota is judged by itself: a request over two limits waits once, for the longer throttle, and a fetch held "

@@ -43,7 +43,7 @@ def safe_limit(key: QuotaKey, peak: float) -> tuple[float, str]:
     """The same for any key, ``peak`` in its unit: ``6%``, ``12.5`` partitions/s, whole connections/s."""
     if key.is_bytes:
         return safe_byte_rate(peak)
-    exact = max(decimal.Decimal(peak), decimal.Decimal("0.01"))
+    exact = max(decimal.Decimal(repr(float(peak))), decimal.Decimal("0.01"))
     place = decimal.Decimal(10) ** exact.adjusted()
     step = next(decimal.Decimal(step) for bound, step in _DECIMAL_STEPS if exact < bound * place) * place
     if key.value_type is ValueType.INT:

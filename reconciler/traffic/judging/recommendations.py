@@ -1,4 +1,7 @@
-"""The value to write, and why: what was safe in this history, and a margin for what a short history has not seen."""
+"""The value to write, and why: what was safe in this history, and a margin for what the history has not seen.
+
+Two things are not in a history: days that it is too short for, and the traffic that moves to the other brokers when one is lost.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +12,39 @@ from typing import Any, Final, TypeAlias
 from reconciler.model.backtest import BucketVerdict
 from reconciler.model.quota import QuotaKey
 from reconciler.traffic.judging.recommend import safe_limit
+from reconciler.traffic.judging.unlogged_time import unlogged_factor
 
 ENOUGH_SECONDS: Final = 3000
 """Active seconds below which a share of one in a thousand means nothing."""
 _LARGEST_MARGIN: Final = 0.5
+SMALLEST_MARGIN: Final = 0.15
+"""The safety margin of the Kubernetes recommender, which no length of history replaces."""
 
 _Place: TypeAlias = tuple[str, str, str, object]
 
 
 def margin_of(days: float) -> float:
-    """A share of the peak: one day's part of the history, as the Kubernetes recommender widens its bounds, and half at most."""
-    return min(_LARGEST_MARGIN, 1 / days) if days > 0 else _LARGEST_MARGIN
+    """A share of the peak: one day's part of the history, as the Kubernetes recommender widens its bounds, 15 % to half of it."""
+    return max(SMALLEST_MARGIN, min(_LARGEST_MARGIN, 1 / days)) if days > 0 else _LARGEST_MARGIN
 
 
-def recommended(verdicts: Sequence[BucketVerdict], *, days: float, censored: bool) -> tuple[BucketVerdict, ...]:
+def broker_loss_factor(key: QuotaKey, brokers: int) -> float:
+    """What each of ``brokers`` has more of when one of them is lost. Mutations are all the controller's, whichever it is."""
+    return brokers / (brokers - 1) if brokers > 1 and key is not QuotaKey.CONTROLLER_MUTATION_RATE else 1.0
+
+
+def recommended(
+    verdicts: Sequence[BucketVerdict], *, days: float, censored: bool, brokers: int = 1, source: str = ""
+) -> tuple[BucketVerdict, ...]:
     """The same with ``safe``, ``safe_p999``, ``recommended`` and the reason: one value a bucket, good for all of its brokers.
 
-    ``days``: the length of the history. ``censored``: quotas held it back when it was recorded.
+    ``days``: the length of the history. ``censored``: quotas held it back when it was recorded. ``brokers``: how many there are.
+    ``source``: as ``Provenance`` has it.
     """
     buckets: dict[_Place, list[BucketVerdict]] = {}
     for one in verdicts:
         buckets.setdefault(_place(one), []).append(one)
-    advice = {place: _advice(everywhere, days=days, censored=censored) for place, everywhere in buckets.items()}
+    advice = {place: _advice(everywhere, days, brokers, source, censored=censored) for place, everywhere in buckets.items()}
     return tuple(replace(one, **advice[_place(one)]) for one in verdicts)
 
 
@@ -38,25 +52,31 @@ def _place(one: BucketVerdict) -> _Place:
     return one.key, one.user, one.client_id, (one.tags, one.undecided)
 
 
-def _advice(everywhere: Sequence[BucketVerdict], *, days: float, censored: bool) -> dict[str, Any]:
+def _advice(everywhere: Sequence[BucketVerdict], days: float, brokers: int, source: str, *, censored: bool) -> dict[str, Any]:
     """What all verdicts of a bucket say, by the names of the fields."""
-    key, peak, margin = QuotaKey(everywhere[0].key), max(one.peak for one in everywhere), margin_of(days)
+    key = QuotaKey(everywhere[0].key)
+    unlogged, loss = unlogged_factor(key.value, source), broker_loss_factor(key, brokers)
+    peak, margin = max(one.peak for one in everywhere) * unlogged, margin_of(days)
     safe, safe_text = safe_limit(key, peak)
-    value, text = safe_limit(key, peak * (1 + margin))
+    value, text = safe_limit(key, peak * (1 + margin) * loss)
     enough = all(one.active_seconds >= ENOUGH_SECONDS for one in everywhere)
     most = max(min(one.p999, one.peak) for one in everywhere)
     reason = (
         f"{safe_text} is the smallest round value at which no request of this history would have been throttled, on any broker; "
-        f"{text} adds {100 * margin:.0f} % because the history is {_long(days)} long"
+        f"{text} adds {100 * margin:.0f} % because the history is {_long(days)} long ({100 * SMALLEST_MARGIN:.0f} % or more)"
     )
+    if loss > 1:
+        reason += f", and {100 * (loss - 1):.0f} % because the traffic of a lost broker moves to the other {brokers - 1}"
+    if unlogged > 1:
+        reason += f"; both are for {unlogged:g} times the logged time, which lacks that of network threads"
     if censored:
         reason += "; quotas held the history back when it was recorded, so both are lower bounds"
     return {
         "safe": safe,
-        "safe_p999": safe_limit(key, most)[0] if enough else None,
+        "safe_p999": safe_limit(key, most * unlogged)[0] if enough else None,
         "recommended": value,
         "recommended_reason": reason,
-        "margin": margin,
+        "margin": round((1 + margin) * loss - 1, 6),
     }
 
 

@@ -117,7 +117,7 @@ def _also(hit: Sequence[BucketVerdict]) -> str:
 
 def _safe(hit: Sequence[BucketVerdict]) -> str:
     key = QuotaKey(hit[0].key)
-    number, text = safe_limit(key, max(v.peak for v in hit))
+    number, text = safe_limit(key, max(v.peak if v.safe is None else v.safe for v in hit))
     return f"{text}/s ({number_text(number)})" if key.is_bytes else f"{text}{_PER_SECOND.get(key, '')}"
 
 

@@ -183,7 +183,7 @@ def test_text_has_the_verdict_the_rules_and_the_history_before_the_numbers() -> 
         "shared   its clients had several buckets before: user alice, client-id app; alice app",
         "about 900 of 4000 s with traffic (22 %), 880 for certain, 950 at most (before the change about 0)",
         "safe     250 KiB/s (256000): no request of this history is over it, on any broker; 200 KiB/s (204800): 1 of 1000",
-        "write    300 KiB/s (307200): 50 % above the peak, because the history is short",
+        "write    300 KiB/s (307200): a margin of 50 % over what was safe",
         "possible  user alice2",
         "inconclusive  user alice3",
         "why      nobody knows alice",
