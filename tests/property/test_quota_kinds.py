@@ -93,6 +93,18 @@ REQUESTS = st.lists(
 Asked = list[tuple[int, list[int], bool]]
 
 
+LONG_PAUSES = st.lists(
+    st.tuples(
+        st.sampled_from([0, 400, 60_000, 3_599_999, 3_600_000, 3_600_001, 4_000_000]),
+        st.lists(st.integers(1, 50_000), min_size=1, max_size=4),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=30,
+)
+"""Requests that leave debts of many hours, and pauses around the one after which a broker forgets them."""
+
+
 def topics_of(drawn: Asked, start: int = 1_700_000_000_123) -> Topics:
     rows, now = [], start
     for number, (pause, partitions, strict) in enumerate(drawn):
@@ -212,3 +224,29 @@ def test_golden_vectors_of_the_token_bucket() -> None:
     assert (delayed.refused.any(), delayed.throttle.tolist()) == (False, [0, 1000, 1500, 0])
     long = effects(asked([(0, 560), (0, 1), (11_999, 1), (12_000, 1), (12_000, 1)], strict=True), 5.0, Window(samples=100))
     assert (long.refused.tolist(), long.throttle.tolist()) == ([False, True, True, False, True], [0, 12_000, 1, 0, 200])
+
+
+@settings(max_examples=150)
+@given(LONG_PAUSES, st.sampled_from([0.5, 1.0, 7.0]))
+def test_a_broker_forgets_the_debt_of_an_idle_hour(drawn: Asked, limit: float) -> None:
+    topics = topics_of(drawn)
+    found = effects(topics, limit, Window())
+    admitted, throttles = played(topics, limit, Window())
+    assert (~found.refused).tolist() == admitted
+    assert [ms for ms, refused in zip(found.throttle.tolist(), found.refused, strict=True) if not refused] == [
+        ms for ms, was in zip(throttles, admitted, strict=True) if was
+    ]
+    held = [at // 1000 for at, one in zip(topics.times_ms.tolist(), found.held, strict=True) if one]
+    verdict = judge_seconds(0, topics.times_ms // 1000, topics.amounts, (np.nan, limit), Window())
+    side = verdict.sides[1]
+    assert (side.certain == 0) or held
+    assert len(set(held)) <= side.possible
+
+
+def test_after_an_idle_hour_a_bucket_is_full_whatever_it_owed() -> None:
+    # 36,000 partitions at 1 a second leave a debt of ten hours.
+    first, later = 1_700_000_000_000, 1_700_000_000_000 + 3_700_000
+    times = np.asarray([first, *[later] * 3], dtype=np.int64)
+    amounts = np.asarray([36_000, 6, 6, 6], dtype=np.int64)
+    topics = Topics(times, np.arange(4), amounts, np.ones(4, dtype=np.bool_), np.zeros(4, dtype=np.int64))
+    assert effects(topics, 1.0, Window()).refused.tolist() == [False, False, False, True]

@@ -98,14 +98,18 @@ class Tokens:
 
     def __init__(self, bound: float, samples: int, length_ms: int) -> None:
         self.bound, self.burst = bound, bound * samples * (length_ms / 1000)
-        self.tokens, self.updated = 0.0, 0
+        self.tokens, self.updated, self.recorded = 0.0, 0, 0
 
     def refill(self, now: int) -> None:
+        if now - self.recorded > 3_600_000:
+            # The broker has dropped the sensor, and makes a new one, whose bucket is of the epoch again.
+            self.tokens, self.updated, self.recorded = 0.0, 0, now
         self.tokens = min(self.burst, self.tokens + self.bound * ((now - self.updated) / 1000))
         self.updated = now
 
     def take(self, permits: int, now: int) -> None:
         self.refill(now)
+        self.recorded = now
         self.tokens = min(self.burst, self.tokens - permits)
 
     def throttle(self) -> int:

@@ -3,6 +3,9 @@
 Source: Kafka's ``TokenBucket`` and ``ControllerMutationQuotaManager``. A bucket holds at most ``limit x samples x W`` tokens, is
 full at first, and refills by ``limit`` a second. Permissive (older API versions) takes the tokens whatever is left; strict
 refuses a topic while the tokens are below zero, and a refused one takes none. A request of several topics asks for each in turn.
+
+A broker drops a bucket's sensor when nothing was taken for an hour (``inactiveSensorExpirationTimeSeconds``, looked after every
+30 s), with any debt that is left. The next topic finds a full bucket. What is refused takes nothing, and does not keep a sensor.
 """
 
 from __future__ import annotations
@@ -20,22 +23,30 @@ _LONGEST_DELAY_S: Final = (2**31 - 1) / 1000
 """A longer delay wraps around, and a negative one delays nobody."""
 
 
+EXPIRY_MS: Final = 3_600_000
+"""The debt of a bucket from which nothing was taken for longer is forgotten."""
+
+
 class TokenBucket:
     """The plain model. Times are whole milliseconds and never go back; amounts are partitions."""
 
-    __slots__ = ("_burst", "_limit", "_since_ms", "tokens")
+    __slots__ = ("_burst", "_limit", "_since_ms", "_taken_ms", "tokens")
 
     def __init__(self, limit: float, window: Window = DEFAULT_WINDOW) -> None:
         self._limit = limit
         self._burst = limit * window.samples * (window.sample_ms / 1000)
         self._since_ms: int | None = None
+        self._taken_ms: int | None = None
         self.tokens = self._burst
 
     def take(self, amount: float, now_ms: int, *, strict: bool) -> bool:
         """Ask for one topic's partitions; ``False`` when it is refused."""
+        if self._taken_ms is not None and now_ms - self._taken_ms > EXPIRY_MS:
+            self.tokens = self._burst
         self._refill(now_ms)
         if strict and self.tokens < 0:
             return False
+        self._taken_ms = now_ms
         self.tokens = min(self._burst, self.tokens - amount)
         return True
 
@@ -70,7 +81,7 @@ def play(times_ms: Integers, amounts: Integers, strict: Integers, limit: float, 
 
 
 def permissive_tokens(times_ms: Integers, amounts: Integers, limit: float, window: Window = DEFAULT_WINDOW) -> Doubles:
-    """Tokens left after each topic when every one is taken: two running operations in place of a loop.
+    """Tokens left after each topic when every one is taken: two running operations in place of a loop. No debt expires.
 
     A strict bucket never has fewer, so where the tokens before a topic are not below zero here, it is not refused there; and it
     refuses something exactly when this one is below zero before some topic.

@@ -11,7 +11,7 @@ from reconciler.traffic.kernels.runs import Runs
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SideVerdict
 from reconciler.traffic.kernels.timeline import Integers
-from reconciler.traffic.kernels.token_bucket import TokenBounds, bounds_of_seconds, least_limit
+from reconciler.traffic.kernels.token_bucket import EXPIRY_MS, TokenBounds, bounds_of_seconds, least_limit
 
 _NOTHING = SideVerdict(certain=0, expected=0, possible=0, first_certain=None, first_possible=None, longest_s=0, longest_from=None)
 
@@ -38,10 +38,22 @@ def judge_seconds(group: int, seconds: Integers, amounts: Integers, limits: Sequ
     )
 
 
+def _bounds(seconds: Integers, amounts: Integers, limit: float, window: Window) -> TokenBounds:
+    """Debt that an idle hour may have ended proves nothing, and may still be there."""
+    whole = bounds_of_seconds(seconds, amounts, limit, window)
+    pauses = np.flatnonzero(np.diff(seconds) >= EXPIRY_MS // 1000) + 1
+    if not len(pauses) or limit <= 0:
+        return whole
+    pieces = zip(np.split(seconds, pauses), np.split(amounts, pauses), strict=True)
+    parts = [bounds_of_seconds(some, of_some, limit, window) for some, of_some in pieces]
+    overdrawn, estimate = (np.concatenate([getattr(part, name) for part in parts]) for name in ("overdrawn", "estimate"))
+    return TokenBounds(overdrawn, whole.in_credit, estimate, whole.fits)
+
+
 def _side(seconds: Integers, amounts: Integers, limit: float, window: Window) -> SideVerdict:
     if math.isnan(limit):
         return _NOTHING
-    found = bounds_of_seconds(seconds, amounts, limit, window)
+    found = _bounds(seconds, amounts, limit, window)
     if limit <= 0:
         # Such limits refuse new clients and pass old ones by, and which these are is not known.
         nothing = np.zeros_like(found.overdrawn)
