@@ -15,6 +15,7 @@ from reconciler.importing.hcl import read_hcl
 from reconciler.importing.terraform_resources import is_quota, read_resource
 from reconciler.importing.terraform_values import Constant, Expression, Resource, Sequence, Table, Value
 
+_JSON: Final = (".json", ".tfstate", ".tfstate.backup")
 _TEMPLATE: Final = re.compile(r"[$%]\{")
 _ESCAPED: Final = re.compile(r"([$%])\1\{")
 
@@ -22,7 +23,7 @@ _ESCAPED: Final = re.compile(r"([$%])\1\{")
 def read_terraform(content: bytes, file: str) -> Found:
     """The quotas of one file. Raises ``MissingDependencyError`` when a ``.tf`` file needs python-hcl2 and it is not there."""
     out = Gatherer(file)
-    resources, named = _json(content, out) if file.endswith(".json") else (_hcl(content, out), True)
+    resources, named = _json(content, out) if file.endswith(_JSON) else (_hcl(content, out), True)
     quotas = [one for one in resources if is_quota(one)]
     several = len({_provider(one) for one in quotas}) > 1
     for resource in resources:
@@ -75,15 +76,28 @@ def _json(content: bytes, out: Gatherer) -> tuple[list[Resource], bool]:
         out.refuse("import-syntax", "this JSON is neither Terraform's configuration nor what terraform show -json prints", root)
         return [], False
     values = root.items.get("planned_values") or root.items.get("values")
-    if values is None and "resource" not in root.items and "format_version" in root.items:
-        message = "this state or plan holds no resources; is it what terraform show -json prints, of the right folder?"
-        out.refuse("import-nothing-found", message, root)
+    refusal = _refusal(root, has_values=values is not None)
+    if refusal is not None:
+        out.refuse(*refusal, root)
         return [], False
     if isinstance(values, YamlMapping):
         if _one_kafka_provider(root, out):
             return list(_shown(values.items.get("root_module"), out)), False
         return [], False
     return list(_configured(root.items.get("resource"), out)), True
+
+
+def _refusal(root: YamlMapping, *, has_values: bool) -> tuple[str, str] | None:
+    """Rule id and message for what looks like Terraform's and has no resources that can be read."""
+    if {"serial", "lineage"} <= root.items.keys() or isinstance(root.items.get("resources"), YamlSequence):
+        return "import-unsupported", (
+            "this is Terraform's raw state, whose form only Terraform reads; print it with "
+            "'terraform show -json FILE > state.json', and import state.json"
+        )
+    if not has_values and "resource" not in root.items and "format_version" in root.items:
+        message = "this state or plan holds no resources; is it what terraform show -json prints, of the right folder?"
+        return "import-nothing-found", message
+    return None
 
 
 def _one_kafka_provider(root: YamlMapping, out: Gatherer) -> bool:

@@ -69,6 +69,14 @@ def test_uncommitted_changes_of_the_work_tree_are_what_is_desired(repo: GitRepos
     assert "No drift" in drift(repo, "--baseline", "applied").out
 
 
+def test_what_is_ignored_is_left_out_and_counted_and_the_help_reads_so(repo: GitRepository) -> None:
+    whole, without = drift(repo, "--format", "json"), drift(repo, "--format", "json", "--ignore", "user=str*")
+    assert classes(whole).keys() - classes(without).keys() == {"stranger"}
+    assert without.json()["summary"]["ignored"] == 1
+    text = " ".join(run("drift", "--help", cwd=repo.folder).out.split())
+    assert "--ignore TYPE=GLOB leave entities with such a name out of the drift" in text
+
+
 def test_a_name_that_is_a_file_and_a_reference_is_not_guessed(repo: GitRepository) -> None:
     repo.write("applied", "{}")
     done = drift(repo, "--baseline", "applied")

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TYPE=GLOB",
-        help="only count entities with such a name, e.g. user=tmp-*; repeatable",
+        help="leave entities with such a name out of the drift, e.g. user=tmp-*; the summary counts them; repeatable",
     )
     parser.add_argument("--show-unmanaged", action="store_true", help="list unmanaged entities in the text too")
     options.add_fail_on_option(parser)

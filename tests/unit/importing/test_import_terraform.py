@@ -256,3 +256,14 @@ def test_json_that_is_none_of_these_is_refused(text, rule_id):
 
 def test_what_is_not_utf_8_is_a_finding():
     assert [(one.id, one.span.line) for one in read_terraform(b"# a\n# \xff\n", "main.tf").findings] == [("invalid-utf8", 2)]
+
+
+@pytest.mark.parametrize("file", ["state.json", "terraform.tfstate", "terraform.tfstate.backup"])
+def test_a_raw_state_is_named_with_the_command_that_prints_it(file):
+    attributes = {"entity_type": "user", "entity_name": "a", "config": {"producer_byte_rate": 1000}}
+    row = {"mode": "managed", "type": "kafka_quota", "name": "q", "instances": [{"attributes": attributes}]}
+    found = read(json.dumps({"version": 4, "serial": 3, "lineage": "x", "resources": [row]}), file)
+
+    assert [(one.id, one.span.line) for one in found.findings] == [("import-unsupported", 1)]
+    assert found.findings[0].message.startswith("this is Terraform's raw state")
+    assert "terraform show -json" in found.findings[0].message
