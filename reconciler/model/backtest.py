@@ -213,6 +213,8 @@ class BucketVerdict:
     """Of what is throttled, what is sent away: topics, connections. ``None``: nothing of this key is, or it is not known."""
     partly_refused: int | None = None
     """Requests for several topics of which only some are refused; ``None`` as ``refused``."""
+    throttled_then: int = 0
+    """Requests that were throttled when they were recorded."""
     waiting: Waiting | None = None
     """``None``: not throttled, not judged request by request, or it is not known which connection sent what."""
 
@@ -398,6 +400,8 @@ class Provenance:
     """Charged requests that the broker throttled when the history was written."""
     not_charged: Mapping[str, int] = field(default_factory=dict)
     """Lines that are no charge, by kind."""
+    named_brokers: tuple[int, ...] = ()
+    """Brokers of the cluster, as recorded answers name them; empty where none does."""
     unreadable: int = 0
     unreadable_samples: tuple[str, ...] = ()
     current_known: bool = True

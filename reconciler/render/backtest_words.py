@@ -42,6 +42,7 @@ _REQUEST_WORDS: Final = {"controller_mutation_rate": "topics", "connection_creat
 _NOT_CHARGED_WORDS: Final = {
     "other-api": "of other kinds",
     "follower": "follower fetches",
+    "duplicate": "copies of other lines",
     "refused-transaction": "refused transactional produces",
 }
 _SOURCE_WORDS: Final = {"request-log": "request log", "normal-form": "Parquet file", "cells": "compacted file"}

@@ -36,6 +36,7 @@ from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.no_cycles import no_search_for_cycles
 from reconciler.traffic.recorded import Recorded, RecordedConnections, RecordedOverTime, RecordedRequests
+from reconciler.traffic.sources.statuses import DUPLICATE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +208,7 @@ def _provenance(question: Question, recorded: Recorded, form: Form, grouping: Gr
         censored=facts.censored,
         throttled_then=facts.throttled_then,
         not_charged=facts.not_charged,
+        named_brokers=facts.named_brokers,
         unreadable=facts.unreadable,
         unreadable_samples=facts.unreadable_samples,
         current_known=question.current is not None,
@@ -244,6 +246,10 @@ def _assumptions(question: Question, recorded: Recorded, form: Form, grouping: G
         of_requests=isinstance(recorded, RecordedRequests),
         source=facts.source,
     )
+    if copies := facts.not_charged.get(DUPLICATE):
+        said.append(
+            f"{copies} lines have the connection, number and time of another line (copied or repeated logs): counted once"
+        )
     if question.current is None:
         said.append("the current quotas are not known (no snapshot was given): nothing is compared with them")
     if facts.censored or facts.throttled_then:

@@ -50,13 +50,13 @@ def added_up(counts: DataFrame) -> pa.Table:
 def series_of(counted: pa.Table) -> tuple[Series, ...]:
     """The clients of what is charged, sorted."""
     charged = counted.filter(pc.field("status") == CHARGED)
-    columns = (charged.column(name).to_pylist() for name in (*NAMES[1:], "lines", "amount", "key", "largest"))
+    columns = (charged.column(name).to_pylist() for name in (*NAMES[1:], "lines", "amount", "key", "largest", "throttled"))
     found = (
         Series(
             broker=broker, kind=Kind(kind), user=user, client_id=client_id,
-            requests=lines, amount=amount, key=key, largest=largest,
+            requests=lines, amount=amount, key=key, largest=largest, throttled=throttled,
         )
-        for broker, kind, user, client_id, lines, amount, key, largest in zip(*columns, strict=True)
+        for broker, kind, user, client_id, lines, amount, key, largest, throttled in zip(*columns, strict=True)
     )  # fmt: skip
     return tuple(sorted(found, key=lambda one: one.sort_key))
 

@@ -8,6 +8,7 @@ from typing import Final
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.window import Window as Rows
 
 from reconciler.model.backtest import Waiting
 from reconciler.traffic.columns.workers import ColumnFiles
@@ -35,7 +36,8 @@ from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.recorded import Facts, Source
-from reconciler.traffic.sources.statuses import UNREADABLE
+from reconciler.traffic.sources.one_cluster import NAMED_BROKERS
+from reconciler.traffic.sources.statuses import DUPLICATE, UNREADABLE
 
 _SAMPLES: Final = 5
 
@@ -53,6 +55,8 @@ class Events:
         self._rows = rows.persist(StorageLevel.MEMORY_AND_DISK) if keep else rows
         self._columns = columns
         try:
+            if keep and "begins_line" in rows.columns:
+                self._count_once()
             counted = added_up(columns.counted() if columns else counts_of_rows(self._rows))
             lines = statuses(counted)
             require_charged(lines, files)
@@ -64,6 +68,7 @@ class Events:
                 statuses=lines,
                 throttled_then=throttled_then(counted),
                 samples=self._samples() if lines.get(UNREADABLE) else (),
+                named=self._named_brokers(),
             )
         except BaseException:
             self.close()
@@ -124,3 +129,25 @@ class Events:
     def _samples(self) -> tuple[str, ...]:
         said = self._rows.where((F.col("status") == UNREADABLE) & F.col("detail").isNotNull())
         return tuple(row.detail for row in said.select("detail").orderBy("detail").limit(_SAMPLES).collect())
+
+    def _named_brokers(self) -> set[int]:
+        if NAMED_BROKERS not in self._rows.columns:
+            return set()
+        listed = self._rows.where(F.col(NAMED_BROKERS).isNotNull()).select(NAMED_BROKERS).distinct().collect()
+        return {int(number) for row in listed for number in row[NAMED_BROKERS].split(",")}
+
+    def _count_once(self) -> None:
+        """Give all but one line of the same connection, number and time the status ``DUPLICATE``."""
+        timed = F.col("ts_us").isNotNull()
+        lines = self._rows.where(timed & F.col("begins_line")).groupBy("tie", "ts_us").count()
+        # Numbers alone are compared first: nearly every log is without copies.
+        if lines.where("count > 1").limit(1).count() == 0:
+            return
+        copies = Rows.partitionBy("tie", "ts_us", "kind", "part").orderBy("broker")
+        is_copy = timed & (F.row_number().over(copies) > 1)
+        once = self._rows.withColumn("is_copy", is_copy)
+        once = once.withColumn("status", F.when(F.col("is_copy"), F.lit(DUPLICATE)).otherwise(F.col("status")))
+        once = once.drop("is_copy").persist(StorageLevel.MEMORY_AND_DISK)
+        once.count()
+        self._rows.unpersist()
+        self._rows = once

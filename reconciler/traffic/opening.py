@@ -23,7 +23,7 @@ from reconciler.traffic.sources.log_files import BrokerFiles, find_logs
 from reconciler.traffic.sources.mapped import DELTA, read_mapped
 from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import read_normal_form
-from reconciler.traffic.sources.one_cluster import CLUSTER
+from reconciler.traffic.sources.one_cluster import CLUSTER, NAMED_BROKERS
 from reconciler.traffic.sources.readable import DEFAULT_MOST, require_readable
 from reconciler.traffic.sources.request_log import IDENTITY_COLUMNS, LOG_KINDS
 from reconciler.traffic.sources.spark_logs import read_request_logs, require_one_cluster
@@ -137,7 +137,7 @@ def _opened(
         return Cells(SegmentFolder(traffic.cells), session)
     logs = traffic.source is Source.LOGS
     also = IDENTITY_COLUMNS if requests else (_CONNECTION,) if connections and logs else ()
-    said = (*also, CLUSTER) if logs else also
+    said = (*also, CLUSTER, NAMED_BROKERS) if logs else also
     rows = read_rows(traffic, session(), log_timezone=log_timezone, also=said, kinds=kinds)
     if _CONNECTION in also:
         # A number does to tell them apart, and is a tenth of the text.

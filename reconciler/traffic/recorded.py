@@ -41,6 +41,7 @@ class Facts:
     censored: int = 0
     throttled_then: int = 0
     not_charged: Mapping[str, int] = field(default_factory=dict)
+    named_brokers: tuple[int, ...] = ()
     unreadable: int = 0
     unreadable_samples: tuple[str, ...] = ()
 
@@ -54,6 +55,7 @@ class Facts:
         statuses: Mapping[str, int],
         throttled_then: int,
         samples: tuple[str, ...] = (),
+        named: Collection[int] = (),
     ) -> Facts:
         """``statuses`` counts lines by what they are; of one broker several parts may be covered."""
         return cls(
@@ -64,6 +66,7 @@ class Facts:
             censored=statuses.get(EMPTY_THROTTLED, 0),
             throttled_then=throttled_then,
             not_charged={s: n for s, n in sorted(statuses.items()) if s not in (CHARGED, EMPTY_THROTTLED, UNREADABLE)},
+            named_brokers=tuple(sorted(named)),
             unreadable=statuses.get(UNREADABLE, 0),
             unreadable_samples=samples,
         )

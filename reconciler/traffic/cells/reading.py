@@ -20,7 +20,7 @@ from reconciler.traffic.kinds import Kind
 from reconciler.traffic.no_cycles import no_search_for_cycles
 from reconciler.traffic.sources.series_key import IDENTITY
 
-_OF_SERIES: Final = ("series", *IDENTITY, "requests", "amount", "largest")
+_OF_SERIES: Final = ("series", *IDENTITY, "requests", "amount", "largest", "throttled")
 _OF_CELL: Final = ("series", "second", "amount")
 _CELLS_A_BATCH: Final = 1 << 20
 _KINDS: Final = {kind.value: kind for kind in Kind}
@@ -50,9 +50,9 @@ def open_history(folder: SegmentFolder) -> History:
     found = [
         Series(
             broker=broker, kind=_KINDS[kind], user=user, client_id=client_id,
-            requests=requests, amount=amount, key=key, largest=largest,
+            requests=requests, amount=amount, key=key, largest=largest, throttled=throttled,
         )
-        for key, broker, kind, user, client_id, requests, amount, largest in zip(
+        for key, broker, kind, user, client_id, requests, amount, largest, throttled in zip(
             *(table.column(name).to_pylist() for name in _OF_SERIES), strict=True
         )
     ]  # fmt: skip

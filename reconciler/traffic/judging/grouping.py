@@ -47,6 +47,8 @@ class Series:
     key: int = 0
     largest: int = 0
     """The most record bytes of one request."""
+    throttled: int = 0
+    """Requests that were throttled when they were recorded."""
 
     @property
     def sort_key(self) -> tuple[int, str, bool, str, bool, str]:

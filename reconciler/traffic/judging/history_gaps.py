@@ -11,6 +11,9 @@ from reconciler.model.backtest import BucketVerdict, Coverage, Provenance, Verdi
 from reconciler.model.backtest_policy import HistoryNeeds
 
 _HOUR_S: Final = 3600
+_HELD_BACK: Final = 0.5
+"""Of the recorded requests, those that were throttled: from here on a rate shows the quota of then, and not the demand."""
+_MOST_SHOWN: Final = 10
 
 
 def hour_of(moment: datetime.datetime) -> int:
@@ -52,11 +55,13 @@ def judged_by_history(
     verdicts: Sequence[BucketVerdict], provenance: Provenance, needs: HistoryNeeds
 ) -> tuple[BucketVerdict, ...]:
     """What is clear only because the history shows too little is inconclusive; what is seen to be throttled stays so."""
-    short = _short(provenance, needs)
+    short = _short(provenance, needs) or _brokers_missing(provenance)
     holes = {one.broker: why for one in provenance.coverage if (why := _hole(one, needs))}
     return tuple(
         replace(one, verdict=Verdict.INCONCLUSIVE, reason=why)
-        if one.verdict is Verdict.CLEAR and one.limit_after is not None and (why := short or holes.get(one.broker))
+        if one.verdict is Verdict.CLEAR
+        and one.limit_after is not None
+        and (why := short or holes.get(one.broker) or _held_back(one))
         else one
         for one in verdicts
     )
@@ -67,6 +72,27 @@ def _short(provenance: Provenance, needs: HistoryNeeds) -> str | None:
     if hours >= needs.hours:
         return None
     return f"the history is {hours:.1f} hours long, and {needs.hours:g} are needed (history.hours)"
+
+
+def _brokers_missing(provenance: Provenance) -> str | None:
+    """By their number: a log does not say which broker wrote it, and its name may not either."""
+    named, recorded = provenance.named_brokers, [one.broker for one in provenance.coverage]
+    if len(named) <= len(recorded):
+        return None
+    shown = ", ".join(map(str, named[:_MOST_SHOWN])) + (", ..." if len(named) > _MOST_SHOWN else "")
+    return (
+        f"recorded answers name {len(named)} brokers ({shown}), and traffic of {len(recorded)} is given "
+        f"({', '.join(map(str, recorded[:_MOST_SHOWN]))}): give the logs of all brokers"
+    )
+
+
+def _held_back(one: BucketVerdict) -> str | None:
+    if one.requests == 0 or one.throttled_then < _HELD_BACK * one.requests:
+        return None
+    return (
+        f"quotas throttled {100 * one.throttled_then / one.requests:.0f} % of its requests when they were recorded: the history "
+        "does not show how much its clients would send without"
+    )
 
 
 def _hole(one: Coverage, needs: HistoryNeeds) -> str | None:

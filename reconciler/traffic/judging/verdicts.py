@@ -47,6 +47,7 @@ def _verdict(index: int, series: Sequence[Series], grouping: Grouping, outcome: 
         changed=is_changed(index, grouping),
         verdict=_told(target, outcome),
         requests=sum(series[m].requests for m in target.members),
+        throttled_then=sum(series[m].throttled for m in target.members),
         throttled_before=outcome.throttled_before if limits else None,
         throttled=outcome.throttled,
         active_seconds=outcome.active,

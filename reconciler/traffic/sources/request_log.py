@@ -20,7 +20,7 @@ from reconciler.traffic.sources.line_entries import Entry, LineReader
 from reconciler.traffic.sources.line_time import LineClock
 from reconciler.traffic.sources.log_documents import MARKER, Line, api_key, document_of
 from reconciler.traffic.sources.mutations import MUTATING, is_strict
-from reconciler.traffic.sources.one_cluster import CLUSTER, cluster_id
+from reconciler.traffic.sources.one_cluster import CLUSTER, NAMED_BROKERS, cluster_id, named_brokers
 from reconciler.traffic.sources.readable import END_US, FIRST_US
 from reconciler.traffic.sources.statuses import (
     CHARGED,
@@ -48,7 +48,7 @@ _TYPES: Final = {
     "ts_us": pa.int64(), "records": pa.int64(), "overhead": pa.int64(), "throttled": pa.bool_(), "tie": pa.int64(),
     "detail": pa.string(), "strict": pa.bool_(), "part": pa.int32(), "begins_line": pa.bool_(),
     "connection": pa.string(), "correlation_id": pa.int32(), "recorded_throttle_ms": pa.int64(),
-    "file": pa.string(), CLUSTER: pa.string(),
+    "file": pa.string(), CLUSTER: pa.string(), NAMED_BROKERS: pa.string(),
 }  # fmt: skip
 _ROWS_A_BATCH: Final = 16_384
 _SHOWN: Final = 200
@@ -79,10 +79,11 @@ class _Row(NamedTuple):
     correlation_id: int | None = None
     recorded_throttle_ms: int | None = None
     cluster: str | None = None
+    named_brokers: str | None = None
 
 
 def schema(also: Sequence[str] = ()) -> pa.Schema:
-    """Of the batches: ``COLUMNS``, then ``also`` of ``IDENTITY_COLUMNS``, ``one_cluster.CLUSTER`` and ``file``."""
+    """Of the batches: ``COLUMNS``, then ``also``: of ``IDENTITY_COLUMNS``, ``CLUSTER``, ``NAMED_BROKERS``, and ``file``."""
     return pa.schema([(name, _TYPES[name]) for name in (*COLUMNS, *also)])
 
 
@@ -128,7 +129,7 @@ class _RowReader:
         start = at + len(MARKER)
         api = api_key(raw, start)
         if not self._reader.wants(api):
-            return (self._without_line(self._reader.unusable(api, OTHER_API), cluster=cluster_id(api, raw)),)
+            return (self._without_line(self._reader.unusable(api, OTHER_API), api=api, raw=raw),)
         line = self._reader.decode(api, document_of(raw, start))
         moment = self._clock.read(raw, at)
         user = _user_of(line.principal) if line else None
@@ -140,10 +141,12 @@ class _RowReader:
         if not FIRST_US <= answered_us < END_US:
             return (self._without_line(self._reader.unusable(api, UNREADABLE), detail=self._detail(raw)),)
         found = [self._reader.unusable(api, UNCLEAR_TIME)] if moment.unclear else self._reader.entries(api, line)
-        cluster = cluster_id(api, raw)
+        cluster = cluster_id(api, raw), named_brokers(api, raw)
         return [self._row(api, line, user, answered_us, entry, cluster) for entry in found]
 
-    def _row(self, api: int, line: Line, user: str, answered_us: int, entry: Entry, cluster: str | None) -> _Row:
+    def _row(
+        self, api: int, line: Line, user: str, answered_us: int, entry: Entry, cluster: tuple[str | None, str | None]
+    ) -> _Row:
         header = line.request_header
         throttle_ms = line.throttle_time_ms or 0.0
         topic = entry.kind == Kind.MUTATION.value
@@ -171,11 +174,12 @@ class _RowReader:
             line.connection,
             header.correlation_id,
             int(throttle_ms),
-            cluster,
+            *cluster,
         )
 
-    def _without_line(self, entry: Entry, *, detail: str | None = None, cluster: str | None = None) -> _Row:
-        return _Row(entry.status, self._broker, entry.kind, detail=detail, cluster=cluster)
+    def _without_line(self, entry: Entry, *, detail: str | None = None, api: int | None = None, raw: bytes = b"") -> _Row:
+        cluster, named = cluster_id(api, raw), named_brokers(api, raw)
+        return _Row(entry.status, self._broker, entry.kind, detail=detail, cluster=cluster, named_brokers=named)
 
     def _detail(self, raw: bytes) -> str:
         return f"{self._file}: {raw[: 4 * _SHOWN].decode('utf-8', 'replace')[:_SHOWN]}"

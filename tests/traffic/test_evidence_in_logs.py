@@ -1,0 +1,122 @@
+"""What request logs show of themselves: lines that are there twice, brokers that are missing, clients that were held back."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reconciler.model.entity import Entity
+from tests.traffic.log_lines import line, produce_request
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from reconciler.model.backtest import BacktestReport
+
+pytestmark = pytest.mark.spark
+
+LIMIT = 10_000.0
+START = datetime.datetime(2026, 11, 21, 13)
+
+
+def requests(count: int, *, throttle_ms: int = 0, size: int = 6_000) -> Iterator[str]:
+    """One a second of alice."""
+    for number in range(count):
+        at = (START + datetime.timedelta(seconds=number)).strftime("%Y-%m-%d %H:%M:%S,123")
+        yield line(at=at, correlation_id=number, request=produce_request(size), throttle_ms=throttle_ms)
+
+
+def metadata(*brokers: int) -> str:
+    listed = [{"nodeId": broker, "host": "h]", "port": 9092, "rack": None} for broker in brokers]
+    return line("METADATA", 12, request={}, response={"brokers": listed, "clusterId": "c", "topics": []}, correlation_id=9_999)
+
+
+def write(folder: Path, *lines: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "kafka-request.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def report(spark: SparkSession, *paths: Path | str, exact: bool = False, **options: Any) -> BacktestReport:
+    from reconciler.traffic.backtest import Backtest, Question
+    from reconciler.traffic.opening import find_traffic, open_traffic
+
+    quotas = {Entity.of({"user": "alice"}): {"producer_byte_rate": LIMIT}}
+    found = open_traffic(find_traffic([str(path) for path in paths]), lambda: spark, log_timezone="UTC", **options)
+    try:
+        return Backtest(found, Question(current={}, proposed=quotas, declared=quotas, exact=exact)).report()
+    finally:
+        found.close()
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_lines_that_are_there_twice_are_counted_once(spark: SparkSession, tmp_path: Path, *, exact: bool) -> None:
+    lines = list(requests(60))
+    once = report(spark, write(tmp_path / "once" / "broker-1", *lines), exact=exact)
+    # The whole log under a second name, and half of it once more at the end of the first.
+    folder = write(tmp_path / "twice" / "broker-1", *lines, *lines[30:])
+    (folder / "kafka-request.log.1").write_text("\n".join(lines), encoding="utf-8")
+    twice = report(spark, folder, exact=exact)
+    assert [one.verdict for one in once.verdicts] == ["clear"]
+    assert twice.verdicts == once.verdicts
+    assert (twice.provenance.requests, dict(twice.provenance.not_charged)) == (60, {"duplicate": 90})
+    assert any(
+        text.startswith("90 lines have the connection, number and time of another") for text in twice.provenance.assumptions
+    )
+
+
+def test_one_file_given_for_two_brokers_is_counted_once(spark: SparkSession, tmp_path: Path) -> None:
+    from reconciler.traffic.kinds import Kind
+
+    lines = list(requests(30))
+    found = report(
+        spark,
+        write(tmp_path / "broker-1", *lines),
+        write(tmp_path / "broker-2", *lines),
+        kinds=(Kind.PRODUCE, Kind.REQUEST),
+    )
+    assert [(one.broker, one.requests) for one in found.provenance.coverage] == [(1, 60)]
+    assert dict(found.provenance.not_charged) == {"duplicate": 60}
+
+
+def test_requests_of_one_moment_on_other_connections_are_no_copies(spark: SparkSession, tmp_path: Path) -> None:
+    lines = [line(connection=f"10.0.0.5:9092-10.0.0.9:{port}-2-0", correlation_id=n) for port in (1, 2) for n in range(20)]
+    assert report(spark, write(tmp_path / "broker-1", *lines)).provenance.requests == 40
+
+
+def test_a_broker_that_answers_name_and_that_has_no_log_is_missed(spark: SparkSession, tmp_path: Path) -> None:
+    lines = list(requests(60))
+    alone = report(spark, write(tmp_path / "a" / "broker-1", *lines, metadata(1, 2, 3), metadata(1, 3)))
+    assert [one.verdict for one in alone.verdicts] == ["inconclusive"]
+    (found,) = [one for one in alone.findings if one.id == "history-incomplete"]
+    assert (
+        "recorded answers name 3 brokers (1, 2, 3), and traffic of 1 is given (1): give the logs of all brokers" in found.message
+    )
+    whole = report(spark, write(tmp_path / "b" / "broker-7", *lines, metadata(1)))
+    assert [one.verdict for one in whole.verdicts] == ["clear"], "which number a log's broker has may not be known"
+
+
+def test_a_client_that_was_throttled_all_the_time_is_not_clear(spark: SparkSession, tmp_path: Path) -> None:
+    held_back = report(spark, write(tmp_path / "a" / "broker-1", *requests(60, throttle_ms=900)))
+    assert [(one.verdict, one.throttled_then) for one in held_back.verdicts] == [("inconclusive", 60)]
+    assert "quotas throttled 100 % of its requests when they were recorded" in str(held_back.verdicts[0].reason)
+    mixed = [*requests(60)][:40] + [*requests(60, throttle_ms=5)][40:]
+    assert [one.verdict for one in report(spark, write(tmp_path / "b" / "broker-1", *mixed)).verdicts] == ["clear"]
+    over = report(spark, write(tmp_path / "c" / "broker-1", *requests(60, throttle_ms=900, size=50_000)))
+    assert [one.verdict for one in over.verdicts] == ["certain"], "what is seen to be throttled stays so"
+
+
+def test_names_of_brokers_come_from_answers_alone() -> None:
+    from reconciler.traffic.sources.one_cluster import named_brokers
+
+    raw = metadata(3, 1).encode()
+    assert named_brokers(3, raw) == "1,3"
+    assert named_brokers(0, raw) is None
+    assert named_brokers(3, line("METADATA", client_id='"brokers":[{"nodeId":5}]', request={}, response={}).encode()) is None
+    described = json.dumps({"brokers": [{"brokerId": 4, "host": "h"}]}, separators=(",", ":"))
+    assert named_brokers(60, described.encode()) == "4"
