@@ -41,7 +41,7 @@ def test_the_table_of_formats_is_that_of_the_commands() -> None:
 
 
 def test_the_action_is_called_with_inputs_that_it_has_and_its_outputs_are_named() -> None:
-    (snippet,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    (snippet,) = re.findall(r"```yaml\n(- uses.*?)```", PAGE, re.DOTALL)
     checkout, call = yaml.safe_load(snippet)
     action = yaml.safe_load((ROOT / ".github/actions/kafka-quotas/action.yml").read_text(encoding="utf-8"))
     assert set(call["with"]) <= set(action["inputs"])

@@ -170,7 +170,7 @@ def test_a_repository_that_is_reached_through_a_link_is_as_whole_as_it_is(merged
 
 
 def test_a_cluster_that_only_the_pull_request_has_is_refused_by_plan_and_checked_by_validate(merged: GitRepository) -> None:
-    merged.write("clusters/new.yaml", cluster("new", connection={"bootstrapServers": ["127.0.0.1:1"]}))
+    merged.write("clusters/new.yaml", cluster("new", connection={"bootstrapServers": ["127.0.0.1:2"]}))
     merged.commit()
     done = plan(merged, "--cluster", "new")
     assert done.code == 3

@@ -122,10 +122,10 @@ def test_steps_back_behind_a_link_do_not_choose_the_properties(merged: GitReposi
     assert own.code == 64
     assert "NONSENSE-OF-THE-JOB" in own.err
     merged.git("rm", "-rq", "quotas/certs")
-    merged.write("mine/below/readme.txt", "nothing\n")
-    merged.write("mine/client.properties", "security.protocol=PLAINTEXT\n")
-    merged.git("add", "-f", "mine/client.properties")
-    (merged.folder / "quotas/certs").symlink_to("../mine/below")
+    merged.write("quotas/mine/below/readme.txt", "nothing\n")
+    merged.write("quotas/mine/client.properties", "security.protocol=PLAINTEXT\n")
+    merged.git("add", "-f", "quotas/mine/client.properties")
+    (merged.folder / "quotas/certs").symlink_to("mine/below")
     merged.commit()
     done = run("plan", "quotas", "--trusted-ref", "main", cwd=merged.folder)
     assert (done.code, done.err.count("\n")) == (3, 1)

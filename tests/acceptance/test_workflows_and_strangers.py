@@ -72,7 +72,7 @@ def test_the_run_of_a_fork_plans_and_says_nothing_on_the_pull_request(forge: For
 def test_the_trusted_run_comments_with_the_base_branch_s_settings(forge: Forge) -> None:
     forge.work.write("teams/payments.yaml", declares(1100))
     forge.work.write("clusters/prod.yaml", cluster("prod", connection={"bootstrapServers": ["evil.example:9092"]}))
-    forge.work.write("clusters/mine.yaml", cluster("mine", connection={"bootstrapServers": ["evil.example:9092"]}))
+    forge.work.write("clusters/mine.yaml", cluster("mine", connection={"bootstrapServers": ["other.example:9092"]}))
     head, _ = forge.propose(label="fork:change")
     ran = forge.on_fork_run(head, server_check="none")
     assert only(ran["comment"]).result == "success", only(ran["comment"]).log
@@ -230,7 +230,9 @@ def test_a_snapshot_that_no_run_of_the_default_branch_stored_is_never_planned_wi
 
 def test_of_many_clusters_only_those_that_change_are_planned_each_with_a_comment(forge: Forge) -> None:
     for number in range(12):
-        forge.work.write(f"clusters/c{number}.yaml", cluster(f"c {number}", connection=NOWHERE))
+        forge.work.write(
+            f"clusters/c{number}.yaml", cluster(f"c {number}", connection={"bootstrapServers": [f"c{number}.example:9092"]})
+        )
     forge.work.write("teams/search.yaml", quotas(({"user": "search"}, {"producer_byte_rate": 5})))
     forge.push()
     for number in range(12):
