@@ -73,7 +73,7 @@ def test_a_finding_is_a_line_with_file_line_column_severity_and_id(tmp_path, wri
     assert lines[1].endswith("[unknown-unit]")
     assert lines[2:] == ["1 error, 1 warning in 1 file, 0 clusters, 2 entities"]
     assert len(done.stderr.splitlines()) == 1
-    assert "teams/a.yaml:6:55" in done.stderr
+    assert "teams/a.yaml:6:55" in done.stdout
 
 
 def test_fail_on_decides_from_which_severity_on_the_exit_code_is_1(tmp_path, write):
@@ -169,7 +169,7 @@ def test_a_path_that_does_not_exist_is_one_clear_message(tmp_path, write, path):
     done = validate(path, cwd=tmp_path)
 
     assert done.returncode == 1
-    assert path in done.stderr
+    assert path in done.stdout
     assert len(done.stderr.splitlines()) == 1
 
 
@@ -177,7 +177,7 @@ def test_an_empty_folder_is_an_error_since_most_often_the_path_is_wrong(tmp_path
     done = validate(cwd=tmp_path)
 
     assert done.returncode == 1
-    assert "no .yaml or .yml file" in done.stderr
+    assert "no .yaml or .yml file" in done.stdout
 
 
 def test_a_folder_that_is_called_like_a_file_is_walked(tmp_path, write):
@@ -315,8 +315,7 @@ def test_a_closed_stdout_is_no_traceback(tmp_path, write):
     done = subprocess.run(command, cwd=tmp_path, stdout=write_end, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     os.close(write_end)
 
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
+    assert (done.returncode, done.stderr) == (0, ""), "the names are warnings"
 
 
 def test_many_findings_are_all_reported(tmp_path, write):
