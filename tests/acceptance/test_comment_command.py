@@ -101,6 +101,18 @@ def test_from_the_plan_to_the_end_of_apply(folder, github):
     assert "user=alice" in text
 
 
+def test_with_if_there_a_comment_is_changed_and_none_is_made(folder, github):
+    applying = ("--state", "applying", "--cluster", "prod", "--if-there")
+    none = comment(folder, github, *applying)
+    assert (none.code, github.comments) == (0, {})
+    assert "there is no comment yet" in none.out
+
+    comment(folder, github, rendered(folder))
+    assert comment(folder, github, *applying).code == 0
+    (only,) = github.comments.values()
+    assert "Being applied" in only["body"]
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
