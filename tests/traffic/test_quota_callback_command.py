@@ -118,7 +118,7 @@ def test_a_package_of_the_work_tree_is_refused_before_its_first_line_runs(merged
     merged.write("mine/__init__.py", f"from pathlib import Path\nPath({str(marker)!r}).touch()\n")
     merged.write("mine/callback.py", "")
     merged.commit()
-    done = backtest(merged, log, "--trusted-ref", "main")
+    done = backtest(merged, log, "--trusted-ref", "main", classes=merged.folder.name)
     assert done.code == 3
     assert "is in the work tree" in done.err
     assert not marker.exists()
