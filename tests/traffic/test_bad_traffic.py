@@ -90,7 +90,8 @@ def test_logs_of_two_clusters_are_told_apart(spark: SparkSession, tmp_path: Path
         folder.mkdir()
         metadata = line("METADATA", 12, request={}, response={"clusterId": cluster, "topics": []})
         named = line(client_id='"clusterId":"fake"', correlation_id=broker)
-        (folder / "kafka-request.log").write_text(f"{line()}\n{metadata}\n{named}\n", encoding="utf-8")
+        plain = line(correlation_id=100 + broker)
+        (folder / "kafka-request.log").write_text(f"{plain}\n{metadata}\n{named}\n", encoding="utf-8")
     assert opened(spark, tmp_path / "broker-1", tmp_path / "broker-2").requests == 4
     with pytest.raises(TrafficError, match=r"of 2 clusters, 4L6g3nShT-eMCtK--X86sw \(broker 1 and 2\), other \(broker 3\)"):
         opened(spark, tmp_path)
@@ -130,7 +131,7 @@ def test_logs_of_two_clusters_do_not_come_into_one_folder_of_cells(spark: SparkS
 def test_a_clock_that_jumps_by_decades_makes_lines_unreadable_and_stops_nothing(spark: SparkSession, tmp_path: Path) -> None:
     log = tmp_path / "kafka-request.log"
     days = ["2026-11-21", "1970-01-01", "2026-11-21", "2031-02-03"]
-    log.write_text("\n".join(line(at=f"{day} 13:00:00,000") for day in days), encoding="utf-8")
+    log.write_text("\n".join(line(at=f"{day} 13:00:00,000", correlation_id=n) for n, day in enumerate(days)), encoding="utf-8")
     facts = opened(spark, log, max_unreadable=0.5)
     (covered,) = facts.coverage
     assert (covered.requests, covered.start.year, covered.end.year, facts.unreadable) == (3, 2026, 2031, 1)
