@@ -96,7 +96,7 @@ def test_a_throttle_that_overflows_is_not_certain(spark: SparkSession, clean_kaf
     assert (finding.entity, finding.severity) == (client.entity, "warning")
 
     _, exactly = client.backtest(spark, limit, exact=True)
-    assert (exactly.verdict, exactly.throttled) == (Verdict.CLEAR, 0)
+    assert (exactly.verdict, exactly.throttled) == (Verdict.CLEAR, 0), exactly.reason
 
 
 def test_a_consumer_whose_batch_is_larger_than_the_window_is_not_clear(

@@ -171,6 +171,8 @@ def test_logged_time_clears_no_limit_that_the_unlogged_time_may_reach(source: st
     (found,) = judged_by_logged_time([one], source)
     assert found.verdict is wanted
     assert (wanted is Verdict.INCONCLUSIVE) == ("a logged peak of 10 % may be 32 %" in str(found.reason))
+    # A byte rate may be clear above its limit, where the throttle overflows.
+    assert judged_by_logged_time([found_clear := verdict(peak=1e9, limit_after=1.0)], source) == (found_clear,)
     (over,) = judged_by_logged_time([dataclasses.replace(one, verdict=Verdict.CERTAIN)], source)
     assert over.verdict is Verdict.CERTAIN
 

@@ -31,7 +31,7 @@ def judged_by_logged_time(verdicts: Sequence[BucketVerdict], source: str) -> tup
 
 
 def _verdict(one: BucketVerdict, factor: float) -> BucketVerdict:
-    if one.verdict is not Verdict.CLEAR or one.limit_after is None or one.peak * factor <= one.limit_after:
+    if factor <= 1 or one.verdict is not Verdict.CLEAR or one.limit_after is None or one.peak * factor <= one.limit_after:
         return one
     return replace(
         one,
