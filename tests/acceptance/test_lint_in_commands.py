@@ -67,7 +67,7 @@ def test_a_plan_sees_what_is_only_on_the_cluster(tmp_path: Path) -> None:
     done = run("plan", "--current", "now.json", "--format", "json", cwd=tmp_path)
 
     assert done.code == 0
-    assert ids(done.json()) == ["client-id-never-wins"]
+    assert ids(done.json()) == ["client-id-never-wins", "overrides-declared"]
 
 
 def test_fail_on_counts_for_findings_that_only_the_live_state_brings(tmp_path: Path) -> None:
@@ -77,5 +77,5 @@ def test_fail_on_counts_for_findings_that_only_the_live_state_brings(tmp_path: P
     done = run("plan", "--current", "now.json", "--format", "json", "--fail-on", "warning", cwd=tmp_path)
 
     assert done.code == 1
-    assert ids(done.json()) == ["client-id-never-wins"]
+    assert ids(done.json()) == ["client-id-never-wins", "overrides-declared"]
     assert "client-id-never-wins" in done.err
