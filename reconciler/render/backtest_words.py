@@ -12,7 +12,6 @@ from reconciler.model.backtest import (
     BucketVerdict,
     CapacityUse,
     Fit,
-    Form,
     Member,
     Provenance,
     QuotaFit,
@@ -45,7 +44,12 @@ _NOT_CHARGED_WORDS: Final = {
     "duplicate": "copies of other lines",
     "refused-transaction": "refused transactional produces",
 }
-_SOURCE_WORDS: Final = {"request-log": "request log", "normal-form": "Parquet file", "cells": "compacted file"}
+_SOURCE_WORDS: Final = {
+    "request-log": "request log",
+    "normal-form": "Parquet file",
+    "cells": "compacted file",
+    "mapped-file": "mapped file",
+}
 _SHOWN_NAMES: Final = 5
 
 
@@ -97,7 +101,7 @@ def next_step(report: BacktestReport) -> str | None:
 def _recorded_words(report: BacktestReport) -> tuple[str, Tone]:
     """Of quota groups with recorded traffic, each counted once by its worst broker."""
     groups = worst_of_buckets(report.verdicts)
-    words, tone = _changed_words([one for one in groups if one.changed], report.provenance.form)
+    words, tone = _changed_words([one for one in groups if one.changed])
     staying = sum(one.verdict is Verdict.CERTAIN and not one.changed for one in groups)
     if not staying:
         return words, tone
@@ -105,14 +109,13 @@ def _recorded_words(report: BacktestReport) -> tuple[str, Tone]:
     return f"{words}. {over}", Tone.WARN if tone is Tone.GOOD else tone
 
 
-def _changed_words(changed: Sequence[BucketVerdict], form: Form) -> tuple[str, Tone]:
+def _changed_words(changed: Sequence[BucketVerdict]) -> tuple[str, Tone]:
     count = {verdict: sum(one.verdict is verdict for one in changed) for verdict in Verdict}
     among = f"{_count(len(changed), 'quota group')} whose limit changes"
     if count[Verdict.CERTAIN]:
         return f"The proposed quotas would have throttled {count[Verdict.CERTAIN]} of {among}", Tone.BAD
     if count[Verdict.POSSIBLE]:
-        how = "" if form is Form.EXACT else ". --exact decides"
-        return f"The proposed quotas might have throttled {count[Verdict.POSSIBLE]} of {among}{how}", Tone.WARN
+        return f"The proposed quotas might have throttled {count[Verdict.POSSIBLE]} of {among}", Tone.WARN
     if count[Verdict.INCONCLUSIVE]:
         return f"The history does not show enough to clear {count[Verdict.INCONCLUSIVE]} of {among}", Tone.WARN
     if not changed:

@@ -100,7 +100,7 @@ class Backtest:
             unjudged=unjudged,
             unused=unused,
             findings=(
-                *throttle_findings(verdicts, question.sources),
+                *throttle_findings(verdicts, question.sources, of_requests=isinstance(self._recorded, RecordedRequests)),
                 *unkept.findings(verdicts, self._grouping, question.sources),
                 *report_findings(verdicts, capacity),
                 *unjudged_findings(unjudged, question.sources),
@@ -232,8 +232,8 @@ def _assumptions(question: Question, recorded: Recorded, form: Form, grouping: G
     ]
     if form is Form.SECONDS:
         said.append(
-            "judged from sums of whole seconds: a second is certainly over, possibly over or clear, whatever the requests in it; "
-            "--exact judges every request"
+            "judged from sums of whole seconds: a second is certainly over, possibly over or clear, whatever the requests in it"
+            f"{'; --exact judges every request' if isinstance(recorded, RecordedRequests) else ''}"
         )
     else:
         said.append(f"a fetch carries at most {window.fetch_cap(1)} seconds of its limit, as a broker asks no more of its log")

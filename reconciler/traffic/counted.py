@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +13,7 @@ from reconciler.traffic.cells.segments import Covered
 from reconciler.traffic.columns.counting import FOLDS, NAMES
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.kinds import Kind
+from reconciler.traffic.recorded import Facts, Source
 from reconciler.traffic.sources.normal_form import NOT_AN_EVENT
 from reconciler.traffic.sources.series_key import series_key
 from reconciler.traffic.sources.statuses import CHARGED, UNREADABLE
@@ -76,6 +77,32 @@ def statuses(counted: pa.Table) -> dict[str, int]:
     return dict(zip(grouped.column("status").to_pylist(), grouped.column("lines_sum").to_pylist(), strict=True))
 
 
+SAMPLES: Final = 5
+"""Of lines that cannot be read, so many are shown."""
+
+
+def facts_of(
+    counted: pa.Table,
+    source: Source,
+    files: Sequence[str],
+    *,
+    samples: Callable[[], tuple[str, ...]],
+    named: Collection[int] = (),
+) -> Facts:
+    """``named``: brokers that the lines themselves list. Raises ``TrafficError`` when no request can be used."""
+    lines = statuses(counted)
+    require_charged(lines, files)
+    return Facts.of(
+        source,
+        files,
+        covered=covered(counted),
+        statuses=lines,
+        throttled_then=throttled_then(counted),
+        samples=samples() if lines.get(UNREADABLE) else (),
+        named=named,
+    )
+
+
 def throttled_then(counted: pa.Table) -> int:
     """Charged requests that were throttled when they were recorded."""
     return int(pc.sum(counted.filter(pc.field("status") == CHARGED).column("throttled")).as_py() or 0)
@@ -88,7 +115,7 @@ def require_charged(lines: dict[str, int], files: Sequence[str]) -> None:
     whole, unreadable = sum(lines.values()), lines.get(UNREADABLE, 0)
     where = files[0] + (f" and {len(files) - 1} more" if len(files) > 1 else "")
     if not whole:
-        why = "no line says 'Completed request:'; is the logger kafka.request.logger at DEBUG, and is this its file?"
+        why = "it has no rows, or no request lines"
     elif unreadable:
         why = f"{unreadable} of {whole} request lines cannot be read (no time stamp before the message, or JSON cut short)"
     elif lines.get(NOT_AN_EVENT):

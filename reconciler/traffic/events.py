@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
@@ -12,7 +11,7 @@ from pyspark.sql.window import Window as Rows
 
 from reconciler.model.backtest import Waiting
 from reconciler.traffic.columns.workers import ColumnFiles
-from reconciler.traffic.counted import added_up, counts_of_rows, covered, require_charged, series_of, statuses, throttled_then
+from reconciler.traffic.counted import SAMPLES, added_up, counts_of_rows, facts_of, series_of
 from reconciler.traffic.judging.exact import ExactResult
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.history_gaps import may_have_gaps
@@ -35,11 +34,9 @@ from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.recorded import Facts, Source
+from reconciler.traffic.recorded import Source
 from reconciler.traffic.sources.one_cluster import NAMED_BROKERS
 from reconciler.traffic.sources.statuses import DUPLICATE, UNREADABLE
-
-_SAMPLES: Final = 5
 
 
 class Events:
@@ -58,18 +55,8 @@ class Events:
             if keep and "begins_line" in rows.columns:
                 self._count_once()
             counted = added_up(columns.counted() if columns else counts_of_rows(self._rows))
-            lines = statuses(counted)
-            require_charged(lines, files)
+            self.facts = facts_of(counted, source, files, samples=self._samples, named=self._named_brokers())
             self.series: tuple[Series, ...] = series_of(counted)
-            self.facts = Facts.of(
-                source,
-                files,
-                covered=covered(counted),
-                statuses=lines,
-                throttled_then=throttled_then(counted),
-                samples=self._samples() if lines.get(UNREADABLE) else (),
-                named=self._named_brokers(),
-            )
         except BaseException:
             self.close()
             raise
@@ -82,12 +69,14 @@ class Events:
 
     def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
         """Verdicts of all groups."""
-        found = self._columns.exactly(self.series, grouping, window) if self._columns else None
-        return found or judged_exactly(self._rows, self.series, grouping, window)
+        if self._columns:
+            return self._columns.exactly(self.series, grouping, window)
+        return judged_exactly(self._rows, self.series, grouping, window)
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, Outcome]:
         """Outcomes of these groups, topic by topic."""
-        return exact_outcomes(judged_tokens(self._rows, self.series, grouping, groups, window), grouping)
+        rows = self._columns.topics() if self._columns else self._rows
+        return exact_outcomes(judged_tokens(rows, self.series, grouping, groups, window), grouping)
 
     def requests(self, grouping: Grouping, window: Window, controller_window: Window) -> Iterator[JudgedRequest]:
         """Every request; the rows must hold the identity columns."""
@@ -116,6 +105,8 @@ class Events:
 
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
         """Of these few groups."""
+        if self._columns:
+            return self._columns.rates(self.series, grouping, groups, lines)
         return points_on_spark(self.summed(grouping, groups), lines)
 
     def summed(self, grouping: Grouping, groups: Collection[int]) -> DataFrame:
@@ -127,8 +118,10 @@ class Events:
         self._rows.unpersist()
 
     def _samples(self) -> tuple[str, ...]:
+        if self._columns:
+            return ()
         said = self._rows.where((F.col("status") == UNREADABLE) & F.col("detail").isNotNull())
-        return tuple(row.detail for row in said.select("detail").orderBy("detail").limit(_SAMPLES).collect())
+        return tuple(row.detail for row in said.select("detail").orderBy("detail").limit(SAMPLES).collect())
 
     def _named_brokers(self) -> set[int]:
         if NAMED_BROKERS not in self._rows.columns:

@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
-
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.traffic.cells.recorded import Cells
 from reconciler.traffic.cells.segments import SegmentFolder
-from reconciler.traffic.columns.workers import ColumnFiles
-from reconciler.traffic.events import Events
+from reconciler.traffic.columns.parts import footer_of, parts_of
+from reconciler.traffic.in_process import InProcess
 from reconciler.traffic.judging.waiting import CONNECTION_KEY
 from reconciler.traffic.kinds import BYTES, Kind
-from reconciler.traffic.recorded import Recorded, Source
+from reconciler.traffic.recorded import Recorded, RecordedOverTime, Source
 from reconciler.traffic.seconds_only import SecondsOnly
+from reconciler.traffic.sources.first_lines import require_request_lines
+from reconciler.traffic.sources.line_time import checked_zone
 from reconciler.traffic.sources.log_files import BrokerFiles, find_logs
-from reconciler.traffic.sources.mapped import DELTA, read_mapped
+from reconciler.traffic.sources.log_text import log_parts
+from reconciler.traffic.sources.mapped import DELTA, MappedFiles, mapped_rows
 from reconciler.traffic.sources.mapping import TrafficMapping
-from reconciler.traffic.sources.normal_form import read_normal_form
+from reconciler.traffic.sources.normal_form import COLUMNS, EVENT, require_columns, rows_of
 from reconciler.traffic.sources.one_cluster import CLUSTER, NAMED_BROKERS
 from reconciler.traffic.sources.readable import DEFAULT_MOST, require_readable
-from reconciler.traffic.sources.request_log import IDENTITY_COLUMNS, LOG_KINDS
-from reconciler.traffic.sources.spark_logs import read_request_logs, require_one_cluster
+from reconciler.traffic.sources.request_log import IDENTITY_COLUMNS, LOG_KINDS, parse_lines
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
 _CONNECTION: Final = "connection"
 _SMALL_BYTES: Final = 64 * 1024 * 1024
-"""Below this, compiling costs Spark more than it gains."""
+"""Below this, compiling costs Spark more than it gains, and starting it more than judging in this process."""
+_BYTES_A_ROW: Final = 64
+"""Of Parquet, when it is read."""
+_PACKED: Final = 12
+"""How many times larger compressed text is when it is read, or more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +66,16 @@ class Traffic:
     def small(self) -> bool:
         """Whether Spark does better to compile little."""
         return self.source is not Source.CELLS and sum(Path(file).stat().st_size for file in self.files) < _SMALL_BYTES
+
+    @property
+    def fits_here(self) -> bool:
+        """Whether it can be judged in this process, without Spark. Cells decide that by themselves."""
+        return self.source is not Source.CELLS and sum(map(_bytes_when_read, self.files)) < _SMALL_BYTES
+
+    @property
+    def of_requests(self) -> bool:
+        """Whether it may show single requests."""
+        return self.source is not Source.CELLS and (self.mapping is None or self.mapping.semantics == EVENT)
 
     @property
     def light(self) -> bool:
@@ -92,26 +109,32 @@ def open_traffic(
     session: Callable[[], SparkSession],
     *,
     log_timezone: str,
+    in_process: bool = False,
     requests: bool = False,
     connections: bool = False,
     kinds: Collection[Kind] = BYTES,
     max_unreadable: float = DEFAULT_MOST,
 ) -> Recorded:
-    """Open it; ``session`` starts Spark, and is not called for cells before they need it.
+    """Open it; ``session`` starts Spark, and is not called for cells before they need it, nor at all with ``in_process``.
 
     ``requests``: every single request will be asked for, which only logs can give. ``connections``: who sent what on which
     connection will be asked for, where that is known. ``kinds``: what to read of logs, of ``LOG_KINDS``.
 
     Raises ``TrafficError`` when nothing can be used, or more than the share ``max_unreadable`` cannot be read.
     """
-    found = _opened(
-        traffic,
-        session,
-        log_timezone=log_timezone,
-        requests=requests,
-        connections=connections,
-        kinds=kinds,
-    )
+    if requests and traffic.source is not Source.LOGS:
+        raise UsageError("--requests needs request logs: only they tell which request is which")
+    look_first(traffic, log_timezone=log_timezone)
+    logs = traffic.source is Source.LOGS
+    also = IDENTITY_COLUMNS if requests else (_CONNECTION,) if connections and logs else ()
+    found: Recorded
+    if traffic.cells is not None:
+        found = Cells(SegmentFolder(traffic.cells), session)
+    elif in_process:
+        batches = _batches(traffic, log_timezone=log_timezone, also=also, kinds=kinds)
+        found = _kept_to_seconds(traffic, InProcess(batches, source=traffic.source, files=traffic.files))
+    else:
+        found = _on_spark(traffic, session, log_timezone=log_timezone, also=also, kinds=kinds)
     facts = found.facts
     rows = facts.requests + facts.censored + facts.unreadable + sum(facts.not_charged.values())
     try:
@@ -122,27 +145,52 @@ def open_traffic(
     return found
 
 
-def _opened(
-    traffic: Traffic,
-    session: Callable[[], SparkSession],
-    *,
-    log_timezone: str,
-    requests: bool,
-    connections: bool,
-    kinds: Collection[Kind],
+def look_first(traffic: Traffic, *, log_timezone: str) -> None:
+    """Look at headers, footers and first rows, which takes milliseconds.
+
+    Raises ``TrafficError`` for what the whole traffic would be refused for later, ``UsageError`` for an unknown time zone.
+    """
+    zone = checked_zone(log_timezone)
+    if traffic.logs:
+        require_request_lines(traffic.logs, zone)
+    if traffic.mapping is not None:
+        MappedFiles.of(traffic.parquet, traffic.mapping).require_readable_beginning()
+    elif traffic.source is Source.NORMAL_FORM:
+        for file in traffic.parquet:
+            require_columns(footer_of(file).schema.to_arrow_schema(), file)
+
+
+def _batches(traffic: Traffic, *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind]) -> Iterator[pa.RecordBatch]:
+    if traffic.source is Source.LOGS:
+        for log in log_parts(traffic.logs, 1):
+            yield from parse_lines(
+                log.lines(), broker=log.broker, file=log.uri, zone=log_timezone, kinds=kinds, also=(*also, CLUSTER, NAMED_BROKERS)
+            )
+        return
+    if traffic.mapping is not None:
+        yield from mapped_rows(MappedFiles.of(traffic.parquet, traffic.mapping).parts, traffic.mapping)
+        return
+    names = [name for name, _ in COLUMNS]
+    for part in parts_of(traffic.parquet):
+        yield from map(rows_of, part.batches(names))
+
+
+def _on_spark(
+    traffic: Traffic, session: Callable[[], SparkSession], *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind]
 ) -> Recorded:
-    if requests and traffic.source is not Source.LOGS:
-        raise UsageError("--requests needs request logs: only they tell which request is which")
-    if traffic.cells is not None:
-        return Cells(SegmentFolder(traffic.cells), session)
+    from pyspark.sql import functions as F
+
+    from reconciler.traffic.columns.workers import ColumnFiles
+    from reconciler.traffic.events import Events
+    from reconciler.traffic.sources.spark_logs import require_one_cluster
+
     logs = traffic.source is Source.LOGS
-    also = IDENTITY_COLUMNS if requests else (_CONNECTION,) if connections and logs else ()
     said = (*also, CLUSTER, NAMED_BROKERS) if logs else also
     rows = read_rows(traffic, session(), log_timezone=log_timezone, also=said, kinds=kinds)
     if _CONNECTION in also:
         # A number does to tell them apart, and is a tenth of the text.
         rows = rows.withColumn(CONNECTION_KEY, F.xxhash64(_CONNECTION))
-        rows = rows if requests else rows.drop(_CONNECTION)
+        rows = rows if also == IDENTITY_COLUMNS else rows.drop(_CONNECTION)
     columns = ColumnFiles(session(), traffic.parquet) if traffic.source is Source.NORMAL_FORM else None
     kept = traffic.source is not Source.NORMAL_FORM
     events = Events(rows, source=traffic.source, files=traffic.files, keep=kept, columns=columns)
@@ -152,17 +200,29 @@ def _opened(
         except BaseException:
             events.close()
             raise
+    return _kept_to_seconds(traffic, events)
+
+
+def _kept_to_seconds(traffic: Traffic, found: RecordedOverTime) -> Recorded:
     sums = traffic.mapping is not None and traffic.mapping.semantics == DELTA
-    return SecondsOnly(events) if sums else events
+    return SecondsOnly(found) if sums else found
 
 
 def read_rows(
-    traffic: Traffic, spark: SparkSession, *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind] = LOG_KINDS
+    traffic: Traffic,
+    spark: SparkSession,
+    *,
+    log_timezone: str,
+    also: Sequence[str],
+    kinds: Collection[Kind] = LOG_KINDS,
 ) -> DataFrame:
     """Rows as ``request_log`` has them; of logs only these ``kinds``, since each costs time to read.
 
     Raises ``UsageError`` for cells, which have none, and for an unknown time zone.
     """
+    from reconciler.traffic.sources.spark_files import read_mapped, read_normal_form
+    from reconciler.traffic.sources.spark_logs import read_request_logs
+
     match traffic.source:
         case Source.LOGS:
             return read_request_logs(spark, traffic.logs, log_timezone=log_timezone, also=also, kinds=kinds)
@@ -173,6 +233,13 @@ def read_rows(
             return read_mapped(spark, traffic.parquet, traffic.mapping, also=also)
         case Source.CELLS:
             raise UsageError(f"{traffic.cells} holds cells already, and no requests")
+
+
+def _bytes_when_read(file: str) -> int:
+    if file.endswith(".parquet"):
+        return int(footer_of(file).num_rows) * _BYTES_A_ROW
+    size = Path(file).stat().st_size
+    return size * _PACKED if file.endswith((".gz", ".zst")) else size
 
 
 def _kind_of(path: Path) -> Source:

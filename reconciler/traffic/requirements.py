@@ -23,17 +23,26 @@ _REMOTE: Final = {
 }
 
 
-def require_packages() -> None:
-    """Raise ``MissingDependencyError`` unless what the extra ``traffic`` brings can be imported, pandas below 3 included."""
+def require_arrow() -> None:
+    """Raise ``MissingDependencyError`` unless the packages that read and judge traffic can be imported; they need no Java."""
     try:
         import msgspec
         import numpy
-        import pandas
         import pyarrow
+    except ImportError as error:
+        raise MissingDependencyError(f"the backtest needs {error.name}, which is not installed: {_INSTALL}") from error
+    del msgspec, numpy, pyarrow
+
+
+def require_packages() -> None:
+    """Raise ``MissingDependencyError`` unless what the extra ``traffic`` brings can be imported, pandas below 3 included."""
+    require_arrow()
+    try:
+        import pandas
         import pyspark
     except ImportError as error:
         raise MissingDependencyError(f"the backtest needs {error.name}, which is not installed: {_INSTALL}") from error
-    del msgspec, numpy, pyarrow, pyspark
+    del pyspark
     if int(pandas.__version__.split(".")[0]) >= 3:
         raise MissingDependencyError(f"the backtest needs pandas below 3, found {pandas.__version__}: {_INSTALL}")
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from reconciler.traffic.events import Events
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.outcome import Outcome
 from reconciler.traffic.judging.rate_series import Lines, Points
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
-from reconciler.traffic.recorded import Facts
+from reconciler.traffic.recorded import Facts, RecordedOverTime
 
 
 class SecondsOnly:
-    """What ``Events`` can tell of seconds, and no more."""
+    """What the traffic can tell of seconds, and no more."""
 
-    def __init__(self, events: Events) -> None:
+    def __init__(self, events: RecordedOverTime) -> None:
         """Closes ``events`` when it is closed."""
         self._events = events
 

@@ -86,6 +86,11 @@ class SessionOptions:
         return self.master is None and self.remote is None and _SUBMITTED in os.environ
 
     @property
+    def unasked(self) -> bool:
+        """Whether nobody asked for Spark."""
+        return self.master is None and self.remote is None and not self.submitted
+
+    @property
     def local(self) -> bool:
         """Whether everything runs in a JVM of our own."""
         return self.where == "local" or self.where.startswith("local[")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reconciler.errors import UsageError
 from reconciler.formats.whole_file import write_whole
 from reconciler.model.backtest import BacktestReport
 from reconciler.model.backtest_policy import KnownOwner
@@ -111,17 +112,17 @@ def changed_quotas(current: Mapping[Entity, Mapping[str, float]], changes: Seque
 
 
 def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress | None = None) -> BacktestReport:
-    """Replay the traffic on Spark.
+    """Replay the traffic: small traffic in this process, large traffic, or with a master or remote given, on Spark.
 
-    Raises ``UsageError`` for options that cannot work, ``MissingDependencyError`` without pyspark or Java, ``TrafficError`` for
+    Raises ``UsageError`` for options that cannot work, ``MissingDependencyError`` without the packages, ``TrafficError`` for
     traffic that cannot be used, ``FileAccessError`` when the requests cannot be written, ``UntrustedError`` for traffic or a
     mapping that a pull request brings, and as ``broker_model``.
     """
     from reconciler.traffic.job_progress import spark_with_progress
-    from reconciler.traffic.requirements import require_packages
+    from reconciler.traffic.requirements import require_arrow
     from reconciler.traffic.session import SessionOptions
 
-    require_packages()
+    require_arrow()
     from reconciler.traffic.backtest import Backtest, Question
     from reconciler.traffic.opening import find_traffic, open_traffic
 
@@ -145,16 +146,17 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
         plots=options.plots,
     )
     traffic = find_traffic(options.traffic, _trusted_mapping(options, proposal.trusted))
+    if options.exact and not traffic.of_requests:
+        raise UsageError(
+            "--exact needs single requests, and this traffic has sums of seconds only: leave --exact out, or give the request "
+            "logs with --traffic"
+        )
+    wanted = SessionOptions(
+        master=options.master, remote=options.remote, memory=options.memory, small=traffic.small, light=traffic.light
+    )
     with contextlib.ExitStack() as stack:
 
         def session() -> SparkSession:
-            wanted = SessionOptions(
-                master=options.master,
-                remote=options.remote,
-                memory=options.memory,
-                small=traffic.small,
-                light=traffic.light,
-            )
             return stack.enter_context(spark_with_progress(wanted, progress))
 
         _step(progress, f"reading {_what(traffic)}")
@@ -162,6 +164,7 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
             traffic,
             functools.cache(session),
             log_timezone=options.log_timezone,
+            in_process=wanted.unasked and traffic.fits_here,
             requests=options.requests is not None,
             connections=question.exact,
             kinds=_limited_kinds(proposal),

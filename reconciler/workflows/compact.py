@@ -48,14 +48,14 @@ def compact(options: CompactOptions, *, progress: Progress) -> CompactResult:
     for traffic that cannot be used, ``FileAccessError`` when the folder cannot be written.
     """
     from reconciler.traffic.job_progress import spark_with_progress
-    from reconciler.traffic.requirements import require_packages
+    from reconciler.traffic.requirements import require_arrow
     from reconciler.traffic.session import SessionOptions
 
-    require_packages()
+    require_arrow()
     from reconciler.traffic.cells.compact import compact as compact_rows
     from reconciler.traffic.cells.compact import compact_columns
     from reconciler.traffic.cells.segments import SegmentFolder
-    from reconciler.traffic.opening import find_traffic, read_rows
+    from reconciler.traffic.opening import find_traffic, look_first, read_rows
     from reconciler.traffic.recorded import Source
     from reconciler.traffic.sources.mapping import read_mapping
     from reconciler.traffic.sources.one_cluster import CLUSTER
@@ -71,6 +71,7 @@ def compact(options: CompactOptions, *, progress: Progress) -> CompactResult:
     requests = 0
     if wanted:
         chosen = traffic.only(wanted)
+        look_first(chosen, log_timezone=options.log_timezone)
         where = SessionOptions(
             master=options.master, remote=options.remote, memory=options.memory, small=chosen.small, light=chosen.light
         )

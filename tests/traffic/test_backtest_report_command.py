@@ -192,7 +192,7 @@ def test_every_format_tells_the_same_and_no_name_breaks_it(folder: Path, documen
 def cells(folder: Path, spark: SparkSession) -> str:
     from reconciler.traffic.cells.compact import SourceFile, compact
     from reconciler.traffic.cells.segments import SegmentFolder
-    from reconciler.traffic.sources.normal_form import read_normal_form
+    from reconciler.traffic.sources.spark_files import read_normal_form
 
     path = folder / "traffic.parquet"
     rows = read_normal_form(spark, [str(path)], also=("file",))

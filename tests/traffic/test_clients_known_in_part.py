@@ -116,7 +116,8 @@ def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, form: s
     from reconciler.traffic.cells.compact import SourceFile, compact
     from reconciler.traffic.cells.segments import SegmentFolder
     from reconciler.traffic.opening import find_traffic, open_traffic
-    from reconciler.traffic.sources.normal_form import COLUMNS, read_normal_form
+    from reconciler.traffic.sources.normal_form import COLUMNS
+    from reconciler.traffic.sources.spark_files import read_normal_form
 
     start = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
     clients = (("alice", None, 10), ("alice", "app", 1000), ("alice", "big", 10**6), ("carol", None, 10**6))

@@ -135,7 +135,7 @@ def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path
     from reconciler.traffic.judging.by_seconds import Limits
     from reconciler.traffic.judging.locally import judged_locally
     from reconciler.traffic.judging.on_spark import judged_by_seconds, judged_exactly, judged_rows_by_seconds, summed_rows
-    from reconciler.traffic.sources.normal_form import read_normal_form
+    from reconciler.traffic.sources.spark_files import read_normal_form
     from tests.support.seconds_in_sql import judged_in_sql
 
     names, era, window = [str(file) for file in files], world.era, Window(era=world.era)

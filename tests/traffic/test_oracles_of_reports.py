@@ -118,7 +118,7 @@ def test_cells_are_judged_here_as_they_are_on_workers(spark: SparkSession, tmp_p
     from reconciler.traffic.cells.compact import SourceFile, compact
     from reconciler.traffic.cells.recorded import Cells
     from reconciler.traffic.cells.segments import SegmentFolder
-    from reconciler.traffic.sources.normal_form import read_normal_form
+    from reconciler.traffic.sources.spark_files import read_normal_form
 
     files = write_files(tmp_path / "rows", arrivals_of(FLOWS), files=2, seed=0)
     rows = read_normal_form(spark, [str(file) for file in files], also=("file",))

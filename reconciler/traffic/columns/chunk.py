@@ -1,4 +1,4 @@
-"""A batch of the normal form as arrays: what each row is, and of which client, as ``normal_form.from_normal_form`` says."""
+"""A batch of the normal form as arrays: what each row is, and of which client, as ``normal_form.rows_of`` says."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -50,17 +50,18 @@ class Counts:
         """``chunk`` is of ``batch``."""
         self._held.append(_of_chunk(chunk, batch))
         if sum(table.num_rows for table in self._held) > _MOST_HELD:
-            self._held = [_folded(self._held)]
+            self._held = [fold(pa.concat_tables(self._held))]
 
     def folded(self) -> pa.Table:
         """``SCHEMA``, with one row for each client and status."""
-        return _folded(self._held)
+        return fold(pa.concat_tables(self._held))
 
 
-def _folded(tables: Sequence[pa.Table]) -> pa.Table:
-    grouped = pa.concat_tables(tables).group_by(list(NAMES), use_threads=False).aggregate(list(FOLDS.items()))
+def fold(table: pa.Table) -> pa.Table:
+    """Adds up rows with the columns of ``SCHEMA``, in any order: one row for each client and status."""
+    grouped = table.group_by(list(NAMES), use_threads=False).aggregate(list(FOLDS.items()))
     columns = [grouped.column(name if name in NAMES else f"{name}_{FOLDS[name]}") for name in _ARROW.names]
-    return pa.table(columns, schema=_ARROW)
+    return pa.table([column.cast(field.type) for column, field in zip(columns, _ARROW, strict=True)], schema=_ARROW)
 
 
 def _of_chunk(chunk: Chunk, batch: pa.RecordBatch) -> pa.Table:

@@ -9,6 +9,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from reconciler.errors import TrafficError
+
 ROWS_A_PART: Final = 2_000_000
 _ROWS_A_BATCH: Final = 1 << 19
 _DICTIONARIES: Final = ("user", "client_id", "ip", "kind", "semantics")
@@ -24,8 +26,6 @@ class Part:
     rows: int
     columns: frozenset[str]
     """Those that the file has."""
-    whole: frozenset[str]
-    """Those in which nothing is null, as the file says of itself."""
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Its rows; columns that the file lacks are not there. Memory does not grow with the size of a row group."""
@@ -37,28 +37,25 @@ class Part:
 
 
 def parts_of(files: Sequence[str], rows: int = ROWS_A_PART) -> tuple[Part, ...]:
-    """All row groups of all files that have rows, together until a part has ``rows``."""
+    """All row groups of all files that have rows, together until a part has ``rows``. Raises as ``footer_of``."""
     parts = []
     for path in files:
-        footer = pq.read_metadata(path)
-        whole = _whole(footer)
+        footer = footer_of(path)
         columns = frozenset(footer.schema.to_arrow_schema().names)
         first, held = 0, 0
         for group in range(footer.num_row_groups):
             held += footer.row_group(group).num_rows
             if held >= rows or group + 1 == footer.num_row_groups:
-                parts.append(Part(path, first, group + 1, held, columns, whole))
+                parts.append(Part(path, first, group + 1, held, columns))
                 first, held = group + 1, 0
     return tuple(part for part in parts if part.rows)
 
 
-def _whole(footer: pq.FileMetaData) -> frozenset[str]:
-    nulls: dict[str, bool] = {}
-    for number in range(footer.num_row_groups):
-        group = footer.row_group(number)
-        for place in range(group.num_columns):
-            column = group.column(place)
-            said = column.statistics
-            none = said is not None and said.has_null_count and said.null_count == 0
-            nulls[column.path_in_schema] = nulls.get(column.path_in_schema, False) or not none
-    return frozenset(name for name, some in nulls.items() if not some)
+def footer_of(path: str) -> pq.FileMetaData:
+    """What a file says of itself. Raises ``TrafficError`` for a file that is not Parquet, or not whole."""
+    try:
+        return pq.read_metadata(path)
+    except pa.ArrowInvalid as error:
+        raise TrafficError(f"recorded traffic {path} is not a Parquet file, or was not finished") from error
+    except OSError as error:
+        raise TrafficError(f"recorded traffic {path} cannot be read: {error.strerror or error}") from error

@@ -11,16 +11,17 @@ from reconciler.traffic.columns.parts import Part
 from reconciler.traffic.columns.places import Places
 from reconciler.traffic.kernels.exact_batch import MICRO_BITS, ORDER_BITS, pack
 from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.sources.normal_form import ties_of
 
 
 def requests(parts: Iterable[Part], places: Places) -> Iterator[list[Integers]]:
-    """Key (``exact_batch.pack``), order, records, overhead and series; every row must have a ``tie``."""
+    """Key (``exact_batch.pack``), order, records, overhead and series."""
     for part in parts:
-        for batch in part.batches((*NEEDED, "overhead", "tie")):
+        for batch in part.batches((*NEEDED, "overhead", "tie", "part")):
             chunk = chunk_of(batch)
+            tie = np.asarray(ties_of(batch).to_numpy(zero_copy_only=False), dtype=np.int64)
             overhead = np.clip(optional(batch, "overhead", chunk.rows), 0, chunk.amount)
-            tie = optional(batch, "tie", chunk.rows)
-            yield from _placed(chunk, overhead, tie, places)
+            yield from _placed(chunk, overhead, tie if chunk.rows is None else tie[chunk.rows], places)
 
 
 def _placed(chunk: Chunk, overhead: Integers, tie: Integers, places: Places) -> Iterator[list[Integers]]:

@@ -16,14 +16,17 @@ from reconciler.traffic.columns.requests import requests
 from reconciler.traffic.columns.seconds import cells
 from reconciler.traffic.judging.exact import ExactResult, sampled_groups
 from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
-from reconciler.traffic.judging.on_spark import parcels_by_seconds, parcels_exactly
+from reconciler.traffic.judging.on_spark import parcels_by_seconds, parcels_exactly, points_of_parcels
+from reconciler.traffic.judging.rate_series import Lines, Points
 from reconciler.traffic.kernels.exact_batch import TIME_BITS
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import SECOND_BITS, Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kinds import Kind
 from reconciler.traffic.parcels.bins import Bins
 from reconciler.traffic.parcels.workers import brought_together, on_workers, shares
+from reconciler.traffic.sources.spark_files import read_normal_form
 
 
 class ColumnFiles:
@@ -31,6 +34,7 @@ class ColumnFiles:
 
     def __init__(self, spark: SparkSession, files: Sequence[str]) -> None:
         self._spark = spark
+        self._files = files
         self._parts = parts_of(files)
         self._workers = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
@@ -57,19 +61,27 @@ class ColumnFiles:
         self, series: Sequence[Series], grouping: Grouping, groups: Collection[int], era: Rule
     ) -> Mapping[int, GroupVerdict]:
         """As ``judged_rows_by_seconds`` judges the rows."""
+        return parcels_by_seconds(self._cells(series, grouping, groups), grouping.groups, era)
+
+    def rates(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
+        """As ``points_on_spark`` gives them of the rows."""
+        return points_of_parcels(self._cells(series, grouping, groups), lines)
+
+    def topics(self) -> DataFrame:
+        """The rows of mutations, which are few."""
+        return read_normal_form(self._spark, self._files, kinds=(Kind.MUTATION,))
+
+    def _cells(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> DataFrame:
         places = Places.of(series, grouping, groups)
 
         def read(parts: Iterable[Part]) -> Iterator[tuple[Integers, Integers]]:
             return cells(parts, places)
 
         bins = Bins.of(rows_of_groups(series, grouping, groups), self._workers)
-        sent = brought_together(self._spark, self._shares(), read, bins, SECOND_BITS)
-        return parcels_by_seconds(sent, grouping.groups, era)
+        return brought_together(self._spark, self._shares(), read, bins, SECOND_BITS)
 
-    def exactly(self, series: Sequence[Series], grouping: Grouping, window: Window) -> ExactResult | None:
-        """As ``judged_exactly`` judges the rows; ``None`` when something else than ``tie`` has to order them."""
-        if not all("tie" in part.whole for part in self._parts):
-            return None
+    def exactly(self, series: Sequence[Series], grouping: Grouping, window: Window) -> ExactResult:
+        """As ``judged_exactly`` judges the rows."""
         groups = sampled_groups(grouping)
         places = Places.of(series, grouping, groups)
 

@@ -207,6 +207,15 @@ def points_on_spark(placed: DataFrame, lines: Lines) -> dict[int, Points]:
     return by_group(ordered.mapInArrow(judge, POINTS).toArrow(), lines.grid)
 
 
+def points_of_parcels(parcels: DataFrame, lines: Lines) -> dict[int, Points]:
+    """The same from keys, as ``second_sums.keys_of`` packs groups and seconds, and amounts, ``brought_together``."""
+
+    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield points_of(((key, amount) for key, amount in merged(batches)), lines)
+
+    return by_group(parcels.mapInArrow(judge, POINTS).toArrow(), lines.grid)
+
+
 def placed(
     rows: DataFrame, series: Sequence[Series], grouping: Grouping, groups: Collection[int], *, also: Sequence[str] = ()
 ) -> DataFrame:

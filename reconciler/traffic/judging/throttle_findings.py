@@ -34,7 +34,7 @@ _Quota: TypeAlias = Entity | BucketName
 
 
 def throttle_findings(
-    verdicts: Sequence[BucketVerdict], sources: Mapping[tuple[Entity, str], Span] | None = None
+    verdicts: Sequence[BucketVerdict], sources: Mapping[tuple[Entity, str], Span] | None = None, *, of_requests: bool = True
 ) -> tuple[Finding, ...]:
     """A warning for every (entity, key) whose change would have throttled somebody; an info where the limit is not what changes.
 
@@ -42,6 +42,7 @@ def throttle_findings(
 
     An info, too, for a change that might have throttled somebody, when there is none that it would have for certain.
     ``sources``: where each proposed value is written. The order is that of the verdicts, worst first.
+    ``of_requests``: single requests are known, so that --exact decides.
     """
     grouped: dict[tuple[_Quota, str, bool], list[BucketVerdict]] = {}
     for verdict in verdicts:
@@ -58,11 +59,15 @@ def throttle_findings(
         )
         for (_, key, changed), hit in grouped.items()
     )
-    return (*certain, *_possible(verdicts, grouped, sources or {}))
+    return (*certain, *_possible(verdicts, grouped, sources or {}, of_requests=of_requests))
 
 
 def _possible(
-    verdicts: Sequence[BucketVerdict], certain: Container[tuple[_Quota, str, bool]], sources: Mapping[tuple[Entity, str], Span]
+    verdicts: Sequence[BucketVerdict],
+    certain: Container[tuple[_Quota, str, bool]],
+    sources: Mapping[tuple[Entity, str], Span],
+    *,
+    of_requests: bool,
 ) -> Iterator[Finding]:
     grouped: dict[tuple[_Quota, str], list[BucketVerdict]] = {}
     for one in verdicts:
@@ -74,7 +79,7 @@ def _possible(
         yield Finding(
             id=MAY_THROTTLE,
             severity=Severity.INFO,
-            message=_maybe(hit),
+            message=_maybe(hit, of_requests=of_requests),
             span=sources.get((entity, key)) if entity else None,
             entity=entity,
             key=key,
@@ -86,14 +91,14 @@ def _quota(verdict: BucketVerdict) -> _Quota:
     return verdict.entity or verdict.name
 
 
-def _maybe(hit: Sequence[BucketVerdict]) -> str:
+def _maybe(hit: Sequence[BucketVerdict], *, of_requests: bool) -> str:
     worst, key = hit[0], QuotaKey(hit[0].key)
     limit = _rate(key, worst.limit_after or 0.0)
     return (
         f"{bucket_words(worst)}{_also(hit)} may have been throttled {_WHILE[key]}, on {broker_words(worst.broker)} in up to "
         f"{worst.seconds_possible} of {worst.active_seconds} s with traffic, probably in {worst.seconds_over}: its rate is at "
-        f"most {_rate(key, worst.peak)} against a limit of {limit}, and whole seconds do not decide; --exact can tell, and "
-        f"{_safe(hit)} is safe"
+        f"most {_rate(key, worst.peak)} against a limit of {limit}, and whole seconds do not "
+        f"decide; {'--exact can tell, and ' if of_requests else ''}{_safe(hit)} is safe"
     )
 
 

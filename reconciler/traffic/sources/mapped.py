@@ -1,4 +1,4 @@
-"""Somebody's Parquet or CSV, read through a mapping file, as rows like those of ``request_log``.
+"""Parquet or CSV with columns of its own, read through a mapping file, as rows like those of ``request_log``.
 
 A difference of counters (``delta``) within one second is as good as a cell: its sum is that second's. A longer one, and a sampled
 rate (``gauge``), say nothing certain about single seconds; they get the status ``NOT_AN_EVENT`` and are counted.
@@ -6,194 +6,281 @@ rate (``gauge``), say nothing certain about single seconds; they get the status 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import re
+import urllib.parse
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from reconciler.errors import TrafficError
+from reconciler.traffic.columns.parts import Part, footer_of, parts_of
+from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.line_time import clock_turns
-from reconciler.traffic.sources.log_files import literal_path
+from reconciler.traffic.sources.csv_text import CsvPart, csv_columns, csv_parts, header_of
+from reconciler.traffic.sources.mapped_values import (
+    SECOND_US,
+    Moments,
+    mapped_distinct,
+    moments_of_text,
+    moments_of_timestamps,
+    scaled,
+    texts,
+)
 from reconciler.traffic.sources.mapping import Field, TrafficMapping, require_plausible_times
-from reconciler.traffic.sources.normal_form import EVENT, UNCLEAR, from_normal_form
-from reconciler.traffic.sources.readable import END_US, FIRST_US
+from reconciler.traffic.sources.normal_form import EVENT, UNCLEAR, is_in_time, rows_of
+from reconciler.traffic.sources.statuses import UNREADABLE
 
 DELTA: Final = "delta"
-_FILE: Final = "file of this row"
-"""A column that no file has."""
-_SECOND_US: Final = 1_000_000
 _UNITS: Final = {
     "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30,
     "ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9,
 }  # fmt: skip
-_LOOKED_AT: Final = 20
-"""Rows whose times must not all be in a wrong unit."""
-_OFFSET: Final = r"([Zz]|[+-]\d{2}:?\d{2})$"
 _TICKS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
-_FLAGS: Final = {"throttled": "boolean", "overhead": "bigint", "tie": "bigint", "strict": "boolean", "part": "int"}
+_FLAGS: Final = {
+    "throttled": pa.bool_(), "overhead": pa.int64(), "tie": pa.int64(), "strict": pa.bool_(), "part": pa.int32(),
+}  # fmt: skip
+_WORDS: Final = {
+    **dict.fromkeys(("true", "t", "yes", "y", "1"), True), **dict.fromkeys(("false", "f", "no", "n", "0"), False),
+}  # fmt: skip
+_INT32: Final = 2**31
+_FIRST_ROWS, _FIRST_FILES = 200, 20
+"""What is looked at before everything is read."""
+
+MappedPart: TypeAlias = CsvPart | Part
 
 
-def read_mapped(spark: SparkSession, files: Sequence[str], mapping: TrafficMapping, *, also: Sequence[str] = ()) -> DataFrame:
-    """Rows as ``request_log`` has them; ``also``: ``file``, the address of each row's file.
+@dataclass(frozen=True, slots=True)
+class MappedFiles:
+    """Files whose columns were looked at. Raises ``TrafficError`` for a file that is neither Parquet nor CSV.
 
-    Raises ``TrafficError`` when a file is neither Parquet nor CSV, or lacks a column that the mapping names.
+    Also when no file of a form has a column that the mapping names.
     """
-    by_form: dict[str, list[str]] = {}
-    for file in files:
-        by_form.setdefault(mapping.form_of(Path(file)), []).append(file)
-    frames = [_normal(_read(spark, form, names, mapping), mapping) for form, names in sorted(by_form.items())]
-    rows = frames[0]
-    for frame in frames[1:]:
-        rows = rows.unionByName(frame)
-    return from_normal_form(rows, also=also)
+
+    mapping: TrafficMapping
+    parts: tuple[MappedPart, ...]
+
+    @classmethod
+    def of(cls, files: Sequence[str], mapping: TrafficMapping) -> MappedFiles:
+        """Looks at the header or footer of each file."""
+        by_form: dict[str, list[str]] = {}
+        for file in files:
+            by_form.setdefault(mapping.form_of(Path(file)), []).append(file)
+        parts: list[MappedPart] = []
+        for form, names in sorted(by_form.items()):
+            if form == "parquet":
+                _require_mapped(names, (footer_of(name).schema.to_arrow_schema().names for name in names), mapping)
+                parts += parts_of(names)
+            else:
+                _require_mapped(names, (header_of(name, mapping.delimiter) for name in names), mapping)
+                parts += csv_parts(names)
+        return cls(mapping, tuple(parts))
+
+    def require_readable_beginning(self) -> None:
+        """Raise ``TrafficError`` when not one of the first rows of any file can be read: then the mapping is wrong."""
+        first: dict[str, MappedPart] = {}
+        for part in self.parts:
+            first.setdefault(part.path, part)
+        rows, columns = 0, None
+        for part in itertools.islice(first.values(), _FIRST_FILES):
+            for _, batch in _columns((part,), self.mapping, apart=True):
+                columns = batch.slice(0, _FIRST_ROWS)
+                self._require_plausible_times(columns, part.path)
+                status = rows_of(_normal(columns, self.mapping)).column("status").to_pylist()
+                if any(one != UNREADABLE for one in status):
+                    return
+                rows += len(status)
+                break
+        if columns is not None and rows:
+            why = _why_unreadable(columns, self.mapping)
+            raise TrafficError(f"recorded traffic {self.parts[0].path}: none of its first {rows} rows can be read: {why}")
+
+    def _require_plausible_times(self, batch: pa.RecordBatch, file: str) -> None:
+        one = self.mapping.fields["ts"]
+        if one.column in batch.schema.names and not pa.types.is_temporal(batch.column(one.column).type):
+            require_plausible_times(texts(batch.column(one.column)).drop_null().slice(0, 20).to_pylist(), one, file)
 
 
-def _read(spark: SparkSession, form: str, files: Sequence[str], mapping: TrafficMapping) -> DataFrame:
-    paths = [literal_path(file) for file in files]
-    if form == "parquet":
-        found = spark.read.option("mergeSchema", "true").parquet(*paths)
-    else:
-        # By name: a file with its columns in another order must not be read as the first one is.
-        options = {"header": "true", "sep": mapping.delimiter, "enforceSchema": "false", "escape": '"', "multiLine": "false"}
-        frames = [
-            spark.read.options(**options).csv(path).withColumn(_FILE, F.lit(Path(f).as_uri()))
-            for path, f in zip(paths, files, strict=True)
+def mapped_rows(parts: Iterable[MappedPart], mapping: TrafficMapping, *, with_file: bool = False) -> Iterator[pa.RecordBatch]:
+    """Rows as ``normal_form.rows_of`` makes them."""
+    for path, batch in _columns(parts, mapping, apart=with_file):
+        yield rows_of(_normal(batch, mapping), Path(path).as_uri() if with_file else None)
+
+
+def _columns(parts: Iterable[MappedPart], mapping: TrafficMapping, *, apart: bool) -> Iterator[tuple[str, pa.RecordBatch]]:
+    names = _names(mapping)
+    for is_csv, some in itertools.groupby(parts, key=lambda part: isinstance(part, CsvPart)):
+        if is_csv:
+            yield from csv_columns((part for part in some if isinstance(part, CsvPart)), names, mapping.delimiter, apart=apart)
+        else:
+            for part in some:
+                assert isinstance(part, Part)
+                yield from ((part.path, batch) for batch in _utc(part, part.batches(names)))
+
+
+def _utc(part: Part, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Moments in Parquet's oldest form have no zone and are in UTC."""
+    schema = pq.read_schema(part.path)
+    oldest = {field.path for field in pq.read_metadata(part.path).schema if field.physical_type == "INT96"}
+    for batch in batches:
+        columns = [
+            pc.assume_timezone(column, "UTC") if name in oldest and schema.field(name).type.tz is None else column
+            for name, column in zip(batch.schema.names, batch.columns, strict=True)
         ]
-        found = frames[0]
-        for frame in frames[1:]:
-            found = found.unionByName(frame, allowMissingColumns=True)
-    missing = sorted({one.column for one in mapping.fields.values() if one.column} - set(found.columns))
+        yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _names(mapping: TrafficMapping) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.column for one in mapping.fields.values() if one.column))
+
+
+def _require_mapped(files: Sequence[str], there: Iterable[Sequence[str]], mapping: TrafficMapping) -> None:
+    known = {name for names in there for name in names}
+    missing = sorted(set(_names(mapping)) - known)
     if missing:
         raise TrafficError(
             f"recorded traffic {files[0]}: the mapping names the column {missing[0]!r}, and the files have "
-            f"{', '.join(sorted(found.columns))}"
+            f"{', '.join(sorted(known))}"
         )
-    _look_at_times(found, files[0], mapping.fields["ts"])
-    return found if form == "csv" else found.withColumn(_FILE, F.col("_metadata.file_path"))
 
 
-def _look_at_times(found: DataFrame, file: str, ts: Field) -> None:
-    if dict(found.dtypes).get(str(ts.column), "").startswith(("timestamp", "date")):
-        return
-    shown = found.select(_column(ts).cast("string").alias("ts")).where("ts is not null").limit(_LOOKED_AT).collect()
-    require_plausible_times([row.ts for row in shown], ts, file)
-
-
-def _normal(found: DataFrame, mapping: TrafficMapping) -> DataFrame:
-    fields, kinds = mapping.fields, dict(found.dtypes)
-    written_us = _micros(fields["ts"], kinds)
-    # What is outside is unreadable; without it no sum below can overflow.
-    end_us = F.when((written_us >= FIRST_US) & (written_us < END_US), written_us)
-    interval_us = _interval(fields.get("interval"))
-    amount, kind = _amount(fields["amount"]), _kind(fields["kind"])
-    semantics, moment = F.lit(mapping.semantics), end_us
-    if mapping.semantics == DELTA:
-        # Of (end - interval, end], to the microsecond.
-        last = end_us - 1
-        within = (interval_us > 0) & (F.floor(last / _SECOND_US) == F.floor((end_us - interval_us) / _SECOND_US))
-        semantics = F.when(within, F.lit(EVENT)).otherwise(F.lit(DELTA))
-        moment = F.when(within, last).otherwise(end_us)
-    columns = {
-        "ts": F.timestamp_micros(moment),
-        "interval_ms": F.floor(interval_us / 1000).try_cast("int"),
-        "broker": _broker(fields["broker"]),
-        "kind": kind,
-        "user": _name(fields.get("user")),
-        "client_id": _name(fields.get("client_id")),
-        "ip": _name(fields.get("ip")),
-        "amount": amount,
-        "semantics": semantics,
-        UNCLEAR: _is_unclear(fields["ts"], kinds),
-        "file": F.col(_FILE),
+def _why_unreadable(batch: pa.RecordBatch, mapping: TrafficMapping) -> str:
+    """Which column is to blame, with one of its values."""
+    checks: dict[str, Callable[[], Iterable[bool]]] = {
+        "ts": lambda: ((found := _moments(batch, mapping.fields["ts"])).valid & is_in_time(found.micros)).tolist(),
+        "broker": lambda: _broker(batch, mapping.fields["broker"]).is_valid().to_pylist(),
+        "kind": lambda: _kind(batch, mapping.fields["kind"]).is_valid().to_pylist(),
+        "amount": lambda: ((found := _amount(batch, mapping.fields["amount"]))[1] & (found[0] >= 0)).tolist(),
     }
-    columns |= {name: _column(fields[name]).try_cast(kind) for name, kind in _FLAGS.items() if name in fields}
-    return found.select(*(column.alias(name) for name, column in columns.items()))
+    for name, check in checks.items():
+        one = mapping.fields[name]
+        good = check()
+        if not any(good):
+            value = texts(batch.column(one.column))[0].as_py() if one.column in batch.schema.names else one.constant
+            return f"columns.{name}: {value!r} in column {one.column!r} {_what_is_wrong(name, one, batch)}"
+    return "no row has a time, a broker, a kind and an amount"
 
 
-def _column(one: Field) -> Column:
-    # Column names are the files' own, dots and blanks included.
-    return F.col("`" + str(one.column).replace("`", "``") + "`")
+def _what_is_wrong(name: str, one: Field, batch: pa.RecordBatch) -> str:
+    if name != "ts":
+        return f"gives no {name}"
+    found = _moments(batch, one)
+    if not found.valid.any():
+        return f"is not a time (unit: {one.how.get('unit', 'text')})"
+    year = 1970 + int(found.micros[found.valid][0] // (SECOND_US * 31_556_952))
+    return f"with unit {one.how.get('unit', 'text')} is in the year {year}: times lie between 2000 and 2100; set the right unit"
 
 
-def _micros(one: Field, kinds: dict[str, str]) -> Column:
-    unit, zone = one.how.get("unit", "text"), one.how.get("timezone", "UTC")
-    column = _column(one)
-    if unit in _TICKS:
-        return F.round(F.try_multiply(column.try_cast("decimal(38,6)"), F.lit(_TICKS[unit]))).try_cast("bigint")
-    if unit == "ns":
-        return F.floor(column.try_cast("decimal(38,0)") / 1000).try_cast("bigint")
-    if kinds.get(str(one.column)) == "timestamp":
-        return F.unix_micros(column)
-    text = _text_of(column)
-    # Spark wants a colon in an offset.
-    whole = F.when(text.rlike(_OFFSET), F.regexp_replace(text, r"([+-]\d{2})(\d{2})$", "$1:$2")).otherwise(
-        F.concat(text, F.lit(f" {zone}"))
-    )
-    return F.unix_micros(whole.try_cast("timestamp"))
+def _normal(batch: pa.RecordBatch, mapping: TrafficMapping) -> pa.RecordBatch:
+    """The normal form of a batch with the columns that the mapping names."""
+    fields, count = mapping.fields, batch.num_rows
+    moments = _moments(batch, fields["ts"])
+    amount, has_amount = _amount(batch, fields["amount"])
+    timely = moments.valid & is_in_time(moments.micros)
+    micros, semantics = np.where(timely, moments.micros, 0), pa.repeat(mapping.semantics, count)
+    if mapping.semantics == DELTA:
+        interval_us, has_interval = _interval(batch, fields.get("interval"))
+        # Of (end - interval, end], to the microsecond.
+        last = micros - 1
+        within = has_interval & (interval_us > 0) & (last // SECOND_US == (micros - interval_us) // SECOND_US)
+        semantics = pc.if_else(pa.array(within), EVENT, DELTA)
+        micros = np.where(within, last, micros)
+    columns = {
+        "ts": pa.array(micros, mask=~timely).cast(pa.timestamp("us")),
+        "broker": _broker(batch, fields["broker"]),
+        "kind": _kind(batch, fields["kind"]),
+        "user": _name(batch, fields.get("user")),
+        "client_id": _name(batch, fields.get("client_id")),
+        "ip": _name(batch, fields.get("ip")),
+        "amount": pa.array(amount, mask=~has_amount),
+        "semantics": semantics,
+        UNCLEAR: pa.array(moments.unclear),
+        **{name: _flag(batch, fields[name], kind) for name, kind in _FLAGS.items() if name in fields},
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _is_unclear(one: Field, kinds: dict[str, str]) -> Column:
-    """Whether the local time of a row occurs twice or never in its zone, because the clocks were changed."""
-    turns = clock_turns(one.how.get("timezone", "UTC"))
-    if not turns or one.how.get("unit", "text") != "text" or kinds.get(str(one.column)) == "timestamp":
-        return F.lit(False)
-    text = _text_of(_column(one))
-    wall = F.unix_micros(F.concat(text, F.lit(" UTC")).try_cast("timestamp"))
-    found = F.lit(False)
-    for begin, end in turns:
-        found |= (wall >= begin) & (wall < end)
-    return F.coalesce(found & ~text.rlike(_OFFSET), F.lit(False))
+def _value(batch: pa.RecordBatch, one: Field) -> pa.Array:
+    """A column as it is; of a Parquet file that lacks it, null."""
+    if one.column is None:
+        return pa.repeat(one.constant, batch.num_rows)
+    if one.column not in batch.schema.names:
+        return pa.nulls(batch.num_rows, pa.string())
+    column = batch.column(one.column)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return texts(column) if pa.types.is_binary(column.type) else column
 
 
-def _text_of(column: Column) -> Column:
-    return F.trim(F.replace(column.cast("string"), F.lit(","), F.lit(".")))
+def _moments(batch: pa.RecordBatch, one: Field) -> Moments:
+    unit, column = one.how.get("unit", "text"), _value(batch, one)
+    if unit != "text":
+        if unit == "ns":
+            nanos, valid = scaled(column, 1)
+            micros = nanos // 1000
+        else:
+            micros, valid = scaled(column, _TICKS[unit])
+        return Moments(micros, valid, np.zeros(len(micros), dtype=np.bool_))
+    zone = str(one.how.get("timezone", "UTC"))
+    return moments_of_timestamps(column, zone) if pa.types.is_timestamp(column.type) else moments_of_text(column, zone)
 
 
-def _interval(one: Field | None) -> Column:
+def _interval(batch: pa.RecordBatch, one: Field | None) -> tuple[Integers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
     if one is None:
-        return F.lit(0).cast("bigint")
-    factor = 1_000 if one.how.get("unit", "s") == "ms" else _SECOND_US
-    value = F.lit(one.constant) if one.column is None else _column(one)
-    return F.round(F.try_multiply(value.try_cast("double"), F.lit(factor))).try_cast("bigint")
+        return np.zeros(batch.num_rows, dtype=np.int64), np.ones(batch.num_rows, dtype=np.bool_)
+    return scaled(_value(batch, one), 1_000 if one.how.get("unit", "s") == "ms" else SECOND_US)
 
 
-def _amount(one: Field) -> Column:
-    value = F.lit(one.constant) if one.column is None else _column(one)
-    amount = F.try_multiply(value.try_cast("decimal(38,6)"), F.lit(_UNITS[one.how.get("unit", "B")]))
-    return F.round(amount).try_cast("bigint")
+def _amount(batch: pa.RecordBatch, one: Field) -> tuple[Integers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    return scaled(_value(batch, one), _UNITS[one.how.get("unit", "B")])
 
 
-def _broker(one: Field) -> Column:
+def _broker(batch: pa.RecordBatch, one: Field) -> pa.Array:
+    pattern = re.compile(str(one.how["pattern"])) if "pattern" in one.how else None
+
+    def broker(text: str) -> int | None:
+        found = pattern.search(text) if pattern else None
+        digits = (found[1] or "" if found else "") if pattern else text.strip()
+        number = int(digits) if re.fullmatch(r"[+-]?\d{1,10}", digits, re.ASCII) else None
+        return number if number is not None and -_INT32 <= number < _INT32 else None
+
+    return mapped_distinct(_value(batch, one), broker, pa.int32())
+
+
+def _kind(batch: pa.RecordBatch, one: Field) -> pa.Array:
     if one.column is None:
-        return F.lit(one.constant).cast("int")
-    text = _column(one).cast("string")
-    pattern = one.how.get("pattern")
-    return (F.regexp_extract(text, pattern, 1) if pattern else text).try_cast("int")
-
-
-def _kind(one: Field) -> Column:
-    if one.column is None:
-        return F.lit(one.constant)
-    text = _column(one).cast("string")
+        return _value(batch, one)
     words = one.how.get("values") or {kind.value: kind.value for kind in Kind}
-    found = F.lit(None).cast("string")
-    for word, kind in words.items():
-        found = F.when(text == word, F.lit(kind)).otherwise(found)
-    return found
+    return mapped_distinct(_value(batch, one), words.get, pa.string())
 
 
-def _name(one: Field | None) -> Column:
+def _name(batch: pa.RecordBatch, one: Field | None) -> pa.Array:
     if one is None:
-        return F.lit(None).cast("string")
+        return pa.nulls(batch.num_rows, pa.string())
     if one.column is None:
-        return F.lit(one.constant)
-    text = _column(one).cast("string")
-    if strip := one.how.get("strip"):
-        text = F.when(F.startswith(text, F.lit(strip)), F.substring(text, len(strip) + 1, 2**31 - 1)).otherwise(text)
-    if one.how.get("encoded"):
+        return pa.repeat(str(one.constant), batch.num_rows)
+    strip, encoded = str(one.how.get("strip") or ""), bool(one.how.get("encoded"))
+
+    def name(text: str) -> str | None:
+        text = text.removeprefix(strip)
+        if not encoded:
+            return text
         # A plus is itself: Kafka writes a blank as %20.
-        text = F.try_url_decode(F.replace(text, F.lit("+"), F.lit("%2B")))
-    return F.coalesce(text, F.lit("")) if one.how.get("missing") == "empty" else text
+        return None if re.search(r"%(?![0-9A-Fa-f]{2})", text) else urllib.parse.unquote(text, errors="replace")
+
+    found = mapped_distinct(_value(batch, one), name, pa.string())
+    return pc.fill_null(found, "") if one.how.get("missing") == "empty" else found
+
+
+def _flag(batch: pa.RecordBatch, one: Field, kind: pa.DataType) -> pa.Array:
+    column = _value(batch, one)
+    if pa.types.is_boolean(kind):
+        return mapped_distinct(column, lambda text: _WORDS.get(text.strip().lower()), kind)
+    values, valid = scaled(column, 1)
+    return pa.array(values, mask=~valid).cast(kind, safe=False)

@@ -7,17 +7,22 @@ null ``user`` or ``client_id`` is not known; an empty one is really empty.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+import zlib
+from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
+from reconciler.traffic.kernels.second_sums import Flags
+from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.sources.readable import END_US, FIRST_US, MOST_AMOUNT
 from reconciler.traffic.sources.statuses import CHARGED, UNCLEAR_TIME, UNREADABLE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 COLUMNS: Final = (
     ("ts", "timestamp"), ("interval_ms", "int"), ("broker", "int"), ("user", "string"), ("client_id", "string"),
@@ -36,15 +41,33 @@ _REQUIRED: Final = tuple(name for name, _ in COLUMNS[:8])
 EVENT: Final = "event"
 """The semantics of a single request."""
 
-UNCLEAR: Final = "unclear local time"
-"""A flag that a reader may add; no file has a column of this name."""
-
 UNKNOWN_IDENTITY: Final = "unknown-identity"
 NOT_AN_EVENT: Final = "not-an-event"
+UNCLEAR: Final = "unclear local time"
+"""A column of a batch: whether the local time of a row occurs twice or never. No file has it."""
+
+ROWS: Final = pa.schema(
+    [
+        ("status", pa.string()), ("broker", pa.int32()), ("kind", pa.string()), ("user", pa.string()), ("client_id", pa.string()),
+        ("ts_us", pa.int64()), ("records", pa.int64()), ("overhead", pa.int64()), ("throttled", pa.bool_()), ("tie", pa.int64()),
+        ("detail", pa.string()), ("strict", pa.bool_()), ("part", pa.int32()),
+    ]
+)  # fmt: skip
+"""Rows as those of ``request_log``."""
+FILE: Final = pa.field("file", pa.string())
+"""The address of each row's file, behind ``ROWS``."""
+_STATUSES: Final = (UNCLEAR_TIME, UNREADABLE, NOT_AN_EVENT, UNKNOWN_IDENTITY, CHARGED)
+_TYPES: Final = {
+    "timestamp": pa.types.is_timestamp, "int": pa.types.is_integer, "bigint": pa.types.is_integer, "boolean": pa.types.is_boolean,
+    "string": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
+}  # fmt: skip
 
 
 def to_normal_form(rows: DataFrame) -> DataFrame:
     """Charged rows of ``request_log`` as the normal form."""
+    from pyspark.sql import functions as F
+
+    known = set(rows.columns)
     charged = rows.where(F.col("status") == CHARGED)
     of_client = F.col("kind") != Kind.CONNECTION.value
     columns = {
@@ -60,82 +83,134 @@ def to_normal_form(rows: DataFrame) -> DataFrame:
         "overhead": F.col("overhead"),
         "tie": F.col("tie"),
         "ip": F.when(~of_client, F.col("client_id")),
-        "strict": _optional("strict", "boolean", set(rows.columns)),
-        "part": _optional("part", "int", set(rows.columns)),
+        "strict": F.col("strict") if "strict" in known else F.lit(None),
+        "part": F.col("part") if "part" in known else F.lit(None),
     }
     return charged.select(*(columns[name].cast(kind).alias(name) for name, kind in COLUMNS))
 
 
-def read_normal_form(spark: SparkSession, paths: list[str], *, also: Sequence[str] = ()) -> DataFrame:
-    """Rows as ``request_log`` has them, with ``strict`` and ``part``; ``also``: ``file``, the address of each row's file.
+def rows_of(batch: pa.RecordBatch, file: str | None = None) -> pa.RecordBatch:
+    """``ROWS``, and with a ``file`` that, of a batch in the normal form; a row that is no request has the reason as status.
 
-    The client id of a connection is its address: whoever has ``ip`` has neither user nor client id.
-
-    Raises ``TrafficError`` when a column is missing or of another type.
+    The client id of a connection is its address: a row with an ``ip`` has neither user nor client id.
     """
-    found = spark.read.option("mergeSchema", "true").parquet(*paths)
-    return from_normal_form(found.withColumn("file", F.col("_metadata.file_path")) if "file" in also else found, also=also)
-
-
-def from_normal_form(found: DataFrame, *, also: Sequence[str] = ()) -> DataFrame:
-    """The inverse of ``to_normal_form``; rows that are no request, or of nobody known, keep that as their status."""
-    _require_columns(found.schema)
-    known = {field.name for field in found.schema}
-    amount = F.col("amount")
-    overhead = F.coalesce(_optional("overhead", "bigint", known), F.lit(0).cast("bigint"))
-    overhead = F.greatest(F.lit(0).cast("bigint"), F.least(overhead, amount))
-    user, client_id = F.col("user"), F.col("client_id")
-    of_address = F.col("kind") == Kind.CONNECTION.value
-    if "ip" in known:
-        user, client_id = F.when(of_address, F.lit("")).otherwise(user), F.when(of_address, F.col("ip")).otherwise(client_id)
+    columns = {name: _column(batch, name, _ARROW[kind]) for name, kind in COLUMNS[1:]}
+    user, client_id, kind, amount = (columns[name] for name in ("user", "client_id", "kind", "amount"))
+    of_address = _flags(pc.equal(kind, Kind.CONNECTION.value))
+    if "ip" in batch.schema.names:
+        mask = pa.array(of_address)
+        user, client_id = pc.if_else(mask, "", user), pc.if_else(mask, columns["ip"], client_id)
     # A client of whom a name is not known may still be judged; of an address there is nothing else to know.
-    identity = ~of_address | client_id.isNotNull() if "ip" in known else ~of_address
-    ts_us, broker = F.unix_micros("ts"), F.col("broker").try_cast("int")
-    timely, countable = (ts_us >= FIRST_US) & (ts_us < END_US), (amount >= 0) & (amount <= MOST_AMOUNT)
-    usable = timely & countable & broker.isNotNull() & F.col("kind").isin([k.value for k in Kind])
-    unclear = _optional(UNCLEAR, "boolean", known)
-    status = (
-        F.when(F.coalesce(unclear, F.expr("false")), F.lit(UNCLEAR_TIME))
-        .when(~F.coalesce(usable, F.expr("false")), F.lit(UNREADABLE))
-        .when(F.coalesce(F.col("semantics") != EVENT, F.expr("true")), F.lit(NOT_AN_EVENT))
-        .when(~identity, F.lit(UNKNOWN_IDENTITY))
-        .otherwise(F.lit(CHARGED))
-    )
-    # The topics of one request stay together.
-    told_apart = F.when(F.col("part").isNull(), amount) if "part" in known else amount
-    tie = F.coalesce(_optional("tie", "bigint", known), F.xxhash64(user, client_id, "kind", told_apart))
-    return found.select(
-        status.alias("status"),
-        broker.alias("broker"),
-        "kind",
-        user.alias("user"),
-        client_id.alias("client_id"),
-        # Anything else would spoil sums and spans.
-        F.when(timely, ts_us).alias("ts_us"),
-        F.when(countable, amount - overhead).alias("records"),
-        F.when(countable, overhead).alias("overhead"),
-        F.coalesce(_optional("throttled", "boolean", known), F.expr("false")).alias("throttled"),
-        tie.alias("tie"),
-        F.lit(None).cast("string").alias("detail"),
-        _optional("strict", "boolean", known).alias("strict"),
-        _optional("part", "int", known).alias("part"),
-        *also,
-    )
+    known = ~of_address | (_valid(client_id) if "ip" in batch.schema.names else np.zeros(len(of_address), dtype=np.bool_))
+    ts_us = _times(batch)
+    counts = _integers(amount)
+    countable = _valid(amount) & (counts >= 0) & (counts <= MOST_AMOUNT)
+    usable = _valid(ts_us) & countable & _valid(columns["broker"])
+    usable &= _flags(pc.is_in(kind, pa.array([one.value for one in Kind])))
+    unclear = _flags(batch.column(UNCLEAR)) if UNCLEAR in batch.schema.names else np.zeros(len(usable), dtype=np.bool_)
+    wrong = [unclear, ~usable, ~_flags(pc.equal(columns["semantics"], EVENT)), ~known]
+    # Anything else would spoil sums and spans.
+    overhead = np.clip(_integers(columns["overhead"]), 0, np.where(countable, counts, 0))
+    found = {
+        "status": pa.array(_STATUSES).take(pa.array(np.select(wrong, range(len(wrong)), len(wrong)))),
+        "broker": columns["broker"],
+        "kind": kind,
+        "user": user,
+        "client_id": client_id,
+        "ts_us": ts_us,
+        "records": pa.array(counts - overhead, mask=~countable),
+        "overhead": pa.array(overhead, mask=~countable),
+        "throttled": pc.fill_null(columns["throttled"], pa.scalar(value=False)),
+        "tie": ties_of(batch),
+        "detail": pa.nulls(batch.num_rows, pa.string()),
+        "strict": columns["strict"],
+        "part": columns["part"],
+    }
+    arrays = [found[field.name] for field in ROWS]
+    if file is None:
+        return pa.RecordBatch.from_arrays(arrays, schema=ROWS)
+    return pa.RecordBatch.from_arrays([*arrays, pa.repeat(file, batch.num_rows)], schema=ROWS.append(FILE))
 
 
-def _optional(name: str, kind: str, known: set[str]) -> Column:
-    return F.col(name).try_cast(kind) if name in known else F.lit(None).cast(kind)
+def ties_of(batch: pa.RecordBatch) -> pa.Array:
+    """The column ``tie``; where it is null or missing, a number that only the row's client and amount decide.
+
+    The topics of one request stay together.
+    """
+    said = _column(batch, "tie", pa.int64())
+    if "tie" in batch.schema.names and not said.null_count:
+        return said
+    alone = ~_valid(_column(batch, "part", pa.int32()))
+    mixed = np.where(alone, _integers(_column(batch, "amount", pa.int64())), 0).astype(np.uint64)
+    for name in ("user", "client_id", "ip", "kind"):
+        mixed = (mixed ^ _name_hashes(batch, name)) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(29)
+    made = pa.array((mixed >> np.uint64(1)).astype(np.int64))
+    return pc.coalesce(said, made)
 
 
-def _require_columns(schema: StructType) -> None:
-    types = {field.name: field.dataType.simpleString() for field in schema}
+def is_in_time(ts_us: Integers) -> Flags:
+    """Whether a time can be that of recorded traffic."""
+    return (ts_us >= FIRST_US) & (ts_us < END_US)
+
+
+def require_columns(schema: pa.Schema, file: str) -> None:
+    """Raise ``TrafficError`` when a column is missing or of another type."""
+    types = {field.name: field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in schema}
     missing = [name for name in _REQUIRED if name not in types]
     if missing:
         raise TrafficError(
-            f"recorded traffic in the normal form lacks the column {missing[0]!r}; it has {', '.join(sorted(types))}"
+            f"recorded traffic {file}: the normal form needs the column {missing[0]!r}, and the file has "
+            f"{', '.join(sorted(types))}; for other columns give a --mapping"
         )
-    integers = ("tinyint", "smallint", "int", "bigint")
     for name, kind in COLUMNS:
-        allowed = integers if kind in ("int", "bigint") else (kind, "timestamp_ntz") if kind == "timestamp" else (kind,)
-        if name in types and types[name] not in allowed:
-            raise TrafficError(f"recorded traffic in the normal form: column {name!r} is {types[name]}, not {kind}")
+        if name in types and not _TYPES[kind](types[name]):
+            raise TrafficError(f"recorded traffic {file}: the column {name!r} of the normal form is {types[name]}, not {kind}")
+
+
+_TICKS: Final = {"s": (1, 1_000_000), "ms": (1, 1_000), "us": (1, 1), "ns": (1_000, 1)}
+"""How many ticks of a unit are how many microseconds."""
+_ARROW: Final = {
+    "int": pa.int32(), "bigint": pa.int64(), "boolean": pa.bool_(), "string": pa.string(),
+}  # fmt: skip
+
+
+def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
+    if name not in batch.schema.names:
+        return pa.nulls(batch.num_rows, kind)
+    column = batch.column(name)
+    if kind == pa.int32():
+        # A number that 32 bits do not hold is not a broker.
+        wide = _integers(pc.cast(column, pa.int64(), safe=False))
+        return pa.array(wide, mask=~_valid(column) | (wide < -(2**31)) | (wide >= 2**31)).cast(kind)
+    return pc.cast(column, kind, safe=False)
+
+
+def _times(batch: pa.RecordBatch) -> pa.Array:
+    """Microseconds since 1970, null outside of the years that a row may be of."""
+    column = batch.column("ts")
+    finer, coarser = _TICKS[column.type.unit]
+    ticks = _integers(pc.cast(column, pa.int64()))
+    # In its own unit, since 64 bits of microseconds do not hold every number of seconds.
+    there = _valid(column) & (ticks >= FIRST_US * finer // coarser) & (ticks < END_US * finer // coarser)
+    return pa.array(np.where(there, ticks, 0) * coarser // finer, mask=~there)
+
+
+def _name_hashes(batch: pa.RecordBatch, name: str) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    """Of each name; of one that is not known, 0."""
+    encoded = _column(batch, name, pa.string()).dictionary_encode()
+    hashes = [zlib.crc32(text.encode("utf-8", "surrogatepass")) + 1 for text in encoded.dictionary.to_pylist()]
+    places = _integers(pc.fill_null(encoded.indices, len(hashes)))
+    return np.asarray([*hashes, 0], dtype=np.uint64)[places]
+
+
+def _flags(column: pa.Array) -> Flags:
+    return np.asarray(pc.fill_null(column, pa.scalar(value=False)).to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _valid(column: pa.Array) -> Flags:
+    return np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _integers(column: pa.Array) -> Integers:
+    return np.asarray(pc.fill_null(column, 0).to_numpy(zero_copy_only=False), dtype=np.int64)

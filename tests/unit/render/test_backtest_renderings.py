@@ -208,7 +208,7 @@ def test_text_has_the_verdict_the_rules_and_the_history_before_the_numbers() -> 
         (report_of(verdict()), "The proposed quotas would have throttled no recorded request. 1 quota group gets another limit."),
         (
             report_of(verdict(verdict=Verdict.POSSIBLE)),
-            "The proposed quotas might have throttled 1 of 1 quota group whose limit changes. --exact decides.",
+            "The proposed quotas might have throttled 1 of 1 quota group whose limit changes.",
         ),
         (
             report_of(verdict(verdict=Verdict.INCONCLUSIVE), verdict(user="b")),

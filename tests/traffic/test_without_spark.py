@@ -1,0 +1,316 @@
+"""Small traffic is judged in the command's own process: the same bytes as with Spark, no Java, and early refusals."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.render.backtest_document import backtest_to_json
+from reconciler.traffic.kinds import Kind
+from tests.support import all_kinds
+from tests.support.command import Done, run
+from tests.traffic.conftest import RECORDINGS
+from tests.traffic.log_lines import line
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from reconciler.traffic.opening import Traffic
+
+LOG = RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz"
+EVERYBODY, ALICE, ADDRESS = Entity.of({"user": DEFAULT}), Entity.of({"user": "alice"}), Entity.of({"ip": DEFAULT})
+CURRENT = {EVERYBODY: {"producer_byte_rate": 2e5, "consumer_byte_rate": 4e5, "request_percentage": 50.0}}
+PROPOSED = {
+    EVERYBODY: {
+        "producer_byte_rate": 2e4,
+        "consumer_byte_rate": 3e4,
+        "request_percentage": 20.0,
+        "controller_mutation_rate": 10.0,
+    },
+    ALICE: {"producer_byte_rate": 1e4, "consumer_byte_rate": 2e5},
+    ADDRESS: {"connection_creation_rate": 3.0},
+}
+MAPPING = """apiVersion: kafka-quotas/v1
+kind: TrafficMapping
+spec:
+  columns:
+    ts: {column: time, timezone: Europe/Berlin}
+    broker: {column: host, pattern: 'kafka-(\\d+)'}
+    user: {column: principal, strip: "User:"}
+    client_id: {column: client, missing: empty}
+    kind: {column: what, values: {Produce: produce, Fetch: fetch}}
+    amount: {column: kb, unit: KiB}
+"""
+START = datetime.datetime(2026, 11, 21, 13, tzinfo=datetime.UTC)
+
+
+def csv_lines(count: int, seed: int) -> list[str]:
+    """Requests of three clients, a hole of three hours, and some rows that cannot be used."""
+    chance = random.Random(seed)
+    lines = []
+    for _ in range(count):
+        at = START + datetime.timedelta(seconds=chance.choice([0, 0, 0, 4 * 3600]), microseconds=chance.randrange(90_000_000))
+        who, what = chance.choice(["User:alice", "User:bob", "CN=x"]), chance.choice(["Produce", "Produce", "Fetch"])
+        lines.append(
+            f'{at:%Y-%m-%d %H:%M:%S.%f},kafka-{chance.randrange(3)},{who},"a,{chance.randrange(2)}",{what},{chance.random() * 60}'
+        )
+    return [*lines, "yesterday,kafka-1,User:alice,a,Produce,1", f"{START:%Y-%m-%d %H:%M:%S},kafka-1,User:bob,,Metadata,1"]
+
+
+HEADER = "time,host,principal,client,what,kb"
+
+
+def mapped_csv(folder: Path) -> Traffic:
+    (folder / "map.yaml").write_text(MAPPING, encoding="utf-8")
+    for number in range(5):
+        text = "\n".join([HEADER, *csv_lines(300, number)])
+        (folder / f"{number}.csv").write_text(text + "\n" * (number % 2), encoding="utf-8")
+    (folder / "9.csv.gz").write_bytes(gzip.compress(f"kb,{HEADER.removesuffix(',kb')}\n".encode()))
+    return found(folder, mapping=folder / "map.yaml")
+
+
+def mapped_sums(folder: Path) -> Traffic:
+    fields = MAPPING.split("  columns:", maxsplit=1)[0] + "  semantics: delta\n  columns:\n"
+    fields += "    ts: {column: t, unit: ms}\n    interval: {constant: 1}\n    broker: {constant: 3}\n    user: {column: u}\n"
+    (folder / "map.yaml").write_text(fields + "    kind: {constant: produce}\n    amount: {column: n}\n", encoding="utf-8")
+    first = int(START.timestamp() * 1000)
+    lines = [f"{first + 1000 * second},u{second % 2},{(second % 7) * 90000}" for second in range(200)]
+    (folder / "a.csv").write_text("\n".join(["t,u,n", *lines]), encoding="utf-8")
+    return found(folder, mapping=folder / "map.yaml")
+
+
+def normal_form(folder: Path) -> Traffic:
+    all_kinds.write(folder / "all.parquet", all_kinds.rows())
+    return found(folder)
+
+
+def normal_form_without_ties(folder: Path) -> Traffic:
+    all_kinds.write(folder / "all.parquet", all_kinds.rows())
+    table = pq.read_table(folder / "all.parquet").drop_columns(["tie"])
+    # Many requests of one microsecond: only the rows themselves can order them.
+    whole = table.set_column(
+        0,
+        "ts",
+        pa.array([moment.replace(microsecond=0) for moment in table.column("ts").to_pylist()], table.schema.field("ts").type),
+    )
+    pq.write_table(whole, folder / "all.parquet", row_group_size=100)
+    return found(folder)
+
+
+def request_logs(folder: Path) -> Traffic:
+    for name in ("kafka-4.3.1", "kafka-3.9.2"):
+        (folder / f"broker-{name[6]}-request.log.gz").write_bytes((RECORDINGS / name / "kafka-request.log.gz").read_bytes())
+    return found(folder)
+
+
+def found(*paths: Path, mapping: Path | None = None) -> Traffic:
+    from reconciler.traffic.opening import find_traffic
+    from reconciler.traffic.sources.mapping import read_mapping
+
+    return find_traffic([str(path) for path in paths], read_mapping(mapping) if mapping else None)
+
+
+def report(spark: SparkSession, traffic: Traffic, *, in_process: bool, exact: bool, current: bool) -> tuple[str, list[str]]:
+    from reconciler.traffic.backtest import Backtest, Question
+    from reconciler.traffic.opening import open_traffic
+    from reconciler.traffic.recorded import Source
+
+    asked = exact and traffic.source is Source.LOGS
+    recorded = open_traffic(
+        traffic,
+        lambda: spark,
+        log_timezone="Europe/Berlin",
+        in_process=in_process,
+        requests=asked,
+        connections=exact,
+        kinds=tuple(Kind),
+    )
+    try:
+        question = Question(
+            current=CURRENT if current else None,
+            proposed=PROPOSED,
+            declared=PROPOSED,
+            exact=exact,
+            plots=9,
+            capacity={"producer_byte_rate": 1e6},
+        )
+        one = Backtest(recorded, question)
+        return json.dumps(backtest_to_json(one.report())), list(one.request_lines()) if asked else []
+    finally:
+        recorded.close()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("exact", [False, True], ids=["seconds", "exact"])
+@pytest.mark.parametrize("traffic", [request_logs, normal_form, normal_form_without_ties, mapped_csv, mapped_sums])
+def test_both_ways_give_the_same_bytes(
+    spark: SparkSession, tmp_path: Path, traffic: Callable[[Path], Traffic], *, exact: bool
+) -> None:
+    recorded = traffic(tmp_path)
+    for current in (True, False):
+        here, requests = report(spark, recorded, in_process=True, exact=exact, current=current)
+        there, wanted = report(spark, recorded, in_process=False, exact=exact, current=current)
+        assert here == there
+        assert requests == wanted
+        said: dict[str, Any] = json.loads(here)
+        assert said["verdicts"]
+        assert any(one["verdict"] == "certain" for one in said["verdicts"])
+    if exact and traffic is request_logs:
+        assert len(requests) > 1000
+        assert any("waiting" in one for one in said["verdicts"])
+
+
+@pytest.mark.spark
+def test_a_world_of_odd_rows_is_read_alike(spark: SparkSession, tmp_path: Path) -> None:
+    from reconciler.traffic.in_process import InProcess
+    from reconciler.traffic.opening import open_traffic
+    from reconciler.traffic.recorded import Source
+    from reconciler.traffic.sources.normal_form import rows_of
+    from tests.traffic.test_columns_of_the_normal_form import rows
+
+    tables = [rows(random.Random(seed), 1500, optional=seed % 2 == 0) for seed in range(3)]
+    for number, table in enumerate(tables):
+        pq.write_table(table, tmp_path / f"{number}.parquet", row_group_size=400)
+    traffic = found(tmp_path)
+    there = open_traffic(traffic, lambda: spark, log_timezone="UTC", max_unreadable=1.0)
+    batches = (rows_of(batch) for table in tables for batch in table.to_batches())
+    here = InProcess(batches, source=Source.NORMAL_FORM, files=traffic.files)
+    assert here.facts == there.facts
+    names = [(one.sort_key, one.requests, one.amount, one.largest) for one in here.series]
+    assert names == [(one.sort_key, one.requests, one.amount, one.largest) for one in there.series]
+    assert here.facts.unreadable > 100
+
+
+MANIFEST = """
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: team}
+spec:
+  quotas:
+    - match: {user: alice}
+      quotas: {producer_byte_rate: 10KiB, request_percentage: 1}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A manifest, and an installation in which Java and pyspark cannot be used."""
+    (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
+    shadow = tmp_path / "shadow" / "pyspark"
+    shadow.mkdir(parents=True)
+    (shadow / "__init__.py").write_text("raise AssertionError('pyspark is loaded')\n", encoding="utf-8")
+    return tmp_path
+
+
+def backtest(folder: Path, *arguments: str) -> Done:
+    path = f"{folder / 'shadow'}:{Path(__file__).parents[2]}"
+    return run(
+        "backtest", "quotas.yaml", *arguments, cwd=folder, env={"PYTHONPATH": path, "JAVA_HOME": "/no/java", "PATH": "/no"}
+    )
+
+
+@pytest.mark.parametrize("form", [(), ("--exact",), ("--requests", "requests.jsonl"), ("--out", "html=report.html")])
+def test_a_small_log_needs_neither_java_nor_pyspark(folder: Path, form: tuple[str, ...]) -> None:
+    done = backtest(folder, "--traffic", str(LOG), *form)
+    assert (done.code, done.err) == (0, "")
+    assert "THROTTLED  user alice: producer_byte_rate" in done.out
+    if "--requests" in form:
+        assert len((folder / "requests.jsonl").read_text().splitlines()) > 100
+
+
+def test_small_parquet_and_csv_need_neither_java_nor_pyspark(folder: Path) -> None:
+    all_kinds.write(folder / "all.parquet", all_kinds.rows())
+    done = backtest(folder, "--traffic", "all.parquet", "--exact")
+    assert (done.code, done.err) == (0, "")
+    (folder / "csv").mkdir()
+    mapped_csv(folder / "csv")
+    done = backtest(folder, "--traffic", "csv", "--mapping", "csv/map.yaml", "--max-unreadable", "2%")
+    assert (done.code, done.err) == (0, "")
+    assert "6 mapped files of brokers 0, 1, 2" in done.out
+
+
+JAVA = "needs Java"
+
+
+@pytest.mark.parametrize("command", ["backtest", "compact"])
+@pytest.mark.parametrize(
+    ("file", "content", "mapping", "options", "said"),
+    [
+        ("a.log", b"hello\n", None, (), "no line says 'Completed request:'"),
+        ("a.log", (line()[30:] + "\n").encode() * 60, None, (), "none of the 50 request lines looked at can be read"),
+        (
+            "a.log",
+            (line() + "\n").encode(),
+            None,
+            ("--log-timezone", "Mars/Olympus"),
+            "--log-timezone Mars/Olympus: no such time zone",
+        ),
+        ("a.parquet", b"PAR1 cut", None, (), "is not a Parquet file, or was not finished"),
+        ("a.csv", b"time,host\n1,2\n", MAPPING, (), "the mapping names the column 'client', and the files have host, time"),
+        (
+            "a.csv",
+            f"{HEADER}\n1795266000,kafka-1,u,c,Produce,1\n".encode(),
+            MAPPING,
+            (),
+            "'1795266000', and the mapping has no unit for it",
+        ),
+        (
+            "a.csv",
+            f"{HEADER}\n1795266000,kafka-1,u,c,Produce,1\n".encode(),
+            MAPPING.replace("timezone: Europe/Berlin", "unit: ms"),
+            (),
+            "write unit: s at columns.ts",
+        ),
+        ("a.csv", f"{HEADER}\n{START},b1,u,c,Produce,1\n".encode(), MAPPING, (), "'b1' in column 'host' gives no broker"),
+    ],
+    ids=["not a log", "layout", "zone", "not Parquet", "column", "time", "unit", "broker"],
+)
+def test_traffic_that_cannot_be_used_is_refused_before_spark_starts(
+    tmp_path: Path, command: str, file: str, content: bytes, mapping: str | None, options: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
+    (tmp_path / file).write_bytes(content)
+    where = ("quotas.yaml",) if command == "backtest" else ("--out", "cells")
+    if mapping:
+        (tmp_path / "map.yaml").write_text(mapping, encoding="utf-8")
+        options = (*options, "--mapping", "map.yaml")
+    arguments = (command, *where, "--traffic", file, "--master", "local[2]", *options)
+    done = run(*arguments, cwd=tmp_path, env={"JAVA_HOME": "/no/java", "PATH": "/no"})
+    assert said in done.err
+    assert JAVA not in done.err
+    assert done.code in (1, 64)
+    assert done.out == ""
+
+
+def test_parquet_without_a_column_of_the_normal_form_is_refused_before_spark_starts(tmp_path: Path) -> None:
+    (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
+    pq.write_table(pa.table({"ts": ["x"], "broker": [1]}), tmp_path / "a.parquet")
+    done = run(
+        "backtest", "quotas.yaml", "--traffic", "a.parquet", "--master", "local[2]", cwd=tmp_path, env={"JAVA_HOME": "/no"}
+    )
+    assert (done.code, done.out) == (1, "")
+    assert (
+        "a.parquet: the normal form needs the column 'interval_ms', and the file has broker, ts; for other columns give"
+        in done.err
+    )
+
+
+def test_exact_is_refused_for_sums_of_seconds_and_never_advised(folder: Path) -> None:
+    mapped_sums(folder)
+    done = backtest(folder, "--traffic", "a.csv", "--mapping", "map.yaml", "--exact")
+    assert (done.code, done.out) == (64, "")
+    assert "--exact needs single requests, and this traffic has sums of seconds only" in done.err
+    for form in ("text", "json", "markdown"):
+        done = backtest(folder, "--traffic", "a.csv", "--mapping", "map.yaml", "--format", form)
+        assert done.code == 0, done.err
+        assert "--exact" not in done.out
