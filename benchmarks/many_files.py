@@ -1,4 +1,4 @@
-"""Many small mapped files beside one file of the same rows: whole processes of ``backtest``, without Spark, and with it on request."""
+"""Many small mapped files beside one file of the same rows: whole processes of ``backtest``, with ``--master`` on Spark."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _START_MS = 1_795_266_000_000
 
 def _rows(count: int) -> list[str]:
     chance = random.Random(1)
+    kinds = ("produce", "fetch")
     return [
-        f"{_START_MS + 100 * number},{number % 3},user-{chance.randrange(50)},app,{chance.choice(['produce', 'fetch'])},{number % 9000}"
-        for number in range(count)
+        f"{_START_MS + 100 * n},{n % 3},user-{chance.randrange(50)},app,{chance.choice(kinds)},{n % 9000}" for n in range(count)
     ]
 
 
