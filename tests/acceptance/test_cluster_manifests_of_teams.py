@@ -88,7 +88,7 @@ def test_production_under_another_name_in_a_team_s_folder_is_refused_before_and_
     assert f"{EVIL}:1:1: error: a Cluster manifest must not lie in '{EVIL}'" in refused.out
     in_request = production.apply("--trusted-ref", "main")
     assert (in_request.code, production.is_untouched()) == (1, True)
-    assert "[cluster-misplaced]" in in_request.err
+    assert "[cluster-misplaced]" in in_request.out
     production.repo.git("branch", "-f", "main")
     merged = production.apply("--trusted-ref", "main")
     assert (merged.code, production.is_untouched()) == (1, True)
@@ -146,5 +146,5 @@ def test_credentials_are_not_sent_to_an_address_that_a_team_names(tmp_path: Path
         for options in ((), ("--trusted-ref", "main")):
             done = run("plan", "--all-clusters", *options, cwd=repo.folder)
             assert done.code == 1
-            assert "[cluster-misplaced]" in done.err
+            assert "[cluster-misplaced]" in done.out
     assert taken == []
