@@ -90,8 +90,9 @@ def test_the_report_compares_with_a_snapshot_and_names_a_safe_value(repository: 
 def test_the_text_says_the_verdict_first(repository: Path) -> None:
     done = backtest(repository, "--traffic", f"3={LOG}", "--kafka-version", "3.7.2")
     assert (done.code, done.err) == (0, "")
-    assert (
-        done.out.splitlines()[0] == "Backtest: The proposed quotas would have throttled 1 of 1 quota group whose limit changes."
+    assert done.out.splitlines()[0] == (
+        "Backtest: The proposed quotas would have throttled 1 of 1 quota group whose limit changes. "
+        "Not judged: 1 changed quota that limits no recorded traffic. Its effect is not known."
     )
     assert "THROTTLED  user alice: producer_byte_rate on broker 3" in done.out
     assert "brokers work as Kafka 3.7 and older (--kafka-version 3.7.2)" in done.out
