@@ -53,6 +53,16 @@ class Form(enum.StrEnum):
     """From sums of whole seconds, with what is proven about the requests in them."""
 
 
+class PeakBound(enum.StrEnum):
+    """What a peak is: the largest rate itself, or a bound of it."""
+
+    EXACT = "exact"
+    UPPER = "upper"
+    """No request can have exceeded it: judged from whole seconds."""
+    LOWER = "lower"
+    """A request reached it: proven by a mean."""
+
+
 class Regrouped(enum.StrEnum):
     """How the clients of a bucket shared limits before."""
 
@@ -215,6 +225,7 @@ class BucketVerdict:
     """Requests for several topics of which only some are refused; ``None`` as ``refused``."""
     throttled_then: int = 0
     """Requests that were throttled when they were recorded."""
+    peak_bound: PeakBound = PeakBound.EXACT
     waiting: Waiting | None = None
     """``None``: not throttled, not judged request by request, or it is not known which connection sent what."""
 
@@ -222,11 +233,6 @@ class BucketVerdict:
     def name(self) -> BucketName:
         """All tags of the bucket."""
         return BucketName(user=self.user, client_id=self.client_id, other=self.tags)
-
-    @property
-    def peak_is_bound(self) -> bool:
-        """Whether ``peak`` is only what no request can have exceeded, as it is where requests are not known."""
-        return self.throttled is None
 
     @property
     def share_over(self) -> float:

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reconciler.model.backtest import Form, UnjudgedChange, Verdict
+from reconciler.model.backtest import Form, PeakBound, UnjudgedChange, Verdict
 from reconciler.model.cluster_failure import ClusterFailure
 from reconciler.model.drift import BaselineOrigin, DriftClass
 from reconciler.model.entity import Entity
@@ -121,7 +121,7 @@ class BucketTraffic:
     peak: float
     recommended: float | None
     safe: float | None = None
-    peak_is_bound: bool = False
+    peak_bound: PeakBound = PeakBound.EXACT
     reason: str | None = None
     """Why a verdict is inconclusive."""
 

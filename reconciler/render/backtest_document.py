@@ -172,7 +172,7 @@ def _verdict(verdict: BucketVerdict) -> dict[str, Json]:
         "longest_s": verdict.longest_s,
         "longest_from": _time(verdict.longest_from),
         "peak": verdict.peak,
-        "peak_is_bound": verdict.peak_is_bound,
+        "peak_bound": verdict.peak_bound.value,
         "headroom": value_to_json(verdict.headroom),
         "p999": verdict.p999,
         "safe": value_to_json(verdict.safe),

@@ -13,6 +13,7 @@ from reconciler.model.backtest import (
     CapacityUse,
     Fit,
     Member,
+    PeakBound,
     Provenance,
     QuotaFit,
     Regrouped,
@@ -36,6 +37,7 @@ VERDICT_WORDS: Final = {
     Verdict.INCONCLUSIVE: "inconclusive",
     Verdict.CLEAR: "clear",
 }
+BOUND_WORDS: Final = {PeakBound.EXACT: "", PeakBound.UPPER: "at most ", PeakBound.LOWER: "at least "}
 _PEAK_WORDS: Final = {"controller_mutation_rate": "would never have overdrawn it"}
 _REQUEST_WORDS: Final = {"controller_mutation_rate": "topics", "connection_creation_rate": "connections closed"}
 _NOT_CHARGED_WORDS: Final = {
@@ -174,8 +176,8 @@ def after_text(verdict: BucketVerdict) -> str:
 
 
 def peak_text(verdict: BucketVerdict) -> str:
-    """The largest rate; from whole seconds only an upper bound is known."""
-    return f"{'at most ' if verdict.peak_is_bound else ''}{rate(verdict.key, verdict.peak)}"
+    """The largest rate, or the bound of it that is known."""
+    return f"{BOUND_WORDS[verdict.peak_bound]}{rate(verdict.key, verdict.peak)}"
 
 
 def peak_words(verdict: BucketVerdict) -> str:
@@ -186,6 +188,8 @@ def peak_words(verdict: BucketVerdict) -> str:
 
 def over_words(verdict: BucketVerdict) -> str:
     """Seconds and requests over the limit, before and after."""
+    if verdict.peak_bound is PeakBound.LOWER:
+        return "at least once; a mean does not show how often"
     text = f"{verdict.seconds_over} of {verdict.active_seconds} s with traffic ({100 * verdict.share_over:.0f} %)"
     if verdict.throttled is None:
         text = f"about {text}, {verdict.seconds_certain} for certain, {verdict.seconds_possible} at most"

@@ -126,7 +126,7 @@ def _bucket(one: BucketTraffic) -> Json:
         "active_seconds": one.active_seconds,
         "seconds_over": one.seconds_over,
         "peak": value_to_json(one.peak),
-        "peak_is_bound": one.peak_is_bound,
+        "peak_bound": one.peak_bound.value,
         "safe": value_to_json(one.safe),
         "recommended": value_to_json(one.recommended),
         "reason": one.reason,

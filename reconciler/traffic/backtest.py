@@ -19,6 +19,7 @@ from reconciler.traffic.judging.completing import completed, row_of, target_numb
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, group_series
 from reconciler.traffic.judging.history_gaps import with_gaps
 from reconciler.traffic.judging.kind_assumptions import kind_assumptions
+from reconciler.traffic.judging.means import MeanVerdicts, judge_means
 from reconciler.traffic.judging.outcome import Outcome, exact_outcomes, groups_before, seconds_outcomes
 from reconciler.traffic.judging.quota_fits import quota_fits
 from reconciler.traffic.judging.quota_tables import BrokerRule, quota_tables
@@ -35,7 +36,7 @@ from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window
 from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.no_cycles import no_search_for_cycles
-from reconciler.traffic.recorded import Recorded, RecordedConnections, RecordedOverTime, RecordedRequests
+from reconciler.traffic.recorded import Recorded, RecordedConnections, RecordedMeans, RecordedOverTime, RecordedRequests
 from reconciler.traffic.sources.statuses import DUPLICATE
 
 
@@ -89,11 +90,13 @@ class Backtest:
         unkept = UnkeptLimits.of(series, self._grouping, question.window)
         judged = unkept.verdicts(bucket_verdicts(series, self._grouping, outcomes), self._grouping)
         waited = self._waiting(form, completed(judged, self._grouping, provenance, question.needs), unkept)
-        verdicts = self._plotted(waited)
+        means = self._of_means()
+        of_requests = self._plotted(waited)
+        verdicts = means.added_to(of_requests)
         capacity = capacity_uses(self._grouping, question.capacity)
         # Which quota a callback computed a limit from is its own affair.
         unused = () if question.rule.callback else unused_quotas(series, question.declared, question.proposed)
-        unjudged = self._unjudged(unused)
+        unjudged = tuple(one for one in self._unjudged(unused) if (one.entity, one.key) not in means.limiting)
         return BacktestReport(
             provenance=provenance,
             verdicts=verdicts,
@@ -101,7 +104,7 @@ class Backtest:
             unused=unused,
             findings=(
                 *throttle_findings(verdicts, question.sources, of_requests=isinstance(self._recorded, RecordedRequests)),
-                *unkept.findings(verdicts, self._grouping, question.sources),
+                *unkept.findings(of_requests, self._grouping, question.sources),
                 *report_findings(verdicts, capacity),
                 *unjudged_findings(unjudged, question.sources),
             ),
@@ -125,6 +128,12 @@ class Backtest:
         recorded = self._recorded
         known = recorded.hours() if isinstance(recorded, RecordedOverTime) else {}
         return {broker: frozenset(hours) for broker, hours in known.items()}
+
+    def _of_means(self) -> MeanVerdicts:
+        recorded = self._recorded
+        means = recorded.means if isinstance(recorded, RecordedMeans) else ()
+        before = self._tables[0] if len(self._tables) > 1 else None
+        return judge_means(means, before, self._tables[-1], self._question.window)
 
     def _unjudged(self, unused: Sequence[UnusedQuota]) -> tuple[UnjudgedChange, ...]:
         question = self._question

@@ -12,6 +12,7 @@ from reconciler.errors import TrafficError
 from reconciler.traffic.cells.segments import Covered
 from reconciler.traffic.columns.counting import FOLDS, NAMES
 from reconciler.traffic.judging.grouping import Series
+from reconciler.traffic.judging.means import Mean
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.recorded import Facts, Source
 from reconciler.traffic.sources.normal_form import NOT_AN_EVENT
@@ -88,14 +89,17 @@ def facts_of(
     *,
     samples: Callable[[], tuple[str, ...]],
     named: Collection[int] = (),
+    means: Sequence[Mean] = (),
 ) -> Facts:
-    """``named``: brokers that the lines themselves list. Raises ``TrafficError`` when no request can be used."""
+    """``named``: brokers that the lines themselves list. Raises ``TrafficError`` when no request and no mean can be used."""
     lines = statuses(counted)
-    require_charged(lines, files)
+    if not means:
+        require_charged(lines, files)
+    of_means = (Covered(broker=m.series.broker, requests=0, start_us=m.start_us, end_us=m.end_us) for m in means)
     return Facts.of(
         source,
         files,
-        covered=covered(counted),
+        covered=(*covered(counted), *of_means),
         statuses=lines,
         throttled_then=throttled_then(counted),
         samples=samples() if lines.get(UNREADABLE) else (),
@@ -119,7 +123,7 @@ def require_charged(lines: dict[str, int], files: Sequence[str]) -> None:
     elif unreadable:
         why = f"{unreadable} of {whole} request lines cannot be read (no time stamp before the message, or JSON cut short)"
     elif lines.get(NOT_AN_EVENT):
-        why = f"{lines[NOT_AN_EVENT]} of {whole} rows are rates, or sums over longer than a second, and cannot show throttling"
+        why = f"{lines[NOT_AN_EVENT]} of {whole} rows are means without a length, or gauges, that nothing can be compared with"
     else:
         why = f"its {whole} request lines hold no produce or fetch request of a client"
     raise TrafficError(f"recorded traffic {where}: {why}")

@@ -11,10 +11,11 @@ from pyspark.sql.window import Window as Rows
 
 from reconciler.model.backtest import Waiting
 from reconciler.traffic.columns.workers import ColumnFiles
-from reconciler.traffic.counted import SAMPLES, added_up, counts_of_rows, facts_of, series_of
+from reconciler.traffic.counted import SAMPLES, added_up, counts_of_rows, facts_of, series_of, statuses
 from reconciler.traffic.judging.exact import ExactResult
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.history_gaps import may_have_gaps
+from reconciler.traffic.judging.means import CLIENT, FOLDS, Mean, means_of
 from reconciler.traffic.judging.on_spark import (
     in_order_of_charging,
     judged_exactly,
@@ -35,6 +36,7 @@ from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.recorded import Source
+from reconciler.traffic.sources.normal_form import NOT_AN_EVENT
 from reconciler.traffic.sources.one_cluster import NAMED_BROKERS
 from reconciler.traffic.sources.statuses import DUPLICATE, UNREADABLE
 
@@ -55,7 +57,8 @@ class Events:
             if keep and "begins_line" in rows.columns:
                 self._count_once()
             counted = added_up(columns.counted() if columns else counts_of_rows(self._rows))
-            self.facts = facts_of(counted, source, files, samples=self._samples, named=self._named_brokers())
+            self.means: tuple[Mean, ...] = self._means() if statuses(counted).get(NOT_AN_EVENT) else ()
+            self.facts = facts_of(counted, source, files, samples=self._samples, named=self._named_brokers(), means=self.means)
             self.series: tuple[Series, ...] = series_of(counted)
         except BaseException:
             self.close()
@@ -116,6 +119,20 @@ class Events:
     def close(self) -> None:
         """Safe to call twice."""
         self._rows.unpersist()
+
+    def _means(self) -> tuple[Mean, ...]:
+        if "interval_us" not in self._rows.columns:
+            return ()
+        known = self._rows.where((F.col("status") == NOT_AN_EVENT) & F.col("interval_us").isNotNull())
+        made = known.select(
+            *CLIENT,
+            (F.col("records") + F.col("overhead")).alias("amount"),
+            F.lit(1).cast("long").alias("rows"),
+            F.col("ts_us").alias("first_us"),
+            F.col("ts_us").alias("last_us"),
+        )
+        grouped = made.groupBy(*CLIENT).agg(*(getattr(F, fold)(name).alias(name) for name, fold in FOLDS.items()))
+        return means_of(grouped.toArrow())
 
     def _samples(self) -> tuple[str, ...]:
         if self._columns:

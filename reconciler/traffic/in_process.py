@@ -29,6 +29,7 @@ from reconciler.traffic.judging.exact import (
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.history_gaps import may_have_gaps
 from reconciler.traffic.judging.locally import judged_locally
+from reconciler.traffic.judging.means import Mean, group_means, means_of
 from reconciler.traffic.judging.outcome import Outcome, exact_outcomes
 from reconciler.traffic.judging.rate_series import Lines, Points, points_here
 from reconciler.traffic.judging.requests import ALSO, ORDER, JudgedRequest, judge_requests, limited_groups
@@ -60,7 +61,10 @@ class InProcess:
         rows = _counted_once(pa.Table.from_batches(found).unify_dictionaries().combine_chunks())
         self._hours = _hours(rows)
         counted = _counted(rows)
-        self.facts = facts_of(counted, source, files, samples=lambda: _samples(rows), named=_named_brokers(rows))
+        self.means: tuple[Mean, ...] = means_of(group_means(rows)) if "interval_us" in rows.schema.names else ()
+        self.facts = facts_of(
+            counted, source, files, samples=lambda: _samples(rows), named=_named_brokers(rows), means=self.means
+        )
         _require_one_cluster(rows)
         self.series: tuple[Series, ...] = series_of(counted)
         self._rows = rows.filter(pc.equal(rows.column("status"), CHARGED)).combine_chunks()

@@ -20,9 +20,9 @@ from reconciler.traffic.sources.first_lines import require_request_lines
 from reconciler.traffic.sources.line_time import checked_zone
 from reconciler.traffic.sources.log_files import BrokerFiles, find_logs
 from reconciler.traffic.sources.log_text import log_parts
-from reconciler.traffic.sources.mapped import DELTA, MappedFiles, mapped_rows
+from reconciler.traffic.sources.mapped import MappedFiles, mapped_rows
 from reconciler.traffic.sources.mapping import TrafficMapping
-from reconciler.traffic.sources.normal_form import COLUMNS, EVENT, require_columns, rows_of
+from reconciler.traffic.sources.normal_form import COLUMNS, DELTA, EVENT, require_columns, rows_of
 from reconciler.traffic.sources.one_cluster import CLUSTER, NAMED_BROKERS
 from reconciler.traffic.sources.readable import DEFAULT_MOST, require_readable
 from reconciler.traffic.sources.request_log import IDENTITY_COLUMNS, LOG_KINDS, parse_lines

@@ -11,6 +11,7 @@ from reconciler.model.backtest import CONTROLLER, Coverage, Waiting
 from reconciler.traffic.cells.segments import Covered
 from reconciler.traffic.judging.exact import ExactResult
 from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.judging.means import Mean
 from reconciler.traffic.judging.outcome import Outcome
 from reconciler.traffic.judging.rate_series import Lines, Points
 from reconciler.traffic.judging.requests import JudgedRequest
@@ -134,6 +135,16 @@ class RecordedConnections(Recorded, Protocol):
 
     def waiting(self, grouping: Grouping, groups: Sequence[int], window: Window) -> Mapping[int, Waiting]:
         """What throttled clients go through, of these few groups; of none when connections are not known."""
+        ...
+
+
+@runtime_checkable
+class RecordedMeans(Recorded, Protocol):
+    """Traffic that may have means and gauges of metrics beside its requests."""
+
+    @property
+    def means(self) -> tuple[Mean, ...]:
+        """The largest of each client and length."""
         ...
 
 

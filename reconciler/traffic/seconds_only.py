@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.judging.means import Mean
 from reconciler.traffic.judging.outcome import Outcome
 from reconciler.traffic.judging.rate_series import Lines, Points
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
-from reconciler.traffic.recorded import Facts, RecordedOverTime
+from reconciler.traffic.recorded import Facts, RecordedMeans, RecordedOverTime
 
 
 class SecondsOnly:
@@ -29,6 +30,11 @@ class SecondsOnly:
     def facts(self) -> Facts:
         """What it is."""
         return self._events.facts
+
+    @property
+    def means(self) -> tuple[Mean, ...]:
+        """Its means of longer times."""
+        return self._events.means if isinstance(self._events, RecordedMeans) else ()
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
         """Verdicts of these groups."""

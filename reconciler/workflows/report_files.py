@@ -12,7 +12,7 @@ from typing import Final
 from reconciler.errors import FileAccessError
 from reconciler.formats.canonical import FORMAT_VERSION
 from reconciler.formats.wording import shown
-from reconciler.model.backtest import Form, Verdict
+from reconciler.model.backtest import Form, PeakBound, Verdict
 from reconciler.model.entity import escaped
 from reconciler.model.overview import BucketTraffic, RunRecord, TrafficReport
 from reconciler.model.state import ClusterIdentity
@@ -169,7 +169,7 @@ def _bucket(place: Place) -> BucketTraffic:
         active_seconds=place["active_seconds"].count(0),
         seconds_over=place["seconds_over"].count(0),
         peak=place["peak"].amount(),
-        peak_is_bound=bool(bound.flag()) if (bound := place.get("peak_is_bound")) else False,
+        peak_bound=bound.one_of(PeakBound) if (bound := place.get("peak_bound")) else PeakBound.EXACT,
         safe=safe.optional(Place.amount) if (safe := place.get("safe")) else None,
         recommended=place["recommended"].optional(Place.amount),
         reason=reason.optional(Place.text) if (reason := place.get("reason")) else None,

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from reconciler.formats.canonical import number_text
-from reconciler.model.backtest import BucketName, BucketVerdict, Verdict, broker_words
+from reconciler.model.backtest import BucketName, BucketVerdict, PeakBound, Verdict, broker_words
 from reconciler.model.entity import Entity, display_name
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.quota import QuotaKey
@@ -30,6 +30,7 @@ _WHILE: Final = {
     QuotaKey.CONNECTION_CREATION_RATE: "while connecting",
 }
 
+_BOUND_WORDS: Final = {PeakBound.EXACT: "", PeakBound.UPPER: "at most ", PeakBound.LOWER: "at least "}
 _Quota: TypeAlias = Entity | BucketName
 
 
@@ -107,10 +108,15 @@ def _message(hit: Sequence[BucketVerdict], *, changed: bool) -> str:
     limit = _rate(key, worst.limit_after or 0.0)
     longest_from = f"{worst.longest_from:%H:%M:%S}" if worst.longest_from else "?"
     verb = "would have been throttled" if changed else "is over its limit, which does not change, and would have been throttled"
+    if worst.peak_bound is PeakBound.LOWER:
+        return (
+            f"{bucket_words(worst)}{_also(hit)} {verb} {_WHILE[key]}, on {broker_words(worst.broker)}: a recorded mean proves a "
+            f"rate of at least {_rate(key, worst.peak)} against a limit of {limit}. How often is not known"
+        )
     return (
         f"{bucket_words(worst)}{_also(hit)} {verb} {_WHILE[key]}, on {broker_words(worst.broker)} in {worst.seconds_over} of "
         f"{worst.active_seconds} s with traffic (longest from {longest_from} UTC for {worst.longest_s} s): "
-        f"peak {'at most ' if worst.peak_is_bound else ''}{_rate(key, worst.peak)} against a limit of {limit}; "
+        f"peak {_BOUND_WORDS[worst.peak_bound]}{_rate(key, worst.peak)} against a limit of {limit}; "
         f"{_safe(hit)} would have been safe"
     )
 

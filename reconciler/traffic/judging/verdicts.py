@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from reconciler.model.backtest import BucketVerdict, Member, UnusedQuota, UnusedReason, Verdict
+from reconciler.model.backtest import BucketVerdict, Member, PeakBound, UnusedQuota, UnusedReason, Verdict
 from reconciler.model.entity import Entity, EntityType
 from reconciler.resolution.address_limits import AddressLimits
 from reconciler.resolution.levels import QuotaTable, Resolved, Resolver
@@ -60,6 +60,7 @@ def _verdict(index: int, series: Sequence[Series], grouping: Grouping, outcome: 
         longest_s=outcome.longest_s,
         longest_from=None if outcome.longest_from is None else moment(outcome.longest_from * 1_000_000),
         peak=outcome.peak,
+        peak_bound=PeakBound.UPPER if outcome.peak_is_bound else PeakBound.EXACT,
         recommended=None,
         recommended_reason=None,
         members=_members(target, series, grouping, outcome),

@@ -34,10 +34,9 @@ from reconciler.traffic.sources.mapped_values import (
     texts,
 )
 from reconciler.traffic.sources.mapping import Field, TrafficMapping, require_plausible_times
-from reconciler.traffic.sources.normal_form import EVENT, UNCLEAR, is_in_time, rows_of
+from reconciler.traffic.sources.normal_form import DELTA, EVENT, UNCLEAR, is_in_time, rows_of
 from reconciler.traffic.sources.statuses import UNREADABLE
 
-DELTA: Final = "delta"
 _UNITS: Final = {
     "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30,
     "ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9,
@@ -184,6 +183,7 @@ def _normal(batch: pa.RecordBatch, mapping: TrafficMapping) -> pa.RecordBatch:
     amount, has_amount = _amount(batch, fields["amount"])
     timely = moments.valid & is_in_time(moments.micros)
     micros, semantics = np.where(timely, moments.micros, 0), pa.repeat(mapping.semantics, count)
+    interval_ms = pa.nulls(count, pa.int32())
     if mapping.semantics == DELTA:
         interval_us, has_interval = _interval(batch, fields.get("interval"))
         # Of (end - interval, end], to the microsecond.
@@ -191,6 +191,8 @@ def _normal(batch: pa.RecordBatch, mapping: TrafficMapping) -> pa.RecordBatch:
         within = has_interval & (interval_us > 0) & (last // SECOND_US == (micros - interval_us) // SECOND_US)
         semantics = pc.if_else(pa.array(within), EVENT, DELTA)
         micros = np.where(within, last, micros)
+        fits = has_interval & (interval_us >= 0) & (interval_us < _INT32 * 1000)
+        interval_ms = pa.array(np.where(fits, interval_us, 0) // 1000, mask=~fits).cast(pa.int32())
     columns = {
         "ts": pa.array(micros, mask=~timely).cast(pa.timestamp("us")),
         "broker": _broker(batch, fields["broker"]),
@@ -200,6 +202,7 @@ def _normal(batch: pa.RecordBatch, mapping: TrafficMapping) -> pa.RecordBatch:
         "ip": _name(batch, fields.get("ip")),
         "amount": pa.array(amount, mask=~has_amount),
         "semantics": semantics,
+        "interval_ms": interval_ms,
         UNCLEAR: pa.array(moments.unclear),
         **{name: _flag(batch, fields[name], kind) for name, kind in _FLAGS.items() if name in fields},
     }

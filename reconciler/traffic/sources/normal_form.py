@@ -40,6 +40,8 @@ on, columns may be missing or null."""
 _REQUIRED: Final = tuple(name for name, _ in COLUMNS[:8])
 EVENT: Final = "event"
 """The semantics of a single request."""
+DELTA: Final = "delta"
+GAUGE: Final = "gauge"
 
 UNKNOWN_IDENTITY: Final = "unknown-identity"
 NOT_AN_EVENT: Final = "not-an-event"
@@ -50,10 +52,11 @@ ROWS: Final = pa.schema(
     [
         ("status", pa.string()), ("broker", pa.int32()), ("kind", pa.string()), ("user", pa.string()), ("client_id", pa.string()),
         ("ts_us", pa.int64()), ("records", pa.int64()), ("overhead", pa.int64()), ("throttled", pa.bool_()), ("tie", pa.int64()),
-        ("detail", pa.string()), ("strict", pa.bool_()), ("part", pa.int32()),
+        ("detail", pa.string()), ("strict", pa.bool_()), ("part", pa.int32()), ("interval_us", pa.int64()),
     ]
 )  # fmt: skip
-"""Rows as those of ``request_log``."""
+"""Rows as those of ``request_log``. ``interval_us``: of a row that is no request, over how long its amount was counted. 0: a
+gauge, whose amount is a rate. Null: a request, or not known."""
 FILE: Final = pa.field("file", pa.string())
 """The address of each row's file, behind ``ROWS``."""
 _STATUSES: Final = (UNCLEAR_TIME, UNREADABLE, NOT_AN_EVENT, UNKNOWN_IDENTITY, CHARGED)
@@ -125,11 +128,19 @@ def rows_of(batch: pa.RecordBatch, file: str | None = None) -> pa.RecordBatch:
         "detail": pa.nulls(batch.num_rows, pa.string()),
         "strict": columns["strict"],
         "part": columns["part"],
+        "interval_us": _interval_us(columns["semantics"], columns["interval_ms"]),
     }
     arrays = [found[field.name] for field in ROWS]
     if file is None:
         return pa.RecordBatch.from_arrays(arrays, schema=ROWS)
     return pa.RecordBatch.from_arrays([*arrays, pa.repeat(file, batch.num_rows)], schema=ROWS.append(FILE))
+
+
+def _interval_us(semantics: pa.Array, interval_ms: pa.Array) -> pa.Array:
+    length = pc.multiply(interval_ms.cast(pa.int64()), 1000)
+    of_delta = pc.and_(pc.equal(semantics, DELTA), pc.greater(length, 0))
+    nothing = pa.scalar(None, pa.int64())
+    return pc.if_else(pc.equal(semantics, GAUGE), pa.scalar(0, pa.int64()), pc.if_else(of_delta, length, nothing))
 
 
 def ties_of(batch: pa.RecordBatch) -> pa.Array:

@@ -22,6 +22,7 @@ from reconciler.model.backtest import (
     FailedBucket,
     Fit,
     NotJudged,
+    PeakBound,
     QuotaFit,
     Regrouped,
     RuleOutcome,
@@ -319,7 +320,7 @@ def test_groups_on_several_brokers_are_counted_once_in_every_count() -> None:
 
 
 def test_a_peak_from_whole_seconds_is_called_a_bound_and_an_exact_one_is_not() -> None:
-    bound, exact = verdict(), verdict(user="exact", throttled=0, throttled_before=0)
+    bound, exact = verdict(peak_bound=PeakBound.UPPER), verdict(user="exact")
     for text in (plain(backtest_lines(report_of(bound))), backtest_markdown(report_of(bound)), backtest_html(report_of(bound))):
         assert "at most 48.83 KiB/s" in text
     for text in (plain(backtest_lines(report_of(exact))), backtest_markdown(report_of(exact)), backtest_html(report_of(exact))):

@@ -1,0 +1,122 @@
+"""What a mean proves, against Kafka's own arithmetic request by request."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.model.backtest import PeakBound, Verdict
+from reconciler.model.entity import Entity
+from reconciler.resolution.levels import Resolver
+from reconciler.traffic.judging.grouping import Series
+from reconciler.traffic.judging.means import Mean, group_means, judge_means, means_of
+from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Era, Window
+from reconciler.traffic.kinds import Kind
+from tests.support.kafka_quota_classes import Rate
+from tests.support.quota_oracles import Arrival, replayed
+
+KEY = "producer_byte_rate"
+ALICE = Entity.of({"user": "alice"})
+ORIGIN_MS = 1_700_000_000_000
+
+gaps = st.integers(min_value=0, max_value=4000) | st.integers(min_value=9_500, max_value=11_500) | st.just(60_000)
+worlds = st.lists(st.tuples(gaps, st.integers(min_value=1, max_value=50_000)), min_size=1, max_size=60)
+
+
+def arrivals_of(world: list[tuple[int, int]]) -> list[Arrival]:
+    at, found = ORIGIN_MS, []
+    for number, (gap, amount) in enumerate(world):
+        at += gap
+        found.append(Arrival(ts_us=at * 1000, broker=1, user="alice", client_id="app", kind="produce", amount=amount, tie=number))
+    return found
+
+
+def mean(amount: int, interval_us: int, *, kind: Kind = Kind.PRODUCE, client_id: str = "app") -> Mean:
+    series = Series(broker=1, kind=kind, user="alice", client_id=client_id, requests=1, amount=amount)
+    return Mean(series=series, interval_us=interval_us, start_us=ORIGIN_MS * 1000, end_us=ORIGIN_MS * 1000 + interval_us)
+
+
+@settings(max_examples=300, deadline=None)
+@given(worlds, st.integers(min_value=1, max_value=120), st.integers(min_value=0, max_value=30_000))
+def test_a_mean_calls_certain_only_what_kafka_throttles(world: list[tuple[int, int]], length_s: int, begin_ms: int) -> None:
+    arrivals = arrivals_of(world)
+    start, end = (ORIGIN_MS + begin_ms) * 1000, (ORIGIN_MS + begin_ms) * 1000 + length_s * 1_000_000
+    amount = sum(one.amount for one in arrivals if start < one.ts_us <= end)
+    proven = mean(amount, length_s * 1_000_000).proven_rate(DEFAULT_WINDOW)
+    for limit in (proven * 0.999, proven / 2):
+        if limit > 0:
+            assert replayed(arrivals, limit, spare=True).throttled > 0, "a limit below the proven rate throttles nobody"
+
+
+@settings(max_examples=300, deadline=None)
+@given(worlds, st.integers(min_value=0, max_value=11_000))
+def test_a_gauge_calls_certain_only_what_kafka_throttles(world: list[tuple[int, int]], later_ms: int) -> None:
+    arrivals = arrivals_of(world)
+    sensor = Rate(11, 1000, spare=True)
+    for one in arrivals:
+        sensor.record(one.amount, one.ts_us // 1000)
+    gauge, _ = sensor.measure(arrivals[-1].ts_us // 1000 + later_ms)
+    proven = mean(int(gauge), 0).proven_rate(DEFAULT_WINDOW)
+    if proven > 0:
+        assert replayed(arrivals, proven * 0.999, spare=True).throttled > 0
+
+
+def test_a_minute_at_a_fifth_above_the_limit_is_certain_and_a_minute_at_the_limit_is_not() -> None:
+    tables = {KEY: Resolver({ALICE: {KEY: 1000.0}}, KEY)}
+    (above,) = judge_means([mean(72_200, 60_000_000)], None, tables, DEFAULT_WINDOW).verdicts
+    assert (above.verdict, above.peak_bound, above.seconds_certain) == (Verdict.CERTAIN, PeakBound.LOWER, 1)
+    assert above.peak == pytest.approx(72_200 / 72, rel=1e-3)
+    (at,) = judge_means([mean(60_000, 60_000_000)], None, tables, DEFAULT_WINDOW).verdicts
+    assert (at.verdict, at.first) == (Verdict.INCONCLUSIVE, None)
+    assert "never its absence" in str(at.reason)
+
+
+def test_a_longer_window_needs_a_larger_mean() -> None:
+    short, long = Window(samples=11, sample_ms=1000), Window(samples=31, sample_ms=1000, era=Era.OVERLAPPING)
+    one = mean(72_200, 60_000_000)
+    assert one.proven_rate(short) == pytest.approx(72_200 / 72, rel=1e-3)
+    assert one.proven_rate(long) == pytest.approx(72_200 / 92, rel=1e-3)
+
+
+def test_what_no_sampled_rate_limits_and_what_would_wrap_is_never_certain() -> None:
+    key = "controller_mutation_rate"
+    tables = {key: Resolver({ALICE: {key: 1.0}}, key)}
+    (one,) = judge_means([mean(10**6, 60_000_000, kind=Kind.MUTATION)], None, tables, DEFAULT_WINDOW).verdicts
+    assert one.verdict is Verdict.INCONCLUSIVE
+    (tiny,) = judge_means([mean(10**9, 60_000_000)], None, {KEY: Resolver({ALICE: {KEY: 1.0}}, KEY)}, DEFAULT_WINDOW).verdicts
+    assert tiny.verdict is Verdict.INCONCLUSIVE, "a broker's throttle wraps around at such a limit"
+
+
+def test_the_largest_mean_of_each_client_and_length_is_kept() -> None:
+    rows = pa.table(
+        {
+            "status": ["not-an-event"] * 4,
+            "broker": pa.array([1, 1, 1, 1], type=pa.int32()),
+            "kind": ["produce"] * 4,
+            "user": ["alice"] * 4,
+            "client_id": ["app", "app", "app", None],
+            "interval_us": pa.array([60_000_000, 60_000_000, None, 0], type=pa.int64()),
+            "ts_us": pa.array([120_000_000, 60_000_000, 7, 9], type=pa.int64()),
+            "records": pa.array([5, 9, 100, 6], type=pa.int64()),
+            "overhead": pa.array([0, 0, 0, 1], type=pa.int64()),
+        }
+    )
+    unknown, known = means_of(group_means(rows))
+    assert (known.series.amount, known.series.requests, known.start_us, known.end_us) == (9, 2, 0, 120_000_000)
+    assert (unknown.series.client_id, unknown.interval_us) == (None, 0)
+
+
+def test_verdicts_of_requests_stay_unless_only_a_mean_proves_a_throttle() -> None:
+    tables = {KEY: Resolver({ALICE: {KEY: 1000.0}}, KEY)}
+    certain = judge_means([mean(72_200, 60_000_000)], {KEY: Resolver({}, KEY)}, tables, DEFAULT_WINDOW)
+    assert certain.limiting == {(ALICE, KEY)}
+    (alone,) = certain.added_to([])
+    assert (alone.changed, alone.limits_before, alone.limit_after) == (True, (None,), 1000.0)
+    (known,) = certain.added_to([dataclasses.replace(alone, verdict=Verdict.CLEAR, requests=5)])
+    assert (known.verdict, known.requests) == (Verdict.CERTAIN, 5)
+    weak = judge_means([mean(1, 60_000_000)], None, tables, DEFAULT_WINDOW)
+    assert weak.added_to([alone]) == (alone,)
