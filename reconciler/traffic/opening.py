@@ -178,6 +178,8 @@ def _batches(traffic: Traffic, *, log_timezone: str, also: Sequence[str], kinds:
 def _on_spark(
     traffic: Traffic, session: Callable[[], SparkSession], *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind]
 ) -> Recorded:
+    # Where pyspark is missing, this reports it.
+    spark = session()
     from pyspark.sql import functions as F
 
     from reconciler.traffic.columns.workers import ColumnFiles
@@ -186,12 +188,12 @@ def _on_spark(
 
     logs = traffic.source is Source.LOGS
     said = (*also, CLUSTER, NAMED_BROKERS) if logs else also
-    rows = read_rows(traffic, session(), log_timezone=log_timezone, also=said, kinds=kinds)
+    rows = read_rows(traffic, spark, log_timezone=log_timezone, also=said, kinds=kinds)
     if _CONNECTION in also:
         # A number does to tell them apart, and is a tenth of the text.
         rows = rows.withColumn(CONNECTION_KEY, F.xxhash64(_CONNECTION))
         rows = rows if also == IDENTITY_COLUMNS else rows.drop(_CONNECTION)
-    columns = ColumnFiles(session(), traffic.parquet) if traffic.source is Source.NORMAL_FORM else None
+    columns = ColumnFiles(spark, traffic.parquet) if traffic.source is Source.NORMAL_FORM else None
     kept = traffic.source is not Source.NORMAL_FORM
     events = Events(rows, source=traffic.source, files=traffic.files, keep=kept, columns=columns)
     if logs:

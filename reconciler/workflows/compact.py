@@ -48,10 +48,10 @@ def compact(options: CompactOptions, *, progress: Progress) -> CompactResult:
     for traffic that cannot be used, ``FileAccessError`` when the folder cannot be written.
     """
     from reconciler.traffic.job_progress import spark_with_progress
-    from reconciler.traffic.requirements import require_arrow
+    from reconciler.traffic.requirements import require_packages
     from reconciler.traffic.session import SessionOptions
 
-    require_arrow()
+    require_packages()
     from reconciler.traffic.cells.compact import compact as compact_rows
     from reconciler.traffic.cells.compact import compact_columns
     from reconciler.traffic.cells.segments import SegmentFolder
