@@ -137,14 +137,17 @@ def test_a_clock_that_jumps_by_decades_makes_lines_unreadable_and_stops_nothing(
     assert (covered.requests, covered.start.year, covered.end.year, facts.unreadable) == (3, 2026, 2031, 1)
 
 
-def test_rows_that_cannot_show_throttling_are_no_all_clear(spark: SparkSession, tmp_path: Path) -> None:
+def test_sums_of_minutes_are_means_and_no_requests(spark: SparkSession, tmp_path: Path) -> None:
     from reconciler.traffic.opening import find_traffic, open_traffic
+    from reconciler.traffic.recorded import RecordedMeans
 
     file = tmp_path / "minutes.csv"
-    file.write_text("t,n\n1795266000,5\n1795266060,5\n", encoding="utf-8")
-    minutes = find_traffic([str(file)], counted(60, "delta"))
-    with pytest.raises(TrafficError, match="2 of 2 rows are rates, or sums over longer than a second"):
-        open_traffic(minutes, lambda: spark, log_timezone="UTC")
+    file.write_text("t,n\n1795266000,5\n1795266060,7\n", encoding="utf-8")
+    found = open_traffic(find_traffic([str(file)], counted(60, "delta")), lambda: spark, log_timezone="UTC")
+    assert isinstance(found, RecordedMeans)
+    assert [(one.series.amount, one.series.requests, one.interval_us) for one in found.means] == [(7, 2, 60_000_000)]
+    assert (found.series, found.facts.requests) == ((), 0)
+    found.close()
 
 
 def test_sums_of_seconds_are_never_judged_as_requests(spark: SparkSession, tmp_path: Path) -> None:
