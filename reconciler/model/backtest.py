@@ -62,6 +62,11 @@ class PeakBound(enum.StrEnum):
     LOWER = "lower"
     """A request reached it: proven by a mean."""
 
+    @property
+    def words(self) -> str:
+        """What stands before the rate: nothing, ``at most`` or ``at least``, and a blank."""
+        return {PeakBound.EXACT: "", PeakBound.UPPER: "at most ", PeakBound.LOWER: "at least "}[self]
+
 
 class Regrouped(enum.StrEnum):
     """How the clients of a bucket shared limits before."""

@@ -37,7 +37,6 @@ VERDICT_WORDS: Final = {
     Verdict.INCONCLUSIVE: "inconclusive",
     Verdict.CLEAR: "clear",
 }
-BOUND_WORDS: Final = {PeakBound.EXACT: "", PeakBound.UPPER: "at most ", PeakBound.LOWER: "at least "}
 _PEAK_WORDS: Final = {"controller_mutation_rate": "would never have overdrawn it"}
 _REQUEST_WORDS: Final = {"controller_mutation_rate": "topics", "connection_creation_rate": "connections closed"}
 _NOT_CHARGED_WORDS: Final = {
@@ -177,7 +176,7 @@ def after_text(verdict: BucketVerdict) -> str:
 
 def peak_text(verdict: BucketVerdict) -> str:
     """The largest rate, or the bound of it that is known."""
-    return f"{BOUND_WORDS[verdict.peak_bound]}{rate(verdict.key, verdict.peak)}"
+    return f"{verdict.peak_bound.words}{rate(verdict.key, verdict.peak)}"
 
 
 def peak_words(verdict: BucketVerdict) -> str:

@@ -11,7 +11,7 @@ from reconciler.model.entity import display_name
 from reconciler.model.overview import BucketTraffic, ClusterOverview, EntityOverview, Overview, RunRecord, TrafficReport
 from reconciler.model.state import same_value
 from reconciler.render.amounts import amount, rate
-from reconciler.render.backtest_words import BOUND_WORDS, unjudged_sentence
+from reconciler.render.backtest_words import unjudged_sentence
 from reconciler.render.findings_text import counts_sentence
 from reconciler.render.html_page import name, styled, text
 from reconciler.render.report_page_data import cluster_name
@@ -253,7 +253,7 @@ def _bucket(one: BucketTraffic, *, before_known: bool) -> tuple[str, ...]:
         str(one.broker),
         styled(*_VERDICTS[one.verdict]) + (f": {quoted(one.reason)}" if one.reason else ""),
         bar(share) + f"{100 * share:,.0f} %" if share is not None else "",
-        text(f"{BOUND_WORDS[one.peak_bound]}{rate(one.key, one.peak)}"),
+        text(f"{one.peak_bound.words}{rate(one.key, one.peak)}"),
         limit,
         f"{one.seconds_over:,} of {one.active_seconds:,}",
         text(amount(one.key, one.safe)) if one.safe is not None else "",

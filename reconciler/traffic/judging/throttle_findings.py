@@ -30,7 +30,6 @@ _WHILE: Final = {
     QuotaKey.CONNECTION_CREATION_RATE: "while connecting",
 }
 
-_BOUND_WORDS: Final = {PeakBound.EXACT: "", PeakBound.UPPER: "at most ", PeakBound.LOWER: "at least "}
 _Quota: TypeAlias = Entity | BucketName
 
 
@@ -116,7 +115,7 @@ def _message(hit: Sequence[BucketVerdict], *, changed: bool) -> str:
     return (
         f"{bucket_words(worst)}{_also(hit)} {verb} {_WHILE[key]}, on {broker_words(worst.broker)} in {worst.seconds_over} of "
         f"{worst.active_seconds} s with traffic (longest from {longest_from} UTC for {worst.longest_s} s): "
-        f"peak {_BOUND_WORDS[worst.peak_bound]}{_rate(key, worst.peak)} against a limit of {limit}; "
+        f"peak {worst.peak_bound.words}{_rate(key, worst.peak)} against a limit of {limit}; "
         f"{_safe(hit)} would have been safe"
     )
 
