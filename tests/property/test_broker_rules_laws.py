@@ -19,7 +19,7 @@ from tests.builders import ip, user
 keys = st.sampled_from(list(QuotaKey))
 values = st.one_of(st.floats(), st.integers(1, 2**64).map(float), st.integers(1, 10**6).map(lambda n: n + 1e-6))
 names = st.one_of(st.just(DEFAULT), st.text(max_size=6))
-entities = st.dictionaries(st.sampled_from(["user", "client-id", "ip", "group"]), names, max_size=3).map(Entity.of)
+entities = st.dictionaries(st.sampled_from(["user", "client-id", "ip", "group"]), names, min_size=1, max_size=3).map(Entity.of)
 operations = st.dictionaries(st.one_of(keys.map(str), st.text(max_size=5)), st.one_of(st.none(), values), max_size=4)
 BOUNDS = {ValueType.LONG: 2**63, ValueType.INT: 2**31 - 1}
 
