@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.fidelity.comparison import CONSUME, BucketId, Pair
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
-from reconciler.traffic.kernels.second_sums import bounds
+from reconciler.traffic.kernels.second_sums import ThrottledRates, bounds
 
 _BYTES = ("producer_byte_rate", CONSUME)
 
@@ -59,7 +59,8 @@ def _judged(part: Sequence[Pair]) -> SecondsFound:
     seconds = sorted(amounts)
     found = bounds(np.asarray(seconds, dtype=np.int64), np.asarray([amounts[s] for s in seconds], dtype=np.int64))
     limit = part[0].limit
-    certain, _, possible = (flags.tolist() for flags in found.over(np.full(len(seconds), limit)))
+    limits = ThrottledRates.of(np.full(len(seconds), limit), None, DEFAULT_WINDOW)
+    certain, _, possible = (flags.tolist() for flags in found.over(limits))
     observed = [throttled[second] for second in seconds]
     if part[0].bucket.key == CONSUME:
         cut = max(one.amount for one in part) >= DEFAULT_WINDOW.fetch_cap(limit)
