@@ -13,7 +13,7 @@ request was at least ``gauge x (N - 1) samples / longest window``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from reconciler.model.backtest import BucketVerdict, PeakBound, Verdict
 from reconciler.model.entity import Entity
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, group_series
-from reconciler.traffic.judging.verdicts import is_changed, moment, worst_first
+from reconciler.traffic.judging.verdicts import earlier_limits, is_changed, moment, worst_first
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.second_sums import ROUNDING, longest_throttle_ratio
 from reconciler.traffic.kinds import SAMPLED, Kind
@@ -139,7 +139,7 @@ def _verdict(index: int, means: Sequence[Mean], grouping: Grouping, window: Wind
     proven = max(one.proven_rate(window) for one in members) / unit
     most = max(one.possible_rate(window) for one in members) / unit
     earlier = [resolved for member in target.members if (resolved := grouping.before_of_series[member]) is not None]
-    limits = _limits(resolved.value for resolved in earlier)
+    limits = earlier_limits(earlier)
     certain = False
     if limit is not None and target.kind in SAMPLED and not target.undecided:
         fits = target.kind.is_capped or most < limit * longest_throttle_ratio(window) * (1 - ROUNDING)
@@ -176,9 +176,3 @@ def _verdict(index: int, means: Sequence[Mean], grouping: Grouping, window: Wind
         tags=target.bucket.other,
         undecided=target.undecided,
     )
-
-
-def _limits(values: Iterable[float | None]) -> tuple[float | None, ...]:
-    known = set(values)
-    limited: list[float | None] = [*sorted(one for one in known if one is not None)]
-    return (*limited, None) if None in known else tuple(limited)

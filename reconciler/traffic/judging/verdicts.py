@@ -33,7 +33,7 @@ def _verdict(index: int, series: Sequence[Series], grouping: Grouping, outcome: 
     target = grouping.targets[index]
     bucket = target.bucket
     earlier = [grouping.before_of_series[m] for m in target.members]
-    limits = _limits([e for e in earlier if e is not None])
+    limits = earlier_limits([e for e in earlier if e is not None])
     key = target.kind.key
     return BucketVerdict(
         user=bucket.user,
@@ -105,7 +105,8 @@ def is_changed(index: int, grouping: Grouping) -> bool:
     return _changed(target, earlier, same_members=grouping.groups[index].before is not None)
 
 
-def _limits(earlier: Sequence[Resolved]) -> tuple[float | None, ...]:
+def earlier_limits(earlier: Sequence[Resolved]) -> tuple[float | None, ...]:
+    """Distinct limits, lowest first and unlimited last."""
     values = {e.value for e in earlier}
     limited: list[float | None] = [*sorted(v for v in values if v is not None)]
     return (*limited, None) if None in values else tuple(limited)
