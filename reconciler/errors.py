@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reconciler.model.finding import Finding
-    from reconciler.model.report import ApplyReport
+    from reconciler.model import ApplyReport, Finding
 
 
 class ReconcilerError(Exception):

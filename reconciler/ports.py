@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from reconciler.errors import BackendError
-from reconciler.model.change import Alteration, AlterationResult
-from reconciler.model.entity import Entity
-from reconciler.model.quota import QuotaKey
-from reconciler.model.state import ClusterIdentity, CurrentState, Quotas
+from reconciler.model import Alteration, AlterationResult, ClusterIdentity, CurrentState, Entity, QuotaKey, Quotas
 
 
 class FilterKind(enum.IntEnum):

@@ -56,11 +56,20 @@ def reference() -> str:
 def _exported() -> dict[str, str]:
     """What the package exports, and the module where it is defined."""
     tree = _tree(PACKAGE)
-    found = {
-        alias.name: node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.module for alias in node.names
-    }
+    imported = _imported(tree)
     public = next(node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
-    return {name: found[name] for name in ast.literal_eval(public)}
+    return {name: _home(imported[name], name) for name in ast.literal_eval(public)}
+
+
+def _home(module: str, name: str) -> str:
+    """The module that defines ``name``: a package only names it."""
+    return _imported(_tree(module))[name] if ROOT.joinpath(*module.split(".")).is_dir() else module
+
+
+def _imported(tree: ast.Module) -> dict[str, str]:
+    """The module that each name comes from; a package has its imports below ``if TYPE_CHECKING:``."""
+    nodes = [inner for node in tree.body for inner in (node.body if isinstance(node, ast.If) else [node])]
+    return {alias.name: node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module for alias in node.names}
 
 
 def _tree(module: str) -> ast.Module:

@@ -1,1 +1,33 @@
 """Writing a plan: validate-only, chunks, read back, report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconciler.faces import lazy_face
+
+if TYPE_CHECKING:
+    from reconciler.apply.audit_record import Run, audit_of_error, audit_of_report, audit_text
+    from reconciler.apply.chunks import ChunkLimits
+    from reconciler.apply.document import failure_to_json, report_to_json
+    from reconciler.apply.executor import ApplySettings, Executor
+    from reconciler.apply.stepping import SteppedExecutor, stepping_note
+    from reconciler.apply.steps import WINDOW_SECONDS, StepDown
+
+__all__ = [
+    "WINDOW_SECONDS",
+    "ApplySettings",
+    "ChunkLimits",
+    "Executor",
+    "Run",
+    "StepDown",
+    "SteppedExecutor",
+    "audit_of_error",
+    "audit_of_report",
+    "audit_text",
+    "failure_to_json",
+    "report_to_json",
+    "stepping_note",
+]
+
+__getattr__ = lazy_face(__name__)

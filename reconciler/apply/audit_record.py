@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 
 from reconciler.apply.document import reason_of
 from reconciler.errors import RefusedError
-from reconciler.formats.canonical import FORMAT_VERSION, Json, cluster_to_json, moment_to_json
-from reconciler.model.plan import GuardStatus, Source
-from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
-from reconciler.model.state import ClusterIdentity
+from reconciler.formats import FORMAT_VERSION, Json, cluster_to_json, moment_to_json
+from reconciler.model import ApplyReport, ApplyResult, ChangeStatus, ClusterIdentity, GuardStatus, Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.model.change import Change
+from reconciler.model import Change
 
 _KEY_OVERHEAD: Final = 40
 _ENTITY_OVERHEAD: Final = 40

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from reconciler.formats.canonical import number_text
-from reconciler.model.change import Change
-from reconciler.model.entity import Entity
-from reconciler.model.state import Quotas, same_value
+from reconciler.formats import number_text
+from reconciler.model import Change, Entity, Quotas, same_value
 
 _NAMED: Final = 5
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from reconciler.errors import ReconcilerError, RefusedError
-from reconciler.formats.canonical import Json, cluster_to_json, entity_to_json, value_to_json
-from reconciler.formats.finding_json import finding_to_json
-from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
-from reconciler.model.state import ClusterIdentity
+from reconciler.formats import Json, cluster_to_json, entity_to_json, finding_to_json, value_to_json
+from reconciler.model import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus, ClusterIdentity
 
 _FORMAT_VERSION: Final = "1.1"
 

@@ -19,9 +19,7 @@ from reconciler.apply.readback import verify
 from reconciler.apply.retry import Backoff, Chance, Patience
 from reconciler.apply.writing import RequestWriter
 from reconciler.errors import BackendError, RefusedError, StalePlanError
-from reconciler.model.change import Change
-from reconciler.model.plan import Plan
-from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
+from reconciler.model import ApplyReport, ApplyResult, Change, ChangeStatus, Plan
 from reconciler.ports import Clock, Progress, QuotaCluster
 
 

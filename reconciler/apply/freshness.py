@@ -14,10 +14,7 @@ from reconciler.apply.outcomes import Outcomes, Stop
 from reconciler.apply.readback import shown_or_changed
 from reconciler.apply.retry import Patience
 from reconciler.errors import StalePlanError
-from reconciler.model.change import Change
-from reconciler.model.entity import Entity
-from reconciler.model.report import ChangeStatus
-from reconciler.model.state import Quotas
+from reconciler.model import Change, ChangeStatus, Entity, Quotas
 from reconciler.ports import Clock, QuotaCluster
 
 _SECONDS_BETWEEN: Final = 3.0

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from reconciler.errors import ReconcilerError
-from reconciler.model.change import AlterationResult, Change
-from reconciler.model.report import ChangeOutcome, ChangeStatus
+from reconciler.model import AlterationResult, Change, ChangeOutcome, ChangeStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,7 @@ from typing import Final
 
 from reconciler.apply.comparison import is_as_before, named, shows, unlike_after
 from reconciler.errors import BackendError, UnreachableError
-from reconciler.model.change import Change
-from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.state import Quotas
+from reconciler.model import DEFAULT, Change, Entity, Quotas
 from reconciler.ports import BrokerNode, Clock, EntityFilter, EveryBroker, FilterComponent, FilterKind, QuotaCluster
 
 _FIRST_WAIT: Final = 0.02

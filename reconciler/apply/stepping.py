@@ -17,10 +17,7 @@ from reconciler.apply.outcomes import Stop
 from reconciler.apply.retry import Chance
 from reconciler.apply.steps import StepDown, is_stepped, way_down
 from reconciler.errors import BackendError
-from reconciler.model.change import Action, Change
-from reconciler.model.entity import Entity
-from reconciler.model.plan import Plan, Summary
-from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
+from reconciler.model import Action, ApplyReport, ApplyResult, Change, ChangeOutcome, ChangeStatus, Entity, Plan, Summary
 from reconciler.ports import Clock, Progress, QuotaCluster
 
 

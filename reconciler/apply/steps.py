@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.model.change import KeyChange
-from reconciler.model.quota import KNOWN_KEYS, QuotaKey, ValueType
+from reconciler.model import KNOWN_KEYS, KeyChange, QuotaKey, ValueType
 
 WINDOW_SECONDS: Final = 11.0
 """The longest window of a rate with Kafka's default settings; after it, nothing of the old rate counts any more."""

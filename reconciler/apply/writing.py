@@ -10,8 +10,7 @@ from reconciler.apply.freshness import Freshness
 from reconciler.apply.outcomes import Outcomes, Stop
 from reconciler.apply.retry import Patience, passes_by_itself
 from reconciler.errors import AuthorizationError, BackendError, OutcomeUnknownError, RequestRefusedError, StalePlanError
-from reconciler.model.change import Change
-from reconciler.model.report import ChangeStatus
+from reconciler.model import Change, ChangeStatus
 from reconciler.ports import QuotaCluster
 
 

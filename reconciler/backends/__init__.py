@@ -1,1 +1,39 @@
 """Where quotas live: brokers, ZooKeeper, snapshot files. Nothing of a client library leaks out of here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconciler.faces import lazy_face
+
+if TYPE_CHECKING:
+    from reconciler.backends.broker.cluster import BrokerCluster
+    from reconciler.backends.broker.principal import principal_name
+    from reconciler.backends.broker.properties import ClientProperties, parse_client_properties, read_client_properties
+    from reconciler.backends.broker.settings import CLIENT_ID, ConnectionSettings, Security, parse_servers
+    from reconciler.backends.snapshot import SnapshotReader, write_snapshot
+    from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
+    from reconciler.backends.zookeeper.properties import parse_zookeeper_properties, read_zookeeper_properties
+    from reconciler.backends.zookeeper.settings import ZooKeeperSecurity, ZooKeeperSettings, parse_connection
+
+__all__ = [
+    "CLIENT_ID",
+    "BrokerCluster",
+    "ClientProperties",
+    "ConnectionSettings",
+    "Security",
+    "SnapshotReader",
+    "ZooKeeperCluster",
+    "ZooKeeperSecurity",
+    "ZooKeeperSettings",
+    "parse_client_properties",
+    "parse_connection",
+    "parse_servers",
+    "parse_zookeeper_properties",
+    "principal_name",
+    "read_client_properties",
+    "read_zookeeper_properties",
+    "write_snapshot",
+]
+
+__getattr__ = lazy_face(__name__)

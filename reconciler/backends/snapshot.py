@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from reconciler.errors import FileAccessError, ManifestError
-from reconciler.formats.canonical import (
+from reconciler.formats import (
     FORMAT_VERSION,
     Json,
     cluster_to_json,
@@ -24,10 +24,9 @@ from reconciler.formats.canonical import (
     entity_to_json,
     moment_to_json,
     value_to_json,
+    write_whole,
 )
-from reconciler.formats.whole_file import write_whole
-from reconciler.model.entity import Entity, escaped
-from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom, Quotas
+from reconciler.model import ClusterIdentity, CurrentState, Entity, Observed, ObservedFrom, Quotas, escaped
 
 _NOT_FINITE: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 

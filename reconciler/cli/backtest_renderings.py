@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.cli import output
 
 if TYPE_CHECKING:
-    from reconciler.model.backtest import BacktestReport
+    from reconciler.model import BacktestReport
 
 FORMATS: Final = ("text", "json", "markdown", "html", "github", "sarif", "summary", "code-quality", "junit")
 _OF_FINDINGS: Final = frozenset({"github", "sarif", "code-quality", "junit"})
@@ -20,14 +20,14 @@ def backtest_as(name: str, report: BacktestReport) -> str:
     """A report in one of ``FORMATS``; the text is without colour."""
     if name in _OF_FINDINGS:
         from reconciler.cli.renderings import findings_as
-        from reconciler.render.backtest_words import answer
+        from reconciler.render import answer
 
         # Readers of a list of findings get the answer as its first finding.
         return findings_as(name, (answer(report), *report.findings), suite="kafka-quotas backtest")
     match name:
         case "json":
-            from reconciler.formats.canonical import document_text
-            from reconciler.render.backtest_document import backtest_to_json
+            from reconciler.formats import document_text
+            from reconciler.render import backtest_to_json
 
             return document_text(backtest_to_json(report))
         case "markdown":
@@ -40,20 +40,18 @@ def backtest_as(name: str, report: BacktestReport) -> str:
 
             return backtest_markdown(report, budget=SUMMARY_BUDGET)
         case "html":
-            from reconciler.render.backtest_page import backtest_html
+            from reconciler.render import backtest_html
 
             return backtest_html(report)
-    from reconciler.render.backtest_text import backtest_lines
-    from reconciler.render.styled import plain
+    from reconciler.render import backtest_lines, plain
 
     return plain(backtest_lines(report))
 
 
 def print_backtest(args: argparse.Namespace, report: BacktestReport, files: Sequence[tuple[str, Path]]) -> None:
     """Write a report to the files of ``--out``, then print it as ``--format`` says. Raises as ``output.print_plan``."""
-    from reconciler.formats.whole_file import write_whole
-    from reconciler.render.backtest_document import backtest_to_json
-    from reconciler.render.backtest_text import backtest_lines
+    from reconciler.formats import write_whole
+    from reconciler.render import backtest_lines, backtest_to_json
 
     for name, path in files:
         write_whole(path, [backtest_as(name, report)])

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reconciler.workflows.broker_model import ModelOptions
+    from reconciler.workflows import ModelOptions
 
 
 def add_broker_model_options(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def add_broker_model_options(parser: argparse.ArgumentParser) -> None:
 
 def model_options(args: argparse.Namespace) -> ModelOptions:
     """As given."""
-    from reconciler.workflows.broker_model import ModelOptions
+    from reconciler.workflows import ModelOptions
 
     return ModelOptions(
         window_samples=args.window_samples,

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.model.entity import EntityType
-from reconciler.model.quota import QuotaKey
+from reconciler.model import EntityType, QuotaKey
 
 _TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
 _STATES: Final = ("current", "cluster", "manifests", "planned")

@@ -7,10 +7,8 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.formats.wording import did_you_mean, shown
-from reconciler.model.broker_rules import LONGEST_STRING
-from reconciler.model.entity import DEFAULT, Entity, EntityName, EntityType
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.formats import did_you_mean, shown
+from reconciler.model import DEFAULT, LONGEST_STRING, Entity, EntityName, EntityType, MatchKind, Selector, TypeMatch
 
 _TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
 _LITERAL_DEFAULT: Final = "<default>"

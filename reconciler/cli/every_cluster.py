@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from reconciler.cli import exit_codes, output
 from reconciler.errors import UsageError
-from reconciler.model.cluster_failure import ClusterFailure
+from reconciler.model import ClusterFailure
 
 if TYPE_CHECKING:
-    from reconciler.formats.canonical import Json
-    from reconciler.render.styled import Line
+    from reconciler.formats import Json
+    from reconciler.render import Line
 
 T = TypeVar("T")
 FORMATS: Final = ("text", "json")
@@ -38,10 +38,8 @@ def print_every(
     version: str | None = None,
 ) -> None:
     """Print all results as one, after writing them to the files of ``--out``. ``version``: of the list of the documents."""
-    from reconciler.formats.canonical import FORMAT_VERSION, document_text
-    from reconciler.formats.whole_file import write_whole
-    from reconciler.render.every_cluster import clusters_to_json, failure_lines, failure_to_json, joined
-    from reconciler.render.styled import plain
+    from reconciler.formats import FORMAT_VERSION, document_text, write_whole
+    from reconciler.render import clusters_to_json, failure_lines, failure_to_json, joined, plain
 
     def whole() -> Json:
         documents = (failure_to_json(r) if isinstance(r, ClusterFailure) else document(r) for r in results)

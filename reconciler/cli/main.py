@@ -16,7 +16,7 @@ from typing import Any, Final, NoReturn, TextIO, cast
 import reconciler
 from reconciler import errors
 from reconciler.cli import exit_codes
-from reconciler.render.sink import Sink
+from reconciler.render import Sink
 
 COMMANDS: Final = {
     "validate": "check manifests without a cluster",
@@ -82,7 +82,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and the message to stderr; exit 64."""
-        from reconciler.model.entity import escaped
+        from reconciler.model import escaped
 
         self.print_usage(sys.stderr)
         self.exit(exit_codes.USAGE, f"{self.prog}: error: {escaped(message)}\n")
@@ -187,7 +187,7 @@ def exit_code(error: Exception) -> int:
 
 
 def _say(message: str) -> None:
-    from reconciler.model.entity import escaped
+    from reconciler.model import escaped
 
     # Where stderr takes nothing (a log on a full disk), the exit code still reports the failure.
     with contextlib.suppress(OSError):

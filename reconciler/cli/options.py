@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.workflows.baselines import GivenBaseline
-    from reconciler.workflows.connect import Access
-    from reconciler.workflows.trusted import TrustedTree
+    from reconciler.workflows import Access, GivenBaseline, TrustedTree
 
 
 def add_output_options(parser: argparse.ArgumentParser, *, formats: tuple[str, ...] = ("text", "json")) -> None:
@@ -72,7 +70,7 @@ def baseline(args: argparse.Namespace, trusted: TrustedTree | None) -> GivenBase
     """The baseline of ``add_baseline_option``. Raises as ``given_baseline``, and for a file with ``--all-clusters``."""
     from pathlib import Path
 
-    from reconciler.workflows.baselines import given_baseline
+    from reconciler.workflows import given_baseline
 
     if args.baseline is None:
         return None
@@ -112,7 +110,7 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
 
 def access(args: argparse.Namespace) -> Access:
     """How to reach the cluster, of ``add_connection_options`` and, where the command has it, ``--current``."""
-    from reconciler.workflows.connect import Access
+    from reconciler.workflows import Access
 
     return Access(
         bootstrap_server=args.bootstrap_server,

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from reconciler.errors import FileAccessError, OutputError, UsageError
-from reconciler.model.entity import escaped
+from reconciler.model import escaped
 
 if TYPE_CHECKING:
-    from reconciler.formats.canonical import Json
-    from reconciler.model.finding import Finding
-    from reconciler.model.plan import Plan
-    from reconciler.render.styled import Line
+    from reconciler.formats import Json
+    from reconciler.model import Finding, Plan
+    from reconciler.render import Line
 
 
 def wants_color(choice: str, stream: TextIO) -> bool:
@@ -44,7 +43,7 @@ def print_result(
     """
     try:
         if args.format == "json":
-            from reconciler.formats.canonical import document_text
+            from reconciler.formats import document_text
 
             sys.stdout.write(document_text(document()))
         elif args.format != "text" and other is not None:
@@ -59,7 +58,7 @@ def print_result(
 
 def print_lines(args: argparse.Namespace, lines: Sequence[Line], stream: TextIO | None = None) -> None:
     """Print text to a stream (stdout by default) and flush it. Raises ``OutputError`` when stdout takes no more."""
-    from reconciler.render.styled import write
+    from reconciler.render import write
 
     target = stream or sys.stdout
     try:
@@ -81,9 +80,9 @@ def tell(message: str) -> None:
 def print_plan(args: argparse.Namespace, plan: Plan, files: Sequence[tuple[str, Path]]) -> None:
     """Write a plan to the files of ``--out``, then print it as ``--format`` says. Raises ``FileAccessError``, ``OutputError``."""
     from reconciler.cli.renderings import plan_as
-    from reconciler.formats.whole_file import write_whole
-    from reconciler.planning.document import plan_to_json
-    from reconciler.render.plan_text import plan_lines
+    from reconciler.formats import write_whole
+    from reconciler.planning import plan_to_json
+    from reconciler.render import plan_lines
 
     for name, path in files:
         write_whole(path, [plan_as(name, plan)])
@@ -98,8 +97,7 @@ def print_findings(args: argparse.Namespace, findings: Sequence[Finding], *, to_
     An error that stops the command because of them then repeats none.
     """
     from reconciler.cli.renderings import findings_as
-    from reconciler.render.findings_document import findings_to_json
-    from reconciler.render.findings_text import findings_lines
+    from reconciler.render import findings_lines, findings_to_json
 
     args.printed_findings = bool(findings)
     if to_stdout:
@@ -116,7 +114,7 @@ def print_findings(args: argparse.Namespace, findings: Sequence[Finding], *, to_
 def write_findings(files: Sequence[tuple[str, Path]], findings: Sequence[Finding]) -> None:
     """Write findings to the files of ``--out``, where they take the place of a result. Raises ``FileAccessError``."""
     from reconciler.cli.renderings import findings_as
-    from reconciler.formats.whole_file import write_whole
+    from reconciler.formats import write_whole
 
     for name, path in files:
         write_whole(path, [findings_as(name, findings)])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.workflows.plan_extras import Extras
+    from reconciler.workflows import Extras
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def extras_of(args: argparse.Namespace) -> Extras:
     """What the command line wants. Raises ``UsageError``."""
-    from reconciler.workflows.plan_extras import Checker, Extras
+    from reconciler.workflows import Checker, Extras
 
     if args.known_clients and not args.show_effects:
         msg = "--known-clients says whose effects to show; it needs --show-effects"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Final, Self, TextIO
 
-from reconciler.model.entity import escaped
+from reconciler.model import escaped
 
 _AFTER_SECONDS: Final = 2.0
 

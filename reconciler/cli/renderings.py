@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Final
 import reconciler
 
 if TYPE_CHECKING:
-    from reconciler.formats.canonical import Json
-    from reconciler.model.drift import Drift
-    from reconciler.model.finding import Finding
-    from reconciler.model.plan import Plan
-    from reconciler.render.places import Places
+    from reconciler.formats import Json
+    from reconciler.model import Drift, Finding, Plan
+    from reconciler.render import Places
 
 FINDINGS_FORMATS: Final = ("text", "json", "github", "sarif")
 PLAN_FORMATS: Final = ("text", "json", "markdown", "github", "sarif", "html", "summary", "code-quality", "junit", "outputs")
@@ -42,7 +40,7 @@ def findings_as(
     ``counts`` join the summary of the JSON document, ``suite`` is JUnit's name for all of them.
     """
     if name == "json":
-        from reconciler.render.findings_document import findings_to_json
+        from reconciler.render import findings_to_json
 
         return _document(findings_to_json(findings, counts))
     if name == "junit":
@@ -62,56 +60,55 @@ def drift_as(name: str, drift: Drift) -> str:
 
 
 def _document(document: Json) -> str:
-    from reconciler.formats.canonical import document_text
+    from reconciler.formats import document_text
 
     return document_text(document)
 
 
 def _plan_text(plan: Plan) -> str:
-    from reconciler.render.plan_text import plan_lines
-    from reconciler.render.styled import plain
+    from reconciler.render import plain, plan_lines
 
     return plain(plan_lines(plan))
 
 
 def _plan_json(plan: Plan) -> str:
-    from reconciler.planning.document import plan_to_json
+    from reconciler.planning import plan_to_json
 
     return _document(plan_to_json(plan))
 
 
 def _plan_markdown(plan: Plan) -> str:
-    from reconciler.render.markdown import plan_markdown
+    from reconciler.render import plan_markdown
 
     return plan_markdown(plan)
 
 
 def _plan_summary(plan: Plan) -> str:
-    from reconciler.render.markdown import plan_markdown
+    from reconciler.render import plan_markdown
 
     return plan_markdown(plan, budget=SUMMARY_BUDGET)
 
 
 def _plan_annotations(plan: Plan) -> str:
-    from reconciler.render.annotations import plan_annotations
+    from reconciler.render import plan_annotations
 
     return plan_annotations(plan, places=places())
 
 
 def _plan_sarif(plan: Plan) -> str:
-    from reconciler.render.sarif import plan_to_sarif
+    from reconciler.render import plan_to_sarif
 
     return _document(plan_to_sarif(plan, rules=explanations(), version=reconciler.__version__, places=places()))
 
 
 def _plan_html(plan: Plan) -> str:
-    from reconciler.render.html import plan_html
+    from reconciler.render import plan_html
 
     return plan_html(plan)
 
 
 def _plan_outputs(plan: Plan) -> str:
-    from reconciler.render.outputs import plan_outputs
+    from reconciler.render import plan_outputs
 
     return plan_outputs(plan)
 
@@ -129,38 +126,37 @@ _PLANS: Final[Mapping[str, Callable[[Plan], str]]] = {
 
 
 def _findings_text(findings: Sequence[Finding]) -> str:
-    from reconciler.render.findings_text import findings_lines
-    from reconciler.render.styled import plain
+    from reconciler.render import findings_lines, plain
 
     return plain(findings_lines(findings))
 
 
 def _findings_markdown(findings: Sequence[Finding]) -> str:
-    from reconciler.render.markdown import findings_markdown
+    from reconciler.render import findings_markdown
 
     return findings_markdown(findings)
 
 
 def _findings_summary(findings: Sequence[Finding]) -> str:
-    from reconciler.render.markdown import findings_markdown
+    from reconciler.render import findings_markdown
 
     return findings_markdown(findings, budget=SUMMARY_BUDGET)
 
 
 def _findings_annotations(findings: Sequence[Finding]) -> str:
-    from reconciler.render.annotations import findings_annotations
+    from reconciler.render import findings_annotations
 
     return findings_annotations(findings, places=places())
 
 
 def _findings_sarif(findings: Sequence[Finding]) -> str:
-    from reconciler.render.sarif import findings_to_sarif
+    from reconciler.render import findings_to_sarif
 
     return _document(findings_to_sarif(findings, rules=explanations(), version=reconciler.__version__, places=places()))
 
 
 def _findings_html(findings: Sequence[Finding]) -> str:
-    from reconciler.render.html import findings_html
+    from reconciler.render import findings_html
 
     return findings_html(findings)
 
@@ -172,7 +168,7 @@ def _findings_code_quality(findings: Sequence[Finding]) -> str:
 
 
 def _findings_outputs(findings: Sequence[Finding]) -> str:
-    from reconciler.render.outputs import findings_outputs
+    from reconciler.render import findings_outputs
 
     return findings_outputs(findings)
 
@@ -190,14 +186,13 @@ _FINDINGS: Final[Mapping[str, Callable[[Sequence[Finding]], str]]] = {
 
 
 def _drift_text(drift: Drift) -> str:
-    from reconciler.render.drift_text import drift_lines
-    from reconciler.render.styled import plain
+    from reconciler.render import drift_lines, plain
 
     return plain(drift_lines(drift))
 
 
 def _drift_json(drift: Drift) -> str:
-    from reconciler.planning.drift_document import drift_to_json
+    from reconciler.planning import drift_to_json
 
     return _document(drift_to_json(drift))
 
@@ -209,7 +204,7 @@ def _drift_summary(drift: Drift) -> str:
 
 
 def _drift_outputs(drift: Drift) -> str:
-    from reconciler.render.outputs import drift_outputs
+    from reconciler.render import drift_outputs
 
     return drift_outputs(drift)
 
@@ -224,9 +219,8 @@ _DRIFTS: Final[Mapping[str, Callable[[Drift], str]]] = {
 
 def explanations() -> Mapping[str, str]:
     """Why each finding, guard and class of drift exists, by its id in annotations and SARIF."""
-    from reconciler.model.explanation import Topic
-    from reconciler.render.drift_findings import DRIFT_PREFIX
-    from reconciler.render.guard_findings import GUARD_PREFIX
+    from reconciler.model import Topic
+    from reconciler.render import DRIFT_PREFIX, GUARD_PREFIX
     from reconciler.workflows import explain
 
     prefixes = {Topic.GUARD: GUARD_PREFIX, Topic.DRIFT: DRIFT_PREFIX}
@@ -235,7 +229,7 @@ def explanations() -> Mapping[str, str]:
 
 def places() -> Places:
     """Paths below the repository: GitHub's workspace, else the nearest folder with ``.git``, else the working folder."""
-    from reconciler.render.places import Places
+    from reconciler.render import Places
 
     here = Path.cwd()
     workspace = os.environ.get("GITHUB_WORKSPACE")

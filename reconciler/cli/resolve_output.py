@@ -12,10 +12,9 @@ from reconciler.cli import output
 from reconciler.errors import OutputError
 
 if TYPE_CHECKING:
-    from reconciler.model.entity import Entity
-    from reconciler.render.styled import Line
-    from reconciler.resolution.answers import Answers, Resolution, Wanted
-    from reconciler.resolution.views import QuotaView, ViewComparison
+    from reconciler.model import Entity
+    from reconciler.render import Line
+    from reconciler.resolution import Answers, QuotaView, Resolution, ViewComparison, Wanted
     from reconciler.workflows.entity_lines import Asked
 
 _AT_ONCE: Final = 1_000
@@ -24,7 +23,7 @@ _AT_ONCE: Final = 1_000
 
 def print_one(args: argparse.Namespace, view: QuotaView, entity: Entity, wanted: Wanted) -> bool:
     """Print the answer for one entity; false when nothing of it is known."""
-    from reconciler.workflows.resolve import is_unknown, notes_about
+    from reconciler.workflows import is_unknown, notes_about
 
     answers = view.answers()
     resolution = answers.answer(entity, wanted)
@@ -35,8 +34,7 @@ def print_one(args: argparse.Namespace, view: QuotaView, entity: Entity, wanted:
         return not is_unknown(resolution)
 
     def lines() -> Iterator[Line]:
-        from reconciler.render import resolve_text
-        from reconciler.render.styled import line
+        from reconciler.render import line, resolve_text
 
         yield line(f"In {resolve_text.view_title(view)}:")
         yield line()
@@ -45,7 +43,7 @@ def print_one(args: argparse.Namespace, view: QuotaView, entity: Entity, wanted:
         yield from resolve_text.explained((resolution,))
         yield from resolve_text.note_lines((*view.notes, *notes))
 
-    from reconciler.render.resolve_document import resolution_document
+    from reconciler.render import resolution_document
 
     output.print_result(args, document=lambda: resolution_document(view, resolution, notes), lines=lambda: tuple(lines()))
     return not is_unknown(resolution)
@@ -61,7 +59,7 @@ def print_many(args: argparse.Namespace, view: QuotaView, asked: list[Asked] | N
         return seen.anything_known
     lines = _json_lines(answers, questions, wanted, seen)
     if args.format == "json":
-        from reconciler.render.resolve_lines import list_document
+        from reconciler.render import list_document
 
         lines = list_document(view, lines)
     _write(lines)
@@ -72,8 +70,7 @@ def print_many(args: argparse.Namespace, view: QuotaView, asked: list[Asked] | N
 
 def print_comparison(args: argparse.Namespace, compared: ViewComparison) -> None:
     """Print two states compared."""
-    from reconciler.render.resolve_diff_text import comparison_lines
-    from reconciler.render.resolve_document import comparison_document
+    from reconciler.render import comparison_document, comparison_lines
 
     output.print_result(args, document=lambda: comparison_document(compared), lines=lambda: comparison_lines(compared))
 
@@ -86,7 +83,7 @@ class _Seen:
         self._known = False
 
     def __call__(self, resolution: Resolution) -> None:
-        from reconciler.workflows.resolve import is_unknown
+        from reconciler.workflows import is_unknown
 
         unknown = is_unknown(resolution)
         self._unknown |= unknown
@@ -98,14 +95,13 @@ class _Seen:
 
 
 def _json_lines(answers: Answers, asked: Iterable[Asked], wanted: Wanted, seen: _Seen) -> Iterator[str]:
-    from reconciler.render.resolve_lines import answer_lines
+    from reconciler.render import answer_lines
 
     return answer_lines(answers, asked, wanted, seen=seen)
 
 
 def _print_text(args: argparse.Namespace, view: QuotaView, resolutions: Iterator[Resolution], seen: _Seen) -> None:
-    from reconciler.render import resolve_text
-    from reconciler.render.styled import line
+    from reconciler.render import line, resolve_text
 
     try:
         output.print_lines(args, [line(f"In {resolve_text.view_title(view)}:")])

@@ -12,11 +12,8 @@ from reconciler.cli import exit_codes, options, output
 from reconciler.errors import FileAccessError, ManifestError, OutputError, ReconcilerError, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.model.cluster import ClusterSpec
-    from reconciler.model.plan import Source
-    from reconciler.model.report import ApplyReport
-    from reconciler.workflows.audit import AuditFile
-    from reconciler.workflows.trusted import TrustedTree
+    from reconciler.model import ApplyReport, ClusterSpec, Source
+    from reconciler.workflows import AuditFile, TrustedTree
 
 
 class Audit:
@@ -32,7 +29,7 @@ class Audit:
         self.spec = spec
         if self._file is None:
             return
-        from reconciler.workflows.connect import principal
+        from reconciler.workflows import principal
 
         args = self._args
         who = None
@@ -78,8 +75,7 @@ def audited(args: argparse.Namespace, command: str) -> Iterator[Audit]:
 def _opened(args: argparse.Namespace, command: str) -> Audit:
     if args.audit is None:
         return Audit(args, None)
-    from reconciler.workflows.audit import AuditFile
-    from reconciler.workflows.system_clock import SystemClock
+    from reconciler.workflows import AuditFile, SystemClock
 
     return Audit(args, AuditFile(Path(args.audit), command=command, validate_only=args.validate_only, clock=SystemClock()))
 
@@ -88,8 +84,8 @@ def _print_failure(args: argparse.Namespace, error: BaseException, spec: Cluster
     """With JSON, stdout holds one document however a run ends; that of bad manifests are their findings, printed already."""
     if args.format != "json" or isinstance(error, ManifestError | OutputError):
         return
-    from reconciler.apply.document import failure_to_json
-    from reconciler.model.state import ClusterIdentity
+    from reconciler.apply import failure_to_json
+    from reconciler.model import ClusterIdentity
 
     cluster = ClusterIdentity(name=spec.name, id=spec.cluster_id) if spec else ClusterIdentity()
     # The error itself is what matters, and is told on stderr whether or not this can be printed.
@@ -103,10 +99,9 @@ def _print_failure(args: argparse.Namespace, error: BaseException, spec: Cluster
 
 def finish(args: argparse.Namespace, report: ApplyReport, audit: Audit, *, also: Callable[[], None] | None = None) -> int:
     """Audit, print and write the report; each is tried, whatever becomes of the others. Returns the exit code."""
-    from reconciler.apply.document import report_to_json
-    from reconciler.formats.canonical import document_text
-    from reconciler.formats.whole_file import write_whole
-    from reconciler.model.report import ApplyResult
+    from reconciler.apply import report_to_json
+    from reconciler.formats import document_text, write_whole
+    from reconciler.model import ApplyResult
     from reconciler.render.report_text import report_lines
 
     code = {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reconciler.model.entity import display_name, escaped
-from reconciler.render.styled import Line, Style, line
-from reconciler.sandbox.background import Condition, Status
+from reconciler.model import display_name, escaped
+from reconciler.render import Line, Style, line
+from reconciler.sandbox import Condition, Status
 
 if TYPE_CHECKING:
-    from reconciler.sandbox.spec import Sandbox
+    from reconciler.sandbox import Sandbox
 
 
 def status_lines(status: Status) -> list[Line]:

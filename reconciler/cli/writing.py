@@ -14,10 +14,9 @@ from reconciler.cli import options, output
 from reconciler.errors import NotConfirmedError, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.apply.executor import ApplySettings
-    from reconciler.apply.steps import StepDown
+    from reconciler.apply import ApplySettings, StepDown
     from reconciler.cli.progress import PatientProgress
-    from reconciler.model.plan import Plan
+    from reconciler.model import Plan
     from reconciler.ports import QuotaCluster
 
 _LONGEST_WAIT: Final = 86_400.0
@@ -52,7 +51,7 @@ def add_long_run_options(parser: argparse.ArgumentParser) -> None:
 
 def settings(args: argparse.Namespace) -> ApplySettings:
     """How the run writes. Raises ``UsageError`` for a deadline that is none."""
-    from reconciler.apply.executor import ApplySettings
+    from reconciler.apply import ApplySettings
 
     if not 1 <= args.deadline <= _LONGEST_WAIT:
         raise UsageError(f"--deadline takes seconds from 1 to {_LONGEST_WAIT:g}, not {args.deadline:g}")
@@ -61,7 +60,7 @@ def settings(args: argparse.Namespace) -> ApplySettings:
 
 def step_down(args: argparse.Namespace) -> StepDown | None:
     """How limits go down, when not at once. Raises ``UsageError``."""
-    from reconciler.apply.steps import WINDOW_SECONDS, StepDown
+    from reconciler.apply import WINDOW_SECONDS, StepDown
 
     if args.step_down is None:
         if args.step_wait is not None:
@@ -77,7 +76,7 @@ def step_down(args: argparse.Namespace) -> StepDown | None:
 
 def show_plan(args: argparse.Namespace, plan: Plan) -> None:
     """Print a plan where people look; with JSON, stdout belongs to the report."""
-    from reconciler.render.plan_text import plan_lines
+    from reconciler.render import plan_lines
 
     output.print_lines(args, plan_lines(plan), sys.stderr if args.format == "json" else sys.stdout)
 

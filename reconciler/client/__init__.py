@@ -39,20 +39,35 @@ from reconciler.client.description import Description, Differences
 from reconciler.client.live import ClusterQuotas, connect
 from reconciler.client.naming import ANY, NAMED, entity, matching, prefix
 from reconciler.client.recorded import RecordedQuotas, after_plan, compare, open_manifests, open_snapshot
-from reconciler.model.change import Action, Change, KeyChange, Reason
-from reconciler.model.effect import OTHER, Direction, Effect, KnownAddress, KnownClient, Limit
-from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.plan import GuardResult, GuardStatus, Plan
-from reconciler.model.quota import QuotaKey
-from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
-from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom
-from reconciler.resolution.answers import KeyAnswer, Resolution
-from reconciler.resolution.compared import Compared
-from reconciler.resolution.ladder import Rung, RungStatus
-from reconciler.resolution.levels import Candidate
-from reconciler.resolution.sharing import SharedWith
-from reconciler.resolution.views import QuotaView, ViewKind
+from reconciler.model import (
+    DEFAULT,
+    OTHER,
+    Action,
+    ApplyReport,
+    ApplyResult,
+    Change,
+    ChangeOutcome,
+    ChangeStatus,
+    ClusterIdentity,
+    Direction,
+    Effect,
+    Entity,
+    GuardResult,
+    GuardStatus,
+    KeyChange,
+    KnownAddress,
+    KnownClient,
+    Limit,
+    MatchKind,
+    Observed,
+    ObservedFrom,
+    Plan,
+    QuotaKey,
+    Reason,
+    Selector,
+    TypeMatch,
+)
+from reconciler.resolution import Candidate, Compared, KeyAnswer, QuotaView, Resolution, Rung, RungStatus, SharedWith, ViewKind
 
 __all__ = [
     "ANY",

@@ -6,12 +6,10 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from reconciler.apply.executor import ApplySettings
+from reconciler.apply import ApplySettings
 from reconciler.errors import FrozenError, GuardRefusedError, NotAppliedError, RefusedError, StalePlanError
-from reconciler.model.entity import Entity
-from reconciler.model.plan import GuardStatus, Plan
-from reconciler.model.report import ApplyReport, ApplyResult
-from reconciler.workflows.apply import Approval
+from reconciler.model import ApplyReport, ApplyResult, Entity, GuardStatus, Plan
+from reconciler.workflows import Approval
 
 _log: Final = logging.getLogger("reconciler.client")
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reconciler.model.entity import Entity, EntityName, EntityType, display_name
-from reconciler.model.state import ClusterIdentity, Observed, Quotas
-from reconciler.resolution.compared import Compared
-from reconciler.resolution.views import QuotaView, ViewKind
+from reconciler.model import ClusterIdentity, Entity, EntityName, EntityType, Observed, Quotas, display_name
+from reconciler.resolution import Compared, QuotaView, ViewKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -14,23 +14,25 @@ from reconciler.client.alteration import LoggedProgress, PlannedAlteration
 from reconciler.client.description import Description, shown_source
 from reconciler.client.recorded import RecordedQuotas, access_of
 from reconciler.errors import UsageError
-from reconciler.model.entity import Entity
-from reconciler.model.plan import Plan
-from reconciler.model.report import ApplyReport
-from reconciler.model.selector import Selector
-from reconciler.model.state import ClusterIdentity
+from reconciler.model import ApplyReport, ClusterIdentity, Entity, Plan, Selector
 from reconciler.ports import QuotaCluster
-from reconciler.resolution.answers import Resolution
-from reconciler.resolution.views import ViewKind
-from reconciler.workflows.alter import alter, alter_plan
-from reconciler.workflows.alter_request import AlterRequest, alter_request, name_warnings
-from reconciler.workflows.alter_target import AlterTarget, load_target
-from reconciler.workflows.apply import Approval
-from reconciler.workflows.connect import check_cluster_id
+from reconciler.resolution import Resolution, ViewKind
+from reconciler.workflows import (
+    EVERYTHING,
+    AlterRequest,
+    AlterTarget,
+    Approval,
+    SystemClock,
+    alter_plan,
+    check_cluster_id,
+    current_view,
+    load_target,
+    name_warnings,
+)
+from reconciler.workflows.alter import alter
+from reconciler.workflows.alter_request import alter_request
 from reconciler.workflows.connect import connect as open_connection
-from reconciler.workflows.describe import EVERYTHING, describe
-from reconciler.workflows.resolve_views import current_view
-from reconciler.workflows.system_clock import SystemClock
+from reconciler.workflows.describe import describe
 
 Answer = TypeVar("Answer")
 

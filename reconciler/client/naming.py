@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.formats.wording import shown
-from reconciler.model.entity import DEFAULT, Entity, EntityName, EntityType
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.formats import shown
+from reconciler.model import DEFAULT, Entity, EntityName, EntityType, MatchKind, Selector, TypeMatch
 
 ANY: Final = TypeMatch(kind=MatchKind.ANY)
 """In ``matching``: whatever the name, the default included (Kafka's match type 2)."""

@@ -8,17 +8,21 @@ from pathlib import Path
 
 from reconciler.client.description import Description, Differences, counted, shown_view
 from reconciler.errors import UsageError
-from reconciler.model.entity import Entity
-from reconciler.model.selector import Selector
-from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom
-from reconciler.resolution.answers import Answers, Resolution, Wanted
-from reconciler.resolution.views import QuotaView
+from reconciler.model import ClusterIdentity, CurrentState, Entity, Observed, ObservedFrom, Selector
+from reconciler.resolution import Answers, QuotaView, Resolution, Wanted
+from reconciler.workflows import (
+    EVERYTHING,
+    MANIFESTS,
+    PLANNED,
+    Access,
+    Sources,
+    SystemClock,
+    Where,
+    current_view,
+    snapshot_reader,
+)
 from reconciler.workflows import resolve as resolving
-from reconciler.workflows.connect import Access, snapshot_reader
-from reconciler.workflows.describe import EVERYTHING, describe
-from reconciler.workflows.resolve_sources import MANIFESTS, PLANNED, Sources, Where
-from reconciler.workflows.resolve_views import current_view
-from reconciler.workflows.system_clock import SystemClock
+from reconciler.workflows.describe import describe
 
 
 class RecordedQuotas:

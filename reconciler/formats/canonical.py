@@ -8,8 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.state import ClusterIdentity
+from reconciler.model import DEFAULT, ClusterIdentity, Entity
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 

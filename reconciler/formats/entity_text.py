@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from reconciler.model.entity import DEFAULT, Entity, EntityName, escaped
+from reconciler.model import DEFAULT, Entity, EntityName, escaped
 
 DEFAULT_TEXT: Final = "<default>"
 

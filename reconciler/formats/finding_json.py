@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reconciler.formats.canonical import Json, entity_to_json
-from reconciler.model.finding import Finding, Severity
-from reconciler.model.source import Span
+from reconciler.model import Finding, Severity, Span
 
 
 def finding_to_json(finding: Finding) -> dict[str, Json]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.formats.canonical import Json
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.model import MatchKind, Selector, TypeMatch
 
 
 def selector_to_json(selector: Selector) -> dict[str, Json]:

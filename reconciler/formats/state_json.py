@@ -11,9 +11,7 @@ from collections.abc import Iterator
 from json.encoder import encode_basestring_ascii as _string
 
 from reconciler.formats.canonical import FORMAT_VERSION, Json, cluster_to_json, moment_to_json, value_to_json
-from reconciler.model.entity import DEFAULT, EntityName
-from reconciler.model.entity_order import in_canonical_order
-from reconciler.model.state import CurrentState
+from reconciler.model import DEFAULT, CurrentState, EntityName, in_canonical_order
 
 
 def state_json(state: CurrentState, *, selected: Json = None) -> Iterator[str]:

@@ -16,7 +16,7 @@ from typing import Final
 from reconciler.formats.canonical import number_text
 from reconciler.formats.unit_hints import syntax_hint, unit_hint
 from reconciler.formats.wording import shown
-from reconciler.model.quota import INT_MAX, LONG_MAX, QuotaKey, ValueType
+from reconciler.model import INT_MAX, LONG_MAX, QuotaKey, ValueType
 
 DECIMAL_UNITS: Final = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
 BINARY_UNITS: Final = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from reconciler.model.entity import escaped
+from reconciler.model import escaped
 
 _LONGEST: Final = 60
 

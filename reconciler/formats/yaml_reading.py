@@ -32,7 +32,7 @@ from reconciler.formats.yaml_nodes import (
     YamlStream,
     plain_data,
 )
-from reconciler.model.entity import escaped
+from reconciler.model import escaped
 
 MAX_DEPTH: Final = 64
 """Deepest nesting of lists and mappings; manifests need eight."""

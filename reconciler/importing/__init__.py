@@ -1,1 +1,29 @@
 """Quota files of other tools into entities and values: jikkou, Terraform, helmsman, kafka-configs. Nothing is ever guessed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconciler.faces import lazy_face
+
+if TYPE_CHECKING:
+    from reconciler.importing.catalogue import IMPORT_RULES
+    from reconciler.importing.examples import EXAMPLES
+    from reconciler.importing.found import Found, ImportedQuota
+    from reconciler.importing.helmsman import read_helmsman
+    from reconciler.importing.jikkou import read_jikkou
+    from reconciler.importing.kafka_configs import read_kafka_configs
+    from reconciler.importing.terraform import read_terraform
+
+__all__ = [
+    "EXAMPLES",
+    "IMPORT_RULES",
+    "Found",
+    "ImportedQuota",
+    "read_helmsman",
+    "read_jikkou",
+    "read_kafka_configs",
+    "read_terraform",
+]
+
+__getattr__ = lazy_face(__name__)

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from reconciler.formats.wording import did_you_mean, shown
+from reconciler.formats import did_you_mean, shown
 from reconciler.importing.shell_words import Word
-from reconciler.model.entity import DEFAULT, Entity, EntityName
+from reconciler.model import DEFAULT, Entity, EntityName
 
 _TYPES: Final = {"users": "user", "clients": "client-id", "ips": "ip"}
 _SHORT: Final = {"--user": "user", "--client": "client-id", "--ip": "ip"}

@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.formats.wording import shown
+from reconciler.formats import shown
 from reconciler.importing.found import Gatherer
 from reconciler.importing.quota_values import read_value
-from reconciler.model.entity import DEFAULT, Entity, EntityName
-from reconciler.model.source import Span
+from reconciler.model import DEFAULT, Entity, EntityName, Span
 
 _STARTS: Final = ("Quota configs for ", "Configs for ")
 _OF_QUOTAS: Final = ("user-principal", "client-id", "ip ", "the default ", "default ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from reconciler.model.explanation import Example
+from reconciler.model import Example
 
 
 def _file(name: str, *lines: str) -> str:

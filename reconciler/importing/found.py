@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from reconciler.formats.yaml_nodes import YamlNode, YamlProblem
+from reconciler.formats import YamlNode, YamlProblem
 from reconciler.importing.catalogue import IMPORT_RULES
-from reconciler.model.entity import Entity
-from reconciler.model.finding import Finding, Related, Severity
-from reconciler.model.source import Span
+from reconciler.model import Entity, Finding, Related, Severity, Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,10 @@ from functools import cache
 from typing import Any, Final
 
 from reconciler.errors import MissingDependencyError
-from reconciler.formats.canonical import number_text
+from reconciler.formats import number_text
 from reconciler.importing.found import Gatherer
 from reconciler.importing.terraform_values import Constant, Expression, Resource, Sequence, Table, Value
-from reconciler.model.source import Span
+from reconciler.model import Span
 
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _SIMPLE: Final = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}

@@ -8,14 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from reconciler.formats.wording import did_you_mean, shown
-from reconciler.formats.yaml_nodes import YamlMapping, YamlNode, YamlScalar, YamlSequence
-from reconciler.formats.yaml_reading import read_yaml
+from reconciler.formats import YamlMapping, YamlNode, YamlScalar, YamlSequence, did_you_mean, read_yaml, shown
 from reconciler.importing.found import Found, Gatherer
 from reconciler.importing.quota_values import plain_number, read_value
-from reconciler.model.entity import DEFAULT, Entity, EntityName
-from reconciler.model.quota import INT_MAX
-from reconciler.model.source import Span
+from reconciler.model import DEFAULT, INT_MAX, Entity, EntityName, Span
 
 _KEYS: Final = {
     "producer-byte-rate": "producer_byte_rate",

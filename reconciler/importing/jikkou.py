@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from reconciler.formats.wording import did_you_mean, shown
-from reconciler.formats.yaml_nodes import YamlMapping, YamlNode, YamlScalar, YamlSequence
-from reconciler.formats.yaml_reading import read_yaml
+from reconciler.formats import YamlMapping, YamlNode, YamlScalar, YamlSequence, did_you_mean, read_yaml, shown
 from reconciler.importing.found import Found, Gatherer
 from reconciler.importing.quota_values import read_value
-from reconciler.model.entity import DEFAULT, Entity, EntityName
+from reconciler.model import DEFAULT, Entity, EntityName
 
 _API: Final = "kafka.jikkou.io/"
 _QUOTA: Final = "KafkaClientQuota"

@@ -8,15 +8,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from reconciler.formats.wording import shown
+from reconciler.formats import shown
 from reconciler.importing.config_command import Alteration, RefusedCommandError, read_alteration
 from reconciler.importing.described import is_description, read_description
 from reconciler.importing.found import Found, Gatherer
 from reconciler.importing.quota_values import read_value
 from reconciler.importing.shell_commands import Command, commands
 from reconciler.importing.shell_words import ShellSyntaxError, Word
-from reconciler.model.entity import Entity
-from reconciler.model.source import Span
+from reconciler.model import Entity, Span
 
 _NAME: Final = re.compile(r"(?:.*/)?kafka-configs(?:\.sh)?")
 _MENTION: Final = re.compile(r"kafka-configs|--add-config|--delete-config")

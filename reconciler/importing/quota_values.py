@@ -6,13 +6,9 @@ import math
 import re
 from typing import Final
 
-from reconciler.formats.canonical import number_text
-from reconciler.formats.units import ValueRefusedError, declarable, parse_value
-from reconciler.formats.wording import did_you_mean, shown
+from reconciler.formats import ValueRefusedError, declarable, did_you_mean, number_text, parse_value, shown
 from reconciler.importing.found import Gatherer
-from reconciler.model.entity import Entity
-from reconciler.model.quota import KNOWN_KEYS, QuotaKey, legal_keys
-from reconciler.model.source import Span
+from reconciler.model import KNOWN_KEYS, Entity, QuotaKey, Span, legal_keys
 
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LONGEST: Final = 400

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence as Items
 from typing import Final
 
-from reconciler.formats.wording import shown
-from reconciler.formats.yaml_nodes import YamlMapping, YamlNode, YamlScalar, YamlSequence
-from reconciler.formats.yaml_reading import read_yaml
+from reconciler.formats import YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml, shown
 from reconciler.importing.found import Found, Gatherer
 from reconciler.importing.hcl import read_hcl
 from reconciler.importing.terraform_resources import is_quota, read_resource

@@ -10,12 +10,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from reconciler.formats.wording import did_you_mean, shown
+from reconciler.formats import did_you_mean, shown
 from reconciler.importing.found import Gatherer
 from reconciler.importing.quota_values import read_value
 from reconciler.importing.terraform_values import Constant, Expression, Resource, Sequence, Table, Value
-from reconciler.model.entity import DEFAULT, Entity, EntityName
-from reconciler.model.source import Span
+from reconciler.model import DEFAULT, Entity, EntityName, Span
 
 _META: Final = frozenset({"provider", "lifecycle", "depends_on", "timeouts", "id"})
 _EVALUATE: Final = "only Terraform can evaluate it; import what terraform show -json prints"

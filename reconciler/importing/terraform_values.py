@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from reconciler.model.source import Span
+from reconciler.model import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,1 +1,38 @@
 """Where results meet other systems: each sub-package knows one of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconciler.faces import lazy_face
+
+if TYPE_CHECKING:
+    from reconciler.integrations.github.address import PUBLIC, api_address, repository_name
+    from reconciler.integrations.github.api import GitHubApi
+    from reconciler.integrations.github.comments import ACTIONS, Comment, PullRequestComments
+    from reconciler.integrations.github.event import read_event, run_link
+    from reconciler.integrations.github.pulls import newest_commit, pull_request_of
+    from reconciler.integrations.github.runs import has_artifact, workflow_run
+    from reconciler.integrations.github.token import read_token
+    from reconciler.integrations.prometheus.metrics import LabelValues, RunMetrics
+
+__all__ = [
+    "ACTIONS",
+    "PUBLIC",
+    "Comment",
+    "GitHubApi",
+    "LabelValues",
+    "PullRequestComments",
+    "RunMetrics",
+    "api_address",
+    "has_artifact",
+    "newest_commit",
+    "pull_request_of",
+    "read_event",
+    "read_token",
+    "repository_name",
+    "run_link",
+    "workflow_run",
+]
+
+__getattr__ = lazy_face(__name__)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.formats.yaml_nodes import YamlMapping, YamlScalar
+from reconciler.formats import YamlMapping, YamlScalar
 from reconciler.manifest.fields import mapping, text
-from reconciler.model.broker_settings import BROKER_SETTINGS
-from reconciler.model.cluster import CallbackClass
+from reconciler.model import BROKER_SETTINGS, CallbackClass
 
 _LEAST: Final = 1
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from reconciler.model.finding import Severity
-from reconciler.model.rule import Rule
+from reconciler.model import Rule, Severity
 
 
 def _error(rule_id: str, explanation: str) -> Rule:

@@ -6,8 +6,7 @@ import datetime
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.formats.wording import shown
-from reconciler.formats.yaml_nodes import YamlMapping, YamlNode, YamlScalar
+from reconciler.formats import YamlMapping, YamlNode, YamlScalar, shown
 from reconciler.manifest.backtest_settings import backtest_policy, capacity
 from reconciler.manifest.broker_model import broker_settings, quota_callback
 from reconciler.manifest.collector import Collector
@@ -16,7 +15,7 @@ from reconciler.manifest.fields import items, mapping, scalar, text, texts
 from reconciler.manifest.freeze_windows import freeze_windows
 from reconciler.manifest.guard_settings import guard_limits
 from reconciler.manifest.selectors import selector, selectors
-from reconciler.model.cluster import Acceptance, ClusterSpec, Connection, Prune, Scope
+from reconciler.model import Acceptance, ClusterSpec, Connection, Prune, Scope
 
 _PRUNE: Final = {prune.value: prune for prune in Prune}
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from reconciler.formats.wording import shown
+from reconciler.formats import shown
 from reconciler.manifest.collector import finding
 from reconciler.manifest.documents import ClusterDocument, RepositoryDocument
 from reconciler.manifest.globs import path_matcher
-from reconciler.model.cluster import ClusterSpec
-from reconciler.model.finding import Finding, Related
+from reconciler.model import ClusterSpec, Finding, Related
 
 
 def misplaced_clusters(

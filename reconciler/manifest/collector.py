@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from reconciler.formats.yaml_nodes import YamlNode
+from reconciler.formats import YamlNode
 from reconciler.manifest.catalogue import RULES
-from reconciler.model.entity import Entity
-from reconciler.model.finding import Finding, Related
-from reconciler.model.source import Span
+from reconciler.model import Entity, Finding, Related, Span
 
 
 def finding(

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.formats.wording import did_you_mean, shown
+from reconciler.formats import did_you_mean, shown
 from reconciler.manifest.collector import finding
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, ClusterDocument, Override, QuotaEntry, ValueLimit
 from reconciler.manifest.limits import limit_findings
-from reconciler.model.cluster import ClusterSpec, Scope
-from reconciler.model.entity import Entity, display_name
-from reconciler.model.finding import Finding, Related
-from reconciler.model.quota import QuotaKey
-from reconciler.model.state import DesiredEntity, DesiredQuota, DesiredState
+from reconciler.model import (
+    ClusterSpec,
+    DesiredEntity,
+    DesiredQuota,
+    DesiredState,
+    Entity,
+    Finding,
+    QuotaKey,
+    Related,
+    Scope,
+    display_name,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from reconciler.errors import UsageError
-from reconciler.formats.wording import shown as quoted
+from reconciler.formats import shown as quoted
 from reconciler.manifest.collector import finding
-from reconciler.model.finding import Finding
-from reconciler.model.source import Span
+from reconciler.model import Finding, Span
 
 REPOSITORY_FILE: Final = "kafka-quotas.yaml"
 _SUFFIXES: Final = (".yaml", ".yml")

@@ -6,12 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from reconciler.model.cluster import ClusterSpec
-from reconciler.model.finding import Severity
-from reconciler.model.quota import QuotaKey
-from reconciler.model.selector import Selector
-from reconciler.model.source import Span
-from reconciler.model.state import DesiredEntity, DesiredQuota
+from reconciler.model import ClusterSpec, DesiredEntity, DesiredQuota, QuotaKey, Selector, Severity, Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,20 +11,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.formats.canonical import number_text
-from reconciler.formats.units import declarable, value_text
-from reconciler.formats.yaml_writing import scalar_text
+from reconciler.formats import declarable, number_text, scalar_text, value_text
 from reconciler.manifest.catalogue import RULES
 from reconciler.manifest.discover import REPOSITORY_FILE
 from reconciler.manifest.names import name_problems
 from reconciler.manifest.reading import API_VERSION
-from reconciler.model.cluster import Connection
-from reconciler.model.entity import DEFAULT, Entity, EntityName, escaped
-from reconciler.model.entity_order import in_canonical_order
-from reconciler.model.finding import Finding, Severity
-from reconciler.model.lint_rules import LINT_RULES
-from reconciler.model.quota import KNOWN_KEYS, QuotaKey, legal_keys
-from reconciler.model.state import CurrentState, Quotas
+from reconciler.model import (
+    DEFAULT,
+    KNOWN_KEYS,
+    LINT_RULES,
+    Connection,
+    CurrentState,
+    Entity,
+    EntityName,
+    Finding,
+    QuotaKey,
+    Quotas,
+    Severity,
+    escaped,
+    in_canonical_order,
+    legal_keys,
+)
 
 SCHEMA_FOLDER: Final = ".schemas"
 """Where an export puts the schemas that its modelines name; hidden, so never read as manifests."""

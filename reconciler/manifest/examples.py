@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from reconciler.model.explanation import Example, cluster, entries, entry, repository, stream
+from reconciler.model import Example, entries, entry, repository, stream
+from reconciler.model.explanation import cluster
 
 _GOOD: Final = entry("{producer_byte_rate: 1MiB}")
 _CHECK: Final = "kafka-quotas validate ."

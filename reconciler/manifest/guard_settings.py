@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from reconciler.formats.yaml_nodes import YamlMapping
+from reconciler.formats import YamlMapping
 from reconciler.manifest.collector import Collector
 from reconciler.manifest.fields import mapping
-from reconciler.model.guard_limits import CountLimit, GuardLimits, ReductionLimit, VolumeLimit
-from reconciler.model.quota import KNOWN_KEYS
+from reconciler.model import KNOWN_KEYS, CountLimit, GuardLimits, ReductionLimit, VolumeLimit
 
 
 def guard_limits(node: YamlMapping | None, out: Collector) -> GuardLimits:

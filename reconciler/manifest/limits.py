@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from reconciler.formats.wording import shown
+from reconciler.formats import shown
 from reconciler.manifest.collector import finding
 from reconciler.manifest.documents import Bounds, ValueLimit
-from reconciler.model.cluster import ClusterSpec
-from reconciler.model.entity import display_name
-from reconciler.model.finding import Finding, Related
-from reconciler.model.quota import QuotaKey
-from reconciler.model.state import DesiredEntity, DesiredQuota
+from reconciler.model import ClusterSpec, DesiredEntity, DesiredQuota, Finding, QuotaKey, Related, display_name
 
 
 def limit_findings(entities: Iterable[DesiredEntity], limits: Sequence[ValueLimit], cluster: ClusterSpec) -> Iterator[Finding]:

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from reconciler.formats.wording import did_you_mean, shown
+from reconciler.formats import did_you_mean, shown
 from reconciler.manifest.collector import finding
 from reconciler.manifest.documents import ClientQuotasDocument, Owner, QuotaEntry
 from reconciler.manifest.globs import path_matcher
-from reconciler.model.cluster import ClusterSpec
-from reconciler.model.entity import Entity, EntityType
-from reconciler.model.finding import Finding, Related
-from reconciler.model.selector import Selector
-from reconciler.model.source import Span
+from reconciler.model import ClusterSpec, Entity, EntityType, Finding, Related, Selector, Span
 
 
 def ownership_findings(

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.formats.units import ValueRefusedError, parse_value
-from reconciler.formats.yaml_nodes import YamlMapping, YamlNode, YamlScalar, YamlSequence
+from reconciler.formats import ValueRefusedError, YamlMapping, YamlNode, YamlScalar, YamlSequence, parse_value
 from reconciler.manifest.collector import Collector
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, Override, QuotaEntry
 from reconciler.manifest.fields import mapping, scalar, text
 from reconciler.manifest.names import name_problems
-from reconciler.model.entity import DEFAULT, Entity, EntityName, EntityType
-from reconciler.model.quota import QuotaKey, legal_keys
-from reconciler.model.source import Span
-from reconciler.model.state import DesiredEntity, DesiredQuota
+from reconciler.model import DEFAULT, DesiredEntity, DesiredQuota, Entity, EntityName, EntityType, QuotaKey, Span, legal_keys
 
 _KEYS: Final = {key.value: key for key in QuotaKey}
 _TYPES: Final = frozenset(entity_type.value for entity_type in EntityType)

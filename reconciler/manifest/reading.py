@@ -6,19 +6,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.formats.schema_check import SchemaProblem, SchemaProblemKind, check
-from reconciler.formats.wording import did_you_mean, shown
-from reconciler.formats.yaml_nodes import YamlMapping, YamlNode, YamlScalar
-from reconciler.formats.yaml_reading import read_yaml
+from reconciler.formats import (
+    SchemaProblem,
+    SchemaProblemKind,
+    YamlMapping,
+    YamlNode,
+    YamlScalar,
+    check,
+    did_you_mean,
+    read_yaml,
+    shown,
+)
 from reconciler.manifest.cluster_document import cluster
 from reconciler.manifest.collector import MAX_FINDINGS, Collector
 from reconciler.manifest.documents import Document
 from reconciler.manifest.quota_entries import client_quotas
 from reconciler.manifest.repository_document import repository
-from reconciler.model.entity import EntityType
-from reconciler.model.finding import Finding
-from reconciler.model.quota import KNOWN_KEYS
-from reconciler.model.source import Span
+from reconciler.model import KNOWN_KEYS, EntityType, Finding, Span
 
 API_VERSION: Final = "kafka-quotas/v1"
 

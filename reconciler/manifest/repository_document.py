@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from reconciler.formats.wording import did_you_mean, shown
-from reconciler.formats.yaml_nodes import YamlMapping, YamlNode, YamlScalar
+from reconciler.formats import YamlMapping, YamlNode, YamlScalar, did_you_mean, shown
 from reconciler.manifest.catalogue import RULES
 from reconciler.manifest.collector import Collector
 from reconciler.manifest.documents import Bounds, Owner, RepositoryDocument, ValueLimit
 from reconciler.manifest.fields import items, mapping, scalar, texts
 from reconciler.manifest.quota_entries import cluster_choice, quota_value
 from reconciler.manifest.selectors import selector, selectors
-from reconciler.model.finding import Severity
-from reconciler.model.lint_rules import LINT_RULES
-from reconciler.model.quota import QuotaKey
-from reconciler.model.source import Span
-from reconciler.model.state import DesiredQuota
+from reconciler.model import LINT_RULES, DesiredQuota, QuotaKey, Severity, Span
 
 _SEVERITIES: Final[Mapping[str, Severity | None]] = {s.value: s for s in Severity} | {"off": None}
 

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from reconciler.errors import MissingDependencyError
-from reconciler.formats.wording import shown
-from reconciler.formats.yaml_nodes import YamlMapping, YamlNode, YamlScalar, YamlSequence
+from reconciler.formats import YamlMapping, YamlNode, YamlScalar, YamlSequence, shown
 from reconciler.manifest.collector import Collector
-from reconciler.model.entity import EntityType
-from reconciler.model.selector import MAX_REGEXES, MatchKind, PatternError, Selector, TypeMatch, compile_regex
+from reconciler.model import MAX_REGEXES, EntityType, MatchKind, PatternError, Selector, TypeMatch, compile_regex
 
 _KINDS: Final = {kind.value: kind for kind in MatchKind if kind is not MatchKind.NAME}
 

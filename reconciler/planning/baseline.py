@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.errors import BaselineError
-from reconciler.formats.canonical import (
+from reconciler.formats import (
     FORMAT_VERSION,
     Json,
     canonical_bytes,
@@ -22,9 +22,7 @@ from reconciler.formats.canonical import (
     entity_to_json,
     value_to_json,
 )
-from reconciler.model.entity import Entity, ForeignText
-from reconciler.model.plan import Source
-from reconciler.model.state import ClusterIdentity, DesiredState, Quotas
+from reconciler.model import ClusterIdentity, DesiredState, Entity, ForeignText, Quotas, Source
 
 _MAJOR: Final = FORMAT_VERSION.partition(".")[0]
 

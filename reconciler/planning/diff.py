@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from reconciler.model.change import Action, Change, KeyChange, Reason
-from reconciler.model.cluster import Prune, Scope
-from reconciler.model.entity import Entity
-from reconciler.model.plan import Summary
-from reconciler.model.quota import KNOWN_KEYS
-from reconciler.model.state import CurrentState, DesiredEntity, DesiredState, Quotas
+from reconciler.model import (
+    KNOWN_KEYS,
+    Action,
+    Change,
+    CurrentState,
+    DesiredEntity,
+    DesiredState,
+    Entity,
+    KeyChange,
+    Prune,
+    Quotas,
+    Reason,
+    Scope,
+    Summary,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

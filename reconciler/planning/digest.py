@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from reconciler.formats.canonical import FORMAT_VERSION, Json, canonical_bytes, entity_to_json, number_text
-from reconciler.model.change import Change
+from reconciler.formats import FORMAT_VERSION, Json, canonical_bytes, entity_to_json, number_text
+from reconciler.model import Change
 
 
 def digest(cluster_id: str | None, changes: Iterable[Change]) -> str:

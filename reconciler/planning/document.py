@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from reconciler.formats.canonical import FORMAT_VERSION, Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
-from reconciler.formats.finding_json import finding_to_json, span_to_json
-from reconciler.model.change import Change, KeyChange
-from reconciler.model.plan import GuardResult, Plan
+from reconciler.formats import (
+    FORMAT_VERSION,
+    Json,
+    cluster_to_json,
+    entity_to_json,
+    finding_to_json,
+    moment_to_json,
+    span_to_json,
+    value_to_json,
+)
+from reconciler.model import Change, GuardResult, KeyChange, Plan
 from reconciler.planning.effects_document import effects_to_json
 
 

@@ -20,12 +20,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.model.cluster import Prune, Scope
-from reconciler.model.drift import DriftClass, EntityDrift, KeyDrift
-from reconciler.model.effect import Limit
-from reconciler.model.entity import Entity
-from reconciler.model.quota import KNOWN_KEYS, QuotaKey
-from reconciler.model.state import DesiredEntity, DesiredState, Quotas, same_value
+from reconciler.model import (
+    KNOWN_KEYS,
+    DesiredEntity,
+    DesiredState,
+    DriftClass,
+    Entity,
+    EntityDrift,
+    KeyDrift,
+    Limit,
+    Prune,
+    QuotaKey,
+    Quotas,
+    Scope,
+    same_value,
+)
 from reconciler.planning.undeclared import in_scope, overriding
 
 _NOTHING: Final[Mapping[str, float]] = {}

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.formats.canonical import Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
-from reconciler.formats.finding_json import finding_to_json, span_to_json
-from reconciler.model.drift import BaselineOrigin, Drift, EntityDrift, KeyDrift
-from reconciler.model.effect import Limit
+from reconciler.formats import Json, cluster_to_json, entity_to_json, finding_to_json, moment_to_json, span_to_json, value_to_json
+from reconciler.model import BaselineOrigin, Drift, EntityDrift, KeyDrift, Limit
 
 DRIFT_FORMAT_VERSION: Final = "2.0"
 

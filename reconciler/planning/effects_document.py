@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.formats.canonical import Json, entity_to_json, value_to_json
-from reconciler.model.effect import OTHER, ClientName, Direction, Effect, Known, KnownAddress, KnownClient, Limit, PlanEffects
+from reconciler.formats import Json, entity_to_json, value_to_json
+from reconciler.model import OTHER, ClientName, Direction, Effect, Known, KnownAddress, KnownClient, Limit, PlanEffects
 from reconciler.planning.place import Place
 
 _LEAST_LEVEL: Final = 1

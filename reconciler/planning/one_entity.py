@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from reconciler.formats.canonical import number_text
-from reconciler.model.change import Action, Change, KeyChange, Reason
-from reconciler.model.entity import Entity
-from reconciler.model.state import Quotas, same_value
+from reconciler.formats import number_text
+from reconciler.model import Action, Change, Entity, KeyChange, Quotas, Reason, same_value
 
 
 def change_of_one(entity: Entity, live: Quotas, *, add: Mapping[str, float], delete: Collection[str]) -> Change | None:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from reconciler.model.change import Change, KeyChange
-from reconciler.model.entity import DEFAULT, Entity, EntityName, EntityType
-from reconciler.model.state import Quotas
+from reconciler.model import DEFAULT, Change, Entity, EntityName, EntityType, KeyChange, Quotas
 
 
 def in_writing_order(changes: Iterable[Change], current: Mapping[Entity, Quotas]) -> tuple[Change, ...]:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeVar
 
-from reconciler.formats.canonical import entity_from_json
-from reconciler.model.entity import Entity, escaped
+from reconciler.formats import entity_from_json
+from reconciler.model import Entity, escaped
 
 _NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _SHOWN: Final = 60

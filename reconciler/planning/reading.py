@@ -10,12 +10,26 @@ import re
 from typing import Final
 
 from reconciler.errors import FileAccessError
-from reconciler.formats.canonical import FORMAT_VERSION
-from reconciler.model.change import Action, Change, KeyChange, Reason
-from reconciler.model.finding import Finding, Related, Severity
-from reconciler.model.plan import GuardResult, GuardStatus, Plan, Source, Summary
-from reconciler.model.source import Span
-from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom, same_value
+from reconciler.formats import FORMAT_VERSION
+from reconciler.model import (
+    Action,
+    Change,
+    ClusterIdentity,
+    Finding,
+    GuardResult,
+    GuardStatus,
+    KeyChange,
+    Observed,
+    ObservedFrom,
+    Plan,
+    Reason,
+    Related,
+    Severity,
+    Source,
+    Span,
+    Summary,
+    same_value,
+)
 from reconciler.planning.digest import digest
 from reconciler.planning.effects_document import effects_from_json
 from reconciler.planning.place import Place

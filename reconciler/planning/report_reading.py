@@ -10,11 +10,20 @@ import re
 from typing import Final
 
 from reconciler.errors import FileAccessError
-from reconciler.formats.canonical import FORMAT_VERSION
-from reconciler.model.change import Action, Change, KeyChange, Reason
-from reconciler.model.quota import KNOWN_KEYS
-from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
-from reconciler.model.state import ClusterIdentity, same_value
+from reconciler.formats import FORMAT_VERSION
+from reconciler.model import (
+    KNOWN_KEYS,
+    Action,
+    ApplyReport,
+    ApplyResult,
+    Change,
+    ChangeOutcome,
+    ChangeStatus,
+    ClusterIdentity,
+    KeyChange,
+    Reason,
+    same_value,
+)
 from reconciler.planning.digest import digest
 from reconciler.planning.place import Place
 

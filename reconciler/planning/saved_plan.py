@@ -11,11 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from reconciler.errors import FileAccessError, StalePlanError
-from reconciler.formats.canonical import FORMAT_VERSION, entity_from_json, value_to_json
-from reconciler.model.change import Action, Change, KeyChange, Reason
-from reconciler.model.entity import Entity, escaped
-from reconciler.model.plan import Plan
-from reconciler.model.state import CurrentState
+from reconciler.formats import FORMAT_VERSION, entity_from_json, value_to_json
+from reconciler.model import Action, Change, CurrentState, Entity, KeyChange, Plan, Reason, escaped
 from reconciler.planning.digest import digest
 
 JsonValue: TypeAlias = "int | float | str | None"

@@ -8,12 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 
-from reconciler.model.cluster import Prune, Scope
-from reconciler.model.effect import Limit
-from reconciler.model.entity import Entity
-from reconciler.model.quota import KNOWN_KEYS
-from reconciler.model.state import CurrentState, DesiredState, Quotas
-from reconciler.resolution.overriding import DeclaredLimits
+from reconciler.model import KNOWN_KEYS, CurrentState, DesiredState, Entity, Limit, Prune, Quotas, Scope
+from reconciler.resolution import DeclaredLimits
 
 
 def in_scope(desired: DesiredState, live: Mapping[Entity, Quotas], scope: Scope) -> tuple[Entity, ...]:

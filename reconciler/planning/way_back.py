@@ -7,12 +7,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import ChangedSinceError, OutOfScopeError
-from reconciler.formats.canonical import number_text
-from reconciler.model.change import Action, Change, KeyChange, Reason
-from reconciler.model.cluster import Scope
-from reconciler.model.entity import Entity
-from reconciler.model.report import ApplyReport, ChangeOutcome, ChangeStatus
-from reconciler.model.state import Quotas, same_value
+from reconciler.formats import number_text
+from reconciler.model import (
+    Action,
+    ApplyReport,
+    Change,
+    ChangeOutcome,
+    ChangeStatus,
+    Entity,
+    KeyChange,
+    Quotas,
+    Reason,
+    Scope,
+    same_value,
+)
 
 _SHOWN: Final = 10
 

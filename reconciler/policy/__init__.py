@@ -1,1 +1,36 @@
 """Guards and rules over pure data, and the catalogue of their ids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconciler.faces import lazy_face
+
+if TYPE_CHECKING:
+    from reconciler.policy.backtest_rules import judged_by_rules
+    from reconciler.policy.freeze_guard import FREEZE_WINDOW
+    from reconciler.policy.guards import GUARDS, RENAMED, Situation, by_option, check_guard_ids, in_manifest, judge
+    from reconciler.policy.lint.reduction import LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
+    from reconciler.policy.lint.rules import lint_state
+    from reconciler.policy.lint.subject import Subject
+    from reconciler.policy.situation import ManagedAt
+
+__all__ = [
+    "FREEZE_WINDOW",
+    "GUARDS",
+    "LONGEST_SECONDS",
+    "REDUCTION_THROTTLES",
+    "RENAMED",
+    "WINDOW_SECONDS",
+    "ManagedAt",
+    "Situation",
+    "Subject",
+    "by_option",
+    "check_guard_ids",
+    "in_manifest",
+    "judge",
+    "judged_by_rules",
+    "lint_state",
+]
+
+__getattr__ = lazy_face(__name__)

@@ -6,22 +6,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from reconciler.formats.canonical import canonical_bytes
-from reconciler.formats.selector_json import selector_to_json
-from reconciler.model.backtest import (
+from reconciler.formats import canonical_bytes, selector_to_json
+from reconciler.model import (
+    BacktestPolicy,
     BacktestReport,
     BucketVerdict,
+    Entity,
+    EntityType,
     FailedBucket,
+    FailRule,
+    Finding,
+    KnownOwner,
+    OwnerChoice,
+    Related,
     RuleOutcome,
+    Severity,
+    Span,
     UnjudgedChange,
     Verdict,
+    any_matches,
     broker_words,
+    display_name,
 )
-from reconciler.model.backtest_policy import BacktestPolicy, FailRule, KnownOwner, OwnerChoice
-from reconciler.model.entity import Entity, EntityType, display_name
-from reconciler.model.finding import Finding, Related, Severity
-from reconciler.model.selector import any_matches
-from reconciler.model.source import Span
 
 FAILED: Final = "backtest-policy"
 

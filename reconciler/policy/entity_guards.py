@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.model.change import Reason
-from reconciler.model.cluster import Prune
-from reconciler.model.entity import Entity, display_name
-from reconciler.model.quota import KNOWN_KEYS
-from reconciler.model.selector import any_matches
+from reconciler.model import KNOWN_KEYS, Entity, Prune, Reason, any_matches, display_name
 from reconciler.policy.situation import SHOWN, Measurement, Situation, counted, listed
 
 

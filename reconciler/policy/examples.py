@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from reconciler.model.explanation import Example, cluster, entries, entry, stream
+from reconciler.model import Example, entries, entry, stream
+from reconciler.model.explanation import cluster
 
 _TWO: Final = "{producer_byte_rate: 2MiB}"
 _ORDERS: Final = "user=orders producer_byte_rate=1048576"

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from reconciler.model.freeze import FreezeWindow, Once, Weekly, WindowKind
+from reconciler.model import FreezeWindow, Once, Weekly, WindowKind
 
 _DAY: Final = datetime.timedelta(days=1)
 _FAR: Final = datetime.datetime(9000, 1, 1, tzinfo=datetime.UTC)

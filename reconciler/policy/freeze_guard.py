@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import Final
 
-from reconciler.model.entity import escaped
+from reconciler.model import escaped
 from reconciler.policy.freeze import freeze_at
 from reconciler.policy.situation import Measurement, Situation
 

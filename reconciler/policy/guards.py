@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.model.cluster import Acceptance
-from reconciler.model.plan import GuardResult, GuardStatus
+from reconciler.model import Acceptance, GuardResult, GuardStatus
 from reconciler.policy.entity_guards import (
     default_entity,
     managed_entity,

@@ -7,11 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from reconciler.model.change import Change
-from reconciler.model.cluster import ClusterSpec
-from reconciler.model.entity import Entity
-from reconciler.model.source import Span
-from reconciler.model.state import CurrentState, DesiredState
+from reconciler.model import Change, ClusterSpec, CurrentState, DesiredState, Entity, Span
 
 SHOWN: Final = 3
 """How many names a message lists."""

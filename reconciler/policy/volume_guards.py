@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reconciler.formats.canonical import number_text
-from reconciler.model.change import Action, KeyChange
+from reconciler.formats import number_text
+from reconciler.model import Action, KeyChange
 from reconciler.policy.situation import Measurement, Situation, counted, listed, share
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from reconciler.formats.canonical import number_text
-from reconciler.model.quota import KNOWN_KEYS, QuotaKey
+from reconciler.formats import number_text
+from reconciler.model import KNOWN_KEYS, QuotaKey
 
 _BINARY: Final = ((1024**4, "TiB"), (1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB"))
 _SUFFIX: Final = {

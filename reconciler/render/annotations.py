@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.model.entity import escaped
-from reconciler.model.finding import Finding, Severity
-from reconciler.model.plan import Plan
+from reconciler.model import Finding, Plan, Severity, escaped
 from reconciler.render.guard_findings import guard_findings
 from reconciler.render.places import Places
 from reconciler.render.sink import WorkflowCommands

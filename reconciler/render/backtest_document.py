@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import datetime
 
-from reconciler.formats.canonical import FORMAT_VERSION, Json, entity_to_json, value_to_json
-from reconciler.formats.finding_json import finding_to_json
-from reconciler.model.backtest import (
+from reconciler.formats import FORMAT_VERSION, Json, entity_to_json, finding_to_json, value_to_json
+from reconciler.model import (
     BacktestReport,
     BucketName,
     BucketVerdict,

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.model.backtest import BacktestReport, BucketVerdict, Fit, Provenance
-from reconciler.model.entity import display_name
+from reconciler.model import BacktestReport, BucketVerdict, Fit, Provenance, display_name
 from reconciler.render.backtest_words import (
     VERDICT_WORDS,
     Tone,

@@ -6,9 +6,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.formats.canonical import Json, canonical_bytes
-from reconciler.model.backtest import BacktestReport, BucketVerdict, Fit, Provenance, UnusedReason, Verdict, broker_words
-from reconciler.model.entity import display_name
+from reconciler.formats import Json, canonical_bytes
+from reconciler.model import BacktestReport, BucketVerdict, Fit, Provenance, UnusedReason, Verdict, broker_words, display_name
 from reconciler.render.backtest_plot import DEFINITIONS, PLOT_STYLE, plot
 from reconciler.render.backtest_words import (
     VERDICT_WORDS,

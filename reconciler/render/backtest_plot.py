@@ -12,7 +12,7 @@ import operator
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.model.backtest import BucketVerdict, RateSeries
+from reconciler.model import BucketVerdict, RateSeries
 from reconciler.render.amounts import rate
 from reconciler.render.backtest_words import limit_text, title
 from reconciler.render.html_page import text

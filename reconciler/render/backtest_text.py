@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.model.backtest import BacktestReport, BucketVerdict, Fit, Provenance, UnusedReason, Verdict
-from reconciler.model.entity import display_name, escaped
+from reconciler.model import BacktestReport, BucketVerdict, Fit, Provenance, UnusedReason, Verdict, display_name, escaped
 from reconciler.render.backtest_words import (
     VERDICT_WORDS,
     Tone,

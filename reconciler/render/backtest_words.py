@@ -6,11 +6,12 @@ import enum
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.model.backtest import (
+from reconciler.model import (
     BacktestReport,
     BucketName,
     BucketVerdict,
     CapacityUse,
+    Finding,
     Fit,
     Member,
     PeakBound,
@@ -18,15 +19,15 @@ from reconciler.model.backtest import (
     QuotaFit,
     Regrouped,
     RuleOutcome,
+    Severity,
     UnjudgedChange,
     UnusedQuota,
     UnusedReason,
     Verdict,
     broker_words,
+    display_name,
     worst_of_buckets,
 )
-from reconciler.model.entity import display_name
-from reconciler.model.finding import Finding, Severity
 from reconciler.render.amounts import amount, rate
 
 ANSWER: Final = "backtest-answer"

@@ -11,9 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from reconciler.formats.canonical import Json
-from reconciler.model.entity import escaped
-from reconciler.model.finding import Finding, Severity
+from reconciler.formats import Json
+from reconciler.model import Finding, Severity, escaped
 from reconciler.render.fingerprints import fingerprint, place_order
 from reconciler.render.places import Places
 

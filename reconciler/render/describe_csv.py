@@ -13,11 +13,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.formats.canonical import number_text
-from reconciler.formats.entity_text import DEFAULT_TEXT, entity_text, quoted, word
-from reconciler.model.entity import DEFAULT, Entity, EntityName, EntityType
-from reconciler.model.entity_order import in_canonical_order
-from reconciler.model.state import CurrentState
+from reconciler.formats import DEFAULT_TEXT, number_text, quoted, word
+from reconciler.formats.entity_text import entity_text
+from reconciler.model import DEFAULT, CurrentState, Entity, EntityName, EntityType, in_canonical_order
 
 _TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
 COLUMNS: Final = (*_TYPES, "other", "key", "value")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reconciler.formats.canonical import number_text
-from reconciler.formats.entity_text import entity_text, word
-from reconciler.model.entity_order import in_canonical_order
-from reconciler.model.state import CurrentState
+from reconciler.formats import number_text, word
+from reconciler.formats.entity_text import entity_text
+from reconciler.model import CurrentState, in_canonical_order
 
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 
-from reconciler.model.change import KeyChange
-from reconciler.model.plan import Plan
+from reconciler.model import KeyChange, Plan
 
 
 class Direction(enum.StrEnum):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.model.drift import Drift, DriftClass, EntityDrift, KeyDrift
-from reconciler.model.entity import escaped
-from reconciler.model.finding import Finding, Severity
+from reconciler.model import Drift, DriftClass, EntityDrift, Finding, KeyDrift, Severity, escaped
 from reconciler.render.amounts import amount
 from reconciler.render.drift_text import class_words, overrides_words
 

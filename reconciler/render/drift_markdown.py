@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.model.drift import Drift, EntityDrift, KeyDrift
-from reconciler.model.entity import display_name
+from reconciler.model import Drift, EntityDrift, KeyDrift, display_name
 from reconciler.render.amounts import amount
 from reconciler.render.drift_text import overrides_words, summary_sentence
 from reconciler.render.escape_markdown import code, in_cell, prose

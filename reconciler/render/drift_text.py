@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.model.cluster import Prune
-from reconciler.model.drift import BaselineOrigin, Drift, DriftClass, EntityDrift, KeyDrift
-from reconciler.model.entity import display_name
+from reconciler.model import BaselineOrigin, Drift, DriftClass, EntityDrift, KeyDrift, Prune, display_name
 from reconciler.render.amounts import amount, rate
 from reconciler.render.plan_text import cluster_title
 from reconciler.render.styled import Line, Style, line

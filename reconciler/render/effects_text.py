@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.model.effect import OTHER, Direction, Effect, KnownAddress, Limit, PlanEffects
+from reconciler.model import OTHER, Direction, Effect, KnownAddress, Limit, PlanEffects
 from reconciler.render.amounts import amount
 from reconciler.render.styled import Line, Style, line
 

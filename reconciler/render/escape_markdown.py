@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from reconciler.model.entity import escaped
+from reconciler.model import escaped
 
 LIMIT: Final = 2000
 """Characters of one name that are shown; a name of 255 bytes always fits, escaped or not."""

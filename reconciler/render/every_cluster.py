@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from reconciler.formats.canonical import FORMAT_VERSION, Json, cluster_to_json
-from reconciler.formats.finding_json import finding_to_json
-from reconciler.model.cluster_failure import ClusterFailure
+from reconciler.formats import FORMAT_VERSION, Json, cluster_to_json, finding_to_json
+from reconciler.model import ClusterFailure
 from reconciler.render.findings_text import findings_lines
 from reconciler.render.plan_text import cluster_title
 from reconciler.render.styled import Line, Style, line

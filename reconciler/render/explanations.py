@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.formats.canonical import FORMAT_VERSION, Json
-from reconciler.model.explanation import Example, Explanation, Topic
+from reconciler.formats import FORMAT_VERSION, Json
+from reconciler.model import Example, Explanation, Topic
 from reconciler.render.styled import Line, Style, line
 
 _WIDTH: Final = 100

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from reconciler.formats.canonical import FORMAT_VERSION, Json
-from reconciler.formats.finding_json import finding_to_json, severity_counts
-from reconciler.model.finding import Finding
+from reconciler.formats import FORMAT_VERSION, Json, finding_to_json, severity_counts
+from reconciler.model import Finding
 
 
 def findings_to_json(findings: Sequence[Finding], counts: Mapping[str, int] | None = None) -> dict[str, Json]:

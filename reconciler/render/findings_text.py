@@ -6,9 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.model.entity import escaped
-from reconciler.model.finding import Finding, Severity
-from reconciler.model.source import Span
+from reconciler.model import Finding, Severity, Span, escaped
 from reconciler.render.styled import Line, Style, line
 
 _STYLES: Final = {Severity.ERROR: Style.BAD, Severity.WARNING: Style.WARN, Severity.INFO: Style.FAINT}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from reconciler.formats.canonical import Json, canonical_bytes, entity_to_json
-from reconciler.model.finding import Finding
+from reconciler.formats import Json, canonical_bytes, entity_to_json
+from reconciler.model import Finding
 from reconciler.render.places import Places
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from reconciler.model.finding import Finding, Severity
-from reconciler.model.plan import GuardResult, GuardStatus, Plan
-from reconciler.model.source import Span
+from reconciler.model import Finding, GuardResult, GuardStatus, Plan, Severity, Span
 
 GUARD_PREFIX: Final = "guard/"
 """What comes before a guard's id where ids of findings and guards meet."""

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.model.change import Change, KeyChange
-from reconciler.model.entity import display_name
-from reconciler.model.finding import Finding, Severity
-from reconciler.model.plan import GuardResult, GuardStatus, Plan
+from reconciler.model import Change, Finding, GuardResult, GuardStatus, KeyChange, Plan, Severity, display_name
 from reconciler.render.amounts import amount, factor
 from reconciler.render.direction import Direction, direction, direction_sentence
 from reconciler.render.effects_text import effects_lines

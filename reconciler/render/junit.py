@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from reconciler.model.entity import escaped
-from reconciler.model.finding import Finding, Severity
+from reconciler.model import Finding, Severity, escaped
 from reconciler.render.fingerprints import place_order
 from reconciler.render.places import Places
 

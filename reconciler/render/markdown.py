@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.model.entity import display_name
-from reconciler.model.finding import Finding, Severity
-from reconciler.model.plan import GuardResult, GuardStatus, Plan
+from reconciler.model import Finding, GuardResult, GuardStatus, Plan, Severity, display_name
 from reconciler.render.direction import direction_sentence
 from reconciler.render.escape_markdown import LIMIT, code, prose
 from reconciler.render.findings_text import counts_sentence

@@ -7,9 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.model.change import Change, KeyChange
-from reconciler.model.entity import escaped
-from reconciler.model.plan import Plan
+from reconciler.model import Change, KeyChange, Plan, escaped
 from reconciler.render.amounts import amount, factor
 from reconciler.render.direction import Direction, direction
 from reconciler.render.escape_markdown import code, fence, in_cell, prose, shortened

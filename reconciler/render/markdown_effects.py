@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.model.entity import escaped
-from reconciler.model.plan import Plan
+from reconciler.model import Plan, escaped
 from reconciler.render.effects_text import effects_lines
 from reconciler.render.escape_markdown import LIMIT, fence, prose, shortened
 from reconciler.render.markdown_lists import Section, fitting, folded, size

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from reconciler.model.drift import Drift
-from reconciler.model.finding import Finding, Severity
-from reconciler.model.plan import Plan
+from reconciler.model import Drift, Finding, Plan, Severity
 
 
 def plan_outputs(plan: Plan) -> str:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.model.change import Action, Change, KeyChange, Reason
-from reconciler.model.entity import display_name, escaped
-from reconciler.model.plan import GuardStatus, Plan
-from reconciler.model.state import ClusterIdentity
+from reconciler.model import Action, Change, ClusterIdentity, GuardStatus, KeyChange, Plan, Reason, display_name, escaped
 from reconciler.render.amounts import amount, factor
 from reconciler.render.effects_text import effects_lines
 from reconciler.render.styled import Line, Style, line

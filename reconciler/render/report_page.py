@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from reconciler.model.overview import Overview
+from reconciler.model import Overview
 from reconciler.render.html_page import text
 from reconciler.render.report_page_data import embedded
 from reconciler.render.report_page_forms import entities_section, who_section

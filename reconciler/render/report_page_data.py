@@ -12,13 +12,20 @@ import json
 from collections.abc import Iterable
 from typing import Final
 
-from reconciler.formats.canonical import Json, moment_to_json, value_to_json
-from reconciler.model.cluster import Prune
-from reconciler.model.drift import DriftClass
-from reconciler.model.entity import DEFAULT, Entity, display_name
-from reconciler.model.overview import ClusterOverview, EntityOverview, Overview
-from reconciler.model.quota import QuotaKey
-from reconciler.model.state import Quotas, same_value
+from reconciler.formats import Json, moment_to_json, value_to_json
+from reconciler.model import (
+    DEFAULT,
+    ClusterOverview,
+    DriftClass,
+    Entity,
+    EntityOverview,
+    Overview,
+    Prune,
+    QuotaKey,
+    Quotas,
+    display_name,
+    same_value,
+)
 
 PROTECTED: Final = 1
 OUT_OF_SCOPE: Final = 2

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.formats.canonical import Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
-from reconciler.formats.finding_json import finding_to_json, span_to_json
-from reconciler.model.overview import BucketTraffic, ClusterOverview, EntityOverview, Overview, RunRecord, TrafficReport
-from reconciler.model.state import Quotas
+from reconciler.formats import Json, cluster_to_json, entity_to_json, finding_to_json, moment_to_json, span_to_json, value_to_json
+from reconciler.model import BucketTraffic, ClusterOverview, EntityOverview, Overview, Quotas, RunRecord, TrafficReport
 from reconciler.render.backtest_document import unjudged_to_json
 
 _FORMAT_VERSION: Final = "2.0"

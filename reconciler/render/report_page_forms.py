@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from string import Template
 from typing import Final
 
-from reconciler.model.overview import Overview
+from reconciler.model import Overview
 from reconciler.render.html_page import text
 from reconciler.render.report_page_data import total
 from reconciler.render.report_page_parts import count, page_file, section

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from reconciler.model.drift import DriftClass
+from reconciler.model import DriftClass
 from reconciler.render.html_page import styled, text
 
 MOST_ROWS: Final = 200

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.model.backtest import Form, Verdict
-from reconciler.model.drift import DriftClass
-from reconciler.model.entity import display_name
-from reconciler.model.overview import BucketTraffic, ClusterOverview, EntityOverview, Overview, RunRecord, TrafficReport
-from reconciler.model.state import same_value
+from reconciler.model import (
+    BucketTraffic,
+    ClusterOverview,
+    DriftClass,
+    EntityOverview,
+    Form,
+    Overview,
+    RunRecord,
+    TrafficReport,
+    Verdict,
+    display_name,
+    same_value,
+)
 from reconciler.render.amounts import amount, rate
 from reconciler.render.backtest_words import unjudged_sentence
 from reconciler.render.findings_text import counts_sentence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reconciler.model.overview import ClusterOverview, Overview
+from reconciler.model import ClusterOverview, Overview
 from reconciler.render.every_cluster import failure_lines
 from reconciler.render.report_page_data import cluster_name
 from reconciler.render.report_page_parts import DRIFT_WORDS, count, moment

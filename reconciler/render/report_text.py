@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.model.entity import escaped
-from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
-from reconciler.model.state import ObservedFrom
+from reconciler.model import ApplyReport, ApplyResult, ChangeStatus, ObservedFrom, escaped
 from reconciler.render.findings_text import findings_lines
 from reconciler.render.styled import Line, Style, line
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.model.effect import Direction, Effect, Limit
+from reconciler.model import Direction, Effect, Limit
 from reconciler.render.amounts import amount
 from reconciler.render.resolve_text import note_lines, view_title
 from reconciler.render.styled import Line, Style, line
-from reconciler.resolution.compared import Compared
-from reconciler.resolution.views import ViewComparison
+from reconciler.resolution import Compared, ViewComparison
 
 _WORDS: Final = {
     Direction.TIGHTENS: ("tightens", Style.WARN),

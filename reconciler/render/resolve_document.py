@@ -9,13 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from reconciler.formats.canonical import FORMAT_VERSION, Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
-from reconciler.model.effect import Effect, KnownAddress, Limit
-from reconciler.resolution.answers import KeyAnswer, Resolution
-from reconciler.resolution.compared import Compared
-from reconciler.resolution.ladder import Rung
-from reconciler.resolution.sharing import Tags, tags_of, tags_of_address
-from reconciler.resolution.views import QuotaView, ViewComparison
+from reconciler.formats import FORMAT_VERSION, Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
+from reconciler.model import Effect, KnownAddress, Limit
+from reconciler.resolution import Compared, KeyAnswer, QuotaView, Resolution, Rung, Tags, ViewComparison, tags_of, tags_of_address
 
 
 def resolution_document(view: QuotaView, resolution: Resolution, notes: Sequence[str]) -> dict[str, Json]:

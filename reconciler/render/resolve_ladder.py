@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.model.effect import OTHER, ClientName, Known, KnownAddress
-from reconciler.model.entity import display_name
+from reconciler.model import OTHER, ClientName, Known, KnownAddress, display_name
 from reconciler.render.amounts import amount
 from reconciler.render.styled import Line, Style, line
-from reconciler.resolution.ladder import Rung, RungStatus
+from reconciler.resolution import Rung, RungStatus
 
 _STYLES: Final = {RungStatus.WINS: Style.GOOD, RungStatus.HIDDEN: Style.PLAIN}
 

@@ -6,13 +6,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from reconciler.formats.canonical import FORMAT_VERSION, value_to_json
-from reconciler.model.effect import OTHER, ClientName, Known, KnownClient
-from reconciler.model.entity import Entity
+from reconciler.formats import FORMAT_VERSION, value_to_json
+from reconciler.model import OTHER, ClientName, Entity, Known, KnownClient
 from reconciler.render.resolve_document import list_head, resolution_to_json
-from reconciler.resolution.answers import Answers, Doubts, Resolution, Wanted
-from reconciler.resolution.levels import CLIENT_LEVELS, USER_LEVELS, Candidate
-from reconciler.resolution.views import QuotaView
+from reconciler.resolution import CLIENT_LEVELS, USER_LEVELS, Answers, Candidate, Doubts, QuotaView, Resolution, Wanted
 
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 _VERSION: Final = f'{{"format_version":{_COMPACT.encode(FORMAT_VERSION)},'

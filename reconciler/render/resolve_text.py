@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from reconciler.model.effect import Known, KnownAddress
-from reconciler.model.entity import display_name
-from reconciler.model.state import ObservedFrom
+from reconciler.model import Known, KnownAddress, ObservedFrom, display_name
 from reconciler.render.amounts import amount
 from reconciler.render.plan_text import cluster_title
 from reconciler.render.resolve_ladder import ladder_lines
 from reconciler.render.styled import Line, Style, line
-from reconciler.resolution.answers import KeyAnswer, Resolution
-from reconciler.resolution.sharing import Tags
-from reconciler.resolution.views import QuotaView, ViewKind
+from reconciler.resolution import KeyAnswer, QuotaView, Resolution, Tags, ViewKind
 
 _WIDTH: Final = max(len(key) for key in ("controller_mutation_rate", "connection_creation_rate"))
 _LEVELS_OF_USERS: Final = (3, 6)

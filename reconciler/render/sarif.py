@@ -7,11 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from reconciler.formats.canonical import Json
-from reconciler.model.entity import escaped
-from reconciler.model.finding import Finding, Severity
-from reconciler.model.plan import Plan
-from reconciler.model.source import Span
+from reconciler.formats import Json
+from reconciler.model import Finding, Plan, Severity, Span, escaped
 from reconciler.render.fingerprints import fingerprint, place_order
 from reconciler.render.guard_findings import GUARD_PREFIX, guard_findings
 from reconciler.render.places import Places

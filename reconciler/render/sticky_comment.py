@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.model.entity import display_name, escaped
+from reconciler.model import display_name, escaped
 from reconciler.render.escape_markdown import code, prose, shortened
 from reconciler.render.markdown_lists import folded, size
 from reconciler.render.markdown_marker import CommentState, Marker, marker_line, read_marker

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NewType, TextIO, TypeAlias
 
-from reconciler.model.entity import escaped
+from reconciler.model import escaped
 
 
 class Style(enum.StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reconciler.model.backtest import Waiting
+from reconciler.model import Waiting
 
 _WORTH_SAYING_S = 1
 

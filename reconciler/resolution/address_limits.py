@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.model.entity import EntityType
+from reconciler.model import EntityType
 from reconciler.resolution.addresses import AddressTable, canonical_address
 from reconciler.resolution.levels import Bucket, QuotaTable, Resolved
 

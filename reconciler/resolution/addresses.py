@@ -11,10 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.model.entity import DEFAULT, Entity, EntityType
-from reconciler.model.ip_literals import address_of
-from reconciler.model.quota import QuotaKey
-from reconciler.model.state import same_value
+from reconciler.model import DEFAULT, Entity, EntityType, QuotaKey, address_of, same_value
 from reconciler.resolution.levels import Candidate, QuotaTable
 
 EXPLICIT_LEVEL: Final = 1

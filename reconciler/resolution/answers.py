@@ -7,10 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from reconciler.model.effect import OTHER, Known, KnownAddress, KnownClient
-from reconciler.model.entity import DEFAULT, Entity, EntityType
-from reconciler.model.ip_literals import address_of
-from reconciler.model.quota import CLIENT_KEYS
+from reconciler.model import CLIENT_KEYS, DEFAULT, OTHER, Entity, EntityType, Known, KnownAddress, KnownClient, address_of
 from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable, unclear_addresses
 from reconciler.resolution.asked import asked_client
 from reconciler.resolution.ladder import Rung, address_ladder, client_ladder

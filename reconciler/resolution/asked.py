@@ -8,11 +8,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.formats.wording import did_you_mean, shown
-from reconciler.model.broker_rules import LONGEST_STRING
-from reconciler.model.effect import OTHER, ClientName, Known, KnownAddress, KnownClient
-from reconciler.model.entity import DEFAULT, Entity, EntityName, EntityType
-from reconciler.model.ip_literals import IpVerdict, ip_verdict
+from reconciler.formats import did_you_mean, shown
+from reconciler.model import (
+    DEFAULT,
+    LONGEST_STRING,
+    OTHER,
+    ClientName,
+    Entity,
+    EntityName,
+    EntityType,
+    IpVerdict,
+    Known,
+    KnownAddress,
+    KnownClient,
+    ip_verdict,
+)
 
 _USER: Final = EntityType.USER.value
 _CLIENT_ID: Final = EntityType.CLIENT_ID.value

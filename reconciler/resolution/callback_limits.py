@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from reconciler.errors import QuotaCallbackError
-from reconciler.model.entity import EntityType, escaped
+from reconciler.model import EntityType, escaped
 from reconciler.resolution.default_callback import CLIENT_ID_TAG, USER_TAG
 from reconciler.resolution.levels import Bucket, QuotaTable, Resolved
 from reconciler.resolution.quota_callback import TYPE_OF_KEY, ClusterMetadata, Principal, QuotaCallback, QuotaType

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from reconciler.model.effect import OTHER, Effect, Known, KnownAddress, KnownClient, Limit
-from reconciler.model.entity import Entity, EntityType
-from reconciler.model.state import same_value
+from reconciler.model import OTHER, Effect, Entity, EntityType, Known, KnownAddress, KnownClient, Limit, same_value
 from reconciler.resolution.addresses import ADDRESS_KEY, canonical_address
 from reconciler.resolution.answers import KEYS, Answers
 from reconciler.resolution.asked import asking_entity

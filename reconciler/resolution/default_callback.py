@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from reconciler.model.entity import DEFAULT, Entity, EntityName, EntityType
+from reconciler.model import DEFAULT, Entity, EntityName, EntityType
 from reconciler.resolution.quota_callback import ClusterMetadata, Principal, QuotaType
 
 USER_TAG: Final = "user"

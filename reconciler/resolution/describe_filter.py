@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from reconciler.model.broker_rules import INVALID_REQUEST
-from reconciler.model.entity import DEFAULT, Entity, EntityName, EntityType
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
-from reconciler.model.state import Quotas
+from reconciler.model import DEFAULT, INVALID_REQUEST, Entity, EntityName, EntityType, MatchKind, Quotas, Selector, TypeMatch
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
 
 UNSUPPORTED_VERSION: Final = 35

@@ -8,10 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from reconciler.model.effect import OTHER, Effect, Known, KnownAddress, KnownClient, Limit
-from reconciler.model.entity import DEFAULT, Entity, EntityType
-from reconciler.model.quota import CLIENT_KEYS, QuotaKey
-from reconciler.model.state import same_value
+from reconciler.model import (
+    CLIENT_KEYS,
+    DEFAULT,
+    OTHER,
+    Effect,
+    Entity,
+    EntityType,
+    Known,
+    KnownAddress,
+    KnownClient,
+    Limit,
+    QuotaKey,
+    same_value,
+)
 from reconciler.resolution.addresses import AddressTable, canonical_address
 from reconciler.resolution.levels import Candidate, QuotaTable, Resolver
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.model.effect import OTHER, ClientName, KnownAddress, KnownClient
-from reconciler.model.entity import DEFAULT, Entity, EntityName, EntityType
+from reconciler.model import DEFAULT, OTHER, ClientName, Entity, EntityName, EntityType, KnownAddress, KnownClient
 from reconciler.resolution.addresses import AddressTable
 from reconciler.resolution.levels import USER_LEVELS, Candidate, Resolver
 

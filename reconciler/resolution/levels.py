@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from reconciler.model.effect import ClientName
-from reconciler.model.entity import DEFAULT, Entity, EntityName, EntityType
+from reconciler.model import DEFAULT, ClientName, Entity, EntityName, EntityType
 
 QuotaTable: TypeAlias = Mapping[Entity, Mapping[str, float]]
 """Entity to its keys and values, as a cluster holds them."""

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.model.effect import OTHER, ClientName, Limit
-from reconciler.model.entity import DEFAULT, Entity, EntityType
-from reconciler.model.quota import CLIENT_KEYS
+from reconciler.model import CLIENT_KEYS, DEFAULT, OTHER, ClientName, Entity, EntityType, Limit
 from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable
 from reconciler.resolution.levels import USER_LEVELS, Candidate, QuotaTable, Resolver, level_of
 

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.model.effect import OTHER, ClientName, Direction, Effect, KnownAddress, KnownClient, Limit, PlanEffects
-from reconciler.model.entity import EntityType
+from reconciler.model import OTHER, ClientName, Direction, Effect, EntityType, KnownAddress, KnownClient, Limit, PlanEffects
 from reconciler.resolution.addresses import AddressTable, canonical_address, unclear_addresses
 from reconciler.resolution.effects import AddressMoves, KeyMoves, changed_entities, client_keys
 from reconciler.resolution.levels import QuotaTable

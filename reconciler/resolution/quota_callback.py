@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
-from reconciler.model.entity import Entity
-from reconciler.model.quota import QuotaKey
+from reconciler.model import Entity, QuotaKey
 
 
 class QuotaType(enum.StrEnum):

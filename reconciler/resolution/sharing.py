@@ -13,9 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from reconciler.model.effect import OTHER, ClientName, Known, KnownAddress, KnownClient
-from reconciler.model.entity import Entity, EntityType
-from reconciler.model.ip_literals import address_of
+from reconciler.model import OTHER, ClientName, Entity, EntityType, Known, KnownAddress, KnownClient, address_of
 from reconciler.resolution.asked import asked_client
 from reconciler.resolution.levels import CLIENT_LEVELS, USER_LEVELS, Resolver
 

@@ -6,8 +6,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reconciler.model.entity import Entity
-from reconciler.model.state import ClusterIdentity, Observed, Quotas
+from reconciler.model import ClusterIdentity, Entity, Observed, Quotas
 from reconciler.resolution.answers import Answers, Doubts
 from reconciler.resolution.compared import Comparison
 

@@ -1,1 +1,35 @@
 """A real local Kafka from published jars, and clients that make traffic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconciler.faces import lazy_face
+
+if TYPE_CHECKING:
+    from reconciler.sandbox.artifacts import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, ZOOKEEPER_VERSIONS
+    from reconciler.sandbox.background import Condition, Status
+    from reconciler.sandbox.clients import TrafficReport, consume_all, create_topic, produce_steadily
+    from reconciler.sandbox.cluster import running, runtime_for
+    from reconciler.sandbox.document import status_to_json
+    from reconciler.sandbox.spec import Sandbox, SandboxSpec, ZooKeeperSpec
+
+__all__ = [
+    "DEFAULT_KAFKA_VERSION",
+    "KAFKA_VERSIONS",
+    "ZOOKEEPER_VERSIONS",
+    "Condition",
+    "Sandbox",
+    "SandboxSpec",
+    "Status",
+    "TrafficReport",
+    "ZooKeeperSpec",
+    "consume_all",
+    "create_topic",
+    "produce_steadily",
+    "running",
+    "runtime_for",
+    "status_to_json",
+]
+
+__getattr__ = lazy_face(__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.formats.canonical import FORMAT_VERSION, Json
+from reconciler.formats import FORMAT_VERSION, Json
 from reconciler.sandbox.background import Status
 from reconciler.sandbox.spec import Sandbox
 

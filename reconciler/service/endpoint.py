@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Final, Self, TypeAlias
 
 from reconciler.errors import ReconcilerError
-from reconciler.formats.canonical import Json
+from reconciler.formats import Json
 from reconciler.service.health import Health
 
 _MOST_AT_ONCE: Final = 128

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reconciler.formats.canonical import Json
+from reconciler.formats import Json
 from reconciler.ports import Clock
 from reconciler.service.outcome import PassOutcome
 

@@ -13,8 +13,8 @@ import threading
 from collections.abc import Iterator
 from typing import TextIO
 
-from reconciler.formats.canonical import Json, moment_to_json
-from reconciler.model.entity import escaped
+from reconciler.formats import Json, moment_to_json
+from reconciler.model import escaped
 from reconciler.ports import Clock
 
 

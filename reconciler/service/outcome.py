@@ -6,9 +6,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reconciler.model.change import Action
-from reconciler.model.drift import DriftClass
-from reconciler.model.report import ChangeStatus
+from reconciler.model import Action, ChangeStatus, DriftClass
 
 
 class PassResult(enum.StrEnum):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from reconciler.apply.executor import ApplySettings
+from reconciler.apply import ApplySettings
 from reconciler.errors import (
     BackendError,
     ManifestError,
@@ -16,18 +16,11 @@ from reconciler.errors import (
     VanishedError,
     WrongClusterError,
 )
-from reconciler.model.change import Action, Change
-from reconciler.model.drift import Drift
-from reconciler.model.entity import escaped
-from reconciler.model.plan import Plan
-from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
-from reconciler.model.state import ClusterIdentity
+from reconciler.model import Action, ApplyReport, ApplyResult, Change, ChangeStatus, ClusterIdentity, Drift, Plan, escaped
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.service.outcome import PassOutcome, PassResult, Seen
 from reconciler.service.watch import Fingerprint, Watch
-from reconciler.workflows.baselines import GivenBaseline
-from reconciler.workflows.plan import Intent
-from reconciler.workflows.reconcile import Sight, look, write_seen
+from reconciler.workflows import GivenBaseline, Intent, Sight, look, write_seen
 
 _RESULTS: Final = {
     ApplyResult.DONE: PassResult.APPLIED,

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final, TextIO
 
 import reconciler
-from reconciler.apply.executor import ApplySettings
+from reconciler.apply import ApplySettings
 from reconciler.errors import UsageError
-from reconciler.integrations.prometheus.metrics import RunMetrics
-from reconciler.model.finding import Severity
+from reconciler.integrations import RunMetrics
+from reconciler.model import Severity
 from reconciler.ports import Clock
 from reconciler.service.endpoint import Endpoint
 from reconciler.service.health import Health, HealthLimits
@@ -25,10 +25,8 @@ from reconciler.service.signals import SignalRequests
 from reconciler.service.telling import Telling, label_values
 from reconciler.service.traces import FileTraces
 from reconciler.service.watch import Watch
-from reconciler.workflows.baselines import GivenBaseline, given_baseline
-from reconciler.workflows.connect import Access, connect
-from reconciler.workflows.plan import Intent, load_intent
-from reconciler.workflows.references import References
+from reconciler.workflows import Access, GivenBaseline, Intent, References, given_baseline, load_intent
+from reconciler.workflows.connect import connect
 
 _STALE_INTERVALS: Final = 3.0
 _BEYOND_DEADLINE: Final = 300.0

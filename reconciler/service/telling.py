@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.formats.canonical import Json
-from reconciler.integrations.prometheus.metrics import LabelValues, RunMetrics
-from reconciler.model.change import Action
-from reconciler.model.drift import DriftClass
-from reconciler.model.report import ChangeStatus
-from reconciler.policy.guards import GUARDS
+from reconciler.formats import Json
+from reconciler.integrations import LabelValues, RunMetrics
+from reconciler.model import Action, ChangeStatus, DriftClass
+from reconciler.policy import GUARDS
 from reconciler.ports import Clock
 from reconciler.service.health import Health
 from reconciler.service.log import Level, Log

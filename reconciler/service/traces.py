@@ -5,16 +5,12 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from reconciler.apply.document import report_to_json
+from reconciler.apply import report_to_json
 from reconciler.errors import ReconcilerError
-from reconciler.formats.canonical import document_text
-from reconciler.formats.whole_file import write_whole
-from reconciler.model.plan import Plan
-from reconciler.model.report import ApplyReport
+from reconciler.formats import document_text, write_whole
+from reconciler.model import ApplyReport, Plan
 from reconciler.ports import Clock
-from reconciler.workflows.audit import AuditFile
-from reconciler.workflows.connect import Access, principal
-from reconciler.workflows.plan import Intent
+from reconciler.workflows import Access, AuditFile, Intent, principal
 
 
 class FileTraces:

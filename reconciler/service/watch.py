@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from reconciler.errors import UsageError, VanishedError
-from reconciler.formats.wording import shown
-from reconciler.manifest.discover import Discovery, discover
-from reconciler.workflows.load import find_repository_root
-from reconciler.workflows.plan import Intent
+from reconciler.formats import shown
+from reconciler.manifest import Discovery
+from reconciler.manifest.discover import discover
+from reconciler.workflows import Intent, find_repository_root
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

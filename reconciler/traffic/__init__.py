@@ -1,1 +1,58 @@
 """The backtest on Spark: recorded traffic against quotas. The only package that imports pyspark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconciler.faces import lazy_face
+
+if TYPE_CHECKING:
+    from reconciler.traffic.backtest import Backtest, Question
+    from reconciler.traffic.cells.compact import SourceFile, compact, compact_columns
+    from reconciler.traffic.cells.segments import SegmentFolder
+    from reconciler.traffic.job_progress import spark_with_progress
+    from reconciler.traffic.judging.quota_tables import BrokerRule
+    from reconciler.traffic.kernels.sampled_rate import Era, Window
+    from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
+    from reconciler.traffic.opening import Traffic, find_traffic, look_first, open_traffic, read_rows
+    from reconciler.traffic.recorded import Source
+    from reconciler.traffic.requirements import require_arrow, require_packages
+    from reconciler.traffic.session import SessionOptions
+    from reconciler.traffic.sources.file_identity import log_identity, parquet_identity
+    from reconciler.traffic.sources.log_files import split_argument
+    from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
+    from reconciler.traffic.sources.one_cluster import CLUSTER
+
+__all__ = [
+    "BYTES",
+    "CLUSTER",
+    "KEY_OF_KIND",
+    "Backtest",
+    "BrokerRule",
+    "Era",
+    "Kind",
+    "Question",
+    "SegmentFolder",
+    "SessionOptions",
+    "Source",
+    "SourceFile",
+    "Traffic",
+    "TrafficMapping",
+    "Window",
+    "compact",
+    "compact_columns",
+    "find_traffic",
+    "log_identity",
+    "look_first",
+    "open_traffic",
+    "parquet_identity",
+    "parse_mapping",
+    "read_mapping",
+    "read_rows",
+    "require_arrow",
+    "require_packages",
+    "spark_with_progress",
+    "split_argument",
+]
+
+__getattr__ = lazy_face(__name__)

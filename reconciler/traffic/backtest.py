@@ -9,11 +9,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reconciler.errors import TrafficError
-from reconciler.model.backtest import BacktestReport, BucketVerdict, Form, Provenance, UnjudgedChange, UnusedQuota
-from reconciler.model.backtest_policy import HistoryNeeds
-from reconciler.model.entity import Entity
-from reconciler.model.source import Span
-from reconciler.resolution.levels import QuotaTable
+from reconciler.model import (
+    BacktestReport,
+    BucketVerdict,
+    Entity,
+    Form,
+    HistoryNeeds,
+    Provenance,
+    Span,
+    UnjudgedChange,
+    UnusedQuota,
+)
+from reconciler.resolution import QuotaTable
 from reconciler.traffic.judging.capacity import capacity_uses
 from reconciler.traffic.judging.completing import completed, row_of, target_numbers, worth_a_plot
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, group_series

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window as Rows
 
-from reconciler.model.backtest import Waiting
+from reconciler.model import Waiting
 from reconciler.traffic.columns.workers import ColumnFiles
 from reconciler.traffic.counted import SAMPLES, added_up, counts_of_rows, facts_of, series_of, statuses
 from reconciler.traffic.judging.exact import ExactResult

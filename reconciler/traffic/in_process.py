@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
-from reconciler.model.backtest import Waiting
+from reconciler.model import Waiting
 from reconciler.traffic.columns.counting import NAMES, fold
 from reconciler.traffic.columns.places import KnownClients
 from reconciler.traffic.counted import SAMPLES, facts_of, series_of

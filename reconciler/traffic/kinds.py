@@ -6,7 +6,7 @@ import enum
 from collections.abc import Mapping
 from typing import Final
 
-from reconciler.model.quota import QuotaKey
+from reconciler.model import QuotaKey
 
 
 class Kind(enum.StrEnum):

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from reconciler.model.backtest import CONTROLLER, Coverage, Waiting
+from reconciler.model import CONTROLLER, Coverage, Waiting
 from reconciler.traffic.cells.segments import Covered
 from reconciler.traffic.judging.exact import ExactResult
 from reconciler.traffic.judging.grouping import Grouping, Series

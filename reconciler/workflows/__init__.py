@@ -1,1 +1,146 @@
 """One small module for each thing a user wants done; the only place that combines the layers below."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconciler.faces import lazy_face
+
+if TYPE_CHECKING:
+    from reconciler.workflows.alter import alter_plan
+    from reconciler.workflows.alter_request import AlterRequest, name_warnings
+    from reconciler.workflows.alter_target import AlterTarget, load_target
+    from reconciler.workflows.apply import Approval
+    from reconciler.workflows.audit import AuditFile
+    from reconciler.workflows.backtest import BacktestOptions, proposal_of
+    from reconciler.workflows.backtest_reading import read_backtest_report
+    from reconciler.workflows.baselines import GivenBaseline, given_baseline
+    from reconciler.workflows.broker_model import ModelOptions
+    from reconciler.workflows.comment import body_content, with_backtest
+    from reconciler.workflows.comment_on_github import GitHubTarget, PullRequestOutcome, post_comment
+    from reconciler.workflows.comment_states import state_of_report
+    from reconciler.workflows.compact import CompactOptions, CompactResult
+    from reconciler.workflows.connect import Access, check_cluster_id, principal, quota_reader, snapshot_reader
+    from reconciler.workflows.demo import Screen, run_demo
+    from reconciler.workflows.describe import EVERYTHING
+    from reconciler.workflows.drift import find_drift
+    from reconciler.workflows.entity_lines import parse_asked, read_asked
+    from reconciler.workflows.every_cluster import for_every, load_every_intent
+    from reconciler.workflows.explain import explanations
+    from reconciler.workflows.export import ExportResult, cluster_to_export, connection_to_write, require_free
+    from reconciler.workflows.git_source import source_of
+    from reconciler.workflows.import_quotas import ImportResult
+    from reconciler.workflows.init import CLUSTER_FOLDER, Made, Setting, make_repository, require_room
+    from reconciler.workflows.init_template import parse_workflows
+    from reconciler.workflows.load import find_repository_root, stop_on
+    from reconciler.workflows.plan import Intent, load_intent, make_plan
+    from reconciler.workflows.plan_extras import Checker, Extras, plan_with
+    from reconciler.workflows.reconcile import Sight, look, write_seen
+    from reconciler.workflows.record_baseline import check_recordable, is_clean
+    from reconciler.workflows.references import References
+    from reconciler.workflows.report import failed, load_asked, make_report
+    from reconciler.workflows.report_files import read_recorded
+    from reconciler.workflows.resolve import asked, difference_between, is_unknown, notes_about
+    from reconciler.workflows.resolve_sources import MANIFESTS, PLANNED, Sources, Where, check_names
+    from reconciler.workflows.resolve_views import current_view
+    from reconciler.workflows.revert import Undoing, load_undoing
+    from reconciler.workflows.sandbox import run_in_sandbox, sandbox_status, start_sandbox, stop_sandbox, wanted
+    from reconciler.workflows.stored_reference import SNAPSHOT, GitHubRepository, StoredReference, verify_reference
+    from reconciler.workflows.system_clock import SystemClock
+    from reconciler.workflows.trusted import TrustedTree
+    from reconciler.workflows.validate import Validation, validate_every
+
+__all__ = [
+    "CLUSTER_FOLDER",
+    "EVERYTHING",
+    "MANIFESTS",
+    "PLANNED",
+    "SNAPSHOT",
+    "Access",
+    "AlterRequest",
+    "AlterTarget",
+    "Approval",
+    "AuditFile",
+    "BacktestOptions",
+    "Checker",
+    "CompactOptions",
+    "CompactResult",
+    "ExportResult",
+    "Extras",
+    "GitHubRepository",
+    "GitHubTarget",
+    "GivenBaseline",
+    "ImportResult",
+    "Intent",
+    "Made",
+    "ModelOptions",
+    "PullRequestOutcome",
+    "References",
+    "Screen",
+    "Setting",
+    "Sight",
+    "Sources",
+    "StoredReference",
+    "SystemClock",
+    "TrustedTree",
+    "Undoing",
+    "Validation",
+    "Where",
+    "alter_plan",
+    "asked",
+    "body_content",
+    "check_cluster_id",
+    "check_names",
+    "check_recordable",
+    "cluster_to_export",
+    "connection_to_write",
+    "current_view",
+    "difference_between",
+    "explanations",
+    "failed",
+    "find_drift",
+    "find_repository_root",
+    "for_every",
+    "given_baseline",
+    "is_clean",
+    "is_unknown",
+    "load_asked",
+    "load_every_intent",
+    "load_intent",
+    "load_target",
+    "load_undoing",
+    "look",
+    "make_plan",
+    "make_report",
+    "make_repository",
+    "name_warnings",
+    "notes_about",
+    "parse_asked",
+    "parse_workflows",
+    "plan_with",
+    "post_comment",
+    "principal",
+    "proposal_of",
+    "quota_reader",
+    "read_asked",
+    "read_backtest_report",
+    "read_recorded",
+    "require_free",
+    "require_room",
+    "run_demo",
+    "run_in_sandbox",
+    "sandbox_status",
+    "snapshot_reader",
+    "source_of",
+    "start_sandbox",
+    "state_of_report",
+    "stop_on",
+    "stop_sandbox",
+    "validate_every",
+    "verify_reference",
+    "wanted",
+    "with_backtest",
+    "write_seen",
+]
+
+__getattr__ = lazy_face(__name__)

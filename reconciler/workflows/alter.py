@@ -6,17 +6,25 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from reconciler.model.broker_rules import needs_broker
-from reconciler.model.change import Action, Change
-from reconciler.model.entity import Entity
-from reconciler.model.plan import Plan, Summary
-from reconciler.model.quota import QuotaKey
-from reconciler.model.report import ApplyReport, ApplyResult
-from reconciler.model.source import Span
-from reconciler.model.state import CurrentState, DesiredEntity, DesiredQuota, DesiredState
+from reconciler.model import (
+    Action,
+    ApplyReport,
+    ApplyResult,
+    Change,
+    CurrentState,
+    DesiredEntity,
+    DesiredQuota,
+    DesiredState,
+    Entity,
+    Plan,
+    QuotaKey,
+    Span,
+    Summary,
+    needs_broker,
+)
+from reconciler.planning import change_of_one, nothing_to_do_notes
 from reconciler.planning.digest import digest
-from reconciler.planning.one_entity import change_of_one, nothing_to_do_notes
-from reconciler.policy.guards import Situation, judge
+from reconciler.policy import Situation, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.workflows.alter_request import AlterRequest
 from reconciler.workflows.alter_target import AlterTarget

@@ -8,14 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.formats.canonical import number_text
-from reconciler.formats.units import ValueRefusedError, declarable, parse_value
-from reconciler.formats.wording import did_you_mean, shown
-from reconciler.manifest.names import name_problems
-from reconciler.model.broker_rules import entity_refusal, unsendable, value_refusal
-from reconciler.model.change import Alteration
-from reconciler.model.entity import DEFAULT, Entity, escaped
-from reconciler.model.quota import QuotaKey, legal_keys
+from reconciler.formats import ValueRefusedError, declarable, did_you_mean, number_text, parse_value, shown
+from reconciler.manifest import name_problems
+from reconciler.model import DEFAULT, Alteration, Entity, QuotaKey, entity_refusal, escaped, legal_keys, unsendable, value_refusal
 
 _NO_BROKER_TAKES: Final = {"value-not-positive": 0.0, "value-too-large": math.inf}
 

@@ -6,12 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reconciler.manifest.desired import desired_state
-from reconciler.model.cluster import ClusterSpec
-from reconciler.model.entity import Entity
-from reconciler.model.plan import Source
-from reconciler.model.source import Span
-from reconciler.policy.situation import ManagedAt
+from reconciler.manifest import desired_state
+from reconciler.model import ClusterSpec, Entity, Source, Span
+from reconciler.policy import ManagedAt
 from reconciler.workflows.git_source import source_of
 from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
 from reconciler.workflows.references import References, read_references

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from reconciler.apply.executor import ApplySettings, Executor
-from reconciler.apply.stepping import SteppedExecutor, stepping_note
-from reconciler.apply.steps import StepDown
+from reconciler.apply import ApplySettings, Executor, StepDown, SteppedExecutor, stepping_note
 from reconciler.errors import FrozenError, GuardRefusedError, NotConfirmedError, RefusedError, StalePlanError
-from reconciler.model.plan import Plan
-from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
-from reconciler.planning.saved_plan import SavedPlan, is_applied, require_current
-from reconciler.policy.freeze_guard import FREEZE_WINDOW
-from reconciler.policy.lint.reduction import LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
+from reconciler.model import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus, Plan
+from reconciler.planning import SavedPlan, is_applied, require_current
+from reconciler.policy import FREEZE_WINDOW, LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.connect import check_cluster_id

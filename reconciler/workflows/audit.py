@@ -7,12 +7,10 @@ import pwd
 from dataclasses import replace
 from pathlib import Path
 
-from reconciler.apply.audit_record import Run, audit_of_error, audit_of_report, audit_text
-from reconciler.formats.append_line import append_line, require_appendable
-from reconciler.model.cluster import ClusterSpec
-from reconciler.model.plan import Source
-from reconciler.model.report import ApplyReport
-from reconciler.model.state import ClusterIdentity
+from reconciler.apply import Run, audit_of_error, audit_of_report, audit_text
+from reconciler.formats import require_appendable
+from reconciler.formats.append_line import append_line
+from reconciler.model import ApplyReport, ClusterIdentity, ClusterSpec, Source
 from reconciler.ports import Clock
 
 

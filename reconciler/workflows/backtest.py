@@ -10,16 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.errors import UsageError
-from reconciler.formats.whole_file import write_whole
-from reconciler.model.backtest import BacktestReport
-from reconciler.model.backtest_policy import KnownOwner
-from reconciler.model.change import Change
-from reconciler.model.cluster import ClusterSpec
-from reconciler.model.entity import Entity
-from reconciler.model.source import Span
-from reconciler.model.state import CurrentState, DesiredState
-from reconciler.planning.diff import difference
-from reconciler.policy.backtest_rules import judged_by_rules
+from reconciler.formats import write_whole
+from reconciler.model import BacktestReport, Change, ClusterSpec, CurrentState, DesiredState, Entity, KnownOwner, Span
+from reconciler.planning import difference
+from reconciler.policy import judged_by_rules
 from reconciler.ports import Progress
 from reconciler.workflows.broker_model import ModelOptions, broker_model
 from reconciler.workflows.trusted import TrustedTree
@@ -27,9 +21,7 @@ from reconciler.workflows.trusted import TrustedTree
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic.kinds import Kind
-    from reconciler.traffic.opening import Traffic
-    from reconciler.traffic.sources.mapping import TrafficMapping
+    from reconciler.traffic import Kind, Traffic, TrafficMapping
     from reconciler.workflows.plan import Intent
 
 
@@ -118,13 +110,10 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
     traffic that cannot be used, ``FileAccessError`` when the requests cannot be written, ``UntrustedError`` for traffic or a
     mapping that a pull request brings, and as ``broker_model``.
     """
-    from reconciler.traffic.job_progress import spark_with_progress
-    from reconciler.traffic.requirements import require_arrow
-    from reconciler.traffic.session import SessionOptions
+    from reconciler.traffic import SessionOptions, require_arrow, spark_with_progress
 
     require_arrow()
-    from reconciler.traffic.backtest import Backtest, Question
-    from reconciler.traffic.opening import find_traffic, open_traffic
+    from reconciler.traffic import Backtest, Question, find_traffic, open_traffic
 
     version = options.kafka_version or proposal.kafka_version
     model = broker_model(proposal.spec, options.model, version=version, trusted=proposal.trusted)
@@ -182,8 +171,7 @@ def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress
 
 def _trusted_mapping(options: BacktestOptions, trusted: TrustedTree | None) -> TrafficMapping | None:
     """The mapping, if there is any. With ``trusted`` it is the reference's, and traffic that git tracks has to be, too."""
-    from reconciler.traffic.sources.log_files import split_argument
-    from reconciler.traffic.sources.mapping import parse_mapping, read_mapping
+    from reconciler.traffic import parse_mapping, read_mapping, split_argument
 
     if trusted is None:
         return read_mapping(options.mapping) if options.mapping else None
@@ -198,7 +186,7 @@ def _trusted_mapping(options: BacktestOptions, trusted: TrustedTree | None) -> T
 
 def _limited_kinds(proposal: Proposal) -> frozenset[Kind]:
     """What has a quota, before or after; nothing else need be read."""
-    from reconciler.traffic.kinds import BYTES, KEY_OF_KIND
+    from reconciler.traffic import BYTES, KEY_OF_KIND
 
     keys = {key for table in (proposal.current or {}, proposal.proposed) for values in table.values() for key in values}
     return frozenset((*BYTES, *(kind for kind, key in KEY_OF_KIND.items() if key in keys)))

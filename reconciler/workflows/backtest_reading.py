@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping
 
 from reconciler.errors import FileAccessError
-from reconciler.model.backtest import (
+from reconciler.model import (
     BacktestReport,
     BucketName,
     BucketVerdict,
     CapacityUse,
     Coverage,
+    EntityType,
     FailedBucket,
     Fit,
     Form,
@@ -27,8 +28,7 @@ from reconciler.model.backtest import (
     UnusedReason,
     Verdict,
 )
-from reconciler.model.entity import EntityType
-from reconciler.planning.place import Place
+from reconciler.planning import Place
 
 
 def read_backtest_report(text: str, *, name: str) -> BacktestReport:

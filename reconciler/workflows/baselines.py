@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reconciler.errors import BaselineError, FileAccessError, GitError, UsageError
-from reconciler.formats.wording import shown
-from reconciler.model.drift import Baseline, BaselineKind, BaselineOrigin
-from reconciler.model.entity import Entity
-from reconciler.model.state import ClusterIdentity, DesiredState, Quotas
-from reconciler.planning.baseline import RecordedBaseline, read_baseline
+from reconciler.formats import shown
+from reconciler.model import Baseline, BaselineKind, BaselineOrigin, ClusterIdentity, DesiredState, Entity, Quotas
+from reconciler.planning import RecordedBaseline, read_baseline
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
 from reconciler.workflows.git_repository import repository_around
 from reconciler.workflows.references import declared_at

@@ -6,20 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import UsageError
-from reconciler.model.broker_settings import (
+from reconciler.model import (
     BROKER_SETTINGS,
     CONTROLLER_WINDOW_NUM,
     CONTROLLER_WINDOW_SECONDS,
     WINDOW_NUM,
     WINDOW_SECONDS,
+    ClusterSpec,
 )
-from reconciler.model.cluster import ClusterSpec
 from reconciler.workflows.quota_callback import chosen_callback
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
-    from reconciler.traffic.judging.quota_tables import BrokerRule
-    from reconciler.traffic.kernels.sampled_rate import Window
+    from reconciler.traffic import BrokerRule, Window
 
 _MOST: Final = 100_000
 _LONGEST_S: Final = 10_000_000
@@ -54,8 +53,7 @@ def broker_model(
     spec: ClusterSpec, options: ModelOptions, *, version: str | None, trusted: TrustedTree | None = None
 ) -> BrokerModel:
     """Raises ``UsageError`` for a version or number that is none, and as ``chosen_callback``."""
-    from reconciler.traffic.judging.quota_tables import BrokerRule
-    from reconciler.traffic.kernels.sampled_rate import Era, Window
+    from reconciler.traffic import BrokerRule, Era, Window
 
     asked = {
         WINDOW_NUM: options.window_samples,

@@ -7,11 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.errors import GitError, ManifestError, UsageError
-from reconciler.formats.wording import did_you_mean, shown
-from reconciler.model.changed_cluster import ChangedCluster, ClusterChange, slug_of
-from reconciler.model.cluster import ClusterSpec
-from reconciler.model.finding import Severity
-from reconciler.model.relocate import without_places
+from reconciler.formats import did_you_mean, shown
+from reconciler.model import ChangedCluster, ClusterChange, ClusterSpec, Severity, slug_of, without_places
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
 from reconciler.workflows.git_repository import repository_around
 from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests

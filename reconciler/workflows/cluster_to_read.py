@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reconciler.model.cluster import ClusterSpec
+from reconciler.model import ClusterSpec
 
 
 def cluster_to_read(paths: Sequence[str], cluster: str | None) -> ClusterSpec:

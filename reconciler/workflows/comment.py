@@ -8,14 +8,25 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from reconciler.errors import FileAccessError, ForgeError
-from reconciler.integrations.github.comments import Comment
-from reconciler.model.backtest import BacktestReport
-from reconciler.render.backtest_markdown import backtest_section
-from reconciler.render.backtest_words import next_step
-from reconciler.render.markdown import BUDGET, NEXT, NEXT_MERGE
-from reconciler.render.markdown_lists import size
-from reconciler.render.markdown_marker import CommentState, marker_line, read_marker
-from reconciler.render.sticky_comment import Content, Status, content_for, is_edited, read_content, sticky_comment
+from reconciler.integrations import Comment
+from reconciler.model import BacktestReport
+from reconciler.render import (
+    BUDGET,
+    NEXT,
+    NEXT_MERGE,
+    CommentState,
+    Content,
+    Status,
+    backtest_section,
+    content_for,
+    is_edited,
+    marker_line,
+    next_step,
+    read_content,
+    read_marker,
+    size,
+)
+from reconciler.render.sticky_comment import sticky_comment
 
 _ROUNDS: Final = 3
 """How often a comment that somebody removes meanwhile is looked for again."""

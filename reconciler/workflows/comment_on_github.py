@@ -8,15 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reconciler.errors import UsageError
-from reconciler.integrations.github.address import PUBLIC, api_address, repository_name
-from reconciler.integrations.github.api import GitHubApi
-from reconciler.integrations.github.comments import ACTIONS, PullRequestComments
-from reconciler.integrations.github.event import read_event, run_link
-from reconciler.integrations.github.pulls import newest_commit, pull_request_of
-from reconciler.integrations.github.token import read_token
+from reconciler.integrations import (
+    ACTIONS,
+    PUBLIC,
+    GitHubApi,
+    PullRequestComments,
+    api_address,
+    newest_commit,
+    pull_request_of,
+    read_event,
+    read_token,
+    repository_name,
+    run_link,
+)
 from reconciler.ports import Clock
-from reconciler.render.markdown_marker import CommentState
-from reconciler.render.sticky_comment import Content, Status
+from reconciler.render import CommentState, Content, Status
 from reconciler.workflows.comment import CommentOutcome, CommentRequest, keep_comment
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from reconciler.errors import FileAccessError
-from reconciler.model.report import ApplyResult, ChangeStatus
-from reconciler.planning.place import Place
-from reconciler.render.markdown_marker import CommentState
+from reconciler.model import ApplyResult, ChangeStatus
+from reconciler.planning import Place
+from reconciler.render import CommentState
 
 
 def state_of_report(text: str, *, name: str) -> tuple[CommentState, str]:

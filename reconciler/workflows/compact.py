@@ -10,8 +10,7 @@ from reconciler.errors import UsageError
 from reconciler.ports import Progress
 
 if TYPE_CHECKING:
-    from reconciler.traffic.cells.compact import SourceFile
-    from reconciler.traffic.opening import Traffic
+    from reconciler.traffic import SourceFile, Traffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +46,20 @@ def compact(options: CompactOptions, *, progress: Progress) -> CompactResult:
     Raises ``UsageError`` for traffic that is cells already, ``MissingDependencyError`` without pyspark or Java, ``TrafficError``
     for traffic that cannot be used, ``FileAccessError`` when the folder cannot be written.
     """
-    from reconciler.traffic.job_progress import spark_with_progress
-    from reconciler.traffic.requirements import require_packages
-    from reconciler.traffic.session import SessionOptions
+    from reconciler.traffic import SessionOptions, require_packages, spark_with_progress
 
     require_packages()
-    from reconciler.traffic.cells.compact import compact as compact_rows
-    from reconciler.traffic.cells.compact import compact_columns
-    from reconciler.traffic.cells.segments import SegmentFolder
-    from reconciler.traffic.opening import find_traffic, look_first, read_rows
-    from reconciler.traffic.recorded import Source
-    from reconciler.traffic.sources.mapping import read_mapping
-    from reconciler.traffic.sources.one_cluster import CLUSTER
+    from reconciler.traffic import (
+        CLUSTER,
+        SegmentFolder,
+        Source,
+        compact_columns,
+        find_traffic,
+        look_first,
+        read_mapping,
+        read_rows,
+    )
+    from reconciler.traffic import compact as compact_rows
 
     traffic = find_traffic(options.traffic, read_mapping(options.mapping) if options.mapping else None)
     if traffic.cells is not None:
@@ -96,8 +97,7 @@ def compact(options: CompactOptions, *, progress: Progress) -> CompactResult:
 
 
 def _sources(traffic: Traffic) -> tuple[dict[Path, SourceFile], tuple[Path, ...]]:
-    from reconciler.traffic.cells.compact import SourceFile
-    from reconciler.traffic.sources.file_identity import log_identity, parquet_identity
+    from reconciler.traffic import SourceFile, log_identity, parquet_identity
 
     files = [(Path(file), log.broker) for log in traffic.logs for file in log.files]
     found: dict[str, SourceFile] = {}

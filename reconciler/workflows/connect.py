@@ -9,14 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import UsageError, WrongClusterError
-from reconciler.model.cluster import ClusterSpec, Connection
-from reconciler.model.entity import display_name, escaped
-from reconciler.model.state import ClusterIdentity
+from reconciler.model import ClusterIdentity, ClusterSpec, Connection, display_name, escaped
 from reconciler.ports import QuotaCluster, QuotaReader
 
 if TYPE_CHECKING:
-    from reconciler.backends.broker.properties import ClientProperties
-    from reconciler.backends.zookeeper.settings import ZooKeeperSecurity
+    from reconciler.backends import ClientProperties, ZooKeeperSecurity
     from reconciler.workflows.trusted import TrustedTree
     from reconciler.workflows.trusted_files import TrustedFiles
 
@@ -73,8 +70,7 @@ def _open_broker(
     servers: tuple[str, ...], properties: Path | None, *, name: str | None, trusted: TrustedTree | None
 ) -> QuotaCluster:
     # Imported here, so that commands without a cluster do not pay for the client library.
-    from reconciler.backends.broker.cluster import BrokerCluster
-    from reconciler.backends.broker.settings import CLIENT_ID, ConnectionSettings, Security, parse_servers
+    from reconciler.backends import CLIENT_ID, BrokerCluster, ConnectionSettings, Security, parse_servers
 
     client = _client_properties(properties, trusted) if properties is not None else None
     settings = ConnectionSettings(
@@ -88,8 +84,7 @@ def _open_broker(
 def _open_zookeeper(
     place: str, properties: Path | None, *, name: str | None, trusted: TrustedTree | None, recommend_brokers: bool
 ) -> QuotaCluster:
-    from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
-    from reconciler.backends.zookeeper.settings import ZooKeeperSecurity, ZooKeeperSettings, parse_connection
+    from reconciler.backends import ZooKeeperCluster, ZooKeeperSecurity, ZooKeeperSettings, parse_connection
 
     servers, chroot = parse_connection(place)
     security = _zookeeper_security(properties, trusted) if properties is not None else ZooKeeperSecurity()
@@ -104,13 +99,13 @@ def principal(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trus
         return None
     if place.zookeeper is not None:
         return _zookeeper_security(properties, trusted).principal
-    from reconciler.backends.broker.principal import principal_name
+    from reconciler.backends import principal_name
 
     return principal_name(_client_properties(properties, trusted).security)
 
 
 def _zookeeper_security(path: Path, trusted: TrustedTree | None) -> ZooKeeperSecurity:
-    from reconciler.backends.zookeeper.properties import parse_zookeeper_properties, read_zookeeper_properties
+    from reconciler.backends import parse_zookeeper_properties, read_zookeeper_properties
 
     if trusted is None:
         return read_zookeeper_properties(path)
@@ -123,7 +118,7 @@ def _zookeeper_security(path: Path, trusted: TrustedTree | None) -> ZooKeeperSec
 
 
 def _client_properties(path: Path, trusted: TrustedTree | None) -> ClientProperties:
-    from reconciler.backends.broker.properties import parse_client_properties, read_client_properties
+    from reconciler.backends import parse_client_properties, read_client_properties
 
     if trusted is None:
         return read_client_properties(path)
@@ -176,7 +171,7 @@ def snapshot_reader(path: str, *, trusted: TrustedFiles | None = None) -> QuotaR
     Raises ``UntrustedError`` for a file that only the work tree's commit has; reading raises ``FileAccessError`` or
     ``ManifestError``.
     """
-    from reconciler.backends.snapshot import SnapshotReader
+    from reconciler.backends import SnapshotReader
 
     if trusted is None:
         return SnapshotReader(Path(path))

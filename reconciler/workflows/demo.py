@@ -18,9 +18,17 @@ import reconciler
 from reconciler.errors import ReconcilerError
 from reconciler.formats.bundled import bundled
 from reconciler.ports import Progress
-from reconciler.sandbox.clients import TrafficReport, consume_all, create_topic, produce_steadily
-from reconciler.sandbox.cluster import running, runtime_for
-from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
+from reconciler.sandbox import (
+    Sandbox,
+    SandboxSpec,
+    TrafficReport,
+    consume_all,
+    create_topic,
+    produce_steadily,
+    running,
+    runtime_for,
+)
+from reconciler.sandbox.spec import Login
 
 KIBIBYTE: Final = 1024
 MEBIBYTE: Final = 1024 * KIBIBYTE

@@ -6,12 +6,9 @@ from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import BackendError, RequestRefusedError, UnsupportedClusterError
-from reconciler.model.broker_rules import INVALID_REQUEST
-from reconciler.model.entity import EntityType, display_name, escaped
-from reconciler.model.selector import MatchKind, Selector, TypeMatch
-from reconciler.model.state import CurrentState
+from reconciler.model import INVALID_REQUEST, CurrentState, EntityType, MatchKind, Selector, TypeMatch, display_name, escaped
 from reconciler.ports import EntityFilter, FilteringReader, QuotaReader
-from reconciler.resolution.describe_filter import UNSUPPORTED_VERSION, answer, filter_refusal, is_exact, nearest_filter
+from reconciler.resolution import UNSUPPORTED_VERSION, answer, filter_refusal, is_exact, nearest_filter
 
 EVERYTHING: Final = Selector(types=())
 """Selects every entity there is."""

@@ -9,11 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from reconciler.model.drift import Baseline, Drift
-from reconciler.model.selector import Selector, any_matches
-from reconciler.model.state import CurrentState
-from reconciler.planning.drift import compare
-from reconciler.planning.undeclared import forgotten, forgotten_note
+from reconciler.model import Baseline, CurrentState, Drift, Selector, any_matches
+from reconciler.planning import compare, forgotten, forgotten_note
 from reconciler.ports import QuotaReader
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.connect import check_cluster_id

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from reconciler.errors import FileAccessError
-from reconciler.formats.wording import shown
-from reconciler.model.effect import Known
-from reconciler.model.entity import DEFAULT, Entity, EntityName, escaped
-from reconciler.resolution.asked import asked_client
+from reconciler.formats import shown
+from reconciler.model import DEFAULT, Entity, EntityName, Known, escaped
+from reconciler.resolution import asked_client
 
 Asked = tuple[Entity, Known]
 """An entity as it was asked for, and the client that it stands for."""

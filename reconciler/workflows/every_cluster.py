@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from reconciler.errors import ManifestError, ReconcilerError, UntrustedError, UsageError
-from reconciler.model.cluster_failure import ClusterFailure
-from reconciler.model.finding import Severity
-from reconciler.model.state import ClusterIdentity
+from reconciler.model import ClusterFailure, ClusterIdentity, Severity
 from reconciler.workflows.load import load_manifests, stop_on
 from reconciler.workflows.plan import Intent, intent_of
 from reconciler.workflows.references import References, read_references

@@ -7,18 +7,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.formats.wording import did_you_mean, shown
-from reconciler.importing.catalogue import IMPORT_RULES
-from reconciler.importing.examples import EXAMPLES as IMPORT_EXAMPLES
-from reconciler.manifest.catalogue import RULES
-from reconciler.manifest.examples import EXAMPLES as MANIFEST_EXAMPLES
-from reconciler.model.explanation import Explanation, Topic
-from reconciler.model.finding import Severity
-from reconciler.model.lint_rules import LINT_RULES
-from reconciler.model.plan import NO_LONGER_DECLARED, OVERRIDES_DECLARED
-from reconciler.model.rule import Rule
+from reconciler.formats import did_you_mean, shown
+from reconciler.importing import EXAMPLES as IMPORT_EXAMPLES
+from reconciler.importing import IMPORT_RULES
+from reconciler.manifest import EXAMPLES as MANIFEST_EXAMPLES
+from reconciler.manifest import RULES
+from reconciler.model import LINT_RULES, NO_LONGER_DECLARED, OVERRIDES_DECLARED, Explanation, Rule, Severity, Topic
+from reconciler.policy import GUARDS, RENAMED
 from reconciler.policy.examples import EXAMPLES as GUARD_EXAMPLES
-from reconciler.policy.guards import GUARDS, RENAMED
 from reconciler.policy.lint.examples import EXAMPLES as LINT_EXAMPLES
 from reconciler.workflows.trusted import COUNTS_AFTER_MERGE
 

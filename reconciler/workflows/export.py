@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reconciler.errors import FileAccessError, UsageError
-from reconciler.formats.schema_files import schema_folder
-from reconciler.manifest.emit import MARK, SCHEMA_FOLDER, Export, ExportedFile, emit
-from reconciler.model.cluster import ClusterSpec, Connection
-from reconciler.model.state import CurrentState
+from reconciler.formats import schema_folder
+from reconciler.manifest import MARK, SCHEMA_FOLDER, Export, ExportedFile
+from reconciler.manifest.emit import emit
+from reconciler.model import ClusterSpec, Connection, CurrentState
 from reconciler.ports import QuotaReader
 from reconciler.workflows.connect import check_cluster_id
 from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
@@ -98,7 +98,7 @@ def export(
         made = emit(state, connection=connection)
         write_files(made.files, folder)
     if snapshot is not None:
-        from reconciler.backends.snapshot import write_snapshot
+        from reconciler.backends import write_snapshot
 
         write_snapshot(state, snapshot)
     return ExportResult(state=state, export=made, folder=folder, snapshot=snapshot)

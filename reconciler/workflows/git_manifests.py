@@ -11,11 +11,9 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from reconciler.errors import GitError, ManifestError, UntrustedError
-from reconciler.formats.wording import shown
-from reconciler.manifest.discover import REPOSITORY_FILE
-from reconciler.model.finding import Finding, Severity
-from reconciler.model.relocate import relocated
-from reconciler.model.source import Span
+from reconciler.formats import shown
+from reconciler.manifest import REPOSITORY_FILE
+from reconciler.model import Finding, Severity, Span, relocated
 from reconciler.workflows.git_repository import Git, TreeEntry, repository_around
 from reconciler.workflows.load import LoadedManifests, find_repository_root, load_manifests
 

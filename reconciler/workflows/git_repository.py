@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import GitError, UsageError
-from reconciler.formats.wording import shown
+from reconciler.formats import shown
 
 _SECONDS: Final = 60
 _ENVIRONMENT: Final = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from reconciler.errors import GitError
-from reconciler.model.plan import Source
+from reconciler.model import Source
 from reconciler.workflows.git_repository import nearest_repository
 
 

@@ -8,18 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.importing.found import Found, ImportedQuota
-from reconciler.importing.helmsman import read_helmsman
-from reconciler.importing.jikkou import read_jikkou
-from reconciler.importing.kafka_configs import read_kafka_configs
-from reconciler.importing.terraform import read_terraform
-from reconciler.manifest.catalogue import RULES
-from reconciler.manifest.emit import ExportedFile, emit_clusters
-from reconciler.manifest.files import UnreadableError, read_file
-from reconciler.manifest.names import name_problems
-from reconciler.model.entity import DEFAULT, Entity, display_name, escaped
-from reconciler.model.finding import Finding, Related, Severity, in_order
-from reconciler.model.source import Span
+from reconciler.importing import Found, ImportedQuota, read_helmsman, read_jikkou, read_kafka_configs, read_terraform
+from reconciler.manifest import RULES, ExportedFile, UnreadableError, emit_clusters, name_problems, read_file
+from reconciler.model import DEFAULT, Entity, Finding, Related, Severity, Span, display_name, escaped, in_order
 from reconciler.workflows.export import require_free, write_files
 
 MARK: Final = "# Written by kafka-quotas import"

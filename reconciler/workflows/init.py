@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import FileAccessError
-from reconciler.formats.yaml_writing import scalar_text
-from reconciler.manifest.discover import REPOSITORY_FILE
-from reconciler.manifest.emit import Export, ExportedFile, emit
-from reconciler.model.changed_cluster import slug_of
-from reconciler.model.cluster import Connection
-from reconciler.model.state import CurrentState
+from reconciler.formats import scalar_text
+from reconciler.manifest import REPOSITORY_FILE, Export, ExportedFile
+from reconciler.manifest.emit import emit
+from reconciler.model import Connection, CurrentState, slug_of
 from reconciler.workflows.init_template import Workflows, for_clusters, template_files, with_schema_place
 
 CLUSTER_FOLDER: Final = "clusters"

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import UsageError
+from reconciler.formats import schema_folder
 from reconciler.formats.bundled import bundled
-from reconciler.formats.schema_files import schema_folder
-from reconciler.manifest.discover import REPOSITORY_FILE
-from reconciler.manifest.emit import SCHEMA_FOLDER, ExportedFile
-from reconciler.model.entity import escaped
+from reconciler.manifest import REPOSITORY_FILE, SCHEMA_FOLDER, ExportedFile
+from reconciler.model import escaped
 
 TEMPLATE: Final = "examples/gitops-repository"
 FORGES: Final = ("github", "gitlab", "none")

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from reconciler.manifest.desired import desired_state
-from reconciler.model.change import Change
-from reconciler.model.cluster import ClusterSpec
-from reconciler.model.entity import Entity
-from reconciler.model.finding import Finding, Severity, in_order
-from reconciler.model.state import CurrentState, DesiredState, Quotas
-from reconciler.policy.lint.rules import lint_state
-from reconciler.policy.lint.subject import Subject
+from reconciler.manifest import desired_state
+from reconciler.model import Change, ClusterSpec, CurrentState, DesiredState, Entity, Finding, Quotas, Severity, in_order
+from reconciler.policy import Subject, lint_state
 from reconciler.workflows.load import LoadedManifests, adjusted
 
 

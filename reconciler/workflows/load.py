@@ -11,21 +11,33 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
 from reconciler.errors import ManifestError, UntrustedError, UsageError
-from reconciler.formats.wording import did_you_mean, shown
-from reconciler.manifest.catalogue import UNREAD
-from reconciler.manifest.cluster_places import clusters_without_id, misplaced_clusters
-from reconciler.manifest.collector import finding
-from reconciler.manifest.desired import cluster_findings, desired_state
-from reconciler.manifest.discover import REPOSITORY_FILE, Discovery, SourceFile, at, discover, find_root
-from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument, Document, Owner, RepositoryDocument
-from reconciler.manifest.files import UnreadableError, read_file
-from reconciler.manifest.globs import path_matcher
-from reconciler.manifest.ownership import ownership_findings
-from reconciler.manifest.reading import FileContent, read_documents
-from reconciler.model.cluster import ClusterSpec
-from reconciler.model.entity import display_name
-from reconciler.model.finding import Finding, Severity, in_order
-from reconciler.model.state import DesiredState
+from reconciler.formats import did_you_mean, shown
+from reconciler.manifest import (
+    REPOSITORY_FILE,
+    UNREAD,
+    ClientQuotasDocument,
+    ClusterDocument,
+    Discovery,
+    Document,
+    FileContent,
+    Owner,
+    RepositoryDocument,
+    SourceFile,
+    UnreadableError,
+    at,
+    cluster_findings,
+    clusters_without_id,
+    desired_state,
+    find_root,
+    finding,
+    misplaced_clusters,
+    ownership_findings,
+    path_matcher,
+    read_documents,
+    read_file,
+)
+from reconciler.manifest.discover import discover
+from reconciler.model import ClusterSpec, DesiredState, Finding, Severity, display_name, in_order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,7 +311,7 @@ def _unknown_guards(clusters: Sequence[ClusterDocument]) -> Iterator[Finding]:
     accepting = [document for document in clusters if document.spec.accept]
     if not accepting:
         return
-    from reconciler.policy.guards import GUARDS, RENAMED
+    from reconciler.policy import GUARDS, RENAMED
 
     for document in accepting:
         for acceptance in document.spec.accept:

@@ -7,16 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from reconciler.manifest.documents import Owner
-from reconciler.model.cluster import ClusterSpec, Prune
-from reconciler.model.finding import Finding, Severity, in_order
-from reconciler.model.lint_rules import LINT_RULES
-from reconciler.model.plan import Plan
-from reconciler.model.state import CurrentState, DesiredState
-from reconciler.planning.diff import difference
+from reconciler.manifest import Owner
+from reconciler.model import LINT_RULES, ClusterSpec, CurrentState, DesiredState, Finding, Plan, Prune, Severity, in_order
+from reconciler.planning import difference, in_writing_order
 from reconciler.planning.digest import digest
-from reconciler.planning.order import in_writing_order
-from reconciler.policy.guards import Situation, by_option, judge
+from reconciler.policy import Situation, by_option, judge
 from reconciler.ports import Clock, QuotaReader
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.connect import check_cluster_id

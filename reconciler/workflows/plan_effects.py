@@ -6,13 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from reconciler.errors import BackendError
-from reconciler.model.change import Change
-from reconciler.model.effect import PlanEffects
-from reconciler.model.entity import Entity, display_name
-from reconciler.model.plan import Plan
-from reconciler.model.state import CurrentState, Quotas
+from reconciler.model import Change, CurrentState, Entity, Plan, PlanEffects, Quotas, display_name
 from reconciler.ports import CallbackInspector
-from reconciler.resolution.plan_effects import effects_between, unclear_effects
+from reconciler.resolution import effects_between, unclear_effects
 
 
 def with_effects(plan: Plan, current: CurrentState, *, source: object, traffic: Iterable[tuple[str, str]] = ()) -> Plan:

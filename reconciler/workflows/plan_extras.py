@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reconciler.errors import UsageError
-from reconciler.model.plan import Plan
-from reconciler.model.state import CurrentState
+from reconciler.model import CurrentState, Plan
 from reconciler.ports import Progress, QuotaCluster, QuotaReader
 from reconciler.workflows.known_clients import read_known_clients
 from reconciler.workflows.plan_effects import with_effects

@@ -13,10 +13,9 @@ from functools import partial
 from pathlib import Path
 
 from reconciler.errors import QuotaCallbackError, UntrustedError
-from reconciler.formats.wording import shown
-from reconciler.model.cluster import CallbackClass, ClusterSpec
-from reconciler.model.entity import escaped
-from reconciler.resolution.quota_callback import METHODS, QuotaCallback
+from reconciler.formats import shown
+from reconciler.model import CallbackClass, ClusterSpec, escaped
+from reconciler.resolution import METHODS, QuotaCallback
 from reconciler.workflows.trusted import TrustedTree
 
 

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reconciler.apply.executor import ApplySettings
-from reconciler.model.cluster import Prune
-from reconciler.model.drift import Drift
-from reconciler.model.plan import Plan
-from reconciler.model.report import ApplyReport
-from reconciler.model.state import CurrentState
-from reconciler.planning.diff import difference
-from reconciler.policy.guards import in_manifest
+from reconciler.apply import ApplySettings
+from reconciler.model import ApplyReport, CurrentState, Drift, Plan, Prune
+from reconciler.planning import difference
+from reconciler.policy import in_manifest
 from reconciler.ports import Clock, Progress, QuotaCluster, QuotaReader
 from reconciler.workflows.apply import Approval, write
 from reconciler.workflows.baselines import GivenBaseline

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from reconciler.errors import FileAccessError, UsageError
-from reconciler.formats.canonical import document_text
-from reconciler.formats.whole_file import write_whole
-from reconciler.model.report import ApplyReport, ApplyResult
-from reconciler.planning.baseline import baseline_to_json
+from reconciler.formats import document_text, write_whole
+from reconciler.model import ApplyReport, ApplyResult
+from reconciler.planning import baseline_to_json
 from reconciler.workflows.git_source import source_of
 from reconciler.workflows.plan import Intent
 

@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from reconciler.errors import GitError
-from reconciler.model.cluster import ClusterSpec
-from reconciler.model.source import Span
-from reconciler.model.state import DesiredState
+from reconciler.model import ClusterSpec, DesiredState, Span
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
 from reconciler.workflows.load import LoadedManifests, Trust, desired_for
 from reconciler.workflows.trusted import TrustedTree, not_yet, trusted_tree

@@ -9,15 +9,24 @@ from typing import Final
 
 import reconciler
 from reconciler.errors import BaselineError, FileAccessError, GitError, ManifestError, ReconcilerError, UntrustedError, UsageError
-from reconciler.model.changed_cluster import slug_of
-from reconciler.model.cluster_failure import ClusterFailure
-from reconciler.model.drift import Baseline, DriftClass
-from reconciler.model.entity import Entity, display_name
-from reconciler.model.finding import Severity
-from reconciler.model.overview import ClusterOverview, EntityOverview, Overview
-from reconciler.model.selector import any_matches
-from reconciler.model.state import ClusterIdentity, CurrentState, DesiredState, Quotas
-from reconciler.planning.drift import compare
+from reconciler.model import (
+    Baseline,
+    ClusterFailure,
+    ClusterIdentity,
+    ClusterOverview,
+    CurrentState,
+    DesiredState,
+    DriftClass,
+    Entity,
+    EntityOverview,
+    Overview,
+    Quotas,
+    Severity,
+    any_matches,
+    display_name,
+    slug_of,
+)
+from reconciler.planning import compare
 from reconciler.ports import Clock, Progress
 from reconciler.workflows.baselines import GivenBaseline, given_baseline
 from reconciler.workflows.changed_clusters import PLACEHOLDER

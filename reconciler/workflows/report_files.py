@@ -10,13 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import FileAccessError
-from reconciler.formats.canonical import FORMAT_VERSION
-from reconciler.formats.wording import shown
-from reconciler.model.backtest import Form, PeakBound, Verdict
-from reconciler.model.entity import escaped
-from reconciler.model.overview import BucketTraffic, RunRecord, TrafficReport
-from reconciler.model.state import ClusterIdentity
-from reconciler.planning.place import Place
+from reconciler.formats import FORMAT_VERSION, shown
+from reconciler.model import BucketTraffic, ClusterIdentity, Form, PeakBound, RunRecord, TrafficReport, Verdict, escaped
+from reconciler.planning import Place
 from reconciler.workflows.backtest_reading import read_unjudged
 from reconciler.workflows.trusted_files import TrustedFiles
 

@@ -10,13 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.model.effect import OTHER, Known, KnownAddress
-from reconciler.model.entity import Entity
-from reconciler.model.ip_literals import address_of
-from reconciler.resolution.answers import Answers, Resolution, Wanted
-from reconciler.resolution.asked import asked_client
-from reconciler.resolution.compared import compare, compare_known
-from reconciler.resolution.views import QuotaView, ViewComparison
+from reconciler.model import OTHER, Entity, Known, KnownAddress, address_of
+from reconciler.resolution import Answers, QuotaView, Resolution, ViewComparison, Wanted, asked_client, compare, compare_known
 
 MOST_EFFECTS: Final = 100_000
 """Differences that are listed when nobody was asked about in particular."""

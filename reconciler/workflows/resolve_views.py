@@ -7,14 +7,11 @@ from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import BackendError
-from reconciler.formats.canonical import number_text
-from reconciler.model.cluster import ClusterSpec, Prune
-from reconciler.model.entity import display_name
-from reconciler.model.state import ClusterIdentity, CurrentState, ObservedFrom
-from reconciler.planning.diff import difference
+from reconciler.formats import number_text
+from reconciler.model import ClusterIdentity, ClusterSpec, CurrentState, ObservedFrom, Prune, display_name
+from reconciler.planning import difference
 from reconciler.ports import CallbackInspector, StaticDefaultsInspector
-from reconciler.resolution.answers import Doubts
-from reconciler.resolution.views import QuotaView, ViewKind
+from reconciler.resolution import Doubts, QuotaView, ViewKind
 from reconciler.workflows.plan import Intent
 from reconciler.workflows.plan_effects import after
 

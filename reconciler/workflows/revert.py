@@ -8,19 +8,27 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import RefusedError, WrongClusterError
-from reconciler.model.change import Action, Change
-from reconciler.model.cluster import ClusterSpec
-from reconciler.model.entity import escaped
-from reconciler.model.plan import Plan, Source, Summary
-from reconciler.model.quota import QuotaKey
-from reconciler.model.report import ApplyReport
-from reconciler.model.source import Span
-from reconciler.model.state import ClusterIdentity, CurrentState, DesiredEntity, DesiredQuota, DesiredState
+from reconciler.model import (
+    Action,
+    ApplyReport,
+    Change,
+    ClusterIdentity,
+    ClusterSpec,
+    CurrentState,
+    DesiredEntity,
+    DesiredQuota,
+    DesiredState,
+    Plan,
+    QuotaKey,
+    Source,
+    Span,
+    Summary,
+    escaped,
+)
+from reconciler.planning import in_writing_order, read_report
 from reconciler.planning.digest import digest
-from reconciler.planning.order import in_writing_order
-from reconciler.planning.report_reading import read_report
 from reconciler.planning.way_back import way_back
-from reconciler.policy.guards import Situation, judge
+from reconciler.policy import Situation, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.workflows.apply import Approval, in_steps, refused, write
 from reconciler.workflows.connect import check_cluster_id

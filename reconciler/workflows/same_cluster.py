@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from reconciler.errors import WrongClusterError
-from reconciler.manifest.cluster_places import endpoints
-from reconciler.manifest.desired import desired_state
-from reconciler.model.cluster import ClusterSpec
-from reconciler.model.entity import Entity, display_name, escaped
-from reconciler.model.state import ClusterIdentity
+from reconciler.manifest import desired_state, endpoints
+from reconciler.model import ClusterIdentity, ClusterSpec, Entity, display_name, escaped
 from reconciler.workflows.load import LoadedManifests
 
 

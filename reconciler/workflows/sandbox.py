@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import SandboxError, UsageError
+from reconciler.sandbox import Sandbox, SandboxSpec, ZooKeeperSpec
 from reconciler.sandbox.login import Login
-from reconciler.sandbox.spec import Sandbox, SandboxSpec, ZooKeeperSpec
 
 if TYPE_CHECKING:
     from reconciler.ports import Progress
-    from reconciler.sandbox.background import Status
+    from reconciler.sandbox import Status
 
 _NOTICED_S: Final = 2.0
 """How long a command has to end by itself after an interrupt, which on a terminal it gets too."""
@@ -71,7 +71,7 @@ def run_in_sandbox(spec: SandboxSpec, command: Sequence[str], *, progress: Progr
     are users ``SASL_BOOTSTRAP_SERVER``, when there is a ZooKeeper ``ZOOKEEPER``; ``KAFKA_QUOTAS_SANDBOX`` is its folder. Raises
     ``UsageError`` for a command that does not exist.
     """
-    from reconciler.sandbox.cluster import running
+    from reconciler.sandbox import running
 
     program = shutil.which(command[0])
     if program is None:

@@ -6,14 +6,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from reconciler.apply.chunks import ChunkLimits, chunks
+from reconciler.apply import ChunkLimits
+from reconciler.apply.chunks import chunks
 from reconciler.errors import AuthorizationError
-from reconciler.model.broker_rules import needs_broker
-from reconciler.model.change import AlterationResult, Change
-from reconciler.model.entity import escaped
-from reconciler.model.finding import Finding, Severity, in_order
-from reconciler.model.plan import Plan
-from reconciler.model.state import CurrentState, ObservedFrom
+from reconciler.model import (
+    AlterationResult,
+    Change,
+    CurrentState,
+    Finding,
+    ObservedFrom,
+    Plan,
+    Severity,
+    escaped,
+    in_order,
+    needs_broker,
+)
 from reconciler.ports import ModeInspector, Progress, QuotaCluster
 
 REFUSED: Final = "refused-by-broker"

@@ -7,17 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.apply.chunks import ChunkLimits, chunks
-from reconciler.backends.broker.cluster import BrokerCluster
-from reconciler.backends.broker.settings import ConnectionSettings, parse_servers
-from reconciler.model.broker_rules import refusal
-from reconciler.model.change import Action, Alteration, Change, KeyChange, Reason
-from reconciler.model.entity import Entity, escaped
-from reconciler.model.state import CurrentState, Quotas
+from reconciler.apply import ChunkLimits
+from reconciler.apply.chunks import chunks
+from reconciler.backends import BrokerCluster, ConnectionSettings, parse_servers
+from reconciler.model import Action, Alteration, Change, CurrentState, Entity, KeyChange, Quotas, Reason, escaped, refusal
 from reconciler.ports import Progress, QuotaCluster
-from reconciler.sandbox.artifacts import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS
-from reconciler.sandbox.cluster import running
-from reconciler.sandbox.spec import SandboxSpec
+from reconciler.sandbox import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, SandboxSpec, running
 
 _FIRST_WITHOUT_ZOOKEEPER: Final = 4
 _BEFORE_4: Final = next(version for version in KAFKA_VERSIONS if version.startswith("3."))

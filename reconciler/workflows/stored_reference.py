@@ -14,11 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import UntrustedError, UsageError
-from reconciler.formats.wording import shown
-from reconciler.integrations.github.address import PUBLIC, api_address, repository_name
-from reconciler.integrations.github.api import GitHubApi
-from reconciler.integrations.github.runs import has_artifact, workflow_run
-from reconciler.integrations.github.token import read_token
+from reconciler.formats import shown
+from reconciler.integrations import PUBLIC, GitHubApi, api_address, has_artifact, read_token, repository_name, workflow_run
 from reconciler.ports import Clock
 from reconciler.workflows.git_repository import Git, repository_around
 

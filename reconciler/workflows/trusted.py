@@ -13,10 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from reconciler.model.entity import display_name
-from reconciler.model.finding import Finding, Severity
-from reconciler.model.relocate import without_places
-from reconciler.model.rule import Rule
+from reconciler.model import Finding, Rule, Severity, display_name, without_places
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
 from reconciler.workflows.load import LoadedManifests, Trust
 from reconciler.workflows.trusted_files import TrustedFiles, files_at

@@ -6,17 +6,26 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.model.cluster import ClusterSpec, Prune
-from reconciler.model.drift import Baseline
-from reconciler.model.effect import Limit
-from reconciler.model.entity import Entity, escaped
-from reconciler.model.finding import Finding, Severity
-from reconciler.model.plan import NO_LONGER_DECLARED, OVERRIDES_DECLARED, Source
-from reconciler.model.quota import QuotaKey
-from reconciler.model.source import Span
-from reconciler.model.state import CurrentState, DesiredState, Quotas
-from reconciler.planning.undeclared import forgotten, forgotten_note, in_scope, kept, overriding
-from reconciler.render.amounts import amount, rate
+from reconciler.model import (
+    NO_LONGER_DECLARED,
+    OVERRIDES_DECLARED,
+    Baseline,
+    ClusterSpec,
+    CurrentState,
+    DesiredState,
+    Entity,
+    Finding,
+    Limit,
+    Prune,
+    QuotaKey,
+    Quotas,
+    Severity,
+    Source,
+    Span,
+    escaped,
+)
+from reconciler.planning import forgotten, forgotten_note, in_scope, kept, overriding
+from reconciler.render import amount, rate
 from reconciler.workflows.references import Before
 
 _REMOVE: Final = "declare it with 'quotas: {}'"

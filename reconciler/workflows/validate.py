@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.errors import UsageError
-from reconciler.model.entity import Entity
-from reconciler.model.finding import Finding, Severity, in_order
-from reconciler.model.state import DesiredState
+from reconciler.model import DesiredState, Entity, Finding, Severity, in_order
 from reconciler.workflows.lint import lint_offline
 from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests
 from reconciler.workflows.references import References, read_references

@@ -105,6 +105,9 @@ def _answers(port: int) -> bool:
 
 def _workers(page: int) -> int:
     # Spark's server answers every path with its start page until the path of the JSON is added.
-    with contextlib.suppress(OSError, json.JSONDecodeError), urllib.request.urlopen(f"http://127.0.0.1:{page}/json/", timeout=5) as answer:
+    with (
+        contextlib.suppress(OSError, json.JSONDecodeError),
+        urllib.request.urlopen(f"http://127.0.0.1:{page}/json/", timeout=5) as answer,
+    ):
         return int(json.load(answer)["aliveworkers"])
     return 0

@@ -11,7 +11,7 @@ from typing import Final
 
 from reconciler.backends.broker import wire
 from reconciler.backends.broker.raw_exchange import RawAnswer
-from reconciler.model.entity import Entity
+from reconciler.model import Entity
 
 _THROTTLE_BYTES: Final = 4
 _CODE: Final = struct.Struct(">h")

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from reconciler.model.broker_rules import LONGEST_STRING
-from reconciler.model.change import Alteration
-from reconciler.model.entity import DEFAULT
+from reconciler.model import DEFAULT, LONGEST_STRING, Alteration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

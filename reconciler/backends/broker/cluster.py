@@ -25,10 +25,18 @@ from reconciler.backends.broker.settings import ConnectionSettings, Security
 from reconciler.backends.broker.transport import AnswerLostError, NoConnectionError, Transport
 from reconciler.backends.broker.wire import MalformedAnswerError
 from reconciler.errors import BackendError, OutcomeUnknownError, UnreachableError, UnsupportedClusterError
-from reconciler.model.change import Alteration, AlterationResult
-from reconciler.model.entity import Entity, escaped
-from reconciler.model.quota import QuotaKey
-from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom, Quotas
+from reconciler.model import (
+    Alteration,
+    AlterationResult,
+    ClusterIdentity,
+    CurrentState,
+    Entity,
+    Observed,
+    ObservedFrom,
+    QuotaKey,
+    Quotas,
+    escaped,
+)
 from reconciler.ports import BrokerNode, EntityFilter
 
 _CALLBACK_SETTING: Final = "client.quota.callback.class"

@@ -13,8 +13,7 @@ from typing import Final
 from reconciler.backends.broker import wire
 from reconciler.backends.broker.raw_exchange import RawAnswer
 from reconciler.backends.broker.wire import COMPACT, TWO_BYTES, Encoding
-from reconciler.model.entity import Entity
-from reconciler.model.state import Quotas
+from reconciler.model import Entity, Quotas
 
 _HEAD: Final = struct.Struct(">ih")
 _FLOAT64: Final = struct.Struct(">d")

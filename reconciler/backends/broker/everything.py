@@ -11,8 +11,7 @@ from typing import Final, TypeAlias
 
 from reconciler.backends.broker.refusals import UNKNOWN_SERVER_ERROR
 from reconciler.errors import RequestRefusedError
-from reconciler.model.entity import Entity, EntityType
-from reconciler.model.state import Quotas
+from reconciler.model import Entity, EntityType, Quotas
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
 
 Describe: TypeAlias = Callable[[EntityFilter], Mapping[Entity, Quotas]]

@@ -18,8 +18,7 @@ from kafka.protocol.admin import (
 from reconciler.backends.broker.alter_body import write_alter_body
 from reconciler.backends.broker.raw_exchange import RawRequest
 from reconciler.errors import RequestRefusedError
-from reconciler.model.broker_rules import INVALID_REQUEST, unsendable
-from reconciler.model.change import Alteration
+from reconciler.model import INVALID_REQUEST, Alteration, unsendable
 from reconciler.ports import EntityFilter
 
 _BROKER_RESOURCE: Final = 4

@@ -6,7 +6,7 @@ import shlex
 from typing import Final
 
 from reconciler.errors import AuthorizationError, BackendError, RequestRefusedError, UnsupportedClusterError
-from reconciler.model.entity import escaped
+from reconciler.model import escaped
 
 UNKNOWN_SERVER_ERROR: Final = -1
 REQUEST_TIMED_OUT: Final = 7

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from reconciler.model.entity import DEFAULT, Entity, EntityName
+from reconciler.model import DEFAULT, Entity, EntityName
 
 NULL: Final = -1
 """The length of a null text or list."""

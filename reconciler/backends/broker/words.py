@@ -8,7 +8,7 @@ from typing import Final
 
 from kafka import errors as kafka_errors
 
-from reconciler.model.entity import escaped
+from reconciler.model import escaped
 
 _ERRNO: Final = re.compile(r"(\d+) E[A-Z]+")
 _PREFIX: Final = re.compile(r"^((\[(Error|Errno) -?\d+\] )|[A-Za-z]+Error: |Handshake failed: )")

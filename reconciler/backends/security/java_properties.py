@@ -12,7 +12,7 @@ from pathlib import Path
 import javaproperties
 
 from reconciler.errors import FileAccessError, UsageError
-from reconciler.model.entity import escaped
+from reconciler.model import escaped
 
 
 class JavaProperties:

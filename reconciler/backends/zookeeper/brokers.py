@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from kazoo.exceptions import NoNodeError
 
-from reconciler.model.entity import escaped
+from reconciler.model import escaped
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient

@@ -15,7 +15,7 @@ from reconciler.backends.zookeeper.brokers import BROKER_IDS
 from reconciler.backends.zookeeper.nodes import CLIENTS, CONFIG, IPS, NOTIFICATION, USERS
 from reconciler.backends.zookeeper.session import is_read_only
 from reconciler.errors import AuthorizationError, UnsupportedClusterError
-from reconciler.model.entity import escaped
+from reconciler.model import escaped
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient

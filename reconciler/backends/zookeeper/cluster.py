@@ -23,11 +23,20 @@ from reconciler.backends.zookeeper.session import close_client, is_read_only, op
 from reconciler.backends.zookeeper.settings import ZooKeeperSettings
 from reconciler.backends.zookeeper.writing import NodeWriter
 from reconciler.errors import OutcomeUnknownError, RequestRefusedError, UnsupportedClusterError
-from reconciler.model.change import Alteration, AlterationResult
-from reconciler.model.entity import DEFAULT, Entity, EntityType
-from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom, Quotas
+from reconciler.model import (
+    DEFAULT,
+    Alteration,
+    AlterationResult,
+    ClusterIdentity,
+    CurrentState,
+    Entity,
+    EntityType,
+    Observed,
+    ObservedFrom,
+    Quotas,
+)
 from reconciler.ports import BrokerNode, EntityFilter, FilterKind
-from reconciler.resolution.describe_filter import UNSUPPORTED_VERSION, answer, filter_refusal
+from reconciler.resolution import UNSUPPORTED_VERSION, answer, filter_refusal
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient

@@ -8,11 +8,7 @@ from typing import Final
 
 from reconciler.backends.zookeeper.node_text import NodeText, UnreadableNodeError, parse_node
 from reconciler.backends.zookeeper.values import is_readable, read_quotas, stored_text
-from reconciler.model.broker_rules import INVALID_REQUEST
-from reconciler.model.change import Alteration, AlterationResult
-from reconciler.model.entity import escaped
-from reconciler.model.quota import KNOWN_KEYS
-from reconciler.model.state import same_value
+from reconciler.model import INVALID_REQUEST, KNOWN_KEYS, Alteration, AlterationResult, escaped, same_value
 
 INVALID_UPDATE_VERSION: Final = 95
 """Kafka's error code that comes nearest to "others wrote it meanwhile"."""

@@ -18,7 +18,7 @@ from reconciler.backends.zookeeper.checks import not_allowed
 from reconciler.backends.zookeeper.failures import CLIENT_ERRORS, told
 from reconciler.backends.zookeeper.nodes import NOTIFICATION
 from reconciler.errors import AuthorizationError, LockedError, UnreachableError
-from reconciler.model.entity import escaped
+from reconciler.model import escaped
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.model.entity import DEFAULT, EntityName, display_name
-from reconciler.model.ip_literals import IpVerdict, ip_verdict
-from reconciler.model.sanitized_name import sanitized, unsanitized
+from reconciler.model import DEFAULT, EntityName, IpVerdict, display_name, ip_verdict, sanitized, unsanitized
 
 DEFAULT_NODE: Final = "<default>"
 """The node of the default entity. The name ``<default>`` itself is encoded, so the two never meet."""

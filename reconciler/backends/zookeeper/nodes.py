@@ -9,7 +9,7 @@ import json
 from typing import Final
 
 from reconciler.backends.zookeeper.names import address_node, node_name
-from reconciler.model.entity import Entity, EntityType
+from reconciler.model import Entity, EntityType
 
 CONFIG: Final = "/config"
 USERS: Final = f"{CONFIG}/users"

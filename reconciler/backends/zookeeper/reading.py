@@ -12,8 +12,7 @@ from reconciler.backends.zookeeper.names import address_of_node, name_of_node
 from reconciler.backends.zookeeper.node_text import UnreadableNodeError, parse_node
 from reconciler.backends.zookeeper.nodes import CLIENTS, IPS, USERS, clients_of
 from reconciler.backends.zookeeper.values import read_quotas
-from reconciler.model.entity import Entity, EntityName, EntityType
-from reconciler.model.state import Quotas, UnreadableNode
+from reconciler.model import Entity, EntityName, EntityType, Quotas, UnreadableNode
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient

@@ -9,11 +9,7 @@ from typing import Final
 
 from reconciler.backends.zookeeper.names import UnwritableNameError
 from reconciler.backends.zookeeper.nodes import node_path
-from reconciler.model.broker_rules import refusal
-from reconciler.model.change import Alteration
-from reconciler.model.entity import Entity, EntityType
-from reconciler.model.ip_literals import IpVerdict, ip_verdict
-from reconciler.model.quota import QuotaKey, ValueType
+from reconciler.model import Alteration, Entity, EntityType, IpVerdict, QuotaKey, ValueType, ip_verdict, refusal
 
 LONGEST_PATH: Final = 150_000
 """A transaction names a path up to five times, and ZooKeeper closes the connection on a request of more than 1 MiB."""

@@ -20,7 +20,7 @@ from reconciler.backends.zookeeper.login import LoginConnection
 from reconciler.backends.zookeeper.settings import ZooKeeperSettings, connection_text
 from reconciler.backends.zookeeper.sockets import Handler
 from reconciler.errors import AuthenticationError, UnreachableError, UnsupportedClusterError
-from reconciler.model.entity import display_name
+from reconciler.model import display_name
 
 # kazoo logs requests, passwords and credentials in nodes among them.
 _SILENT: Final = logging.getLogger("reconciler.silent.kazoo")

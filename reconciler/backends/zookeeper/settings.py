@@ -7,7 +7,7 @@ from typing import Final
 
 from reconciler.backends.security.tls import Tls
 from reconciler.errors import UsageError
-from reconciler.model.entity import escaped
+from reconciler.model import escaped
 
 _FORM: Final = "HOST:PORT,HOST:PORT/CHROOT (an IPv6 address in brackets: [::1]:2181)"
 _DEFAULT_PORT: Final = 2181

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.backends.zookeeper.java_double import java_text, parse_java
-from reconciler.model.entity import EntityType
-from reconciler.model.quota import KNOWN_KEYS, QuotaKey, ValueType, legal_keys
+from reconciler.model import KNOWN_KEYS, EntityType, QuotaKey, ValueType, legal_keys
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
 _LARGEST: Final = {ValueType.LONG: 2**63 - 1, ValueType.INT: 2**31 - 1}

@@ -29,9 +29,7 @@ from reconciler.backends.zookeeper.node_text import NodeText, UnreadableNodeErro
 from reconciler.backends.zookeeper.nodes import NOTIFICATION, USERS, clients_of, node_path, notification, parents
 from reconciler.backends.zookeeper.rules import zookeeper_refusal
 from reconciler.errors import AuthorizationError, BackendError
-from reconciler.model.broker_rules import INVALID_REQUEST
-from reconciler.model.change import Alteration, AlterationResult
-from reconciler.model.entity import Entity
+from reconciler.model import INVALID_REQUEST, Alteration, AlterationResult, Entity
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING
 
 from reconciler.cli import entity_options, options, output, run_traces, writing
 from reconciler.errors import ManifestError, UsageError
-from reconciler.formats.wording import shown
+from reconciler.formats import shown
 
 if TYPE_CHECKING:
     from reconciler.cli.progress import PatientProgress
-    from reconciler.model.plan import Plan
-    from reconciler.model.report import ApplyReport
-    from reconciler.workflows.alter_request import AlterRequest
-    from reconciler.workflows.alter_target import AlterTarget
-    from reconciler.workflows.apply import Approval
+    from reconciler.model import ApplyReport, Plan
+    from reconciler.workflows import AlterRequest, AlterTarget, Approval
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Plan the one change, write it, print its report; the exit code says whether anything was written."""
     from reconciler.cli.progress import PatientProgress
-    from reconciler.policy.guards import check_guard_ids
-    from reconciler.workflows.alter_target import load_target
+    from reconciler.policy import check_guard_ids
+    from reconciler.workflows import load_target
 
     check_guard_ids(args.accept)
     with run_traces.audited(args, "alter") as audit, PatientProgress(args) as progress:
@@ -108,15 +105,15 @@ def _listed(texts: list[str], option: str) -> Iterator[str]:
 
 
 def _warnings(args: argparse.Namespace, request: AlterRequest) -> Iterator[str]:
-    from reconciler.workflows.alter_request import name_warnings
+    from reconciler.workflows import name_warnings
 
     yield from entity_options.literal_default_warnings(args)
     yield from (f"{text} [{rule}]" for rule, text in name_warnings(request.entity) if rule != "literal-default-name")
 
 
 def _approval(args: argparse.Namespace) -> Approval:
-    from reconciler.apply.executor import ApplySettings
-    from reconciler.workflows.apply import Approval
+    from reconciler.apply import ApplySettings
+    from reconciler.workflows import Approval
 
     return Approval(
         accepted=tuple(args.accept),
@@ -128,9 +125,9 @@ def _approval(args: argparse.Namespace) -> Approval:
 def _alter(
     args: argparse.Namespace, request: AlterRequest, approval: Approval, target: AlterTarget, progress: PatientProgress
 ) -> ApplyReport:
+    from reconciler.workflows import SystemClock
     from reconciler.workflows.alter import alter
     from reconciler.workflows.connect import connect
-    from reconciler.workflows.system_clock import SystemClock
 
     progress.step("connecting to the cluster")
     cluster = connect(target.spec, options.access(args), trusted=target.trusted)

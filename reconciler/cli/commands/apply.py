@@ -10,9 +10,8 @@ from reconciler.cli import options, output, run_traces, writing
 from reconciler.errors import ManifestError
 
 if TYPE_CHECKING:
-    from reconciler.model.report import ApplyReport
-    from reconciler.workflows.apply import Approval
-    from reconciler.workflows.plan import Intent
+    from reconciler.model import ApplyReport
+    from reconciler.workflows import Approval, Intent
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,15 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Apply and print the report; the exit code says whether anything was written."""
     from reconciler.cli.progress import PatientProgress
-    from reconciler.model.finding import Severity
-    from reconciler.policy.guards import check_guard_ids
+    from reconciler.model import Severity
+    from reconciler.policy import check_guard_ids
+    from reconciler.workflows import References, SystemClock, check_recordable, load_intent, source_of
     from reconciler.workflows.apply import apply
     from reconciler.workflows.connect import connect
-    from reconciler.workflows.git_source import source_of
-    from reconciler.workflows.plan import load_intent
-    from reconciler.workflows.record_baseline import check_recordable
-    from reconciler.workflows.references import References
-    from reconciler.workflows.system_clock import SystemClock
 
     check_guard_ids(args.accept)
     with run_traces.audited(args, "apply") as audit, PatientProgress(args) as progress:
@@ -77,8 +72,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _approval(args: argparse.Namespace) -> Approval:
-    from reconciler.planning.saved_plan import read_saved_plan
-    from reconciler.workflows.apply import Approval
+    from reconciler.planning import read_saved_plan
+    from reconciler.workflows import Approval
 
     saved = read_saved_plan(output.read_file(Path(args.plan)), name=args.plan) if args.plan else None
     return Approval(
@@ -91,7 +86,8 @@ def _approval(args: argparse.Namespace) -> Approval:
 
 
 def _record(args: argparse.Namespace, report: ApplyReport, intent: Intent) -> None:
-    from reconciler.workflows.record_baseline import is_clean, record_baseline
+    from reconciler.workflows import is_clean
+    from reconciler.workflows.record_baseline import record_baseline
 
     if not args.record_baseline:
         return

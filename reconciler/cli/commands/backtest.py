@@ -15,8 +15,8 @@ from reconciler.errors import ManifestError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reconciler.model.state import CurrentState
-    from reconciler.workflows.plan import Intent
+    from reconciler.model import CurrentState
+    from reconciler.workflows import Intent
 
 _PLOTS: Final = 12
 _MOST_PLOTS: Final = 100
@@ -77,10 +77,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Replay and print; 0, or 1 when the policy refuses it or a finding is at or above ``--fail-on``."""
-    from reconciler.model.finding import Severity
-    from reconciler.workflows.backtest import BacktestOptions, backtest, proposal_of
-    from reconciler.workflows.plan import load_intent
-    from reconciler.workflows.references import References
+    from reconciler.model import Severity
+    from reconciler.workflows import BacktestOptions, References, load_intent, proposal_of
+    from reconciler.workflows.backtest import backtest
 
     limit, files = Severity(args.fail_on), output.parse_out(args.out, formats=backtest_renderings.FORMATS)
     if args.without_python_workers:
@@ -123,7 +122,7 @@ def _plots(args: argparse.Namespace, formats: Sequence[str]) -> int:
 def _current(args: argparse.Namespace, intent: Intent) -> CurrentState | None:
     if args.current is None:
         return None
-    from reconciler.workflows.connect import check_cluster_id, snapshot_reader
+    from reconciler.workflows import check_cluster_id, snapshot_reader
 
     trusted = intent.trusted.files if intent.trusted is not None else None
     state = snapshot_reader(args.current, trusted=trusted).current_state()

@@ -10,9 +10,9 @@ from reconciler.cli import exit_codes, options, output
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reconciler.formats.canonical import Json
-    from reconciler.model.changed_cluster import ChangedCluster
-    from reconciler.render.styled import Line
+    from reconciler.formats import Json
+    from reconciler.model import ChangedCluster
+    from reconciler.render import Line
 
 _FORMATS: Final = ("text", "json", "outputs")
 
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the clusters; 0, also when nothing changed."""
-    from reconciler.formats.whole_file import write_whole
+    from reconciler.formats import write_whole
     from reconciler.workflows.changed_clusters import changed_clusters
 
     files = output.parse_out(args.out, formats=_FORMATS)
@@ -48,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _as(name: str, found: Sequence[ChangedCluster], args: argparse.Namespace) -> str:
-    from reconciler.formats.canonical import canonical_bytes, document_text
-    from reconciler.render.styled import plain
+    from reconciler.formats import canonical_bytes, document_text
+    from reconciler.render import plain
 
     if name == "json":
         return document_text(_document(found))
@@ -61,7 +61,7 @@ def _as(name: str, found: Sequence[ChangedCluster], args: argparse.Namespace) ->
 
 
 def _document(found: Sequence[ChangedCluster]) -> dict[str, Json]:
-    from reconciler.formats.canonical import FORMAT_VERSION
+    from reconciler.formats import FORMAT_VERSION
 
     rows: list[Json] = [
         {
@@ -80,8 +80,8 @@ def _document(found: Sequence[ChangedCluster]) -> dict[str, Json]:
 
 def _lines(found: Sequence[ChangedCluster], args: argparse.Namespace) -> list[Line]:
     """What became of each cluster; only its name where nothing was compared."""
-    from reconciler.model.entity import display_name
-    from reconciler.render.styled import line
+    from reconciler.model import display_name
+    from reconciler.render import line
 
     lines = []
     for one in found:

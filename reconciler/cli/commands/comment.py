@@ -13,10 +13,9 @@ from reconciler.cli import exit_codes, options, output
 from reconciler.errors import FileAccessError, ReconcilerError, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.formats.canonical import Json
-    from reconciler.render.sticky_comment import Content, Status
-    from reconciler.render.styled import Line
-    from reconciler.workflows.comment_on_github import PullRequestOutcome
+    from reconciler.formats import Json
+    from reconciler.render import Content, Line, Status
+    from reconciler.workflows import PullRequestOutcome
 
 _STATES: Final = ("planned", "applying", "applied", "failed", "outdated")
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]{0,59}")
@@ -91,8 +90,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _posted(args: argparse.Namespace) -> PullRequestOutcome:
-    from reconciler.workflows.comment_on_github import GitHubTarget, post_comment
-    from reconciler.workflows.system_clock import SystemClock
+    from reconciler.workflows import GitHubTarget, SystemClock, post_comment
 
     target = GitHubTarget(
         environment=os.environ,
@@ -116,8 +114,7 @@ def _posted(args: argparse.Namespace) -> PullRequestOutcome:
 
 
 def _content(args: argparse.Namespace) -> Content | None:
-    from reconciler.workflows.backtest_reading import read_backtest_report
-    from reconciler.workflows.comment import with_backtest
+    from reconciler.workflows import read_backtest_report, with_backtest
 
     content = _body(args)
     if content is None or args.backtest is None:
@@ -127,7 +124,7 @@ def _content(args: argparse.Namespace) -> Content | None:
 
 
 def _body(args: argparse.Namespace) -> Content | None:
-    from reconciler.workflows.comment import body_content
+    from reconciler.workflows import body_content
 
     if args.body is None:
         return None
@@ -141,9 +138,8 @@ def _body(args: argparse.Namespace) -> Content | None:
 
 
 def _status(args: argparse.Namespace) -> Status:
-    from reconciler.render.markdown_marker import CommentState
-    from reconciler.render.sticky_comment import Status
-    from reconciler.workflows.comment_states import state_of_report
+    from reconciler.render import CommentState, Status
+    from reconciler.workflows import state_of_report
 
     if args.report:
         state, detail = state_of_report(output.read_file(Path(args.report)), name=args.report)
@@ -152,7 +148,7 @@ def _status(args: argparse.Namespace) -> Status:
 
 
 def _document(outcome: PullRequestOutcome) -> dict[str, Json]:
-    from reconciler.formats.canonical import FORMAT_VERSION
+    from reconciler.formats import FORMAT_VERSION
 
     comment = outcome.comment
     return {
@@ -174,8 +170,8 @@ def _document(outcome: PullRequestOutcome) -> dict[str, Json]:
 
 
 def _lines(outcome: PullRequestOutcome) -> list[Line]:
-    from reconciler.model.entity import escaped
-    from reconciler.render.styled import line
+    from reconciler.model import escaped
+    from reconciler.render import line
 
     comment = outcome.comment
     if comment is None:

@@ -11,9 +11,9 @@ from reconciler.cli.reading_options import add_reading_options
 from reconciler.cli.spark_options import add_spark_options
 
 if TYPE_CHECKING:
-    from reconciler.formats.canonical import Json
-    from reconciler.render.styled import Line
-    from reconciler.workflows.compact import CompactResult
+    from reconciler.formats import Json
+    from reconciler.render import Line
+    from reconciler.workflows import CompactResult
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compact what is new and say how much that was; 0."""
-    from reconciler.workflows.compact import CompactOptions, compact
+    from reconciler.workflows import CompactOptions
+    from reconciler.workflows.compact import compact
 
     chosen = CompactOptions(
         traffic=tuple(args.traffic),
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _document(result: CompactResult) -> dict[str, Json]:
-    from reconciler.formats.canonical import FORMAT_VERSION
+    from reconciler.formats import FORMAT_VERSION
 
     return {
         "format_version": FORMAT_VERSION,
@@ -69,8 +70,8 @@ def _document(result: CompactResult) -> dict[str, Json]:
 
 
 def _lines(result: CompactResult, folder: str) -> tuple[Line, ...]:
-    from reconciler.model.entity import display_name
-    from reconciler.render.styled import line
+    from reconciler.model import display_name
+    from reconciler.render import line
 
     where = display_name(folder)
     found = [line(f"Compacted {len(result.compacted)} files with {result.requests:,} charged requests into {where}.")]

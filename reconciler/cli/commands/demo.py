@@ -16,8 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the demonstration; 0 when every step ended as it must."""
-    from reconciler.render.styled import Line, Style, line
-    from reconciler.workflows.demo import Screen, run_demo
+    from reconciler.render import Line, Style, line
+    from reconciler.workflows import Screen, run_demo
 
     def show(*lines: Line) -> None:
         output.print_lines(args, lines)

@@ -12,8 +12,7 @@ from reconciler.cli import entity_options, exit_codes, options, output
 from reconciler.errors import OutputError
 
 if TYPE_CHECKING:
-    from reconciler.model.selector import Selector
-    from reconciler.model.state import CurrentState
+    from reconciler.model import CurrentState, Selector
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, filter, print."""
+    from reconciler.workflows import check_cluster_id, quota_reader
     from reconciler.workflows.cluster_to_read import cluster_to_read
-    from reconciler.workflows.connect import check_cluster_id, quota_reader
     from reconciler.workflows.describe import describe
 
     options.check_one_state(args)
@@ -65,12 +64,12 @@ def _say_what_else(args: argparse.Namespace, state: CurrentState) -> None:
 def _pieces(args: argparse.Namespace, state: CurrentState, query: Selector) -> Iterator[str]:
     """The result in the form that is wanted; only that one's module is loaded."""
     if args.format == "json":
-        from reconciler.formats.selector_json import selector_to_json
+        from reconciler.formats import selector_to_json
         from reconciler.formats.state_json import state_json
 
         return state_json(state, selected=selector_to_json(query) or None)
     if args.format == "yaml":
-        from reconciler.manifest.emit import entries_document
+        from reconciler.manifest import entries_document
 
         return entries_document(state, introduction=_introduction(state))
     if args.format == "csv":
@@ -83,7 +82,7 @@ def _pieces(args: argparse.Namespace, state: CurrentState, query: Selector) -> I
 
 
 def _introduction(state: CurrentState) -> str:
-    from reconciler.model.entity import display_name
+    from reconciler.model import display_name
 
     name = state.cluster.name or state.cluster.id
     return f"Quotas of cluster {display_name(name) if name else 'unknown'} at {state.observed.at:%Y-%m-%d %H:%M:%S} UTC"

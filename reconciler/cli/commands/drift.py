@@ -12,13 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from reconciler.formats.canonical import Json
-    from reconciler.model.drift import Drift
-    from reconciler.model.selector import Selector
+    from reconciler.formats import Json
+    from reconciler.model import Drift, Selector
     from reconciler.ports import Progress
-    from reconciler.render.styled import Line
-    from reconciler.workflows.baselines import GivenBaseline
-    from reconciler.workflows.plan import Intent
+    from reconciler.render import Line
+    from reconciler.workflows import GivenBaseline, Intent
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,12 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compare and print; 0, or 2 for differences with ``--detailed-exitcode``, or 1 for findings that stop it."""
     from reconciler.cli.progress import PatientProgress
-    from reconciler.model.cluster_failure import ClusterFailure
-    from reconciler.model.finding import Severity
-    from reconciler.planning.drift_document import DRIFT_FORMAT_VERSION
-    from reconciler.workflows.every_cluster import for_every, load_every_intent
-    from reconciler.workflows.plan import load_intent
-    from reconciler.workflows.references import References
+    from reconciler.model import ClusterFailure, Severity
+    from reconciler.planning import DRIFT_FORMAT_VERSION
+    from reconciler.workflows import References, for_every, load_every_intent, load_intent
 
     files = output.parse_out(args.out, formats=renderings.DRIFT_FORMATS)
     options.check_one_state(args)
@@ -109,9 +104,8 @@ def _unmanaged(args: argparse.Namespace, drifts: Sequence[Drift]) -> int:
 def _drift(
     args: argparse.Namespace, intent: Intent, given: GivenBaseline | None, ignore: Sequence[Selector], progress: Progress
 ) -> Drift:
-    from reconciler.model.entity import display_name
-    from reconciler.workflows.connect import quota_reader
-    from reconciler.workflows.drift import find_drift
+    from reconciler.model import display_name
+    from reconciler.workflows import find_drift, quota_reader
 
     access = options.access(args)
     progress.step(
@@ -122,7 +116,7 @@ def _drift(
 
 
 def _print(args: argparse.Namespace, drift: Drift, files: Sequence[tuple[str, Path]]) -> None:
-    from reconciler.formats.whole_file import write_whole
+    from reconciler.formats import write_whole
 
     for name, path in files:
         write_whole(path, [renderings.drift_as(name, drift)])
@@ -135,20 +129,19 @@ def _print(args: argparse.Namespace, drift: Drift, files: Sequence[tuple[str, Pa
 
 
 def _document(drift: Drift) -> Json:
-    from reconciler.planning.drift_document import drift_to_json
+    from reconciler.planning import drift_to_json
 
     return drift_to_json(drift)
 
 
 def _lines(args: argparse.Namespace, drift: Drift) -> Sequence[Line]:
-    from reconciler.render.drift_text import drift_lines
+    from reconciler.render import drift_lines
 
     return drift_lines(drift, show_unmanaged=args.show_unmanaged)
 
 
 def _selector(text: str) -> Selector:
-    from reconciler.model.entity import EntityType
-    from reconciler.model.selector import MatchKind, Selector, TypeMatch
+    from reconciler.model import EntityType, MatchKind, Selector, TypeMatch
 
     entity_type, equals, glob = text.partition("=")
     types = [known.value for known in EntityType]

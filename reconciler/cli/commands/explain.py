@@ -15,8 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one explanation, or without an id all of them in a line each."""
-    from reconciler.render.explanations import explanation_lines, explanations_to_json, index_lines
-    from reconciler.workflows.explain import explain, explanations
+    from reconciler.render import explanation_lines, explanations_to_json, index_lines
+    from reconciler.workflows import explanations
+    from reconciler.workflows.explain import explain
 
     chosen = [explain(args.id)] if args.id else list(explanations().values())
     output.print_result(

@@ -12,8 +12,8 @@ from reconciler.cli import exit_codes, options, output
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.render.styled import Line
-    from reconciler.workflows.export import ExportResult
+    from reconciler.render import Line
+    from reconciler.workflows import ExportResult
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,9 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read the cluster, write the files, print what was done."""
     from reconciler.cli.progress import PatientProgress
-    from reconciler.render.findings_document import findings_to_json
+    from reconciler.render import findings_to_json
+    from reconciler.workflows import cluster_to_export, connection_to_write, require_free
     from reconciler.workflows.connect import connect
-    from reconciler.workflows.export import cluster_to_export, connection_to_write, export, require_free
+    from reconciler.workflows.export import export
 
     if args.out is None and args.snapshot is None:
         msg = "say where to write: --out DIR for manifests, --snapshot FILE for a snapshot"
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     findings = result.export.findings if result.export else ()
     counts = {"files": _files(result), "clusters": 1, "entities": len(result.state.entities)}
     if args.format == "text" and findings:
-        from reconciler.render.findings_text import findings_lines
+        from reconciler.render import findings_lines
 
         output.print_lines(args, findings_lines(findings), sys.stderr)
     output.print_result(args, document=lambda: findings_to_json(findings, counts), lines=lambda: _lines(result))
@@ -78,8 +79,8 @@ def _files(result: ExportResult) -> int:
 
 
 def _lines(result: ExportResult) -> list[Line]:
-    from reconciler.model.entity import display_name, escaped
-    from reconciler.render.styled import line
+    from reconciler.model import display_name, escaped
+    from reconciler.render import line
 
     total = len(result.state.entities)
     lines = []

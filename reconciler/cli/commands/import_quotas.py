@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from reconciler.cli import exit_codes, options, output, renderings
 
 if TYPE_CHECKING:
-    from reconciler.render.styled import Line
-    from reconciler.workflows.import_quotas import ImportResult
+    from reconciler.render import Line
+    from reconciler.workflows import ImportResult
 
 _TOOLS = ("jikkou", "terraform", "helmsman", "kafka-configs")
 
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print findings and what was written; 1 when nothing was."""
     from reconciler.cli.progress import PatientProgress
-    from reconciler.render.findings_document import findings_to_json
+    from reconciler.render import findings_to_json
     from reconciler.workflows.import_quotas import import_quotas
 
     with PatientProgress(args) as progress:
@@ -51,9 +51,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _lines(result: ImportResult, folder: str, *, partial: bool) -> list[Line]:
-    from reconciler.model.entity import escaped
-    from reconciler.render.findings_text import findings_lines
-    from reconciler.render.styled import line
+    from reconciler.model import escaped
+    from reconciler.render import findings_lines, line
 
     lines = list(findings_lines(result.findings))
     left = f"{_many(result.unconverted, 'thing')} could not be converted"

@@ -14,11 +14,10 @@ from reconciler.cli import exit_codes, options, output
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.formats.canonical import Json
-    from reconciler.model.cluster import Connection
-    from reconciler.model.state import CurrentState
-    from reconciler.render.styled import Line
-    from reconciler.workflows.init import Made
+    from reconciler.formats import Json
+    from reconciler.model import Connection, CurrentState
+    from reconciler.render import Line
+    from reconciler.workflows import Made
 
 _FORGES: Final = ("github", "gitlab", "none")
 
@@ -41,8 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the files, print which and what to do next."""
-    from reconciler.workflows.init import Setting, make_repository, require_room
-    from reconciler.workflows.init_template import parse_workflows
+    from reconciler.workflows import Setting, make_repository, parse_workflows, require_room
 
     options.check_one_state(args)
     if args.command_config and not args.bootstrap_server and not args.zookeeper:
@@ -63,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         connection=_connection(args, folder),
     )
     if made.export is not None and made.export.findings and args.format == "text":
-        from reconciler.render.findings_text import findings_lines
+        from reconciler.render import findings_lines
 
         output.print_lines(args, findings_lines(made.export.findings), sys.stderr)
     output.print_result(args, document=lambda: _document(args, made), lines=lambda: _lines(args, made))
@@ -74,8 +72,9 @@ def _state(args: argparse.Namespace) -> CurrentState | None:
     import dataclasses
 
     from reconciler.cli.progress import PatientProgress
-    from reconciler.model.cluster import ClusterSpec
-    from reconciler.workflows.connect import connect, snapshot_reader
+    from reconciler.model import ClusterSpec
+    from reconciler.workflows import snapshot_reader
+    from reconciler.workflows.connect import connect
 
     if args.current:
         state = snapshot_reader(args.current).current_state()
@@ -92,9 +91,8 @@ def _state(args: argparse.Namespace) -> CurrentState | None:
 
 
 def _connection(args: argparse.Namespace, folder: Path) -> Connection | None:
-    from reconciler.model.cluster import ClusterSpec
-    from reconciler.workflows.export import connection_to_write
-    from reconciler.workflows.init import CLUSTER_FOLDER
+    from reconciler.model import ClusterSpec
+    from reconciler.workflows import CLUSTER_FOLDER, connection_to_write
 
     # The properties are those of whoever makes the repository; a pipeline has its own.
     return connection_to_write(
@@ -113,8 +111,7 @@ def _next(args: argparse.Namespace, made: Made) -> list[str]:
 
 
 def _document(args: argparse.Namespace, made: Made) -> dict[str, Json]:
-    from reconciler.formats.canonical import FORMAT_VERSION
-    from reconciler.formats.finding_json import finding_to_json
+    from reconciler.formats import FORMAT_VERSION, finding_to_json
 
     return {
         "format_version": FORMAT_VERSION,
@@ -128,8 +125,8 @@ def _document(args: argparse.Namespace, made: Made) -> dict[str, Json]:
 
 
 def _lines(args: argparse.Namespace, made: Made) -> list[Line]:
-    from reconciler.model.entity import display_name, escaped
-    from reconciler.render.styled import Style, line
+    from reconciler.model import display_name, escaped
+    from reconciler.render import Style, line
 
     lines = [line(f"Made a repository of {len(made.files)} files in {escaped(str(made.folder))}:")]
     lines += [line(f"  {escaped(path)}") for path in made.files]

@@ -13,12 +13,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reconciler.cli.progress import PatientProgress
-    from reconciler.model.plan import Plan
+    from reconciler.model import Plan
     from reconciler.ports import Progress, QuotaReader
-    from reconciler.workflows.baselines import GivenBaseline
-    from reconciler.workflows.plan import Intent
-    from reconciler.workflows.plan_extras import Extras
-    from reconciler.workflows.references import References
+    from reconciler.workflows import Extras, GivenBaseline, Intent, References
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,11 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Plan and print; 0, or 2 for changes with ``--detailed-exitcode``, or 1 for findings that stop it."""
     from reconciler.cli.progress import PatientProgress
-    from reconciler.model.finding import Severity
-    from reconciler.policy.guards import check_guard_ids
-    from reconciler.workflows.load import stop_on
-    from reconciler.workflows.plan import load_intent
-    from reconciler.workflows.references import References
+    from reconciler.model import Severity
+    from reconciler.policy import check_guard_ids
+    from reconciler.workflows import References, load_intent, stop_on
 
     check_guard_ids(args.accept)
     files = output.parse_out(args.out, formats=renderings.PLAN_FORMATS)
@@ -74,11 +69,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _plan(args: argparse.Namespace, intent: Intent, given: GivenBaseline | None, extras: Extras, progress: Progress) -> Plan:
-    from reconciler.model.entity import display_name
-    from reconciler.workflows.connect import quota_reader
-    from reconciler.workflows.plan import make_plan
-    from reconciler.workflows.plan_extras import plan_with
-    from reconciler.workflows.system_clock import SystemClock
+    from reconciler.model import display_name
+    from reconciler.workflows import SystemClock, make_plan, plan_with, quota_reader
 
     def make(reader: QuotaReader) -> Plan:
         return make_plan(
@@ -99,11 +91,10 @@ def _every(
     files: Sequence[tuple[str, Path]],
     progress: PatientProgress,
 ) -> int:
-    from reconciler.model.cluster_failure import ClusterFailure
-    from reconciler.model.finding import Severity
-    from reconciler.planning.document import plan_to_json
-    from reconciler.render.plan_text import plan_lines
-    from reconciler.workflows.every_cluster import for_every, load_every_intent
+    from reconciler.model import ClusterFailure, Severity
+    from reconciler.planning import plan_to_json
+    from reconciler.render import plan_lines
+    from reconciler.workflows import for_every, load_every_intent
 
     every_cluster.check_formats(args, files)
     fail_on = Severity(args.fail_on)

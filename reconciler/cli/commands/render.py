@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from reconciler.cli import exit_codes, options, output, renderings
 
 if TYPE_CHECKING:
-    from reconciler.model.plan import Plan
+    from reconciler.model import Plan
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _read(name: str) -> Plan:
     from reconciler.errors import FileAccessError
-    from reconciler.planning.reading import read_plan
+    from reconciler.planning import read_plan
 
     if name != "-":
         return read_plan(output.read_file(Path(name)), name=name)

@@ -13,7 +13,7 @@ from reconciler.errors import ManifestError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reconciler.model.overview import Overview
+    from reconciler.model import Overview
 
 _FORMATS: Final = ("text", "json", "html")
 _FORM: Final = re.compile(r"[A-Za-z][A-Za-z-]*=")
@@ -61,8 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, write the page, print; 1 when a cluster could not be read, 2 for differences with ``--detailed-exitcode``."""
-    from reconciler.formats.whole_file import write_whole
-    from reconciler.workflows.report import failed
+    from reconciler.formats import write_whole
+    from reconciler.workflows import failed
 
     options.check_one_state(args)
     files = _files(args.out)
@@ -84,10 +84,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _read(args: argparse.Namespace) -> Overview:
     from reconciler.cli.progress import PatientProgress
-    from reconciler.model.finding import Severity
-    from reconciler.workflows.report import Asked, load_asked, make_report
-    from reconciler.workflows.report_files import read_recorded
-    from reconciler.workflows.system_clock import SystemClock
+    from reconciler.model import Severity
+    from reconciler.workflows import SystemClock, load_asked, make_report, read_recorded
+    from reconciler.workflows.report import Asked
     from reconciler.workflows.trusted_files import trusted_files
 
     asked = Asked(
@@ -112,11 +111,9 @@ def _files(specs: Sequence[str]) -> list[tuple[str, Path]]:
 
 
 def _as(name: str, overview: Overview, page: str | None) -> str:
-    from reconciler.formats.canonical import document_text
-    from reconciler.render.report_page import report_html
-    from reconciler.render.report_page_document import report_to_json
+    from reconciler.formats import document_text
+    from reconciler.render import plain, report_html, report_to_json
     from reconciler.render.report_page_text import report_lines
-    from reconciler.render.styled import plain
 
     if name == "json":
         return document_text(report_to_json(overview))
@@ -124,7 +121,7 @@ def _as(name: str, overview: Overview, page: str | None) -> str:
 
 
 def _print(args: argparse.Namespace, overview: Overview, page: str | None) -> None:
-    from reconciler.render.report_page_document import report_to_json
+    from reconciler.render import report_to_json
     from reconciler.render.report_page_text import report_lines
 
     output.print_result(

@@ -11,10 +11,10 @@ from reconciler.cli import entity_options, exit_codes, options, output, resolve_
 from reconciler.errors import FileAccessError, ManifestError, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.model.entity import Entity
-    from reconciler.resolution.answers import Wanted
+    from reconciler.model import Entity
+    from reconciler.resolution import Wanted
+    from reconciler.workflows import Sources
     from reconciler.workflows.entity_lines import Asked
-    from reconciler.workflows.resolve_sources import Sources
 
 _STATES: Final = "current (the cluster, or the snapshot of --current), cluster, manifests, planned, or the file of a snapshot"
 _MEMBERS: Final = 10
@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read the states, answer, print; 1 when nothing of the answer is known, 2 for differences with ``--detailed-exitcode``."""
-    from reconciler.model.finding import Severity
-    from reconciler.workflows.resolve_sources import Sources, Where, check_names
+    from reconciler.model import Severity
+    from reconciler.workflows import Sources, Where, check_names
 
     single = entity_options.entity_of(args, may_be_empty=("client-id",))
     _check(args, single)
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _answer(args: argparse.Namespace, sources: Sources, asked: list[Asked] | None) -> int:
-    from reconciler.workflows.resolve import difference_between
+    from reconciler.workflows import difference_between
 
     view = sources.view(args.state)
     other = sources.view(args.diff) if args.diff is not None else None
@@ -117,8 +117,7 @@ def _check(args: argparse.Namespace, single: Entity | None) -> None:
 
 
 def _asked(args: argparse.Namespace, single: Entity | None) -> list[Asked] | None:
-    from reconciler.workflows.entity_lines import parse_asked, read_asked
-    from reconciler.workflows.resolve import asked
+    from reconciler.workflows import asked, parse_asked, read_asked
 
     if single is not None:
         return [asked(single)]
@@ -132,7 +131,7 @@ def _asked(args: argparse.Namespace, single: Entity | None) -> list[Asked] | Non
 
 
 def _wanted(args: argparse.Namespace) -> Wanted:
-    from reconciler.resolution.answers import Wanted
+    from reconciler.resolution import Wanted
 
     members = args.members
     if members is None:

@@ -11,9 +11,8 @@ from reconciler.errors import ManifestError
 
 if TYPE_CHECKING:
     from reconciler.cli.progress import PatientProgress
-    from reconciler.model.report import ApplyReport
-    from reconciler.workflows.apply import Approval
-    from reconciler.workflows.revert import Undoing
+    from reconciler.model import ApplyReport
+    from reconciler.workflows import Approval, Undoing
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Plan the way back, write it, print its report; the exit code says whether anything was written."""
     from reconciler.cli.progress import PatientProgress
-    from reconciler.policy.guards import check_guard_ids
-    from reconciler.workflows.revert import load_undoing
+    from reconciler.policy import check_guard_ids
+    from reconciler.workflows import load_undoing
 
     check_guard_ids(args.accept)
     with run_traces.audited(args, "revert") as audit, PatientProgress(args) as progress:
@@ -59,9 +58,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _revert(args: argparse.Namespace, undoing: Undoing, approval: Approval, progress: PatientProgress) -> ApplyReport:
+    from reconciler.workflows import SystemClock
     from reconciler.workflows.connect import connect
     from reconciler.workflows.revert import revert
-    from reconciler.workflows.system_clock import SystemClock
 
     progress.step("connecting to the cluster")
     cluster = connect(undoing.spec, options.access(args), trusted=undoing.trusted)
@@ -79,7 +78,7 @@ def _revert(args: argparse.Namespace, undoing: Undoing, approval: Approval, prog
 
 
 def _approval(args: argparse.Namespace) -> Approval:
-    from reconciler.workflows.apply import Approval
+    from reconciler.workflows import Approval
 
     return Approval(
         accepted=tuple(args.accept),

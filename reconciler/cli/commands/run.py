@@ -57,11 +57,11 @@ def run(args: argparse.Namespace) -> int:
     """Run until a signal: 0 after SIGTERM, 130 after SIGINT, 4 when the last write stayed incomplete."""
     import signal
 
-    from reconciler.model.finding import Severity
+    from reconciler.model import Severity
     from reconciler.service.log import LogFormat
     from reconciler.service.pacing import Pace
     from reconciler.service.starting import RunSettings, run_service
-    from reconciler.workflows.system_clock import SystemClock
+    from reconciler.workflows import SystemClock
 
     _check(args)
     pace = Pace(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from reconciler.cli import exit_codes, options, output
 
 if TYPE_CHECKING:
-    from reconciler.sandbox.spec import SandboxSpec
+    from reconciler.sandbox import SandboxSpec
 
 _START = "start a Kafka that runs in the background until 'sandbox stop'; when one of the same kind runs already, say where"
 _RUN = "start a Kafka, run COMMAND with BOOTSTRAP_SERVER set, stop the Kafka, and exit with COMMAND's exit code"
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_spec_options(parser: argparse.ArgumentParser) -> None:
-    from reconciler.sandbox.artifacts import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, ZOOKEEPER_VERSIONS
+    from reconciler.sandbox import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, ZOOKEEPER_VERSIONS
 
     parser.add_argument("--nodes", type=int, default=1, choices=(1, 3), help="how many (default: %(default)s)")
     parser.add_argument(
@@ -67,8 +67,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _start(args: argparse.Namespace) -> int:
     from reconciler.cli.sandbox_text import status_lines
-    from reconciler.sandbox.document import status_to_json
-    from reconciler.workflows.sandbox import start_sandbox
+    from reconciler.sandbox import status_to_json
+    from reconciler.workflows import start_sandbox
 
     status, started = start_sandbox(_spec(args), folder=args.folder, progress=output.StderrProgress(args))
     if not started and not args.quiet:
@@ -79,9 +79,8 @@ def _start(args: argparse.Namespace) -> int:
 
 def _status(args: argparse.Namespace) -> int:
     from reconciler.cli.sandbox_text import status_lines
-    from reconciler.sandbox.background import Condition
-    from reconciler.sandbox.document import status_to_json
-    from reconciler.workflows.sandbox import sandbox_status
+    from reconciler.sandbox import Condition, status_to_json
+    from reconciler.workflows import sandbox_status
 
     status = sandbox_status()
     output.print_result(args, document=lambda: status_to_json(status), lines=lambda: status_lines(status))
@@ -90,21 +89,21 @@ def _status(args: argparse.Namespace) -> int:
 
 def _stop(args: argparse.Namespace) -> int:
     from reconciler.cli.sandbox_text import stopped_lines
-    from reconciler.workflows.sandbox import stop_sandbox
+    from reconciler.workflows import stop_sandbox
 
     output.print_lines(args, stopped_lines(stop_sandbox()))
     return exit_codes.DONE
 
 
 def _run(args: argparse.Namespace) -> int:
-    from reconciler.workflows.sandbox import run_in_sandbox
+    from reconciler.workflows import run_in_sandbox
 
     command = args.program[1:] if args.program[0] == "--" else args.program
     return run_in_sandbox(_spec(args), command, progress=output.StderrProgress(args))
 
 
 def _spec(args: argparse.Namespace) -> SandboxSpec:
-    from reconciler.workflows.sandbox import wanted
+    from reconciler.workflows import wanted
 
     return wanted(
         kafka_version=args.kafka_version,

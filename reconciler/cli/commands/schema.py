@@ -18,7 +18,7 @@ _KINDS: Final = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``schema``."""
-    from reconciler.formats.schema_files import schema_names
+    from reconciler.formats import schema_names
 
     names = (*_KINDS, *schema_names())
     parser.add_argument("kind", choices=names, metavar="KIND", help=f"one of {', '.join(names)}")
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the schema as it is shipped."""
     import json
 
-    from reconciler.formats.schema_files import load_schema
+    from reconciler.formats import load_schema
 
     sys.stdout.write(json.dumps(load_schema(_KINDS.get(args.kind, args.kind)), indent=2, ensure_ascii=False) + "\n")
     sys.stdout.flush()

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from reconciler.formats.canonical import Json
-    from reconciler.workflows.validate import Validation
+    from reconciler.formats import Json
+    from reconciler.workflows import Validation
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,10 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print findings; 0, or 1 when one is at or above ``--fail-on``."""
     from reconciler.cli.progress import PatientProgress
-    from reconciler.model.finding import Severity
-    from reconciler.render.findings_document import findings_to_json
-    from reconciler.render.findings_text import validation_lines
-    from reconciler.workflows.load import stop_on
+    from reconciler.model import Severity
+    from reconciler.render import findings_to_json, validation_lines
+    from reconciler.workflows import stop_on
     from reconciler.workflows.validate import validate
 
     files = output.parse_out(args.out, formats=renderings.VALIDATE_FORMATS)
@@ -58,14 +57,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _every(args: argparse.Namespace, files: Sequence[tuple[str, Path]]) -> int:
     from reconciler.cli.progress import PatientProgress
-    from reconciler.model.entity import display_name
-    from reconciler.model.finding import Severity
-    from reconciler.render.every_cluster import clusters_to_json, joined
-    from reconciler.render.findings_document import findings_to_json
-    from reconciler.render.findings_text import validation_lines
-    from reconciler.render.styled import Style, line
-    from reconciler.workflows.load import stop_on
-    from reconciler.workflows.validate import validate_every
+    from reconciler.model import Severity, display_name
+    from reconciler.render import Style, clusters_to_json, findings_to_json, joined, line, validation_lines
+    from reconciler.workflows import stop_on, validate_every
 
     if files:
         raise UsageError("--all-clusters and --out exclude each other; without --all-clusters every cluster is checked, too")

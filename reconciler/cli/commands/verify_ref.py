@@ -11,9 +11,9 @@ from reconciler.cli import exit_codes, options, output
 from reconciler.errors import FileAccessError
 
 if TYPE_CHECKING:
-    from reconciler.formats.canonical import Json
-    from reconciler.render.styled import Line
-    from reconciler.workflows.stored_reference import StoredReference
+    from reconciler.formats import Json
+    from reconciler.render import Line
+    from reconciler.workflows import StoredReference
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,9 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Verify; 3 when no run of the branch stored the reference."""
-    from reconciler.formats.whole_file import write_whole
-    from reconciler.workflows.stored_reference import SNAPSHOT, GitHubRepository, verify_reference
-    from reconciler.workflows.system_clock import SystemClock
+    from reconciler.formats import write_whole
+    from reconciler.workflows import SNAPSHOT, GitHubRepository, SystemClock, verify_reference
 
     github = GitHubRepository(
         environment=os.environ, repository=args.repository, api_url=args.api_url, token_file=args.token_file
@@ -52,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _document(found: StoredReference) -> dict[str, Json]:
-    from reconciler.formats.canonical import FORMAT_VERSION
+    from reconciler.formats import FORMAT_VERSION
 
     return {
         "format_version": FORMAT_VERSION,
@@ -64,6 +63,6 @@ def _document(found: StoredReference) -> dict[str, Json]:
 
 
 def _line(found: StoredReference) -> Line:
-    from reconciler.render.styled import line
+    from reconciler.render import line
 
     return line(f"Run {found.run} of commit {found.run_commit[:12]} stored {found.ref}.")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import ForgeError, UsageError
-from reconciler.model.entity import escaped
+from reconciler.model import escaped
 
 PUBLIC: Final = "https://api.github.com"
 

@@ -16,7 +16,7 @@ from reconciler.integrations.github.refusal import refusal
 from reconciler.integrations.github.token import Token
 from reconciler.integrations.github.transport import Answer, Http, NoAnswerError
 from reconciler.integrations.github.waiting import MOST_TRIES, Pause, ends_at, pause_after_fault, pause_asked_for
-from reconciler.model.entity import escaped
+from reconciler.model import escaped
 from reconciler.ports import Clock
 
 if TYPE_CHECKING:

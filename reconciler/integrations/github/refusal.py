@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from reconciler.integrations.github.transport import Answer
-from reconciler.model.entity import escaped
+from reconciler.model import escaped
 
 _SHOWN: Final = 300
 _NEEDED: Final = "it needs to read the pull request and write its comments (in a workflow: permissions: pull-requests: write)"

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 
-from reconciler.model.entity import Entity
-from reconciler.model.finding import Finding, Severity
+from reconciler.model import Entity, Finding, Severity
 from reconciler.policy.lint.subject import IP, Subject, lint
-from reconciler.resolution.addresses import canonical_address
+from reconciler.resolution import canonical_address
 
 
 def ip_two_spellings(subject: Subject) -> Iterator[Finding]:

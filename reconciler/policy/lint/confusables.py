@@ -6,8 +6,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.model.entity import Entity
-from reconciler.model.finding import Finding
+from reconciler.model import Entity, Finding
 from reconciler.policy.lint.subject import IP, Subject, lint
 
 # Letters of other scripts that look like a Latin letter in usual fonts (a small part of Unicode's confusables.txt).

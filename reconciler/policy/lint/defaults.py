@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.model.entity import DEFAULT, Entity, display_name
-from reconciler.model.finding import Finding
-from reconciler.model.quota import QuotaKey
-from reconciler.model.selector import MatchKind
-from reconciler.model.state import DesiredEntity
+from reconciler.model import DEFAULT, DesiredEntity, Entity, Finding, MatchKind, QuotaKey, display_name
 from reconciler.policy.lint.subject import CLIENT, DEFAULT_CLIENT, DEFAULT_IP, DEFAULT_PAIR, DEFAULT_USER, USER, Subject, lint
 
 _EVERYONE: Final = {

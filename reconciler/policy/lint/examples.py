@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from reconciler.model.explanation import Example, cluster, entries, entry, stream
+from reconciler.model import Example, entries, entry, stream
+from reconciler.model.explanation import cluster
 
 _ONE: Final = "{producer_byte_rate: 1MiB}"
 _FIVE: Final = "{producer_byte_rate: 5MiB}"

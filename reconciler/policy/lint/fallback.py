@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.model.entity import DEFAULT, Entity, EntityName
-from reconciler.model.finding import Finding
+from reconciler.model import DEFAULT, Entity, EntityName, Finding
 from reconciler.policy.lint.subject import (
     CLIENT,
     DEFAULT_CLIENT,

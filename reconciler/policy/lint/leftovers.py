@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.model.entity import DEFAULT, Entity, EntityName
-from reconciler.model.finding import Finding
-from reconciler.model.sanitized_name import unsanitized
+from reconciler.model import DEFAULT, Entity, EntityName, Finding, unsanitized
 from reconciler.policy.lint.subject import IP, Subject, lint
 
 _DEFAULT_NODE: Final = "<default>"

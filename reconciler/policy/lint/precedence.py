@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.finding import Finding
-from reconciler.model.quota import CLIENT_KEYS, QuotaKey
+from reconciler.model import CLIENT_KEYS, DEFAULT, Entity, Finding, QuotaKey
 from reconciler.policy.lint.subject import CLIENT, DEFAULT_PAIR, DEFAULT_USER, Subject, lint, listed
 
 

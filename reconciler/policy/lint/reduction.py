@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.model.finding import Finding
-from reconciler.model.quota import QuotaKey
+from reconciler.model import Finding, QuotaKey
 from reconciler.policy.lint.subject import Subject, lint
 
 REDUCTION_THROTTLES: Final = "reduction-throttles"

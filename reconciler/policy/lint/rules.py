@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from reconciler.model.finding import Finding
+from reconciler.model import Finding
 from reconciler.policy.lint.addresses import ip_two_spellings
 from reconciler.policy.lint.confusables import confusable_names
 from reconciler.policy.lint.defaults import captures_protected, empty_client_id_escapes, first_default

@@ -6,13 +6,20 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from reconciler.model.cluster import ClusterSpec
-from reconciler.model.entity import DEFAULT, Entity, EntityType
-from reconciler.model.finding import Finding, Related
-from reconciler.model.lint_rules import LINT_RULES
-from reconciler.model.quota import QuotaKey
-from reconciler.model.source import Span
-from reconciler.model.state import DesiredState, Quotas, UnreadableNode
+from reconciler.model import (
+    DEFAULT,
+    LINT_RULES,
+    ClusterSpec,
+    DesiredState,
+    Entity,
+    EntityType,
+    Finding,
+    QuotaKey,
+    Quotas,
+    Related,
+    Span,
+    UnreadableNode,
+)
 
 USER: Final = EntityType.USER.value
 CLIENT: Final = EntityType.CLIENT_ID.value

@@ -8,10 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.model.entity import Entity
-from reconciler.model.finding import Finding
-from reconciler.model.quota import QuotaKey
-from reconciler.model.state import DesiredQuota
+from reconciler.model import DesiredQuota, Entity, Finding, QuotaKey
 from reconciler.policy.lint.subject import CLIENT, Subject, lint
 
 DEFAULT_IO_THREADS: Final = 8

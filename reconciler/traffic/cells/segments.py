@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import FileAccessError, TrafficError
-from reconciler.formats.canonical import document_text
-from reconciler.formats.whole_file import write_whole
+from reconciler.formats import document_text, write_whole
 
 FORMAT_VERSION: Final = "1.0"
 CELLS: Final = "cells"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from reconciler.model.backtest import CapacityUse
-from reconciler.resolution.levels import Bucket
+from reconciler.model import CapacityUse
+from reconciler.resolution import Bucket
 from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 

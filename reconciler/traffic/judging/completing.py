@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from reconciler.model.backtest import CONTROLLER, BucketVerdict, Provenance, Verdict
-from reconciler.model.backtest_policy import HistoryNeeds
+from reconciler.model import CONTROLLER, BucketVerdict, HistoryNeeds, Provenance, Verdict
 from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.judging.history_gaps import judged_by_history
 from reconciler.traffic.judging.recommendations import recommended

@@ -14,8 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from reconciler.resolution.callback_limits import BrokerLimits
-from reconciler.resolution.levels import Bucket, Resolved, Resolver
+from reconciler.resolution import BrokerLimits, Bucket, Resolved, Resolver
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 
 

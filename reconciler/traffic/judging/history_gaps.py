@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from reconciler.model.backtest import BucketVerdict, Coverage, Provenance, Verdict
-from reconciler.model.backtest_policy import HistoryNeeds
+from reconciler.model import BucketVerdict, Coverage, HistoryNeeds, Provenance, Verdict
 
 _HOUR_S: Final = 3600
 _HELD_BACK: Final = 0.5

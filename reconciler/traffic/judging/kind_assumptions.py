@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reconciler.resolution.addresses import AddressTable
-from reconciler.resolution.levels import QuotaTable
+from reconciler.resolution import AddressTable, QuotaTable
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.judging.unlogged_time import LEAST_FACTOR, unlogged_factor
 from reconciler.traffic.kernels.sampled_rate import Window

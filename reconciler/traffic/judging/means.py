@@ -20,8 +20,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.model.backtest import BucketVerdict, PeakBound, Verdict
-from reconciler.model.entity import Entity
+from reconciler.model import BucketVerdict, Entity, PeakBound, Verdict
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, group_series
 from reconciler.traffic.judging.verdicts import earlier_limits, is_changed, moment, worst_first
 from reconciler.traffic.kernels.sampled_rate import Era, Window

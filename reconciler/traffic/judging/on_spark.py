@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from reconciler.model.backtest import Waiting
+from reconciler.model import Waiting
 from reconciler.traffic.judging.by_seconds import SCHEMA as VERDICTS
 from reconciler.traffic.judging.by_seconds import Limits, judge_cells, verdicts_of
 from reconciler.traffic.judging.exact import (

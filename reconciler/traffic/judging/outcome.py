@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from reconciler.model.backtest import Verdict
+from reconciler.model import Verdict
 from reconciler.traffic.judging.exact import AFTER, BEFORE, ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Group, Grouping, Series
 from reconciler.traffic.kernels.exact_totals import ExactVerdict

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from reconciler.model.backtest import BucketVerdict, Fit, QuotaFit, Verdict
-from reconciler.model.entity import Entity
+from reconciler.model import BucketVerdict, Entity, Fit, QuotaFit, Verdict
 from reconciler.traffic.judging.unlogged_time import unlogged_factor
 
 NEAR: Final = 0.8

@@ -6,11 +6,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from reconciler.model.quota import CLIENT_KEYS
-from reconciler.resolution.address_limits import AddressLimits
-from reconciler.resolution.addresses import ADDRESS_KEY
-from reconciler.resolution.callback_limits import BrokerLimits, MakeCallback, callback_limits
-from reconciler.resolution.levels import QuotaTable, Resolver
+from reconciler.model import CLIENT_KEYS
+from reconciler.resolution import ADDRESS_KEY, AddressLimits, BrokerLimits, MakeCallback, QuotaTable, Resolver
+from reconciler.resolution.callback_limits import callback_limits
 from reconciler.traffic.judging.grouping import Grouping, Limits
 
 KeyTables: TypeAlias = Mapping[str, Limits | BrokerLimits]

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from reconciler.model.backtest import Coverage, RateSeries
+from reconciler.model import Coverage, RateSeries
 from reconciler.traffic.judging.exact import limits_of, numbers_of
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.outcome import groups_before

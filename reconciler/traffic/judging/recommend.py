@@ -6,8 +6,8 @@ import decimal
 import math
 from typing import Final
 
-from reconciler.formats.units import BINARY_UNITS
-from reconciler.model.quota import QuotaKey, ValueType
+from reconciler.formats import BINARY_UNITS
+from reconciler.model import QuotaKey, ValueType
 
 _STEPS: Final = ((2, 0.125), (8, 0.25), (16, 0.5), (64, 1.0), (128, 2.0), (256, 5.0), (512, 10.0), (1024, 25.0))
 """Below each bound, the step of values in one unit; all are whole numbers of bytes from KiB on. At most an eighth is added."""

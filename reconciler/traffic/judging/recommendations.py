@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from reconciler.model.backtest import BucketVerdict
-from reconciler.model.quota import QuotaKey
+from reconciler.model import BucketVerdict, QuotaKey
 from reconciler.traffic.judging.recommend import safe_limit
 from reconciler.traffic.judging.unlogged_time import unlogged_factor
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from reconciler.model.backtest import BucketName, Regrouped
-from reconciler.resolution.levels import Bucket, Resolved
+from reconciler.model import BucketName, Regrouped
+from reconciler.resolution import Bucket, Resolved
 from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.kinds import Kind
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.formats.canonical import number_text
-from reconciler.model.backtest import BucketVerdict, CapacityUse, Verdict, worst_of_buckets
-from reconciler.model.finding import Finding, Severity
+from reconciler.formats import number_text
+from reconciler.model import BucketVerdict, CapacityUse, Finding, Severity, Verdict, worst_of_buckets
 
 INCOMPLETE: Final = "history-incomplete"
 ABOVE_CAPACITY: Final = "limits-above-capacity"

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from reconciler.formats.canonical import number_text
-from reconciler.model.backtest import BucketName, BucketVerdict, PeakBound, Verdict, broker_words
-from reconciler.model.entity import Entity, display_name
-from reconciler.model.finding import Finding, Severity
-from reconciler.model.quota import QuotaKey
-from reconciler.model.source import Span
+from reconciler.formats import number_text
+from reconciler.model import (
+    BucketName,
+    BucketVerdict,
+    Entity,
+    Finding,
+    PeakBound,
+    QuotaKey,
+    Severity,
+    Span,
+    Verdict,
+    broker_words,
+    display_name,
+)
 from reconciler.traffic.judging.recommend import safe_limit
 
 WOULD_THROTTLE: Final = "would-throttle"

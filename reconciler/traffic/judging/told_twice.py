@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reconciler.model.backtest import CONTROLLER
+from reconciler.model import CONTROLLER
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.kinds import Kind
 

@@ -6,12 +6,19 @@ import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from reconciler.model.backtest import NOT_RECORDED, NotJudged, UnjudgedChange, UnusedQuota, UnusedReason
-from reconciler.model.entity import Entity
-from reconciler.model.finding import Finding, Severity
-from reconciler.model.quota import QuotaKey
-from reconciler.model.source import Span
-from reconciler.resolution.levels import QuotaTable, Resolver
+from reconciler.model import (
+    NOT_RECORDED,
+    Entity,
+    Finding,
+    NotJudged,
+    QuotaKey,
+    Severity,
+    Span,
+    UnjudgedChange,
+    UnusedQuota,
+    UnusedReason,
+)
+from reconciler.resolution import QuotaTable, Resolver
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 

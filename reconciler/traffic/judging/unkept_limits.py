@@ -11,12 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.formats.canonical import number_text
-from reconciler.model.backtest import BucketVerdict, Verdict, broker_words
-from reconciler.model.entity import Entity
-from reconciler.model.finding import Finding, Severity
-from reconciler.model.quota import QuotaKey
-from reconciler.model.source import Span
+from reconciler.formats import number_text
+from reconciler.model import BucketVerdict, Entity, Finding, QuotaKey, Severity, Span, Verdict, broker_words
 from reconciler.traffic.judging.completing import row_of, target_numbers
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.recommend import safe_byte_rate

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from reconciler.model.backtest import BucketVerdict, Verdict
-from reconciler.model.quota import QuotaKey
+from reconciler.model import BucketVerdict, QuotaKey, Verdict
 
 LEAST_FACTOR: Final = 1.6
 LARGEST_FACTOR: Final = 3.2

@@ -6,10 +6,8 @@ import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from reconciler.model.backtest import BucketVerdict, Member, PeakBound, UnusedQuota, UnusedReason, Verdict
-from reconciler.model.entity import Entity, EntityType
-from reconciler.resolution.address_limits import AddressLimits
-from reconciler.resolution.levels import QuotaTable, Resolved, Resolver
+from reconciler.model import BucketVerdict, Entity, EntityType, Member, PeakBound, UnusedQuota, UnusedReason, Verdict
+from reconciler.resolution import AddressLimits, QuotaTable, Resolved, Resolver
 from reconciler.traffic.judging.grouping import Grouping, Series, Target
 from reconciler.traffic.judging.outcome import Outcome
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind

@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from reconciler.model.backtest import BucketVerdict, Verdict, Waiting
-from reconciler.model.quota import QuotaKey
+from reconciler.model import BucketVerdict, QuotaKey, Verdict, Waiting
 from reconciler.traffic.judging.completing import row_of, target_numbers
 from reconciler.traffic.judging.exact import batch_of, numbers_of
 from reconciler.traffic.judging.grouping import Grouping

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from reconciler.errors import TrafficError
-from reconciler.model.entity import escaped
+from reconciler.model import escaped
 
 BLOCK: Final = 16 * 1024 * 1024
 """Bytes that are read at a time."""

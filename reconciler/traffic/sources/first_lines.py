@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import TrafficError
-from reconciler.model.entity import escaped
+from reconciler.model import escaped
 from reconciler.traffic.sources.log_documents import MARKER
 from reconciler.traffic.sources.log_files import BrokerFiles
 from reconciler.traffic.sources.log_text import LogPart, log_parts

@@ -9,11 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from reconciler.errors import ManifestError, TrafficError, UsageError
-from reconciler.formats.schema_check import check
-from reconciler.formats.yaml_nodes import YamlMapping, YamlNode
-from reconciler.formats.yaml_reading import read_yaml
-from reconciler.model.finding import Finding, Severity
-from reconciler.model.source import Span
+from reconciler.formats import YamlMapping, YamlNode, check, read_yaml
+from reconciler.model import Finding, Severity, Span
 from reconciler.traffic.sources.line_time import checked_zone
 from reconciler.traffic.sources.readable import END_US, FIRST_US
 

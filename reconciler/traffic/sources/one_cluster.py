@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from reconciler.errors import TrafficError
-from reconciler.model.entity import escaped
+from reconciler.model import escaped
 
 CLUSTER: Final = "cluster"
 """The column: the id, on the few lines that say it."""

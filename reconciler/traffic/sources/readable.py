@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from reconciler.errors import TrafficError
-from reconciler.model.entity import escaped
+from reconciler.model import escaped
 
 FIRST_US: Final = 946_684_800_000_000
 END_US: Final = 4_102_444_800_000_000

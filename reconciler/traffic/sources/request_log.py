@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from reconciler.model.backtest import CONTROLLER
+from reconciler.model import CONTROLLER
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.sources.line_entries import Entry, LineReader
 from reconciler.traffic.sources.line_time import LineClock

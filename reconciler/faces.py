@@ -1,0 +1,39 @@
+"""The public names of a package, imported from their modules when they are first used (PEP 562), so that commands start fast."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Final, cast
+
+_MISSING: Final = "module {package!r} has no attribute {name!r}"
+
+
+def lazy_face(package: str) -> Callable[[str], object]:
+    """The ``__getattr__`` of ``package``: its ``if TYPE_CHECKING:`` block names the module of each public name.
+
+    The block is read from the loader, so this works in an archive too. PEP 810 (``lazy import``) will replace it.
+    """
+    homes: dict[str, str] = {}
+
+    def attribute(name: str) -> object:
+        if not homes and not name.startswith("__"):
+            homes.update(_homes(package))
+        if name not in homes:
+            raise AttributeError(_MISSING.format(package=package, name=name), name=name, obj=sys.modules[package])
+        found = getattr(importlib.import_module(homes[name]), name)
+        setattr(sys.modules[package], name, found)
+        return cast("object", found)
+
+    return attribute
+
+
+def _homes(package: str) -> dict[str, str]:
+    """The module of each public name of ``package``."""
+    spec = sys.modules[package].__spec__
+    source = spec.loader.get_source(package)  # type: ignore[union-attr]  # every loader of source files has it
+    blocks = [node for node in ast.parse(source).body if isinstance(node, ast.If)]
+    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
+    return {name.asname or name.name: node.module for node in imports if node.module for name in node.names}
