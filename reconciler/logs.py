@@ -1,0 +1,115 @@
+"""Diagnostic records: which request went to which server, how long it took, and what came back.
+
+Every module that logs has ``_log: Final = logging.getLogger(__name__)``, so loggers are named after the modules below
+``reconciler``, and one record reads ``log_event(_log, "broker answered", api="DescribeClientQuotas", milliseconds=3.1)``:
+
+- The message is a short constant text without arguments. It is the name of the event, and safe to search and count by.
+- The data are in ``record.data``: a dictionary of JSON values (``event_data`` reads it). Keys are ``lower_case``; a key of a
+  quantity names its unit: ``milliseconds``, ``wait_seconds``, ``bytes``. An address is ``address``: ``host:port``.
+- ``DEBUG``: each request and its answer. ``INFO``: a connection made or lost, a retry, another broker or controller. Nothing is
+  logged at ``WARNING`` or above: what a user has to know is in the result or in the error.
+- Secrets are never data: no password, token, SASL bytes, or value of a properties file. Names of entities may be; texts are
+  escaped here, so none can forge a line.
+- A record costs nothing while its level is off. Guard data that is expensive to make with ``log.isEnabledFor``.
+
+``JsonFormatter`` and ``TextFormatter`` print such records, and those of libraries, one on a line. This module configures nothing:
+programs do, with ``hush_libraries`` and handlers of their own.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+from reconciler.model import escaped
+
+Datum: TypeAlias = "str | int | float | bool | Sequence[Datum] | Mapping[str, Datum] | None"
+
+LIBRARIES: Final = ("kafka", "kazoo", "urllib3", "py4j")
+"""The root loggers of the libraries that this program talks through."""
+
+_LIBRARY_EVENT: Final = "library"
+_RESERVED: Final = ("ts", "level", "logger", "event", "message")
+
+
+def log_event(log: logging.Logger, message: str, *, level: int = logging.DEBUG, **data: Datum) -> None:
+    """Log one record with its data, texts escaped; nothing when the level is off."""
+    if log.isEnabledFor(level):
+        log.log(level, message, extra={"data": {key: _plain(value) for key, value in data.items()}}, stacklevel=2)
+
+
+def event_data(record: logging.LogRecord) -> Mapping[str, Datum] | None:
+    """The data of a record that ``log_event`` made; ``None`` for any other record."""
+    data = getattr(record, "data", None)
+    return data if isinstance(data, Mapping) and record.name.startswith("reconciler") else None
+
+
+def hush_libraries(level: int = logging.WARNING) -> None:
+    """Set the level of the libraries' loggers, for a program that owns its process; never below ``INFO``.
+
+    kafka-python and kazoo log what they send at ``DEBUG``, passwords among it.
+    """
+    for name in LIBRARIES:
+        logging.getLogger(name).setLevel(max(level, logging.INFO))
+
+
+class JsonFormatter(logging.Formatter):
+    """``{"ts", "level", "logger", "event", "message", ...data}`` on one line, ASCII only.
+
+    ``event`` and ``message`` are the constant text of an event; a record of a library has the event ``library``.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, without its end; a traceback is the value of ``traceback``."""
+        data = event_data(record)
+        row: dict[str, Datum] = {key: value for key, value in (data or {}).items() if key not in _RESERVED}
+        message = escaped(record.getMessage())
+        head: dict[str, Datum] = {
+            "ts": _moment(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": _LIBRARY_EVENT if data is None else message,
+            "message": message,
+        }
+        if record.exc_info:
+            row["traceback"] = self.formatException(record.exc_info)
+        return json.dumps({**head, **row}, ensure_ascii=True, allow_nan=False, default=str)
+
+
+class TextFormatter(logging.Formatter):
+    """``10:20:30.123 debug backends.broker.transport: broker answered api=DescribeClientQuotas milliseconds=3.1`` for people."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, without its end; a traceback follows on lines of its own."""
+        fields = "".join(f" {key}={_field(value)}" for key, value in (event_data(record) or {}).items())
+        place = record.name.removeprefix("reconciler.")
+        time = _moment(record)[11:23]
+        line = f"{time} {record.levelname.lower()} {place}: {escaped(record.getMessage())}{fields}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+def _plain(value: Datum) -> Datum:
+    if isinstance(value, str):
+        return escaped(value[:])
+    if isinstance(value, Mapping):
+        return {escaped(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _field(value: Datum) -> str:
+    if isinstance(value, str) and value and not any(char in value for char in ' "='):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _moment(record: logging.LogRecord) -> str:
+    moment = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
