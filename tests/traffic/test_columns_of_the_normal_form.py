@@ -140,16 +140,16 @@ def test_every_request_is_judged_as_from_rows(spark: SparkSession, tmp_path: Pat
 
 def test_a_share_holds_about_its_part_of_the_rows_and_nothing_is_lost(tmp_path: Path) -> None:
     from reconciler.traffic.columns.parts import parts_of
-    from reconciler.traffic.parcels.workers import shares
+    from reconciler.traffic.shuffle.on_spark import split_work
 
     files = write(tmp_path, [rows(random.Random(1), count, optional=False) for count in (90, 10, 0, 40)], row_group_size=10)
     parts = parts_of(files, rows=25)
     assert [part.rows for part in parts] == [30, 30, 30, 10, 30, 10]
     weights = [part.rows for part in parts]
-    assert [sum(part.rows for part in share) for share in shares(parts, weights, 2)] == [90, 50]
-    assert [part for share in shares(parts, weights, 3) for part in share] == list(parts)
-    assert len(shares(parts, weights, 100)) == len(parts)
-    assert shares((), (), 4) == ()
+    assert [sum(part.rows for part in share) for share in split_work(parts, weights, 2)] == [90, 50]
+    assert [part for share in split_work(parts, weights, 3) for part in share] == list(parts)
+    assert len(split_work(parts, weights, 100)) == len(parts)
+    assert split_work((), (), 4) == ()
 
 
 @pytest.mark.parametrize("most", [1, 2**31, 2**45, 2**60])

@@ -26,7 +26,7 @@ from reconciler.traffic.cells.segments import CELLS, SERIES, Covered, Segment, S
 from reconciler.traffic.columns.places import KnownClients
 from reconciler.traffic.columns.workers import ColumnFiles
 from reconciler.traffic.counted import added_up, series_of
-from reconciler.traffic.parcels.workers import on_workers
+from reconciler.traffic.shuffle.on_spark import run_on_workers
 from reconciler.traffic.sources.one_cluster import CLUSTER, require_one
 from reconciler.traffic.sources.readable import require_readable
 from reconciler.traffic.sources.series_key import IDENTITY, series_key
@@ -95,7 +95,7 @@ def compact_columns(
     def write(number: int) -> Iterator[pa.RecordBatch]:
         yield write_segment(number, parts[number], clients, targets[number])
 
-    found = on_workers(spark, range(len(sources)), write, LINES).toArrow().to_pylist()
+    found = run_on_workers(spark, range(len(sources)), write, LINES).toArrow().to_pylist()
     by_file: list[list[Row]] = [[] for _ in sources]
     for line in sorted(found, key=lambda line: (line["status"] or "", line["broker"] or 0)):
         by_file[line["file"]].append(Row(**line, clusters=[]))

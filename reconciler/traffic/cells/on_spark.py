@@ -14,12 +14,12 @@ from reconciler.traffic.cells.reading import History, cells_of_file
 from reconciler.traffic.cells.segments import CELLS
 from reconciler.traffic.judging.cell_keys import CellKeys
 from reconciler.traffic.judging.grouping import Grouping, rows_of_groups
-from reconciler.traffic.judging.on_spark import parcels_by_seconds
+from reconciler.traffic.judging.on_spark import blocks_by_seconds
 from reconciler.traffic.kernels.second_sums import SECOND_BITS, Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Integers
-from reconciler.traffic.parcels.bins import Bins
-from reconciler.traffic.parcels.workers import brought_together, shares
+from reconciler.traffic.shuffle.on_spark import shuffle_by_group, split_work
+from reconciler.traffic.shuffle.partition import GroupRanges
 
 _BYTES_A_SHARE: Final = 16 * 1024 * 1024
 """Of files, what one task reads: some three million cells."""
@@ -37,9 +37,9 @@ def judged_on_spark(
     files = history.paths(CELLS)
     sizes = [Path(path).stat().st_size for path in files]
     least = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-    work = shares(files, sizes, max(least, sum(sizes) // _BYTES_A_SHARE))
-    bins = Bins.of(rows_of_groups(history.series, grouping, groups), least)
-    return parcels_by_seconds(brought_together(spark, work, read, bins, SECOND_BITS), grouping.groups, era)
+    work = split_work(files, sizes, max(least, sum(sizes) // _BYTES_A_SHARE))
+    ranges = GroupRanges.of(rows_of_groups(history.series, grouping, groups), least)
+    return blocks_by_seconds(shuffle_by_group(spark, work, read, ranges, SECOND_BITS), grouping.groups, era)
 
 
 def placed_cells(spark: SparkSession, history: History, grouping: Grouping, groups: Collection[int]) -> DataFrame:

@@ -16,7 +16,7 @@ from reconciler.traffic.columns.requests import requests
 from reconciler.traffic.columns.seconds import cells
 from reconciler.traffic.judging.exact import ExactResult, sampled_groups
 from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
-from reconciler.traffic.judging.on_spark import parcels_by_seconds, parcels_exactly, points_of_parcels
+from reconciler.traffic.judging.on_spark import blocks_by_seconds, blocks_exactly, points_of_blocks
 from reconciler.traffic.judging.rate_series import Lines, Points
 from reconciler.traffic.kernels.exact_batch import TIME_BITS
 from reconciler.traffic.kernels.sampled_rate import Window
@@ -24,8 +24,8 @@ from reconciler.traffic.kernels.second_sums import SECOND_BITS, Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.parcels.bins import Bins
-from reconciler.traffic.parcels.workers import brought_together, on_workers, shares
+from reconciler.traffic.shuffle.on_spark import run_on_workers, shuffle_by_group, split_work
+from reconciler.traffic.shuffle.partition import GroupRanges
 from reconciler.traffic.sources.spark_files import read_normal_form
 
 
@@ -48,12 +48,12 @@ class ColumnFiles:
     def counted(self) -> DataFrame:
         """Rows as ``counting`` has them, several for a client."""
         # A worker adds up all it reads: the fewer shares, the fewer rows.
-        return on_workers(self._spark, self._shared(self._workers), counted, COUNTED)
+        return run_on_workers(self._spark, self._shared(self._workers), counted, COUNTED)
 
     def hours(self) -> Mapping[int, Collection[int]]:
         """By broker the hours since 1970 of which there is any row."""
         found: dict[int, set[int]] = {}
-        for row in on_workers(self._spark, self._shared(self._workers), recorded_hours, HOURS).toArrow().to_pylist():
+        for row in run_on_workers(self._spark, self._shared(self._workers), recorded_hours, HOURS).toArrow().to_pylist():
             found.setdefault(row["broker"], set()).add(row["hour"])
         return found
 
@@ -61,11 +61,11 @@ class ColumnFiles:
         self, series: Sequence[Series], grouping: Grouping, groups: Collection[int], era: Rule
     ) -> Mapping[int, GroupVerdict]:
         """As ``judged_rows_by_seconds`` judges the rows."""
-        return parcels_by_seconds(self._cells(series, grouping, groups), grouping.groups, era)
+        return blocks_by_seconds(self._cells(series, grouping, groups), grouping.groups, era)
 
     def rates(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
         """As ``points_on_spark`` gives them of the rows."""
-        return points_of_parcels(self._cells(series, grouping, groups), lines)
+        return points_of_blocks(self._cells(series, grouping, groups), lines)
 
     def topics(self) -> DataFrame:
         """The rows of mutations, which are few."""
@@ -77,8 +77,8 @@ class ColumnFiles:
         def read(parts: Iterable[Part]) -> Iterator[tuple[Integers, Integers]]:
             return cells(parts, places)
 
-        bins = Bins.of(rows_of_groups(series, grouping, groups), self._workers)
-        return brought_together(self._spark, self._shares(), read, bins, SECOND_BITS)
+        ranges = GroupRanges.of(rows_of_groups(series, grouping, groups), self._workers)
+        return shuffle_by_group(self._spark, self._shares(), read, ranges, SECOND_BITS)
 
     def exactly(self, series: Sequence[Series], grouping: Grouping, window: Window) -> ExactResult:
         """As ``judged_exactly`` judges the rows."""
@@ -88,12 +88,12 @@ class ColumnFiles:
         def read(parts: Iterable[Part]) -> Iterator[list[Integers]]:
             return requests(parts, places)
 
-        bins = Bins.of(rows_of_groups(series, grouping, groups), self._workers)
-        sent = brought_together(self._spark, self._shares(), read, bins, TIME_BITS)
-        return parcels_exactly(sent, grouping, window)
+        ranges = GroupRanges.of(rows_of_groups(series, grouping, groups), self._workers)
+        sent = shuffle_by_group(self._spark, self._shares(), read, ranges, TIME_BITS)
+        return blocks_exactly(sent, grouping, window)
 
     def _shares(self) -> tuple[tuple[Part, ...], ...]:
         return self._shared(max(self._workers, sum(part.rows for part in self._parts) // ROWS_A_PART))
 
     def _shared(self, most: int) -> tuple[tuple[Part, ...], ...]:
-        return shares(self._parts, [part.rows for part in self._parts], most)
+        return split_work(self._parts, [part.rows for part in self._parts], most)

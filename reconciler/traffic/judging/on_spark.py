@@ -39,7 +39,7 @@ from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import SECOND_BITS, Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.parcels.merging import merged
+from reconciler.traffic.shuffle.merge import merge_blocks
 from reconciler.traffic.sources.series_key import IDENTITY, series_key
 from reconciler.traffic.sources.statuses import CHARGED
 
@@ -68,14 +68,14 @@ def judged_by_seconds(placed: DataFrame, groups: Sequence[Group], era: Rule) -> 
     return {verdict.group: verdict for verdict in verdicts_of(ordered.mapInArrow(judge, VERDICTS).toArrow())}
 
 
-def parcels_by_seconds(parcels: DataFrame, groups: Sequence[Group], era: Rule) -> dict[int, GroupVerdict]:
-    """The same from keys, as ``second_sums.keys_of`` packs groups and seconds, and amounts, ``brought_together``."""
+def blocks_by_seconds(blocks: DataFrame, groups: Sequence[Group], era: Rule) -> dict[int, GroupVerdict]:
+    """The same from keys, as ``second_sums.keys_of`` packs groups and seconds, and amounts, ``shuffle_by_group``."""
     limits = Limits.of(groups, era)
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield judge_cells(((key, amount) for key, amount in merged(batches)), limits)
+        yield judge_cells(((key, amount) for key, amount in merge_blocks(batches)), limits)
 
-    return {verdict.group: verdict for verdict in verdicts_of(parcels.mapInArrow(judge, VERDICTS).toArrow())}
+    return {verdict.group: verdict for verdict in verdicts_of(blocks.mapInArrow(judge, VERDICTS).toArrow())}
 
 
 def judged_rows_by_seconds(
@@ -107,14 +107,14 @@ def judged_placed(requests: DataFrame, grouping: Grouping, window: Window) -> Ex
     return result_of(requests.mapInArrow(judge, RESULT_SCHEMA).toArrow())
 
 
-def parcels_exactly(parcels: DataFrame, grouping: Grouping, window: Window) -> ExactResult:
-    """The same from requests as ``columns.requests`` has them, ``brought_together``."""
+def blocks_exactly(blocks: DataFrame, grouping: Grouping, window: Window) -> ExactResult:
+    """The same from requests as ``columns.requests`` has them, ``shuffle_by_group``."""
     work = Work.of(grouping.groups, window)
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield judge_batches((Batch(*columns) for columns in merged(batches)), work)
+        yield judge_batches((Batch(*columns) for columns in merge_blocks(batches)), work)
 
-    return result_of(parcels.mapInArrow(judge, RESULT_SCHEMA).toArrow())
+    return result_of(blocks.mapInArrow(judge, RESULT_SCHEMA).toArrow())
 
 
 def judged_tokens(
@@ -207,13 +207,13 @@ def points_on_spark(placed: DataFrame, lines: Lines) -> dict[int, Points]:
     return by_group(ordered.mapInArrow(judge, POINTS).toArrow(), lines.grid)
 
 
-def points_of_parcels(parcels: DataFrame, lines: Lines) -> dict[int, Points]:
-    """The same from keys, as ``second_sums.keys_of`` packs groups and seconds, and amounts, ``brought_together``."""
+def points_of_blocks(blocks: DataFrame, lines: Lines) -> dict[int, Points]:
+    """The same from keys, as ``second_sums.keys_of`` packs groups and seconds, and amounts, ``shuffle_by_group``."""
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield points_of(((key, amount) for key, amount in merged(batches)), lines)
+        yield points_of(((key, amount) for key, amount in merge_blocks(batches)), lines)
 
-    return by_group(parcels.mapInArrow(judge, POINTS).toArrow(), lines.grid)
+    return by_group(blocks.mapInArrow(judge, POINTS).toArrow(), lines.grid)
 
 
 def placed(

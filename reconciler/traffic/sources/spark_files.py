@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from reconciler.traffic.columns.parts import Part, parts_of
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.parcels.workers import on_workers, shares
+from reconciler.traffic.shuffle.on_spark import run_on_workers, split_work
 from reconciler.traffic.sources.mapped import MappedFiles, MappedPart, mapped_rows
 from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import COLUMNS, FILE, ROWS, rows_of
@@ -35,8 +35,8 @@ def read_normal_form(
                 yield rows_of(chosen, Path(part.path).as_uri() if with_file else None)
 
     parts = parts_of(files)
-    work = shares(parts, [part.rows for part in parts], _tasks(spark, sum(part.rows for part in parts) // 500_000))
-    return on_workers(spark, work, read, _schema(with_file=with_file))
+    work = split_work(parts, [part.rows for part in parts], _tasks(spark, sum(part.rows for part in parts) // 500_000))
+    return run_on_workers(spark, work, read, _schema(with_file=with_file))
 
 
 def read_mapped(spark: SparkSession, files: Sequence[str], mapping: TrafficMapping, *, also: Sequence[str] = ()) -> DataFrame:
@@ -48,8 +48,8 @@ def read_mapped(spark: SparkSession, files: Sequence[str], mapping: TrafficMappi
         return mapped_rows(share, mapping, with_file=with_file)
 
     sizes = [part.rows * 64 if isinstance(part, Part) else part.size for part in found.parts]
-    work = shares(found.parts, sizes, _tasks(spark, sum(sizes) // (32 * 1024 * 1024)))
-    return on_workers(spark, work, read, _schema(with_file=with_file))
+    work = split_work(found.parts, sizes, _tasks(spark, sum(sizes) // (32 * 1024 * 1024)))
+    return run_on_workers(spark, work, read, _schema(with_file=with_file))
 
 
 def _tasks(spark: SparkSession, wanted: int) -> int:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from reconciler.traffic.kinds import BYTES, Kind
-from reconciler.traffic.parcels.workers import on_workers, shares
+from reconciler.traffic.shuffle.on_spark import run_on_workers, split_work
 from reconciler.traffic.sources.line_time import checked_zone
 from reconciler.traffic.sources.log_files import BrokerFiles
 from reconciler.traffic.sources.log_text import LogPart, log_parts
@@ -38,8 +38,8 @@ def read_request_logs(
         for part in share:
             yield from parse_lines(part.lines(), broker=part.broker, file=part.uri, zone=zone, kinds=kinds, also=also)
 
-    work = shares(parts, [part.size for part in parts], max(len(parts), 1))
-    return on_workers(spark, work, parse, from_arrow_schema(schema(also)).simpleString())
+    work = split_work(parts, [part.size for part in parts], max(len(parts), 1))
+    return run_on_workers(spark, work, parse, from_arrow_schema(schema(also)).simpleString())
 
 
 def require_one_cluster(rows: DataFrame) -> None:

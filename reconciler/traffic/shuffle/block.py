@@ -1,4 +1,7 @@
-"""Columns of whole numbers as bytes and back: Arrow's stream format, each column as narrow as its values allow."""
+"""Blocks: columns of rows as one binary value in Arrow's stream format, so that Spark moves many rows without opening them.
+
+Whole numbers travel as narrow as their values allow.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +12,26 @@ import numpy as np
 import pyarrow as pa
 
 from reconciler.traffic.kernels.timeline import Integers
-from reconciler.traffic.parcels.bins import Bins
+from reconciler.traffic.shuffle.partition import GroupRanges
 
 Columns: TypeAlias = Sequence[Integers]
-"""As many values each; the first are keys: a group's number, and below it a time."""
+"""Columns of one length. The first holds the keys: a group's number, and a time in the bits below."""
 Narrow: TypeAlias = np.ndarray[tuple[int], np.dtype[np.signedinteger]]
 """Whole numbers of any width."""
 
-SCHEMA: Final = "bin int, first bigint, rows binary"
-_ARROW: Final = pa.schema([("bin", pa.int32()), ("first", pa.int64()), ("rows", pa.binary())])
+SCHEMA: Final = "partition int, first bigint, rows binary"
+_ARROW: Final = pa.schema([("partition", pa.int32()), ("first", pa.int64()), ("rows", pa.binary())])
 _WIDTHS: Final = (np.int8, np.int16, np.int32)
 _MOST_ROWS: Final = 1 << 18
-"""Of one parcel: what Spark sorts and copies whole."""
+"""Rows of one block: Spark sorts and copies a block as a whole."""
 
 
-def parcels(columns: Columns, bins: Bins, bits: int) -> pa.RecordBatch:
-    """Rows of ``SCHEMA``: the columns, not empty ones, cut into bins; within a bin rows stay in their order.
+def cut_into_blocks(columns: Columns, ranges: GroupRanges, bits: int) -> pa.RecordBatch:
+    """Rows of ``SCHEMA``: the columns (one row or more), cut by partition; within a partition rows keep their order.
 
-    ``bits``: how many of a key are below the group's number.
+    ``bits``: how many bits of a key are below the group's number.
     """
-    of = bins.of_groups(columns[0] >> bits)
+    of = ranges.partition_of(columns[0] >> bits)
     order = np.argsort(of, kind="stable")
     ordered = [_narrow(column)[order] for column in columns]
     numbers, counts = np.unique(of, return_counts=True)
@@ -37,14 +40,14 @@ def parcels(columns: Columns, bins: Bins, bits: int) -> pa.RecordBatch:
     for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
         for first in range(begin, begin + count, _MOST_ROWS):
             part = [column[first : min(begin + count, first + _MOST_ROWS)] for column in ordered]
-            rows.append((number, int(part[0].min()), packed(part)))
+            rows.append((number, int(part[0].min()), pack_columns(part)))
         begin += count
     arrays = [pa.array(values, type=field.type) for values, field in zip(zip(*rows, strict=True), _ARROW, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
 
 
-def packed(columns: Sequence[Narrow]) -> bytes:
-    """Columns of one length."""
+def pack_columns(columns: Sequence[Narrow]) -> bytes:
+    """Columns of one length as a stream of one Arrow batch."""
     batch = pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=[*map(str, range(len(columns)))])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
@@ -52,8 +55,8 @@ def packed(columns: Sequence[Narrow]) -> bytes:
     return bytes(sink.getvalue())
 
 
-def unpacked(rows: pa.Buffer | bytes) -> list[Narrow]:
-    """What was ``packed``, in whatever width it was."""
+def unpack_columns(rows: pa.Buffer | bytes) -> list[Narrow]:
+    """The inverse of ``pack_columns``; each column has the width in which it was packed."""
     with pa.ipc.open_stream(rows) as stream:
         return [column.to_numpy(zero_copy_only=True) for column in stream.read_next_batch().columns]
 
