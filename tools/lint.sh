@@ -20,6 +20,7 @@ check 'ruff check' "$bin/ruff" check --no-fix .
 check 'ruff format' "$bin/ruff" format --check .
 check mypy "$bin/mypy"
 check import-linter "$bin/lint-imports"
+check words "$bin/python" tools/words.py
 check zizmor "$bin/zizmor" --offline --no-progress --quiet .github examples/gitops-repository/.github
 # A Go program, so not among the pinned dependencies; this repository's CI always has it. CONTRIBUTING.md says how to get it.
 PATH=$PWD/$bin:$PATH

@@ -1,0 +1,53 @@
+"""The lint of words finds the phrases that it counts, and reads neither code nor docstrings."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def words():
+    spec = importlib.util.spec_from_file_location("words", ROOT / "tools" / "words.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("the plan tells which values change", ["told"]),
+        ("this quota holds for Nobody", ["holds", "somebody"]),
+        ("a guard is no error; accept it by name", ["is-no", "semicolon"]),
+        ("it did not answer", ["no-subject"]),
+        (" ".join(["word"] * 26) + ".", ["long-sentence"]),
+        (" ".join(["word"] * 25) + ". " + " ".join(["word"] * 25), []),
+        ("The plan changes one quota. The threshold is 50 %.", []),
+    ],
+)
+def test_each_phrase_is_counted_under_its_rule(words, text, rules):
+    assert sorted(words.broken(text, message=True)) == sorted(rules)
+
+
+def test_code_in_a_page_is_not_read(words):
+    page = "It tells `who said it`.\n\n```sh\necho somebody holds it\n```\n\n| a | says |\n|---|---|\n"
+
+    assert list(words.prose(page)) == [(1, "It tells code."), (7, "a"), (7, "says")]
+
+
+def test_a_docstring_is_no_message_and_values_count_as_one_word(words):
+    source = 'def f(x):\n    """It tells nobody anything."""\n    return f"broker {x + 1} did not answer", "two words"\n'
+
+    assert list(words.messages(source)) == [(3, "broker X did not answer")]
+
+
+def test_no_phrase_is_above_its_budget():
+    done = subprocess.run([sys.executable, "tools/words.py"], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout) == (0, "")

@@ -1,0 +1,160 @@
+"""The lint of words: counts phrases that this project's style avoids, against a budget that only falls.
+
+``python tools/words.py`` fails when a count is above its budget in ``tools/words.toml``; ``--list RULE`` prints each place.
+``python tools/words.py --lower`` writes the counts of now where they are below the budget; no option raises one.
+
+Two kinds of text are read: the docs (README.md, CONTRIBUTING.md and the pages in ``docs``, without code) and the messages (string
+literals of the package that are sentences; no docstrings).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+BUDGET: Final = Path("tools/words.toml")
+
+RULES: Final = {
+    "told": r"\b(?:tells?|told|says?|said|saying)\b",
+    "holds": r"\b(?:holds?|hides?)\b",
+    "somebody": r"\b(?:some|no|any|every)body\b|\bwho(?:ever|m)\b",
+    "is-no": r"\b(?:is|are|was|were|be) no\b",
+    "semicolon": r";(?=\s|$)",
+    "idiom": r"\b(?:so often|so long|this bad|as for)\b",
+}
+"""Programs report, values apply, roles have names, *is not a*, two sentences, plain help."""
+
+SUBJECT: Final = "no-subject"
+LONG: Final = "long-sentence"
+_NO_SUBJECT: Final = re.compile(r"^(?:it|its|there (?:is|are|was|were))\b", re.IGNORECASE)
+_MOST_WORDS: Final = 25
+_SENTENCE_WORDS: Final = 3
+_END: Final = re.compile(r"(?<=[.!?:])\s+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One phrase to change: ``rule`` names the rule, ``kind`` is ``docs`` or ``messages``."""
+
+    kind: str
+    rule: str
+    path: str
+    line: int
+    text: str
+
+
+def hits(root: Path) -> Iterator[Hit]:
+    """Every hit below ``root``, in the order of git's list of files."""
+    for path in _tracked(root):
+        file = root / path
+        if path.endswith(".md") and (path in {"README.md", "CONTRIBUTING.md"} or path.startswith("docs/")):
+            yield from _checked("docs", path, prose(file.read_text(encoding="utf-8")))
+        elif path.startswith("reconciler/") and path.endswith(".py"):
+            yield from _checked("messages", path, messages(file.read_text(encoding="utf-8")))
+
+
+def prose(markdown: str) -> Iterator[tuple[int, str]]:
+    """Paragraphs, list items and table cells with their first line; code blocks and code spans are left out."""
+    block: list[str] = []
+    first, fenced = 1, False
+    for number, line in enumerate([*markdown.splitlines(), ""], 1):
+        if line.lstrip().startswith(("```", "~~~")):
+            fenced = not fenced
+            continue
+        if fenced:
+            continue
+        text = re.sub(r"`[^`]*`", "code", line).strip()
+        starts = not text or text.startswith(("|", "- ", "#", "> ")) or re.match(r"\d+\. ", text)
+        if starts and block:
+            yield first, " ".join(block)
+            block = []
+        if text.startswith("|"):
+            yield from ((number, cell.strip()) for cell in text.strip("|").split("|") if cell.strip(" -:"))
+        elif text:
+            first = first if block else number
+            block.append(text.lstrip("-#> "))
+
+
+def messages(source: str) -> Iterator[tuple[int, str]]:
+    """String literals of three words and more, with their line; values in f-strings count as one word."""
+    tree = ast.parse(source)
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if id(node) in docstrings | parts:
+            continue
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value
+        elif isinstance(node, ast.JoinedStr):
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values)
+        else:
+            continue
+        if len(text.split()) >= _SENTENCE_WORDS:
+            yield node.lineno, text
+
+
+def _checked(kind: str, path: str, texts: Iterator[tuple[int, str]]) -> Iterator[Hit]:
+    for line, text in texts:
+        yield from (
+            Hit(kind=kind, rule=rule, path=path, line=line, text=text) for rule in broken(text, message=kind == "messages")
+        )
+
+
+def broken(text: str, *, message: bool) -> Iterator[str]:
+    """The rule of each hit in ``text``: once for each place."""
+    for rule, pattern in RULES.items():
+        yield from (rule for _ in re.finditer(pattern, text, re.IGNORECASE))
+    if message and _NO_SUBJECT.match(text):
+        yield SUBJECT
+    yield from (LONG for sentence in _END.split(text) if len(sentence.split()) > _MOST_WORDS)
+
+
+def _tracked(root: Path) -> list[str]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True)  # noqa: S607 - git of the user
+    return [path for path in listed.stdout.split("\0") if path and (root / path).is_file()]
+
+
+def main() -> int:
+    """The command; 1 when a count is above its budget."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--list", metavar="RULE", help="print each place of this rule")
+    parser.add_argument("--lower", action="store_true", help="write lower counts into the budget")
+    options = parser.parse_args()
+    found = list(hits(ROOT))
+    if options.list:
+        sys.stdout.writelines(f"{hit.path}:{hit.line}: {hit.text}\n" for hit in found if hit.rule == options.list)
+        return 0
+    counts = Counter((hit.kind, hit.rule) for hit in found)
+    budget = tomllib.loads((ROOT / BUDGET).read_text(encoding="utf-8"))
+    over = [
+        f"{kind}: {rule}: {counts[kind, rule]}, the budget is {most} (python tools/words.py --list {rule})"
+        for kind, rules in budget.items()
+        for rule, most in rules.items()
+        if counts[kind, rule] > most
+    ]
+    sys.stdout.writelines(f"{line}\n" for line in over)
+    if options.lower:
+        (ROOT / BUDGET).write_text(_lowered(budget, counts), encoding="utf-8")
+    return 1 if over else 0
+
+
+def _lowered(budget: dict[str, dict[str, int]], counts: Counter[tuple[str, str]]) -> str:
+    lines = ["# Written by tools/words.py --lower: how often each phrase may still occur. A number is never raised.\n"]
+    for kind, rules in budget.items():
+        lines.append(f"\n[{kind}]\n")
+        lines += [f"{rule} = {min(most, counts[kind, rule])}\n" for rule, most in rules.items()]
+    return "".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
