@@ -26,6 +26,12 @@ CONTROLLER: Final = -1
 """The broker number of what the active controller charges, whichever node that was: brokers' logs do not say."""
 
 
+def _minutes(count: int) -> str:
+    """``6 h 47 min``, ``2 h``, ``47 min``."""
+    parts = (f"{count // 60} h" if count >= 60 else "", f"{count % 60} min" if count % 60 else "")
+    return " ".join(part for part in parts if part)
+
+
 def broker_words(broker: int) -> str:
     """``broker 3``, ``the controller``."""
     return "the controller" if broker == CONTROLLER else f"broker {broker}"
@@ -309,16 +315,27 @@ class Coverage:
     requests: int
     start: datetime.datetime
     end: datetime.datetime
-    hours: int = 0
-    """Whole hours between the first and the last request of the whole history."""
-    hours_missing: int = 0
-    """Those of them in which this broker was not recorded."""
+    minutes: int = 0
+    """Whole minutes between the first and the last request of the whole history."""
+    minutes_missing: int = 0
+    """Those of them that are in a hole of this broker's recording."""
     first_missing: datetime.datetime | None = None
+    """The first minute of the first hole."""
 
     @property
     def share(self) -> float:
-        """Of the whole hours, those that were recorded: 0 to 1."""
-        return 1 - self.hours_missing / self.hours if self.hours else 1.0
+        """Of the whole minutes, those that are in no hole: 0 to 1."""
+        return 1 - self.minutes_missing / self.minutes if self.minutes else 1.0
+
+    @property
+    def gap_words(self) -> str | None:
+        """How much of the history this broker lacks, as a clause without its end mark; ``None``: nothing."""
+        if not self.minutes_missing or self.first_missing is None:
+            return None
+        return (
+            f"broker {self.broker} has no lines for {_minutes(self.minutes_missing)} of {_minutes(self.minutes)}, first from "
+            f"{self.first_missing:%Y-%m-%d %H:%M} UTC on"
+        )
 
 
 class Fit(enum.StrEnum):

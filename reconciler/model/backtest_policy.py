@@ -48,7 +48,7 @@ class HistoryNeeds:
     hours: float = 0.0
     """From the first to the last request."""
     coverage_percent: float = 95.0
-    """Of the whole hours of the history, those in which a broker was recorded."""
+    """Of the minutes of the history, those that are in no hole of a broker's recording."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

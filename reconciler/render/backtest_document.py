@@ -129,8 +129,10 @@ def _provenance(provenance: Provenance) -> dict[str, Json]:
                 "requests": c.requests,
                 "from": _time(c.start),
                 "to": _time(c.end),
-                "hours": c.hours,
-                "hours_missing": c.hours_missing,
+                "hours": c.minutes // 60,
+                "hours_missing": c.minutes_missing // 60,
+                "minutes": c.minutes,
+                "minutes_missing": c.minutes_missing,
                 "first_missing": _time(c.first_missing),
             }
             for c in provenance.coverage

@@ -306,12 +306,8 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
     )
     yield whole, Tone.GOOD
     for one in provenance.coverage:
-        if one.hours_missing and one.first_missing is not None:
-            hole = (
-                f"broker {one.broker} was not recorded in {one.hours_missing} of {one.hours} whole hours, the first at "
-                f"{one.first_missing:%Y-%m-%d %H:%M} UTC"
-            )
-            yield hole, Tone.WARN
+        if (gap := one.gap_words) is not None:
+            yield gap, Tone.WARN
     if provenance.throttled_then or provenance.censored:
         held_back = (
             f"quotas held this history back when it was recorded: {provenance.throttled_then:,} requests were delayed, and "

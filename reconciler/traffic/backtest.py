@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reconciler.errors import TrafficError
@@ -24,7 +24,7 @@ from reconciler.resolution import QuotaTable
 from reconciler.traffic.judging.capacity import capacity_uses
 from reconciler.traffic.judging.completing import completed, row_of, target_numbers, worth_a_plot
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, group_series
-from reconciler.traffic.judging.history_gaps import with_gaps
+from reconciler.traffic.judging.history_gaps import holes_of, with_gaps
 from reconciler.traffic.judging.kind_assumptions import kind_assumptions
 from reconciler.traffic.judging.means import MeanVerdicts, judge_means
 from reconciler.traffic.judging.outcome import Outcome, exact_outcomes, groups_before, seconds_outcomes
@@ -41,6 +41,7 @@ from reconciler.traffic.judging.verdicts import bucket_verdicts, is_changed, mom
 from reconciler.traffic.judging.waiting import with_waiting, worth_playing
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window
 from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
+from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.no_cycles import no_search_for_cycles
 from reconciler.traffic.recorded import Recorded, RecordedConnections, RecordedMeans, RecordedOverTime, RecordedRequests
@@ -131,10 +132,9 @@ class Backtest:
                 yield _request_line(row, self._recorded.series)
 
     @functools.cached_property
-    def _hours(self) -> Mapping[int, Collection[int]]:
+    def _holes(self) -> Mapping[int, Integers]:
         recorded = self._recorded
-        known = recorded.hours() if isinstance(recorded, RecordedOverTime) else {}
-        return {broker: frozenset(hours) for broker, hours in known.items()}
+        return holes_of(recorded.facts.coverage, recorded.minutes() if isinstance(recorded, RecordedOverTime) else {})
 
     def _of_means(self) -> MeanVerdicts:
         recorded = self._recorded
@@ -149,7 +149,7 @@ class Backtest:
         return unjudged_changes(self._recorded.series, self._grouping, () if callback else self._tables, quotas, unused)
 
     def _with_gaps(self, provenance: Provenance) -> Provenance:
-        return replace(provenance, coverage=with_gaps(provenance.coverage, self._hours))
+        return replace(provenance, coverage=with_gaps(provenance.coverage, self._holes))
 
     def _waiting(self, form: Form, verdicts: Sequence[BucketVerdict], unkept: UnkeptLimits) -> tuple[BucketVerdict, ...]:
         """The worst ones with what their clients go through, where requests were judged and their connections are known.
@@ -174,7 +174,7 @@ class Backtest:
         points = recorded.rates(grouping, groups, Lines.of(grouping, window, grid))
         brokers = {row: grouping.targets[target].broker for row, target in targets.items()}
         series = {
-            row: rate_series(grouping, target, points, grid, self._hours.get(brokers[row])) for row, target in targets.items()
+            row: rate_series(grouping, target, points, grid, self._holes.get(brokers[row])) for row, target in targets.items()
         }
         return tuple(one if one.undecided else replace(one, rates=series.get(row_of(one))) for one in verdicts)
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window as Rows
 
 from reconciler.model import Waiting
-from reconciler.traffic.columns.workers import ColumnFiles
+from reconciler.traffic.columns.workers import ColumnFiles, minutes_of
 from reconciler.traffic.counted import SAMPLES, added_up, counts_of_rows, facts_of, series_of, statuses
 from reconciler.traffic.judging.exact import ExactResult
 from reconciler.traffic.judging.grouping import Grouping, Series
@@ -34,6 +34,7 @@ from reconciler.traffic.judging.waiting import CONNECTION_KEY
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
+from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.recorded import Source
 from reconciler.traffic.sources.normal_form import NOT_AN_EVENT
@@ -94,17 +95,14 @@ class Events:
             return {}
         return waiting_on_spark(self._rows, self.series, grouping, groups, window)
 
-    def hours(self) -> Mapping[int, Collection[int]]:
+    def minutes(self) -> Mapping[int, Integers]:
         """Of every line that can be read, charged or not: a broker that was quiet was recorded all the same."""
         if not may_have_gaps(self.facts.coverage):
             return {}
         if self._columns:
-            return self._columns.hours()
-        hour = F.floor(F.col("ts_us") / 3_600_000_000).alias("hour")
-        found: dict[int, set[int]] = {}
-        for row in self._rows.where("ts_us is not null and broker is not null").select("broker", hour).distinct().collect():
-            found.setdefault(row.broker, set()).add(row.hour)
-        return found
+            return self._columns.minutes()
+        minute = F.floor(F.col("ts_us") / 60_000_000).alias("minute")
+        return minutes_of(self._rows.where("ts_us is not null and broker is not null").select("broker", minute).distinct())
 
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
         """Of these few groups."""

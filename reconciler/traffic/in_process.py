@@ -47,7 +47,7 @@ from reconciler.traffic.sources.statuses import CHARGED, DUPLICATE, UNREADABLE
 
 _CONNECTION: Final = "connection"
 _ROWS_A_BATCH: Final = 1 << 16
-_HOUR_US: Final = 3_600_000_000
+_MINUTE_US: Final = 60_000_000
 
 
 class InProcess:
@@ -59,7 +59,7 @@ class InProcess:
         if not found:
             raise TrafficError(f"recorded traffic {files[0]}: it has no rows")
         rows = _counted_once(pa.Table.from_batches(found).unify_dictionaries().combine_chunks())
-        self._hours = _hours(rows)
+        self._minutes = _minutes(rows)
         counted = _counted(rows)
         self.means: tuple[Mean, ...] = means_of(group_means(rows)) if "interval_us" in rows.schema.names else ()
         self.facts = facts_of(
@@ -113,9 +113,9 @@ class InProcess:
         played = list(Player.of(grouping, groups, window).rows(keyed.to_batches(_ROWS_A_BATCH)))
         return waiting_of(pa.Table.from_batches(played))
 
-    def hours(self) -> Mapping[int, Collection[int]]:
+    def minutes(self) -> Mapping[int, Integers]:
         """Of every line that can be read, charged or not: a broker that was quiet was recorded all the same."""
-        return self._hours if may_have_gaps(self.facts.coverage) else {}
+        return self._minutes if may_have_gaps(self.facts.coverage) else {}
 
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
         """Of these few groups."""
@@ -213,14 +213,10 @@ def _counted(rows: pa.Table) -> pa.Table:
     return found.append_column("key", pa.array(np.arange(found.num_rows)))
 
 
-def _hours(rows: pa.Table) -> dict[int, set[int]]:
+def _minutes(rows: pa.Table) -> dict[int, Integers]:
     timed = rows.select(["broker", "ts_us"]).drop_null()
-    hour = numbers_of(timed, "ts_us") // _HOUR_US
-    found: dict[int, set[int]] = {}
-    pairs = pa.table({"broker": timed.column("broker"), "hour": pa.array(hour)}).group_by(["broker", "hour"]).aggregate([])
-    for broker, one in zip(pairs.column("broker").to_pylist(), pairs.column("hour").to_pylist(), strict=True):
-        found.setdefault(broker, set()).add(one)
-    return found
+    brokers, minutes = numbers_of(timed, "broker"), numbers_of(timed, "ts_us") // _MINUTE_US
+    return {broker: np.unique(minutes[brokers == broker]) for broker in np.unique(brokers).tolist()}
 
 
 def _samples(rows: pa.Table) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from reconciler.traffic.judging.verdicts import moment
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
+from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.sources.statuses import CHARGED, EMPTY_THROTTLED, UNREADABLE
 
 
@@ -152,8 +153,8 @@ class RecordedMeans(Recorded, Protocol):
 class RecordedOverTime(Recorded, Protocol):
     """Traffic that can tell when it was recorded, and how fast it was over time."""
 
-    def hours(self) -> Mapping[int, Collection[int]]:
-        """By broker the hours since 1970 of which there is something; brokers that are left out have no gaps known."""
+    def minutes(self) -> Mapping[int, Integers]:
+        """By broker the minutes since 1970 of which there is any line, rising; brokers that are left out have no gaps known."""
         ...
 
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:

@@ -11,6 +11,7 @@ from reconciler.traffic.judging.rate_series import Lines, Points
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
+from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.recorded import Facts, RecordedMeans, RecordedOverTime
 
 
@@ -44,9 +45,9 @@ class SecondsOnly:
         """Outcomes of these groups."""
         return self._events.mutations(grouping, groups, window)
 
-    def hours(self) -> Mapping[int, Collection[int]]:
-        """In which hours each broker was recorded."""
-        return self._events.hours()
+    def minutes(self) -> Mapping[int, Integers]:
+        """In which minutes each broker was recorded."""
+        return self._events.minutes()
 
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
         """Of these few groups."""

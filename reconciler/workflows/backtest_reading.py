@@ -78,8 +78,8 @@ def _provenance(place: Place) -> Provenance:
                 requests=one["requests"].count(0),
                 start=one["from"].moment(),
                 end=one["to"].moment(),
-                hours=one["hours"].count(0),
-                hours_missing=one["hours_missing"].count(0),
+                minutes=one["minutes"].count(0),
+                minutes_missing=one["minutes_missing"].count(0),
                 first_missing=one["first_missing"].optional(Place.moment),
             )
             for one in place["coverage"].items()

@@ -56,7 +56,7 @@ def rates(count: int = 240, *, step_s: int = 120) -> RateSeries:
 def provenance(**given: Any) -> Provenance:
     fields: dict[str, Any] = {
         "source": "normal-form", "form": Form.SECONDS, "files": ("t.parquet",), "semantics": "Kafka 3.8 and newer",
-        "start": START, "end": END, "coverage": (Coverage(broker=1, requests=1000, start=START, end=END, hours=8),),
+        "start": START, "end": END, "coverage": (Coverage(broker=1, requests=1000, start=START, end=END, minutes=480),),
         "requests": 1000, "series": 3, "censored": 0, "throttled_then": 0, "assumptions": ("brokers are brokers",),
     }  # fmt: skip
     return Provenance(**fields | given)

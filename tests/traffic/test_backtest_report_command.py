@@ -148,10 +148,10 @@ def test_a_split_bucket_is_compared_with_what_it_was(document: Any) -> None:
 def test_hours_that_are_missing_make_a_clear_bucket_inconclusive(document: Any) -> None:
     coverage = {one["broker"]: one for one in document["provenance"]["coverage"]}
     assert (coverage[1]["hours_missing"], coverage[2]["hours"], coverage[2]["hours_missing"]) == (0, 5, 1)
-    assert coverage[2]["first_missing"] == "2026-11-20T11:00:00.000Z"
+    assert coverage[2]["first_missing"] == "2026-11-20T10:01:00.000Z"
     calm = [verdict_of(document, "calm", broker=broker) for broker in (1, 2)]
     assert [one["verdict"] for one in calm] == ["clear", "inconclusive"]
-    assert "broker 2 was not recorded in 1 of 5 whole hours" in calm[1]["reason"]
+    assert "broker 2 has no lines for 1 h 59 min of 5 h" in calm[1]["reason"]
 
 
 def test_capacity_fits_and_unused_quotas_are_told(document: Any) -> None:

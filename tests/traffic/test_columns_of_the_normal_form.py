@@ -91,8 +91,8 @@ def test_clients_counts_and_verdicts_are_those_of_the_rows(spark: SparkSession, 
     assert sorted(map(repr, covered(by_columns))) == sorted(map(repr, covered(by_rows)))
     assert throttled_then(by_columns) == throttled_then(by_rows) > 0
     known = found.where("ts_us is not null and broker is not null")
-    wanted = {(row.broker, row.hour) for row in known.selectExpr("broker", "floor(ts_us / 3600000000) as hour").collect()}
-    assert {(broker, hour) for broker, hours in columns.hours().items() for hour in hours} == wanted
+    wanted = {(row.broker, row.minute) for row in known.selectExpr("broker", "floor(ts_us / 60000000) as minute").collect()}
+    assert {(broker, minute) for broker, minutes in columns.minutes().items() for minute in minutes.tolist()} == wanted
     assert len(wanted) > 5
 
     keys = [key for key in QuotaKey if key is not QuotaKey.CONTROLLER_MUTATION_RATE]

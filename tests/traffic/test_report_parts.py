@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import itertools
+import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql import Row
 
 from reconciler.model.backtest import BucketName, BucketVerdict, Coverage, Fit, NotJudged, Regrouped, UnjudgedChange, Verdict
 from reconciler.model.backtest_policy import HistoryNeeds
@@ -18,10 +20,11 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Severity
 from reconciler.model.quota import QuotaKey
 from reconciler.resolution.levels import Resolver
-from reconciler.traffic.cells.hours import hours_of
+from reconciler.traffic.cells.minutes import minutes_in, ranges_of
+from reconciler.traffic.cells.segments import SegmentFolder
 from reconciler.traffic.judging.capacity import capacity_uses
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
-from reconciler.traffic.judging.history_gaps import judged_by_history, may_have_gaps, with_gaps
+from reconciler.traffic.judging.history_gaps import holes_of, judged_by_history, may_have_gaps, with_gaps
 from reconciler.traffic.judging.quota_fits import quota_fits
 from reconciler.traffic.judging.rate_series import Grid, Lines, by_group, groups_to_plot, points_here, points_of, rate_series
 from reconciler.traffic.judging.recommendations import margin_of, recommended
@@ -43,6 +46,7 @@ ANYONE, PAIRS, APP = (
     Entity.of({"client-id": "a"}),
 )
 HOUR = datetime.timedelta(hours=1)
+MINUTE = datetime.timedelta(minutes=1)
 
 
 def grouped(before: dict[Entity, float] | None, after: dict[Entity, float], *, broker: int = 1) -> Grouping:
@@ -195,26 +199,53 @@ def covered(broker: int, start: float, end: float) -> Coverage:
     return Coverage(broker=broker, requests=5, start=START + start * HOUR, end=START + end * HOUR)
 
 
-FIRST = int(START.timestamp()) // 3600
+FIRST = int(START.timestamp()) // 60
+"""The first minute of a history that begins at ``START``."""
 
 
-def test_whole_hours_without_a_line_are_missing() -> None:
-    one, other = with_gaps([covered(1, 0, 8), covered(2, 2.5, 7.9)], {1: range(FIRST, FIRST + 9)})
-    assert (one.hours, one.hours_missing, one.first_missing, one.share) == (8, 0, None, 1.0)
-    assert (other.hours, other.hours_missing, other.first_missing) == (8, 2, START)
-    (holes,) = with_gaps([covered(1, 0.5, 8.5)], {1: [FIRST, FIRST + 1, FIRST + 4, FIRST + 8]})
-    assert (holes.hours, holes.hours_missing, holes.first_missing) == (7, 5, START + 2 * HOUR)
+def gaps(coverage: list[Coverage], minutes: dict[int, list[int]] | None = None) -> tuple[Coverage, ...]:
+    """``minutes``: of the history, those in which a broker has lines; a broker without an entry has all of its own."""
+    known = {broker: np.asarray(of_broker, dtype=np.int64) + FIRST for broker, of_broker in (minutes or {}).items()}
+    return with_gaps(coverage, holes_of(coverage, known))
 
 
-def test_brokers_that_begin_in_different_hours_of_a_short_history_miss_nothing() -> None:
-    found = with_gaps([covered(1, 0.98, 1.1), covered(2, 1.01, 1.12)], {})
-    assert [(one.hours, one.hours_missing) for one in found] == [(0, 0), (0, 0)]
+def missing(*minutes: range) -> tuple[int, datetime.datetime | None]:
+    """Of a broker with eight hours of history: the minutes in holes, and the first of them."""
+    (found,) = gaps([covered(1, 0, 8)], {1: [minute for some in minutes for minute in some]})
+    assert found.minutes == 480
+    return found.minutes_missing, found.first_missing
+
+
+def test_a_hole_of_110_minutes_that_covers_no_whole_clock_hour_is_seen() -> None:
+    assert missing(range(125), range(235, 480)) == (110, START + 125 * MINUTE)
+    assert {minute // 60 for minute in (*range(125), *range(235, 480))} == set(range(8)), "with a line in every clock hour"
+
+
+def test_a_silence_is_a_hole_when_it_is_unusual_for_its_broker() -> None:
+    assert missing(range(480)) == (0, None)
+    assert missing(range(100), range(109, 480)) == (0, None), "nine minutes are never a hole"
+    assert missing(range(100), range(110, 480)) == (10, START + 100 * MINUTE)
+    every_quarter = range(0, 480, 15)
+    assert missing(every_quarter) == (0, None), "quiet by habit"
+    assert missing(range(0, 241, 15), range(330, 480, 15)) == (0, None)
+    assert missing(range(0, 241, 15), range(331, 480, 15)) == (90, START + 241 * MINUTE), "a hole whatever the habit"
+
+
+def test_a_broker_that_is_recorded_from_later_on_has_a_hole_at_the_beginning() -> None:
+    one, other = gaps([covered(1, 0, 8), covered(2, 2.5, 7.9)], {1: list(range(481))})
+    assert (one.minutes, one.minutes_missing, one.first_missing, one.share) == (480, 0, None, 1.0)
+    assert (other.minutes_missing, other.first_missing, other.share) == (150, START, 1 - 150 / 480)
+
+
+def test_brokers_that_begin_in_different_minutes_of_a_short_history_miss_nothing() -> None:
+    found = gaps([covered(1, 0.98, 1.1), covered(2, 1.01, 1.12)])
+    assert [(one.minutes, one.minutes_missing) for one in found] == [(8, 0), (8, 0)]
     assert not may_have_gaps(found)
-    assert may_have_gaps([covered(1, 0.9, 2.1)])
+    assert may_have_gaps([covered(1, 0.9, 1.5)])
 
 
 def test_a_clear_bucket_of_a_broker_with_gaps_is_inconclusive_and_says_why() -> None:
-    holes = with_gaps([covered(1, 0, 8), covered(2, 0, 8)], {1: [FIRST + 7], 2: range(FIRST, FIRST + 9)})
+    holes = gaps([covered(1, 0, 8), covered(2, 0, 8)], {1: list(range(420, 480)), 2: list(range(480))})
     history = provenance(coverage=holes)
     verdicts = [
         verdict(broker=1),
@@ -226,8 +257,7 @@ def test_a_clear_bucket_of_a_broker_with_gaps_is_inconclusive_and_says_why() -> 
     found = judged_by_history(verdicts, history, HistoryNeeds())
     assert [one.verdict.value for one in found] == ["inconclusive", "clear", "certain", "possible", "clear"]
     assert found[0].reason == (
-        "broker 1 was not recorded in 7 of 8 whole hours, the first at 2026-11-20 08:00 UTC; 95 % are needed "
-        "(history.coveragePercent)"
+        "broker 1 has no lines for 7 h of 8 h, first from 2026-11-20 08:00 UTC on; 95 % are needed (history.coveragePercent)"
     )
     assert judged_by_history(verdicts, history, HistoryNeeds(coverage_percent=12.5))[0].verdict is Verdict.CLEAR
 
@@ -321,14 +351,15 @@ def test_a_split_bucket_takes_what_was_over_before_from_where_its_clients_were()
     assert sum(earlier) > sum(series[0].over), "together they were over more often than each alone"
 
 
-def test_an_interval_is_recorded_when_one_of_its_hours_is() -> None:
+def test_an_interval_is_recorded_unless_all_of_it_is_in_a_hole() -> None:
     split = grouped({ANYONE: 150.0}, {PAIRS: 150.0})
     points = points_here([cells(5)], clients(), split, {0}, Lines.of(split, DEFAULT_WINDOW, GRID))
     grid = Grid(start=7200, step_s=1800, count=GRID.count)
-    found = rate_series(split, 0, points, grid, {2, 4})
+    found = rate_series(split, 0, points, grid, np.asarray([[150, 210], [239, 301], [310, 400]], dtype=np.int64))
     assert found is not None
-    assert found.recorded[:7] == (True, True, False, False, True, True, False)
-    assert not any(found.recorded[6:])
+    # Half hours from minute 120 on.
+    assert found.recorded[:9] == (True, False, False, True, False, False, True, False, False)
+    assert found.recorded[9:] == (True,) * (GRID.count - 9)
     everything = rate_series(split, 0, points, grid, None)
     assert everything is not None
     assert all(everything.recorded)
@@ -411,13 +442,22 @@ def test_a_grid_is_never_finer_than_a_second_nor_longer_than_240_intervals() -> 
     assert grid((END - START).total_seconds()).count == 239
 
 
-def test_hours_are_told_by_bits_up_to_64_of_them() -> None:
-    def row(start: int, end: int, *hours: int) -> Row:
-        bits = sum(1 << hour % 64 for hour in set(hours))
-        hour_us = 3_600_000_000
-        return Row(start_us=start * hour_us + 5, end_us=end * hour_us + 5, hour_bits=bits - (1 << 64) if bits >> 63 else bits)
+@given(st.sets(st.integers(0, 300)))
+def test_ranges_of_minutes_give_back_the_same_minutes(minutes: set[int]) -> None:
+    ranges = ranges_of(sorted(minutes) * 2)
+    assert minutes_in(ranges).tolist() == sorted(minutes)
+    assert all(last + 1 < first for (_, last), (first, _) in itertools.pairwise(ranges)), "no two ranges touch"
 
-    assert hours_of([row(FIRST, FIRST + 5, FIRST, FIRST + 2, FIRST + 5)]) == (FIRST, FIRST + 2, FIRST + 5)
-    assert hours_of([row(60, 67, 60, 63, 67), row(61, 61, 61)]) == (60, 61, 63, 67), "also where the bits come round"
-    assert hours_of([row(0, 64, 0, 64)]) == ()
-    assert hours_of([Row(start_us=None, end_us=None, hour_bits=None)]) == ()
+
+def test_a_segment_of_format_1_0_has_every_minute_of_its_hours(tmp_path: Path) -> None:
+    folder = SegmentFolder(tmp_path)
+    (tmp_path / "data" / "a-run").mkdir(parents=True)
+    (tmp_path / "segments").mkdir()
+    covered_then = {"broker": 1, "requests": 5, "start_us": 0, "end_us": 9, "hours": [3, 4, 6]}
+    document = {
+        "format_version": "1.0", "id": "a", "source": "a.log", "size": 1, "folder": "a-run", "coverage": [covered_then],
+        "statuses": {"charged": 5}, "clusters": [],
+    }  # fmt: skip
+    (tmp_path / "segments" / "a.json").write_text(json.dumps(document), encoding="utf-8")
+    (segment,) = folder.segments()
+    assert segment.coverage[0].minutes == ((180, 299), (360, 419))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-import operator
 import urllib.parse
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +17,7 @@ from pyspark.sql import functions as F
 
 from reconciler.errors import TrafficError
 from reconciler.traffic.cells.clients import keep_clients
-from reconciler.traffic.cells.hours import hour_bit, hours_of
+from reconciler.traffic.cells.minutes import MINUTE_US, ranges_of
 from reconciler.traffic.cells.segment_files import ROWS_A_GROUP, Clients, write_segment
 from reconciler.traffic.cells.segment_files import SCHEMA as LINES
 from reconciler.traffic.cells.segments import CELLS, SERIES, Covered, Segment, SegmentFolder
@@ -167,11 +165,16 @@ def _write_series(keyed: DataFrame, target: Path) -> None:
 
 def _lines_by_file(rows: DataFrame) -> list[list[Row]]:
     cluster = F.col(CLUSTER) if CLUSTER in rows.columns else F.lit(None).cast("string").alias(CLUSTER)
-    counted = rows.groupBy("file", F.xxhash64("file").alias("file_key"), "status", "broker", cluster).agg(
-        F.count(F.lit(1)).alias("lines"),
-        F.min("ts_us").alias("start_us"),
-        F.max("ts_us").alias("end_us"),
-        F.bit_or(hour_bit()).alias("hour_bits"),
+    minute = F.floor(F.col("ts_us") / MINUTE_US).alias("minute")
+    # Two steps: collecting the minutes of all lines at once would take Spark its slow way of adding up.
+    of_minutes = rows.groupBy("file", F.xxhash64("file").alias("file_key"), "status", "broker", cluster, minute).agg(
+        F.count(F.lit(1)).alias("lines"), F.min("ts_us").alias("start_us"), F.max("ts_us").alias("end_us")
+    )
+    counted = of_minutes.groupBy("file", "file_key", "status", "broker", CLUSTER).agg(
+        F.sum("lines").alias("lines"),
+        F.min("start_us").alias("start_us"),
+        F.max("end_us").alias("end_us"),
+        F.collect_list("minute").alias("minutes"),
     )
     found = counted.orderBy("file", "status", "broker", CLUSTER).collect()
     by_file: dict[str, list[Row]] = {}
@@ -193,7 +196,7 @@ def _together(rows: Sequence[Row]) -> Row:
         lines=sum(row.lines for row in rows),
         start_us=min(known("start_us"), default=None),
         end_us=max(known("end_us"), default=None),
-        hour_bits=functools.reduce(operator.or_, bits) if (bits := known("hour_bits")) else None,
+        minutes=[minute for row in rows for minute in row.minutes],
         clusters=[row[CLUSTER] for row in rows if row[CLUSTER] is not None],
     )
 
@@ -214,7 +217,7 @@ def _publish(folder: SegmentFolder, target: Path, run: str, source: SourceFile, 
                 requests=row.lines,
                 start_us=row.start_us,
                 end_us=row.end_us,
-                hours=hours_of([one for one in lines if one.broker == row.broker]),
+                minutes=ranges_of([minute for one in lines if one.broker == row.broker for minute in one.minutes or ()]),
             )
             for row in lines
             if row.status == CHARGED

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
+from reconciler.traffic.cells.minutes import MINUTE_US, minutes_in
 from reconciler.traffic.cells.reading import History, open_history, some_cells
 from reconciler.traffic.cells.segments import SegmentFolder
 from reconciler.traffic.judging.by_seconds import Limits
@@ -16,12 +17,12 @@ from reconciler.traffic.judging.tokens import tokens_by_seconds
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
+from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.recorded import Facts, Source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_HOUR_US: Final = 3_600_000_000
 MOST_HERE: Final = 20_000_000
 """Cells that are judged in this process: half a GB, and a few seconds."""
 
@@ -56,14 +57,14 @@ class Cells:
         found = tokens_by_seconds(some_cells(self._history, keys), self.series, grouping, groups, window)
         return seconds_outcomes(found, self.series, grouping, window)
 
-    def hours(self) -> Mapping[int, Collection[int]]:
-        """What ``compact`` saw of each of a broker's files; of a long one, those between its first and its last request."""
-        found: dict[int, set[int]] = {}
+    def minutes(self) -> Mapping[int, Integers]:
+        """What ``compact`` saw of each of a broker's files; of an old one, all between its first and its last request."""
+        found: dict[int, list[tuple[int, int]]] = {}
         for segment in self._history.segments:
             for part in segment.coverage:
-                hours = part.hours or range(part.start_us // _HOUR_US, part.end_us // _HOUR_US + 1)
-                found.setdefault(part.broker, set()).update(hours)
-        return found
+                known = part.minutes or ((part.start_us // MINUTE_US, part.end_us // MINUTE_US),)
+                found.setdefault(part.broker, []).extend(known)
+        return {broker: minutes_in(ranges) for broker, ranges in found.items()}
 
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
         """Of these few groups."""

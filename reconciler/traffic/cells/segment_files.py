@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from reconciler.traffic.cells.hours import bits_of
+from reconciler.traffic.cells.minutes import MINUTE_US
 from reconciler.traffic.cells.segments import CELLS, SERIES
 from reconciler.traffic.columns.chunk import Chunk, chunk_of, moments
 from reconciler.traffic.columns.counting import COUNTED, Counts
@@ -24,11 +24,12 @@ from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.sources.series_key import IDENTITY
 from reconciler.traffic.sources.statuses import CHARGED
 
-SCHEMA: Final = "file int, status string, broker int, lines bigint, start_us bigint, end_us bigint, hour_bits bigint"
+SCHEMA: Final = "file int, status string, broker int, lines bigint, start_us bigint, end_us bigint, minutes array<bigint>"
 """``status`` null: all rows of a broker that have a time, whatever they are."""
 _ARROW: Final = pa.schema(
     [("file", pa.int32()), ("status", pa.string()), ("broker", pa.int32()),
-     *((name, pa.int64()) for name in ("lines", "start_us", "end_us", "hour_bits"))]
+     *((name, pa.int64()) for name in ("lines", "start_us", "end_us")),
+     ("minutes", pa.list_(pa.int64()))]
 )  # fmt: skip
 ROWS_A_GROUP: Final = 25_000
 """Of cells: what is read, at least, of a few clients."""
@@ -105,20 +106,20 @@ class _Seen:
     """When each broker was recorded: of every row with a time."""
 
     def __init__(self) -> None:
-        self._found: dict[int, tuple[int, int, int]] = {}
+        self._found: dict[int, tuple[int, int, Integers]] = {}
 
     def add(self, batch: pa.RecordBatch) -> None:
         ts_us, brokers = moments(batch)
         for broker in np.unique(brokers).tolist():
             mine = ts_us[brokers == broker]
-            start, end, bits = int(mine.min()), int(mine.max()), bits_of(mine)
-            known = self._found.get(broker, (start, end, 0))
-            self._found[broker] = min(known[0], start), max(known[1], end), known[2] | bits
+            start, end, minutes = int(mine.min()), int(mine.max()), np.unique(mine // MINUTE_US)
+            known = self._found.get(broker, (start, end, minutes))
+            self._found[broker] = min(known[0], start), max(known[1], end), np.union1d(known[2], minutes)
 
     def rows(self, number: int) -> list[dict[str, object]]:
         return [
-            {"file": number, "status": None, "broker": broker, "lines": 0, "start_us": start, "end_us": end, "hour_bits": bits}
-            for broker, (start, end, bits) in sorted(self._found.items())
+            {"file": number, "status": None, "broker": broker, "lines": 0, "start_us": start, "end_us": end, "minutes": minutes}
+            for broker, (start, end, minutes) in sorted(self._found.items())
         ]
 
 
@@ -126,7 +127,7 @@ def _lines(number: int, counted: pa.Table) -> Iterator[dict[str, object]]:
     grouped = counted.group_by(["status", "broker"], use_threads=False)
     for row in grouped.aggregate([("lines", "sum"), ("start_us", "min"), ("end_us", "max")]).to_pylist():
         start, end = row["start_us_min"], row["end_us_max"]
-        figures = {"lines": row["lines_sum"], "start_us": start, "end_us": end, "hour_bits": None}
+        figures = {"lines": row["lines_sum"], "start_us": start, "end_us": end, "minutes": None}
         yield {"file": number, "status": row["status"], "broker": row["broker"], **figures}
 
 

@@ -16,12 +16,13 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from reconciler.errors import FileAccessError, TrafficError
 from reconciler.formats import document_text, write_whole
+from reconciler.traffic.cells.minutes import Ranges, ranges_of_hours
 
-FORMAT_VERSION: Final = "1.0"
+FORMAT_VERSION: Final = "1.1"
 CELLS: Final = "cells"
 SERIES: Final = "series"
 """The parts of a segment."""
@@ -38,7 +39,7 @@ class Covered:
     requests: int
     start_us: int
     end_us: int
-    hours: tuple[int, ...] = ()
+    minutes: Ranges = ()
     """Those since 1970 of which there is any line, charged or not; none: not known, so all from the first request to the last."""
 
 
@@ -63,6 +64,13 @@ class Segment:
     def requests(self) -> int:
         """Charged ones, of all brokers."""
         return sum(one.requests for one in self.coverage)
+
+
+def _covered(document: dict[str, Any]) -> Covered:
+    """Format 1.0 has ``hours``: those since 1970 with any line."""
+    hours = document.pop("hours", ())
+    ranges = tuple((int(first), int(last)) for first, last in document.pop("minutes", ())) or ranges_of_hours(hours)
+    return Covered(**document, minutes=ranges)
 
 
 class SegmentFolder:
@@ -131,7 +139,7 @@ class SegmentFolder:
             document = json.loads(path.read_text(encoding="utf-8"))
             if document.pop("format_version").split(".")[0] != FORMAT_VERSION.split(".", maxsplit=1)[0]:
                 raise TrafficError(f"{path} is of another version of this tool; run compact again, into an empty folder")
-            document["coverage"] = tuple(Covered(**{**one, "hours": tuple(one.get("hours", ()))}) for one in document["coverage"])
+            document["coverage"] = tuple(_covered(one) for one in document["coverage"])
             document["clusters"] = tuple(document.get("clusters", ()))
             segment = Segment(**document)
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
 from reconciler.traffic.columns.counting import SCHEMA as COUNTED
 from reconciler.traffic.columns.counting import counted
 from reconciler.traffic.columns.parts import ROWS_A_PART, Part, parts_of
 from reconciler.traffic.columns.places import Places
-from reconciler.traffic.columns.recorded_hours import SCHEMA as HOURS
-from reconciler.traffic.columns.recorded_hours import recorded_hours
+from reconciler.traffic.columns.recorded_minutes import SCHEMA as MINUTES
+from reconciler.traffic.columns.recorded_minutes import recorded_minutes
 from reconciler.traffic.columns.requests import requests
 from reconciler.traffic.columns.seconds import cells
-from reconciler.traffic.judging.exact import ExactResult, sampled_groups
+from reconciler.traffic.judging.exact import ExactResult, numbers_of, sampled_groups
 from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
 from reconciler.traffic.judging.on_spark import blocks_by_seconds, blocks_exactly, points_of_blocks
 from reconciler.traffic.judging.rate_series import Lines, Points
@@ -27,6 +28,13 @@ from reconciler.traffic.kinds import Kind
 from reconciler.traffic.shuffle.on_spark import run_on_workers, shuffle_by_group, split_work
 from reconciler.traffic.shuffle.partition import GroupRanges
 from reconciler.traffic.sources.spark_files import read_normal_form
+
+
+def minutes_of(found: DataFrame) -> dict[int, Integers]:
+    """By broker the minutes of rows with ``broker`` and ``minute``, rising, each once."""
+    table = found.toArrow()
+    brokers, minutes = numbers_of(table, "broker"), numbers_of(table, "minute")
+    return {broker: np.unique(minutes[brokers == broker]) for broker in np.unique(brokers).tolist()}
 
 
 class ColumnFiles:
@@ -50,12 +58,9 @@ class ColumnFiles:
         # A worker adds up all it reads: the fewer shares, the fewer rows.
         return run_on_workers(self._spark, self._shared(self._workers), counted, COUNTED)
 
-    def hours(self) -> Mapping[int, Collection[int]]:
-        """By broker the hours since 1970 of which there is any row."""
-        found: dict[int, set[int]] = {}
-        for row in run_on_workers(self._spark, self._shared(self._workers), recorded_hours, HOURS).toArrow().to_pylist():
-            found.setdefault(row["broker"], set()).add(row["hour"])
-        return found
+    def minutes(self) -> Mapping[int, Integers]:
+        """By broker the minutes since 1970 of which there is any row, rising."""
+        return minutes_of(run_on_workers(self._spark, self._shared(self._workers), recorded_minutes, MINUTES))
 
     def by_seconds(
         self, series: Sequence[Series], grouping: Grouping, groups: Collection[int], era: Rule

@@ -1,53 +1,73 @@
-"""How much of the time a history covers, broker by broker, and what cannot be said when that is too little."""
+"""How much of the time a history covers, broker by broker, and which verdicts that leaves open.
+
+A broker without requests writes no lines either, so a silence proves nothing by itself. It counts as a hole when it lasts 90
+minutes, or when it is ten times as long as nearly all of the broker's other pauses (``_SHORTEST_MIN`` at least).
+"""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from reconciler.model import BucketVerdict, Coverage, HistoryNeeds, Provenance, Verdict
+import numpy as np
 
+from reconciler.model import BucketVerdict, Coverage, HistoryNeeds, Provenance, Verdict
+from reconciler.traffic.kernels.timeline import Integers
+
+_MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
-_HELD_BACK: Final = 0.5
+_LONGEST_PAUSE_MIN: Final = 90
+"""A silence of so many minutes is a hole, however quiet the broker is otherwise."""
+_SHORTEST_MIN: Final = 10
+"""A shorter silence is never a hole."""
+_UNUSUAL: Final = 10
+"""A silence this many times longer than the broker's usual pause is a hole."""
+_USUAL_SHARE: Final = 0.95
+_FEWEST_PAUSES: Final = 21
+"""From so many pauses on, the longest one in twenty is not simply the longest."""
+_THROTTLED_THEN: Final = 0.5
 """Of the recorded requests, those that were throttled: from here on a rate shows the quota of then, and not the demand."""
 _MOST_SHOWN: Final = 10
 
 
-def hour_of(moment: datetime.datetime) -> int:
-    """Hours since 1970."""
-    return int(moment.timestamp()) // _HOUR_S
-
-
 def may_have_gaps(coverage: Sequence[Coverage]) -> bool:
-    """Whether a whole hour lies within one broker's own history: only then is there more to know than its ends."""
-    return any(hour_of(one.end) - hour_of(one.start) > 1 for one in coverage)
+    """Whether a hole fits into one broker's own history, beside the pauses that make it unusual."""
+    most = max(((one.end - one.start).total_seconds() for one in coverage), default=0.0)
+    return most > (_FEWEST_PAUSES + _SHORTEST_MIN - 1) * _MINUTE_S
 
 
-def with_gaps(coverage: Sequence[Coverage], hours: Mapping[int, Collection[int]]) -> tuple[Coverage, ...]:
-    """The same with the whole hours of the history that each broker lacks. ``hours``: those since 1970 that each one has.
+def holes_of(coverage: Sequence[Coverage], minutes: Mapping[int, Integers]) -> dict[int, Integers]:
+    """By broker the holes of its recording, shape ``(holes, 2)``: the first minute since 1970, and the first one after.
 
-    Brokers without an entry have all hours from their first request to the last.
+    ``minutes``: by broker those since 1970 in which it has any line, rising, each once. A broker without an entry has every
+    minute from its first request to its last. Only whole minutes between the first and last request of all brokers can be in a
+    hole.
     """
     if not coverage:
+        return {}
+    first = math.ceil(min(one.start for one in coverage).timestamp() / _MINUTE_S)
+    last = int(max(one.end for one in coverage).timestamp()) // _MINUTE_S
+    return {one.broker: _holes(_recorded(one, minutes.get(one.broker)), first, last) for one in coverage}
+
+
+def with_gaps(coverage: Sequence[Coverage], holes: Mapping[int, Integers]) -> tuple[Coverage, ...]:
+    """The same with the length of the whole history, and how much each broker lacks of it. ``holes``: from ``holes_of``."""
+    if not coverage:
         return ()
-    first = -(-int(min(one.start for one in coverage).timestamp()) // _HOUR_S)
-    last = hour_of(max(one.end for one in coverage))
-    found = []
-    for one in coverage:
-        present = hours.get(one.broker)
-        there = set(range(hour_of(one.start), hour_of(one.end) + 1)) if present is None else set(present)
-        missing = [hour for hour in range(first, last) if hour not in there]
-        found.append(
-            replace(
-                one,
-                hours=max(0, last - first),
-                hours_missing=len(missing),
-                first_missing=datetime.datetime.fromtimestamp(missing[0] * _HOUR_S, tz=datetime.UTC) if missing else None,
-            )
+    first = math.ceil(min(one.start for one in coverage).timestamp() / _MINUTE_S)
+    last = int(max(one.end for one in coverage).timestamp()) // _MINUTE_S
+    return tuple(
+        replace(
+            one,
+            minutes=max(0, last - first),
+            minutes_missing=int(np.diff(holes[one.broker]).sum()),
+            first_missing=_moment(int(holes[one.broker][0, 0])) if len(holes[one.broker]) else None,
         )
-    return tuple(found)
+        for one in coverage
+    )
 
 
 def judged_by_history(
@@ -60,10 +80,32 @@ def judged_by_history(
         replace(one, verdict=Verdict.INCONCLUSIVE, reason=why)
         if one.verdict is Verdict.CLEAR
         and one.limit_after is not None
-        and (why := short or holes.get(one.broker) or _held_back(one))
+        and (why := short or holes.get(one.broker) or _throttled_then(one))
         else one
         for one in verdicts
     )
+
+
+def _recorded(one: Coverage, minutes: Integers | None) -> Integers:
+    if minutes is not None:
+        return minutes
+    return np.arange(int(one.start.timestamp()) // _MINUTE_S, int(one.end.timestamp()) // _MINUTE_S + 1, dtype=np.int64)
+
+
+def _holes(recorded: Integers, first: int, last: int) -> Integers:
+    """``first``, ``last``: the whole minutes of the history, without the last one."""
+    inside = recorded[(recorded >= first) & (recorded < last)]
+    pauses = np.diff(inside)
+    usual = np.quantile(pauses, _USUAL_SHARE, method="higher") if len(pauses) >= _FEWEST_PAUSES else _LONGEST_PAUSE_MIN
+    shortest = min(_LONGEST_PAUSE_MIN, max(_SHORTEST_MIN, _UNUSUAL * float(usual)))
+    edges = np.concatenate(([first - 1], inside, [max(last, first)])).astype(np.int64)
+    silent = np.diff(edges) - 1
+    at = np.flatnonzero(silent >= shortest)
+    return np.stack((edges[at] + 1, edges[at + 1]), axis=1)
+
+
+def _moment(minute: int) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(minute * _MINUTE_S, tz=datetime.UTC)
 
 
 def _short(provenance: Provenance, needs: HistoryNeeds) -> str | None:
@@ -85,8 +127,8 @@ def _brokers_missing(provenance: Provenance) -> str | None:
     )
 
 
-def _held_back(one: BucketVerdict) -> str | None:
-    if one.requests == 0 or one.throttled_then < _HELD_BACK * one.requests:
+def _throttled_then(one: BucketVerdict) -> str | None:
+    if one.requests == 0 or one.throttled_then < _THROTTLED_THEN * one.requests:
         return None
     return (
         f"quotas throttled {100 * one.throttled_then / one.requests:.0f} % of its requests when they were recorded: the history "
@@ -95,9 +137,6 @@ def _held_back(one: BucketVerdict) -> str | None:
 
 
 def _hole(one: Coverage, needs: HistoryNeeds) -> str | None:
-    if 100 * one.share >= needs.coverage_percent or one.first_missing is None:
+    if 100 * one.share >= needs.coverage_percent or (gap := one.gap_words) is None:
         return None
-    return (
-        f"broker {one.broker} was not recorded in {one.hours_missing} of {one.hours} whole hours, the first at "
-        f"{one.first_missing:%Y-%m-%d %H:%M} UTC; {needs.coverage_percent:g} % are needed (history.coveragePercent)"
-    )
+    return f"{gap}; {needs.coverage_percent:g} % are needed (history.coveragePercent)"

@@ -135,11 +135,11 @@ def by_group(table: pa.Table, grid: Grid) -> dict[int, Points]:
 
 
 def rate_series(
-    grouping: Grouping, target: int, points: Mapping[int, Points], grid: Grid, hours: Collection[int] | None
+    grouping: Grouping, target: int, points: Mapping[int, Points], grid: Grid, holes: Integers | None
 ) -> RateSeries | None:
     """One target's series in the unit of its key; ``None`` for what no sampled rate limits, and for one without points.
 
-    ``hours``: those since 1970 in which the target's broker was recorded; ``None``: its gaps are not known.
+    ``holes``: of the recording of the target's broker, as ``history_gaps.holes_of`` has them; ``None``: not known.
     """
     kind, own = grouping.targets[target].kind, points.get(target)
     if own is None or kind not in SAMPLED:
@@ -155,16 +155,18 @@ def rate_series(
         over=tuple(own.over.tolist()),
         possible=tuple(own.possible.tolist()),
         over_before=tuple(np.maximum.reduce(before).tolist()) if known else None,
-        recorded=_recorded(grid, hours),
+        recorded=_recorded(grid, holes),
     )
 
 
-def _recorded(grid: Grid, hours: Collection[int] | None) -> tuple[bool, ...]:
-    """By interval whether one of the hours that it touches was recorded."""
-    if hours is None:
+def _recorded(grid: Grid, holes: Integers | None) -> tuple[bool, ...]:
+    """By interval whether any of it is outside of all holes."""
+    if holes is None or not len(holes):
         return (True,) * grid.count
-    starts = range(grid.start, grid.start + grid.count * grid.step_s, grid.step_s)
-    return tuple(any(hour in hours for hour in range(start // 3600, (start + grid.step_s - 1) // 3600 + 1)) for start in starts)
+    starts = grid.start + grid.step_s * np.arange(grid.count, dtype=np.int64)
+    hole = np.maximum(np.searchsorted(holes[:, 0] * 60, starts, side="right") - 1, 0)
+    missing = (starts >= holes[hole, 0] * 60) & (starts + grid.step_s <= holes[hole, 1] * 60)
+    return tuple((~missing).tolist())
 
 
 class _Sums:

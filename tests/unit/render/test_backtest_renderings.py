@@ -82,7 +82,9 @@ def full(name: str = "alice", client: str = "app") -> BacktestReport:
         verdict(user="quiet", changed=False),
         cluster=name or None,
         provenance=provenance(
-            coverage=(Coverage(broker=1, requests=9, start=START, end=END, hours=8, hours_missing=2, first_missing=START),),
+            coverage=(
+                Coverage(broker=1, requests=9, start=START, end=END, minutes=480, minutes_missing=110, first_missing=START),
+            ),
             unreadable=3,
             unreadable_samples=(f"log: {name}",),
             not_charged={"other-api": 4},
@@ -179,7 +181,7 @@ def test_text_has_the_verdict_the_rules_and_the_history_before_the_numbers() -> 
         "Rule 1 fails (alice): no bucket that changes may be certainly throttled. user alice: producer_byte_rate on broker 1",
         "Rule 2 holds: no bucket that changes may be inconclusive for 5 s or more.",
         "What this rests on",
-        "Warning: broker 1 was not recorded in 2 of 8 whole hours, the first at 2026-11-20 08:00 UTC",
+        "Warning: broker 1 has no lines for 1 h 50 min of 8 h, first from 2026-11-20 08:00 UTC on",
         "THROTTLED  user alice: producer_byte_rate on broker 1",
         "shared   its clients had several buckets before: user alice, client-id app; alice app",
         "about 900 of 4000 s with traffic (22 %), 880 for certain, 950 at most (before the change about 0)",
