@@ -67,7 +67,17 @@ from reconciler.model import (
     Selector,
     TypeMatch,
 )
-from reconciler.resolution import Candidate, Compared, KeyAnswer, QuotaView, Resolution, Rung, RungStatus, SharedWith, ViewKind
+from reconciler.resolution import (
+    Candidate,
+    ClientDifference,
+    KeyAnswer,
+    QuotaView,
+    Resolution,
+    Rung,
+    RungStatus,
+    SharedWith,
+    ViewKind,
+)
 
 __all__ = [
     "ANY",
@@ -81,9 +91,9 @@ __all__ = [
     "Change",
     "ChangeOutcome",
     "ChangeStatus",
+    "ClientDifference",
     "ClusterIdentity",
     "ClusterQuotas",
-    "Compared",
     "Description",
     "Differences",
     "Direction",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reconciler.model import ClusterIdentity, Entity, EntityName, EntityType, Observed, Quotas, display_name
-from reconciler.resolution import Compared, QuotaView, ViewKind
+from reconciler.resolution import ClientDifference, QuotaView, ViewKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -49,7 +49,7 @@ class Description:
 class Differences:
     """Whose limits differ between two states, in value or in the entity that sets them."""
 
-    clients: tuple[Compared, ...]
+    clients: tuple[ClientDifference, ...]
     unknown: str | None
     """Why nothing can be told about users and client ids; ``None``: it can."""
     left_out: int

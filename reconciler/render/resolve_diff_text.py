@@ -9,7 +9,7 @@ from reconciler.model import Direction, Effect, Limit
 from reconciler.render.amounts import amount
 from reconciler.render.resolve_text import note_lines, view_title
 from reconciler.render.styled import Line, Style, line
-from reconciler.resolution import Compared, ViewComparison
+from reconciler.resolution import ClientDifference, ViewComparison
 
 _WORDS: Final = {
     Direction.TIGHTENS: ("tightens", Style.WARN),
@@ -45,7 +45,7 @@ def _lines(compared: ViewComparison) -> Iterator[Line]:
     yield line((f"Of {who}, {differ}.", Style.STRONG))
 
 
-def _client(one: Compared) -> Iterator[Line]:
+def _client(one: ClientDifference) -> Iterator[Line]:
     yield line(f"  {one.client}")
     width = max((len(key) for key in (*(effect.key for effect in one.effects), *one.unknown)), default=0)
     for effect in one.effects:

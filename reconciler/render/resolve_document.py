@@ -11,7 +11,17 @@ from collections.abc import Iterable, Sequence
 
 from reconciler.formats import FORMAT_VERSION, Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
 from reconciler.model import Effect, KnownAddress, Limit
-from reconciler.resolution import Compared, KeyAnswer, QuotaView, Resolution, Rung, Tags, ViewComparison, tags_of, tags_of_address
+from reconciler.resolution import (
+    ClientDifference,
+    KeyAnswer,
+    QuotaView,
+    Resolution,
+    Rung,
+    Tags,
+    ViewComparison,
+    tags_of,
+    tags_of_address,
+)
 
 
 def resolution_document(view: QuotaView, resolution: Resolution, notes: Sequence[str]) -> dict[str, Json]:
@@ -93,7 +103,7 @@ def _rung_to_json(rung: Rung) -> dict[str, Json]:
     return {"level": rung.level, "entity": entity, "value": value, "status": rung.status.value}
 
 
-def _compared_to_json(compared: Compared) -> dict[str, Json]:
+def _compared_to_json(compared: ClientDifference) -> dict[str, Json]:
     found: dict[str, Json] = {
         "entity": entity_to_json(compared.entity),
         "keys": {

@@ -12,19 +12,39 @@ if TYPE_CHECKING:
     from reconciler.resolution.answers import Answers, Doubts, KeyAnswer, Resolution, Wanted
     from reconciler.resolution.asked import asked_client
     from reconciler.resolution.callback_limits import BrokerLimits, MakeCallback
-    from reconciler.resolution.compared import Compared, compare, compare_known
     from reconciler.resolution.describe_filter import UNSUPPORTED_VERSION, answer, filter_refusal, is_exact, nearest_filter
+    from reconciler.resolution.effects import effects_between, unclear_effects
     from reconciler.resolution.ladder import Rung, RungStatus
-    from reconciler.resolution.levels import CLIENT_LEVELS, USER_LEVELS, Bucket, Candidate, QuotaTable, Resolved, Resolver
+    from reconciler.resolution.levels import Bucket, Candidate, QuotaTable, Resolved, Resolver
     from reconciler.resolution.overriding import DeclaredLimits
-    from reconciler.resolution.plan_effects import effects_between, unclear_effects
+    from reconciler.resolution.precedence import (
+        ADDRESS_PRECEDENCE,
+        CLIENT_LEVELS,
+        CLIENT_PRECEDENCE,
+        USER_LEVELS,
+        NameMatch,
+        PrecedenceLevel,
+        level_of,
+        named_or_other,
+        weaker_levels,
+    )
     from reconciler.resolution.quota_callback import METHODS, QuotaCallback
     from reconciler.resolution.sharing import SharedWith, Tags, tags_of, tags_of_address
-    from reconciler.resolution.views import QuotaView, ViewComparison, ViewKind
+    from reconciler.resolution.views import (
+        ClientDifference,
+        LimitDifferences,
+        QuotaView,
+        ViewComparison,
+        ViewKind,
+        compare,
+        compare_known,
+    )
 
 __all__ = [
     "ADDRESS_KEY",
+    "ADDRESS_PRECEDENCE",
     "CLIENT_LEVELS",
+    "CLIENT_PRECEDENCE",
     "METHODS",
     "UNSUPPORTED_VERSION",
     "USER_LEVELS",
@@ -34,11 +54,14 @@ __all__ = [
     "BrokerLimits",
     "Bucket",
     "Candidate",
-    "Compared",
+    "ClientDifference",
     "DeclaredLimits",
     "Doubts",
     "KeyAnswer",
+    "LimitDifferences",
     "MakeCallback",
+    "NameMatch",
+    "PrecedenceLevel",
     "QuotaCallback",
     "QuotaTable",
     "QuotaView",
@@ -60,10 +83,13 @@ __all__ = [
     "effects_between",
     "filter_refusal",
     "is_exact",
+    "level_of",
+    "named_or_other",
     "nearest_filter",
     "tags_of",
     "tags_of_address",
     "unclear_effects",
+    "weaker_levels",
 ]
 
 __getattr__ = lazy_face(__name__)

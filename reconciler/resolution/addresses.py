@@ -13,9 +13,7 @@ from typing import Final
 
 from reconciler.model import DEFAULT, Entity, EntityType, QuotaKey, address_of, same_value
 from reconciler.resolution.levels import Candidate, QuotaTable
-
-EXPLICIT_LEVEL: Final = 1
-DEFAULT_LEVEL: Final = 2
+from reconciler.resolution.precedence import ADDRESS_PRECEDENCE, NameMatch
 
 ADDRESS_KEY: Final = QuotaKey.CONNECTION_CREATION_RATE.value
 
@@ -39,7 +37,7 @@ class AddressTable:
             value = values.get(ADDRESS_KEY)
             if entity_type != EntityType.IP or others or value is None:
                 continue
-            level = DEFAULT_LEVEL if name is DEFAULT else EXPLICIT_LEVEL
+            level = 1 + ADDRESS_PRECEDENCE.index(NameMatch.DEFAULT if name is DEFAULT else NameMatch.NAME)
             candidate = self._by_name[name] = Candidate(entity=entity, value=value, level=level)
             address = address_of(name) if isinstance(name, str) else None
             if address is not None:
@@ -61,7 +59,9 @@ class AddressTable:
         explicit = self._explicit(name)
         default = self._by_name.get(DEFAULT)
         unclear = tuple(explicit) if _disagree(explicit) else ()
-        return AddressAnswer(found=tuple(c for c in (*explicit[:1], default) if c is not None), unclear=unclear)
+        by_match = {NameMatch.NAME: explicit[0] if explicit else None, NameMatch.DEFAULT: default}
+        found = (by_match[match] for match in ADDRESS_PRECEDENCE)
+        return AddressAnswer(found=tuple(c for c in found if c is not None), unclear=unclear)
 
     def _explicit(self, name: object) -> Sequence[Candidate]:
         """The entity as it was asked for comes first, the other spellings of its address in canonical order."""

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from reconciler.model import DEFAULT, Entity, EntityName, EntityType
+from reconciler.model import Entity, EntityName, EntityType
+from reconciler.resolution.precedence import CLIENT_PRECEDENCE, GroupedBy, LevelName, level_of_names
 from reconciler.resolution.quota_callback import ClusterMetadata, Principal, QuotaType
 
 USER_TAG: Final = "user"
@@ -24,36 +25,33 @@ class DefaultQuotaCallback:
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self._remembers = (options or {}).get("remember-kinds") == "true"
-        self._quotas: dict[QuotaType, dict[_Pair, float]] = {quota_type: {} for quota_type in QuotaType}
-        self._kinds: dict[QuotaType, Counter[tuple[bool, bool]]] = {quota_type: Counter() for quota_type in QuotaType}
+        self._quotas: dict[QuotaType, dict[tuple[LevelName, LevelName], float]] = {quota_type: {} for quota_type in QuotaType}
+        self._kinds: dict[QuotaType, Counter[GroupedBy]] = {quota_type: Counter() for quota_type in QuotaType}
 
     def quota_metric_tags(self, quota_type: QuotaType, principal: Principal, client_id: str) -> Mapping[str, str]:
         """The user's tag, the client id's, or both."""
         user = principal.name
-        by_user, by_client, by_both = _tags(user, ""), _tags("", client_id), _tags(user, client_id)
-        kinds = {kind for kind, count in self._kinds[quota_type].items() if count}
+        tags = {
+            GroupedBy.USER: _tags(user, ""),
+            GroupedBy.CLIENT_ID: _tags("", client_id),
+            GroupedBy.USER_AND_CLIENT_ID: _tags(user, client_id),
+        }
+        kinds = [kind for kind, count in self._kinds[quota_type].items() if count]
         if len(kinds) <= 1:
-            return {(True, False): by_user, (True, True): by_both}.get(next(iter(kinds), (False, True)), by_client)
+            return tags[next(iter(kinds), GroupedBy.CLIENT_ID)]
         quotas = self._quotas[quota_type]
-        walk: tuple[tuple[_Pair, Mapping[str, str]], ...] = (
-            ((user, client_id), by_both), ((user, DEFAULT), by_both), ((user, None), by_user),
-            ((DEFAULT, client_id), by_both), ((DEFAULT, DEFAULT), by_both), ((DEFAULT, None), by_user),
-            ((None, client_id), by_client), ((None, DEFAULT), by_client),
-        )  # fmt: skip
-        return next((tags for pair, tags in walk if pair in quotas), by_client)
+        used = (level.grouped_by for level in CLIENT_PRECEDENCE if level.names_for(user, client_id) in quotas)
+        return tags[next(used, GroupedBy.CLIENT_ID)]
 
     def quota_limit(self, quota_type: QuotaType, metric_tags: Mapping[str, str]) -> float | None:
         """Looked up by the tags, the most specific entity first."""
         user, client = metric_tags.get(USER_TAG, ""), metric_tags.get(CLIENT_ID_TAG, "")
-        walk: tuple[_Pair, ...] = ()
-        if user and client:
-            walk = ((user, client), (user, DEFAULT), (DEFAULT, client), (DEFAULT, DEFAULT))
-        elif user:
-            walk = ((user, None), (DEFAULT, None))
-        elif client:
-            walk = ((None, client), (None, DEFAULT))
+        if not user and not client:
+            return None
+        kind = GroupedBy.CLIENT_ID if not user else GroupedBy.USER if not client else GroupedBy.USER_AND_CLIENT_ID
         quotas = self._quotas[quota_type]
-        return next((quotas[pair] for pair in walk if pair in quotas), None)
+        looked_up = (level.names_for(user, client) for level in CLIENT_PRECEDENCE if level.grouped_by is kind)
+        return next((quotas[names] for names in looked_up if names in quotas), None)
 
     def update_quota(self, quota_type: QuotaType, entity: Entity, value: float) -> None:
         """Keep it."""
@@ -87,5 +85,5 @@ def _pair(entity: Entity) -> _Pair:
     return entity.name(EntityType.USER.value), entity.name(EntityType.CLIENT_ID.value)
 
 
-def _kind(pair: _Pair) -> tuple[bool, bool]:
-    return pair[0] is not None, pair[1] is not None
+def _kind(pair: _Pair) -> GroupedBy:
+    return level_of_names(*pair).grouped_by

@@ -1,17 +1,27 @@
-"""What a change of quotas does to clients: every known client resolved before and after, and those that differ.
+"""What a change of quotas does to clients: the one calculation behind a plan's effects and the difference of two states.
+
+Known are, of both sides: every user with any other client id, every client id with any other user, every named pair, clients that
+nothing names (also without a client id), the pairs of recorded traffic, and every address. Addresses are compared by what they
+are, not by how they are written. A named user with a named client id that no entity names together is represented by one of its
+two rows, and has a row of its own when it moves like neither: when a user loses its own limit, say, and one of its client ids now
+falls to that client id's.
 
 Only keys and clients that a changed entity can reach are resolved, so that a small change to a large cluster stays cheap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from reconciler.model import (
     CLIENT_KEYS,
     DEFAULT,
     OTHER,
+    ClientName,
+    Direction,
     Effect,
     Entity,
     EntityType,
@@ -19,105 +29,131 @@ from reconciler.model import (
     KnownAddress,
     KnownClient,
     Limit,
+    PlanEffects,
     QuotaKey,
     same_value,
 )
-from reconciler.resolution.addresses import AddressTable, canonical_address
+from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable, canonical_address, unclear_addresses
 from reconciler.resolution.levels import Candidate, QuotaTable, Resolver
+from reconciler.resolution.precedence import CLIENT_PRECEDENCE, NameMatch
 
-_NOTHING: Final[dict[str, float]] = {}
+MOST: Final = 1_000
+"""Effects listed by default; the rest is counted."""
+
+_NO_QUOTAS: Final[dict[str, float]] = {}
+_NAMES_ONLY_USER: Final = frozenset(
+    level.number for level in CLIENT_PRECEDENCE if level.user is NameMatch.NAME and level.client_id is not NameMatch.NAME
+)
+_NAMES_ONLY_CLIENT_ID: Final = frozenset(
+    level.number for level in CLIENT_PRECEDENCE if level.client_id is NameMatch.NAME and level.user is not NameMatch.NAME
+)
+_ORDER: Final = {direction: rank for rank, direction in enumerate(
+    (Direction.FIRST_LIMIT, Direction.TIGHTENS, Direction.REMOVED, Direction.LOOSENS, Direction.OTHER_SOURCE)
+)}  # fmt: skip
+_ANYBODY: Final = KnownClient(user=OTHER, client_id=OTHER)
+_WITHOUT_CLIENT_ID: Final = KnownClient(user=OTHER, client_id="")
 
 
-def moves(before: QuotaTable, after: QuotaTable, known: Iterable[Known]) -> tuple[Effect, ...]:
-    """The effects on the known clients: exactly those whose value or source differs, per key.
+def effects_between(
+    before: QuotaTable, after: QuotaTable, *, traffic: Iterable[tuple[str, str]] = (), most: int = MOST
+) -> PlanEffects:
+    """The effects on all known clients: those that nobody names first, then what limits more, then by client.
 
-    In the order of ``known``, then of the keys; a client that is given twice is reported twice.
+    ``traffic``: pairs of a principal's name and a client id (empty for none). At most ``most`` effects are listed; the rest is
+    counted exactly.
     """
-    changed = changed_entities(before, after)
-    keys = client_keys(before, after, changed)
-    addresses = AddressMoves(before, after, changed)
-    found: list[Effect | None] = []
-    for client in known:
-        if isinstance(client, KnownAddress):
-            found.append(addresses.move(client))
-        else:
-            found += (key.move(client) for key in keys)
-    return tuple(effect for effect in found if effect is not None)
+    changed = _changed_entities(before, after)
+    if not changed:
+        return PlanEffects()
+    named = _Named.of(before, after, traffic)
+    found: list[Effect] = list(_addresses(_AddressEffects(before, after, changed), named))
+    crossed: list[Iterator[Effect]] = []
+    left_out = 0
+    for key in _client_keys(before, after, changed):
+        found += (effect for client in named.reached(key) if (effect := key.of(client)) is not None)
+        for crossing in _crossings(key, named):
+            left_out += crossing.count
+            crossed.append(crossing.effects())
+    found.sort(key=_order)
+    listed = (*found[:most], *itertools.islice(itertools.chain(*crossed), max(0, most - len(found))))
+    return PlanEffects(effects=listed, left_out=left_out + len(found) - len(listed))
 
 
-def changed_entities(before: QuotaTable, after: QuotaTable) -> tuple[Entity, ...]:
+def unclear_effects(before: QuotaTable, after: QuotaTable) -> tuple[str, ...]:
+    """Why the effects on some addresses of changed entities are not known."""
+    names = (entity.name(EntityType.IP) for entity in _changed_entities(before, after))
+    reasons = unclear_addresses((AddressTable(before), AddressTable(after)), (name for name in names if isinstance(name, str)))
+    return tuple(reasons.values())
+
+
+def effect_of(client: Known, key: str, was: Candidate | None, now: Candidate | None) -> Effect | None:
+    """The effect of one key that had one winner and has another; ``None``: the same value from the same entity."""
+    before, after = _limit(was), _limit(now)
+    if before is None or after is None:
+        same = before is after
+    else:
+        same = before.entity == after.entity and same_value(before.value, after.value)
+    return None if same else Effect(client=client, key=key, before=before, after=after)
+
+
+def address_effect(before: AddressTable, after: AddressTable, address: KnownAddress) -> Effect | None:
+    """The effect on an address; ``None``: the same limit, or unclear because its spellings disagree in one of the states."""
+    was, now = before.resolve(address.ip), after.resolve(address.ip)
+    if was.unclear or now.unclear:
+        return None
+    return effect_of(address, ADDRESS_KEY, *(next(iter(answer.found), None) for answer in (was, now)))
+
+
+def _changed_entities(before: QuotaTable, after: QuotaTable) -> tuple[Entity, ...]:
     """Entities that have another value for some key, in no particular order."""
     return tuple(
         entity
         for entity in before.keys() | after.keys()
-        if (one := before.get(entity, _NOTHING)) is not (other := after.get(entity, _NOTHING))
+        if (one := before.get(entity, _NO_QUOTAS)) is not (other := after.get(entity, _NO_QUOTAS))
         and any(not same_value(one.get(key), other.get(key)) for key in one.keys() | other.keys())
     )
 
 
-def client_keys(before: QuotaTable, after: QuotaTable, changed: Iterable[Entity]) -> tuple[KeyMoves, ...]:
+def _client_keys(before: QuotaTable, after: QuotaTable, changed: Iterable[Entity]) -> tuple[_KeyEffects, ...]:
     """The four keys of users and client ids, without those that no changed entity touches."""
     found = []
     for key in CLIENT_KEYS:
         values = {
             entity: now
             for entity in changed
-            if not same_value(before.get(entity, _NOTHING).get(key), now := after.get(entity, _NOTHING).get(key))
+            if not same_value(before.get(entity, _NO_QUOTAS).get(key), now := after.get(entity, _NO_QUOTAS).get(key))
         }
         if values:
-            found.append(KeyMoves(before, key, values))
+            found.append(_KeyEffects(before, key, values))
     return tuple(found)
 
 
-class KeyMoves:
+class _KeyEffects:
     """One key before and after; built once, then a few look-ups a client."""
 
     def __init__(self, before: QuotaTable, key: QuotaKey, changed: dict[Entity, float | None]) -> None:
         """``changed``: the entities whose value of this key differs, with the value after (``None``: not set)."""
         self.key = key.value
-        self._was = Resolver(before, key.value)
-        self._now = self._was.changed(changed)
+        self.before: Final = Resolver(before, key.value)
+        self.after: Final = self.before.changed(changed)
+        self._touched = Resolver({entity: {self.key: 1.0} for entity in changed}, self.key)
+        """Has a winner for each client that a changed entity applies to."""
         names = {(e.name(EntityType.USER), e.name(EntityType.CLIENT_ID)) for e in changed}
-        self._touched: frozenset[tuple[object, object]] = frozenset(names)
         self.users = frozenset(user for user, _ in names if isinstance(user, str))
         """Users that a changed entity names."""
         self.client_ids = frozenset(client for _, client in names if isinstance(client, str))
         """Client ids that a changed entity names."""
         self.reaches_everyone = any(not isinstance(user, str) and not isinstance(client, str) for user, client in names)
-        """True when a changed entity names nobody: it may move any client."""
+        """True when a changed entity is a default: it may move any client."""
 
-    def move(self, client: KnownClient) -> Effect | None:
+    def of(self, client: KnownClient) -> Effect | None:
         """The effect on one client; ``None`` when it keeps its limit."""
-        if not self._touches(client):
+        if self._touched.winner(client.user, client.client_id) is None:
             return None
-        was, now = self.before(client), self.after(client)
-        return None if _same(was, now) else Effect(client=client, key=self.key, before=was, after=now)
-
-    def before(self, client: KnownClient) -> Limit | None:
-        """The client's limit before."""
-        return _winner(self._was, client)
-
-    def after(self, client: KnownClient) -> Limit | None:
-        """The client's limit after."""
-        return _winner(self._now, client)
-
-    def _touches(self, client: KnownClient) -> bool:
-        user, client_id = client.user, client.client_id
-        return not self._touched.isdisjoint(
-            (
-                (user, None),
-                (None, client_id),
-                (user, client_id),
-                (user, DEFAULT),
-                (DEFAULT, client_id),
-                (DEFAULT, DEFAULT),
-                (DEFAULT, None),
-                (None, DEFAULT),
-            )
-        )
+        return effect_of(client, self.key, *(side.winner(client.user, client.client_id) for side in (self.before, self.after)))
 
 
-class AddressMoves:
+class _AddressEffects:
     """Connection limits before and after, by address and not by text, as brokers keep them."""
 
     def __init__(self, before: QuotaTable, after: QuotaTable, changed: Iterable[Entity]) -> None:
@@ -128,7 +164,7 @@ class AddressMoves:
         self.names = frozenset(canonical_address(name) for name in names if isinstance(name, str))
         """Addresses that a changed entity names, each in one spelling."""
 
-    def move(self, address: KnownAddress) -> Effect | None:
+    def of(self, address: KnownAddress) -> Effect | None:
         """The effect on one address; ``None`` when it keeps its limit, or when its spellings disagree."""
         name = address.ip
         if not self.reaches_everyone and (name is OTHER or canonical_address(name) not in self.names):
@@ -136,25 +172,104 @@ class AddressMoves:
         return address_effect(self._was, self._now, address)
 
 
-def address_effect(before: AddressTable, after: AddressTable, address: KnownAddress) -> Effect | None:
-    """What two states mean to an address; ``None``: the same, or not known because its spellings disagree."""
-    was, now = before.resolve(address.ip), after.resolve(address.ip)
-    if was.unclear or now.unclear:
-        return None
-    one, other = (_limit(next(iter(answer.found), None)) for answer in (was, now))
-    key = QuotaKey.CONNECTION_CREATION_RATE.value
-    return None if _same(one, other) else Effect(client=address, key=key, before=one, after=other)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Named:
+    """The names in the entities of either side, and in the traffic; each address in one spelling."""
+
+    users: frozenset[str]
+    client_ids: frozenset[str]
+    pairs: frozenset[tuple[str, str]]
+    addresses: frozenset[str]
+
+    @classmethod
+    def of(cls, before: QuotaTable, after: QuotaTable, traffic: Iterable[tuple[str, str]]) -> _Named:
+        users: set[str] = set()
+        client_ids: set[str] = set()
+        addresses: set[str] = set()
+        pairs = set(traffic)
+        for entity in before.keys() | after.keys():
+            if not entity.is_known:
+                continue
+            for entity_type, name in entity.parts:
+                if isinstance(name, str):
+                    kind = {EntityType.USER.value: users, EntityType.CLIENT_ID.value: client_ids}.get(entity_type, addresses)
+                    kind.add(name)
+            if len(entity.parts) == 2 and not entity.has_default:
+                user, client_id = (str(name) for _, name in entity.parts)
+                pairs.add((user, client_id))
+        return cls(
+            users=frozenset(users),
+            client_ids=frozenset(client_ids),
+            pairs=frozenset(pairs),
+            addresses=frozenset(map(canonical_address, addresses)),
+        )
+
+    def reached(self, key: _KeyEffects) -> Iterator[KnownClient]:
+        """The known clients that a change of this key may move, each once."""
+        users, client_ids, pairs = self.users, self.client_ids, iter(self.pairs)
+        if key.reaches_everyone:
+            yield from (_ANYBODY, _WITHOUT_CLIENT_ID)
+        else:
+            users, client_ids = users & key.users, client_ids & key.client_ids
+            pairs = (pair for pair in self.pairs if pair[0] in key.users or pair[1] in key.client_ids)
+        yield from (KnownClient(user=user, client_id=OTHER) for user in users)
+        yield from (KnownClient(user=OTHER, client_id=client_id) for client_id in client_ids)
+        yield from (KnownClient(user=user, client_id=client_id) for user, client_id in pairs)
 
 
-def _winner(resolver: Resolver, client: KnownClient) -> Limit | None:
-    return _limit(resolver.winner(client.user, client.client_id))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Crossing:
+    """Named users that gain or lose limits of their own, with the client ids whose limits they leave or fall to."""
+
+    key: _KeyEffects
+    users: tuple[str, ...]
+    client_ids: tuple[str, ...]
+    told: frozenset[tuple[str, str]]
+    """Pairs that have rows of their own anyway."""
+
+    @property
+    def count(self) -> int:
+        """How many clients this is."""
+        users, client_ids = frozenset(self.users), frozenset(self.client_ids)
+        return len(users) * len(client_ids) - sum(1 for user, client in self.told if user in users and client in client_ids)
+
+    def effects(self) -> Iterator[Effect]:
+        """They all move: from the one's limit to the other's."""
+        for user, client_id in itertools.product(self.users, self.client_ids):
+            if (user, client_id) not in self.told:
+                effect = self.key.of(KnownClient(user=user, client_id=client_id))
+                if effect is not None:
+                    yield effect
 
 
-def _limit(found: Candidate | None) -> Limit | None:
-    return None if found is None else Limit(value=found.value, entity=found.entity, level=found.level)
+def _crossings(key: _KeyEffects, named: _Named) -> Iterator[_Crossing]:
+    had = {user for user in key.users if _level(key.before, KnownClient(user=user, client_id=OTHER)) in _NAMES_ONLY_USER}
+    has = {user for user in key.users if _level(key.after, KnownClient(user=user, client_id=OTHER)) in _NAMES_ONLY_USER}
+    for users, side in ((had - has, key.after), (has - had, key.before)):
+        if users:
+            held = (c for c in named.client_ids if _level(side, KnownClient(user=OTHER, client_id=c)) in _NAMES_ONLY_CLIENT_ID)
+            yield _Crossing(key=key, users=tuple(sorted(users)), client_ids=tuple(sorted(held)), told=named.pairs)
 
 
-def _same(one: Limit | None, other: Limit | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return one.entity == other.entity and same_value(one.value, other.value)
+def _level(side: Resolver, client: KnownClient) -> int | None:
+    winner = side.winner(client.user, client.client_id)
+    return winner.level if winner is not None else None
+
+
+def _addresses(limits: _AddressEffects, named: _Named) -> Iterator[Effect]:
+    reached: Iterable[ClientName] = (*named.addresses, OTHER) if limits.reaches_everyone else named.addresses & limits.names
+    return (effect for name in reached if (effect := limits.of(KnownAddress(ip=name))) is not None)
+
+
+def _order(effect: Effect) -> tuple[object, ...]:
+    anybody = all(name is OTHER for name in _names(effect))
+    return (not anybody, _ORDER[effect.direction], len(effect.client.sort_key), effect.client.sort_key, effect.key)
+
+
+def _names(effect: Effect) -> tuple[ClientName, ...]:
+    client = effect.client
+    return (client.ip,) if isinstance(client, KnownAddress) else (client.user, client.client_id)
+
+
+def _limit(winner: Candidate | None) -> Limit | None:
+    return None if winner is None else Limit(value=winner.value, entity=winner.entity, level=winner.level)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
-from reconciler.model import DEFAULT, OTHER, ClientName, Entity, EntityName, EntityType, KnownAddress, KnownClient
+from reconciler.model import DEFAULT, OTHER, Entity, EntityType, KnownAddress, KnownClient
 from reconciler.resolution.addresses import AddressTable
-from reconciler.resolution.levels import USER_LEVELS, Candidate, Resolver
-
-_DEFAULT_ADDRESS: Final = Entity.of({EntityType.IP: DEFAULT})
+from reconciler.resolution.levels import Candidate, Resolver
+from reconciler.resolution.precedence import ADDRESS_PRECEDENCE, CLIENT_PRECEDENCE, GroupedBy, NameMatch
 
 
 class RungStatus(enum.StrEnum):
@@ -42,29 +40,22 @@ def client_ladder(resolver: Resolver, client: KnownClient, winner: Candidate | N
 
 def address_ladder(table: AddressTable, address: KnownAddress) -> tuple[Rung, ...]:
     """The two levels of connection limits."""
-    answer = table.resolve(address.ip)
-    explicit = next((c for c in answer.found if c.entity != _DEFAULT_ADDRESS), None)
-    default = next((c for c in answer.found if c.entity == _DEFAULT_ADDRESS), None)
+    found = {candidate.level: candidate for candidate in table.resolve(address.ip).found}
     winner = table.winner(address.ip)
-    name = address.ip
-    asked = None if name is OTHER else explicit.entity if explicit else Entity.of({EntityType.IP: name})
-    return (
-        _rung(1, asked, explicit, winner, reachable=asked is not None),
-        _rung(2, _DEFAULT_ADDRESS, default, winner, reachable=True),
-    )
+    rungs = []
+    for number, match in enumerate(ADDRESS_PRECEDENCE, start=1):
+        held = found.get(number)
+        entity = held.entity if held is not None else _address_entity(match, address)
+        rungs.append(_rung(number, entity, held, winner, reachable=entity is not None))
+    return tuple(rungs)
 
 
 def _rungs(resolver: Resolver, client: KnownClient, winner: Candidate | None) -> Iterator[Rung]:
     user, client_id = client.user, client.client_id
-    shapes: tuple[tuple[ClientName | EntityName | None, ClientName | EntityName | None], ...] = (
-        (user, client_id), (user, DEFAULT), (user, None), (DEFAULT, client_id),
-        (DEFAULT, DEFAULT), (DEFAULT, None), (None, client_id), (None, DEFAULT),
-    )  # fmt: skip
-    held = resolver.candidates(user, client_id)
-    for level, (shape, candidate) in enumerate(zip(shapes, held, strict=True), start=1):
-        entity = _entity(*shape)
-        reachable = entity is not None and (client_id != "" or level in USER_LEVELS)
-        yield _rung(level, entity, candidate, winner, reachable=reachable)
+    for level, candidate in zip(CLIENT_PRECEDENCE, resolver.candidates(user, client_id), strict=True):
+        entity = level.entity_for(user, client_id)
+        reachable = entity is not None and (client_id != "" or level.grouped_by is GroupedBy.USER)
+        yield _rung(level.number, entity, candidate, winner, reachable=reachable)
 
 
 def _rung(level: int, entity: Entity | None, held: Candidate | None, winner: Candidate | None, *, reachable: bool) -> Rung:
@@ -77,11 +68,6 @@ def _rung(level: int, entity: Entity | None, held: Candidate | None, winner: Can
     return Rung(level=level, entity=entity, value=held.value if held else None, status=status)
 
 
-def _entity(user: ClientName | EntityName | None, client_id: ClientName | EntityName | None) -> Entity | None:
-    names: dict[str, EntityName] = {}
-    for entity_type, name in ((EntityType.USER.value, user), (EntityType.CLIENT_ID.value, client_id)):
-        if name is OTHER or name == "":
-            return None
-        if name is not None:
-            names[entity_type] = name
-    return Entity.of(names)
+def _address_entity(match: NameMatch, address: KnownAddress) -> Entity | None:
+    name = DEFAULT if match is NameMatch.DEFAULT else address.ip
+    return None if name is OTHER else Entity.of({EntityType.IP: name})

@@ -1,4 +1,4 @@
-"""Which quota applies to a client, and which bucket it shares: Kafka's eight levels.
+"""Which quota applies to a client, and which bucket it shares, by the table of precedence levels.
 
 Source: ``DefaultQuotaCallback`` in Kafka's ``ClientQuotaManager``. Every key is resolved alone: an entity that does not carry the
 key does not exist for it. Names are compared as they are; a literal ``<default>`` is an ordinary name.
@@ -10,7 +10,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from reconciler.model import DEFAULT, ClientName, Entity, EntityName, EntityType
+from reconciler.model import ClientName, Entity, EntityName
+from reconciler.resolution.precedence import (
+    CLIENT_LEVELS,
+    CLIENT_PRECEDENCE,
+    USER_LEVELS,
+    GroupedBy,
+    NameMatch,
+    client_names,
+    level_of_names,
+)
 
 QuotaTable: TypeAlias = Mapping[Entity, Mapping[str, float]]
 """Entity to its keys and values, as a cluster holds them."""
@@ -62,24 +71,18 @@ class Resolved:
         return self.winner.level if self.winner else None
 
 
-_Tags: TypeAlias = tuple[EntityName | None, EntityName | None]
 _Levels: TypeAlias = tuple[dict[object, Candidate], ...]
 
-_USER: Final = EntityType.USER.value
-_CLIENT_ID: Final = EntityType.CLIENT_ID.value
+_Searched: TypeAlias = tuple[int, dict[object, Candidate]]
+"""What a level is looked up by, and its table."""
 
-_CLIENT_KIND: Final = 1
-_USER_KIND: Final = 2
-_PAIR_KIND: Final = 4
-_KINDS: Final = (_PAIR_KIND, _PAIR_KIND, _USER_KIND, _PAIR_KIND, _PAIR_KIND, _USER_KIND, _CLIENT_KIND, _CLIENT_KIND)
-"""What each level, from the first to the eighth, counts as when the broker asks which kinds are in use."""
+_OF_ALL, _OF_USER, _OF_CLIENT_ID, _OF_PAIR = range(4)
+"""By what the entities of a level are looked up: nothing, a name, or both."""
 
-USER_LEVELS: Final = (3, 6)
-"""Levels whose bucket is the user's, whatever the client id."""
-CLIENT_LEVELS: Final = (7, 8)
-"""Levels whose bucket is the client id's, whoever uses it."""
-_LEVELS_OF_ALL: Final = (4, 5, 7)
-"""Indexes of the levels that hold for everybody: the defaults without any name."""
+_LOOKED_UP_BY: Final = tuple(
+    (level.user is NameMatch.NAME) * _OF_USER + (level.client_id is NameMatch.NAME) * _OF_CLIENT_ID for level in CLIENT_PRECEDENCE
+)
+"""By level, from the strongest."""
 
 
 class Resolver:
@@ -87,71 +90,76 @@ class Resolver:
 
     def __init__(self, quotas: QuotaTable, key: str) -> None:
         """Entities of other types (ip, unknown ones) and without the key are left out."""
-        self._levels = _no_levels()
-        self._remembered: frozenset[int] = frozenset()
-        self._pairs_of: tuple[dict[ClientName | None, list[Candidate]], dict[ClientName | None, list[Candidate]]] | None = None
-        """Pairs by user and by client id, made when somebody asks with one of them."""
+        levels = _no_levels()
         for entity, values in quotas.items():
             value = values.get(key)
-            tags = None if value is None else _tags_of(entity)
-            if value is not None and tags is not None:
-                _put(self._levels, tags, entity, value)
+            names = None if value is None else client_names(entity)
+            if value is not None and names is not None:
+                _put(levels, names, entity, value)
+        self._levels = levels
+        self._remembered: frozenset[GroupedBy] = frozenset()
+        self._pairs_of: tuple[dict[ClientName | None, list[Candidate]], dict[ClientName | None, list[Candidate]]] | None = None
+        """Pairs by user and by client-id, made at the first question with one of them."""
+        self._used, self._used_without_client_id = _used(levels)
 
     @classmethod
     def by_key(cls, quotas: QuotaTable, keys: Iterable[str]) -> dict[str, Resolver]:
         """One for each key, all built in one walk over the entities."""
         tables = {key: _no_levels() for key in keys}
         for entity, values in quotas.items():
-            tags = _tags_of(entity)
-            if tags is None:
+            names = client_names(entity)
+            if names is None:
                 continue
             for key, value in values.items():
                 if key in tables:
-                    _put(tables[key], tags, entity, value)
+                    _put(tables[key], names, entity, value)
         return {key: cls._over(levels) for key, levels in tables.items()}
 
     @classmethod
-    def _over(cls, levels: _Levels, remembered: frozenset[int] = frozenset()) -> Resolver:
-        found = cls({}, "")
-        found._levels, found._remembered = levels, remembered
-        return found
+    def _over(cls, levels: _Levels, remembered: frozenset[GroupedBy] = frozenset()) -> Resolver:
+        made = cls({}, "")
+        made._levels, made._remembered = levels, remembered
+        made._used, made._used_without_client_id = _used(levels)
+        return made
 
     def changed(self, values: Mapping[Entity, float | None]) -> Resolver:
         """The same table with other values for some entities (``None``: without the key); this one stays as it is."""
         levels = tuple(dict(level) for level in self._levels)
         for entity, value in values.items():
-            tags = _tags_of(entity)
-            if tags is None:
+            names = client_names(entity)
+            if names is None:
                 continue
             if value is not None:
-                _put(levels, tags, entity, value)
+                _put(levels, names, entity, value)
             else:
-                level, place = _place(tags)
-                levels[level - 1].pop(place, None)
+                at = level_of_names(*names).number - 1
+                levels[at].pop(_place(at, names), None)
         return self._over(levels, self._remembered)
 
     def remembering(self, *earlier: Resolver) -> Resolver:
         """The same table on a broker that also had those quotas since its start.
 
-        Brokers before 4.2 keep in mind which kinds of quota (client, user, both) they ever had. That moves clients without a
-        limit to other buckets; no limit depends on it.
+        Brokers before 4.2 remember which kinds of quota (client, user, both) they ever had. That moves clients without a limit to
+        other quota groups; no limit depends on it.
         """
         return self._over(self._levels, self._remembered.union(*(one.kinds for one in earlier)))
 
     @property
-    def kinds(self) -> frozenset[int]:
+    def kinds(self) -> frozenset[GroupedBy]:
         """The kinds of quota in use, those remembered included."""
-        here = frozenset(kind for kind, level in zip(_KINDS, self._levels, strict=True) if level)
+        here = frozenset(level.grouped_by for level, table in zip(CLIENT_PRECEDENCE, self._levels, strict=True) if table)
         return here | self._remembered
 
     def touches(self, user: str | None, client_id: str | None) -> frozenset[Candidate]:
         """What may be about a client of whom a name is not known (``None``); an unknown client id may also be an empty one."""
-        one, two, three, four, five, six, seven, eight = self._levels
-        found: set[Candidate] = {*five.values(), *six.values(), *eight.values()}
-        pairs = one.values() if user is None and client_id is None else self._pairs(user, client_id)
-        found.update(pairs)
-        for level, name in ((two, user), (three, user), (four, client_id), (seven, client_id)):
-            found.update(level.values() if name is None else filter(None, [level.get(name)]))
+        found: set[Candidate] = set()
+        for by, table in self._used:
+            if by == _OF_PAIR:
+                pairs = table.values() if user is None and client_id is None else self._pairs(table, user, client_id)
+                found.update(pairs)
+            else:
+                name = (None, user, client_id)[by]
+                found.update(table.values() if name is None else filter(None, [table.get(name)]))
         if client_id == "":
             return frozenset(candidate for candidate in found if candidate.level in USER_LEVELS)
         return frozenset(found)
@@ -171,12 +179,12 @@ class Resolver:
         bucket = Bucket(user=user or "", client_id="") if client_id is None else Bucket(user="", client_id=client_id)
         return Resolved(bucket=bucket, winner=strongest, overridden=tuple(found[1:]))
 
-    def _pairs(self, user: str | None, client_id: str | None) -> list[Candidate]:
+    def _pairs(self, table: dict[object, Candidate], user: str | None, client_id: str | None) -> list[Candidate]:
         if user is not None and client_id is not None:
-            return list(filter(None, [self._levels[0].get((user, client_id))]))
+            return list(filter(None, [table.get((user, client_id))]))
         if self._pairs_of is None:
             self._pairs_of = ({}, {})
-            for pair, found in self._levels[0].items():
+            for pair, found in table.items():
                 for index, name in zip(self._pairs_of, pair if isinstance(pair, tuple) else (), strict=True):
                     index.setdefault(name, []).append(found)
         by_user, by_client = self._pairs_of
@@ -184,19 +192,18 @@ class Resolver:
 
     def may_differ(self, earlier: Resolver) -> Callable[[str, str], bool]:
         """For a user and a client id, whether the answer may be another than that of the earlier quotas; false is certain."""
-        changed = [
-            {place for place in {**new, **old} if new.get(place) != old.get(place)}
-            for new, old in zip(self._levels, earlier._levels, strict=True)
-        ]
-        if self.kinds != earlier.kinds or any(changed[level] for level in _LEVELS_OF_ALL):
+        changed: tuple[set[object], ...] = (set(), set(), set(), set())
+        for by, new, old in zip(_LOOKED_UP_BY, self._levels, earlier._levels, strict=True):
+            changed[by].update(place for place in {**new, **old} if new.get(place) != old.get(place))
+        of_all, users, clients, pairs = changed
+        if self.kinds != earlier.kinds or of_all:
             return lambda _user, _client_id: True
-        pairs, users, clients = changed[0], changed[1] | changed[2], changed[3] | changed[6]
         return lambda user, client_id: user in users or client_id in clients or (user, client_id) in pairs
 
     @property
     def enabled(self) -> bool:
         """False when no entity carries the key: the broker then measures nobody."""
-        return any(self._levels)
+        return bool(self._used)
 
     def resolve(self, user: str, client_id: str) -> Resolved:
         """The winner for a principal's name (without its type) and a client id (empty when the client sent none)."""
@@ -208,35 +215,26 @@ class Resolver:
         """The quota that applies, without what it overrides; ``None``: unlimited.
 
         The broker looks the limit up by the tags of the bucket, not by the client: an empty client id leaves only the user's tag,
-        and so finds only quotas of users. For all others that is the first of the eight levels.
+        and so finds only quotas of users. For all others that is the first level that has a quota.
         """
-        one, two, three, four, five, six, seven, eight = self._levels
-        if client_id == "":
-            return three.get(user) or six.get(None)
-        return (
-            (one.get((user, client_id)) if one else None)
-            or two.get(user)
-            or three.get(user)
-            or four.get(client_id)
-            or five.get(None)
-            or six.get(None)
-            or seven.get(client_id)
-            or eight.get(None)
-        )
+        names = (None, user, client_id, (user, client_id))
+        for by, table in self._used if client_id != "" else self._used_without_client_id:
+            found = table.get(names[by])
+            if found is not None:
+                return found
+        return None
 
     def candidates(self, user: ClientName, client_id: ClientName) -> tuple[Candidate | None, ...]:
-        """What each of the eight levels holds for a client, also what an empty client id escapes; ``None``: nothing is set."""
-        places: tuple[object, ...] = ((user, client_id), user, user, client_id, None, None, client_id, None)
-        return tuple(level.get(place) for level, place in zip(self._levels, places, strict=True))
+        """What each level holds for a client, also what an empty client id escapes; ``None``: nothing is set."""
+        names = (None, user, client_id, (user, client_id))
+        return tuple(table.get(names[by]) for by, table in zip(_LOOKED_UP_BY, self._levels, strict=True))
 
     def hidden(self, user: ClientName, client_id: ClientName, winner: Candidate) -> list[Candidate]:
-        """What would hold in turn without the winner, the strongest first; nothing that an empty client id escapes."""
-        places: tuple[object, ...] = ((user, client_id), user, user, client_id, None, None, client_id, None)
-        return [
-            candidate
-            for level, place in zip(self._levels[winner.level :], places[winner.level :], strict=True)
-            if level and (candidate := level.get(place)) is not None and (client_id != "" or candidate.level in USER_LEVELS)
-        ]
+        """What would apply in turn without the winner, the strongest first; nothing that an empty client id escapes."""
+        names = (None, user, client_id, (user, client_id))
+        searched = self._used if client_id != "" else self._used_without_client_id
+        found = (table.get(names[by]) for by, table in searched)
+        return [candidate for candidate in found if candidate is not None and candidate.level > winner.level]
 
     def bucket_and_limit(self, user: str, client_id: str) -> tuple[Bucket, float | None]:
         """The two things a replay needs, without the explanation."""
@@ -244,19 +242,19 @@ class Resolver:
         return self._bucket(winner, user, client_id), winner.value if winner else None
 
     def _bucket(self, winner: Candidate | None, user: str, client_id: str) -> Bucket:
-        level = winner.level if winner else self._level_of_unlimited(user, client_id)
-        if level in USER_LEVELS:
+        grouped_by = _grouped_by(winner) if winner else self._unlimited_grouped_by(user, client_id)
+        if grouped_by is GroupedBy.USER:
             return Bucket(user=user, client_id="")
-        return Bucket(user="" if level in CLIENT_LEVELS else user, client_id=client_id)
+        return Bucket(user="" if grouped_by is GroupedBy.CLIENT_ID else user, client_id=client_id)
 
-    def _level_of_unlimited(self, user: str, client_id: str) -> int:
-        """The level whose tags the broker gives to somebody without a limit."""
+    def _unlimited_grouped_by(self, user: str, client_id: str) -> GroupedBy:
+        """The names whose tags the broker gives to a client without a limit."""
         # With one kind of quota in use the broker does not look further: everybody gets that kind's tags, limited or not.
         kinds = self.kinds
         if len(kinds) == 1:
-            return {_CLIENT_KIND: 8, _USER_KIND: 6, _PAIR_KIND: 5}[next(iter(kinds))]
+            return next(iter(kinds))
         # What is set here is what an empty client id escapes: it shapes the tags all the same.
-        return next((c.level for c in self.candidates(user, client_id) if c), 8)
+        return next((_grouped_by(c) for c in self.candidates(user, client_id) if c), GroupedBy.CLIENT_ID)
 
 
 def resolve(quotas: QuotaTable, *, user: str, client_id: str, key: str) -> Resolved:
@@ -264,40 +262,26 @@ def resolve(quotas: QuotaTable, *, user: str, client_id: str, key: str) -> Resol
     return Resolver(quotas, key).resolve(user, client_id)
 
 
-def level_of(entity: Entity) -> int | None:
-    """The precedence level of an entity's quotas, 1 to 8; ``None`` for an address and for shapes that Kafka resolves not so."""
-    tags = _tags_of(entity)
-    return None if tags is None else _place(tags)[0]
-
-
 def _no_levels() -> _Levels:
-    return tuple({} for _ in range(8))
+    return tuple({} for _ in CLIENT_PRECEDENCE)
 
 
-def _put(levels: _Levels, tags: _Tags, entity: Entity, value: float) -> None:
-    level, place = _place(tags)
-    levels[level - 1][place] = Candidate(entity=entity, value=value, level=level)
+def _used(levels: _Levels) -> tuple[list[_Searched], list[_Searched]]:
+    """The levels in use, from the strongest: all of them, and those that an empty client-id meets."""
+    used = [(level, (by, table)) for level, by, table in zip(CLIENT_PRECEDENCE, _LOOKED_UP_BY, levels, strict=True) if table]
+    return [one for _, one in used], [one for level, one in used if level.grouped_by is GroupedBy.USER]
 
 
-def _place(tags: _Tags) -> tuple[int, object]:
-    """The level of an entity, and where in that level's table it is."""
-    user, client = tags
-    match user is DEFAULT, client is DEFAULT:
-        case True, True:
-            return 5, None
-        case True, False:
-            return (6, None) if client is None else (4, client)
-        case False, True:
-            return (8, None) if user is None else (2, user)
-    if user is None:
-        return 7, client
-    return (3, user) if client is None else (1, (user, client))
+def _grouped_by(candidate: Candidate) -> GroupedBy:
+    return CLIENT_PRECEDENCE[candidate.level - 1].grouped_by
 
 
-def _tags_of(entity: Entity) -> _Tags | None:
-    parts = entity.parts
-    first, name = parts[0]
-    if len(parts) == 1:
-        return (name, None) if first == _USER else (None, name) if first == _CLIENT_ID else None
-    second, other = parts[1]
-    return (name, other) if len(parts) == 2 and first == _USER and second == _CLIENT_ID else None
+def _put(levels: _Levels, names: tuple[EntityName | None, EntityName | None], entity: Entity, value: float) -> None:
+    level = level_of_names(*names).number
+    levels[level - 1][_place(level - 1, names)] = Candidate(entity=entity, value=value, level=level)
+
+
+def _place(at: int, names: tuple[EntityName | None, EntityName | None]) -> object:
+    """Where an entity is in the table of its level."""
+    by = _LOOKED_UP_BY[at]
+    return names if by == _OF_PAIR else (None, *names)[by]

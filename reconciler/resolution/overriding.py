@@ -11,10 +11,10 @@ from typing import Final
 
 from reconciler.model import CLIENT_KEYS, DEFAULT, OTHER, ClientName, Entity, EntityType, Limit
 from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable
-from reconciler.resolution.levels import USER_LEVELS, Candidate, QuotaTable, Resolver, level_of
+from reconciler.resolution.levels import Candidate, QuotaTable, Resolver
+from reconciler.resolution.precedence import CLIENT_PRECEDENCE, GroupedBy, NameMatch, PrecedenceLevel, level_of
 
-_LAST_NAMED_USER_LEVEL: Final = 3
-_WEAKEST_LEVEL: Final = 8
+_NAMES_USER: Final = frozenset(level.number for level in CLIENT_PRECEDENCE if level.user is NameMatch.NAME)
 
 
 class DeclaredLimits:
@@ -36,7 +36,7 @@ class DeclaredLimits:
 
     def _client(self, entity: Entity, key: str) -> Candidate | None:
         level = level_of(entity)
-        if level is None or level == _WEAKEST_LEVEL or key not in self._resolvers:
+        if level is None or level is CLIENT_PRECEDENCE[-1] or key not in self._resolvers:
             return None
         name = entity.name(EntityType.USER)
         # A client whose user no quota names has the fewest stronger quotas in the way, so it stands for all of them.
@@ -44,20 +44,20 @@ class DeclaredLimits:
         resolver = self._resolvers[key]
         for client_id in self._client_ids_of(entity, key, level):
             winner = resolver.winner(user, client_id)
-            if winner is not None and winner.level > level and winner.entity in self._declared:
+            if winner is not None and winner.level > level.number and winner.entity in self._declared:
                 return winner
-            if client_id is OTHER and winner is not None and winner.level <= _LAST_NAMED_USER_LEVEL:
+            if client_id is OTHER and winner is not None and winner.level in _NAMES_USER:
                 # Another quota of the user has all its other client ids, too.
                 return None
         return None
 
-    def _client_ids_of(self, entity: Entity, key: str, level: int) -> Iterator[ClientName]:
+    def _client_ids_of(self, entity: Entity, key: str, level: PrecedenceLevel) -> Iterator[ClientName]:
         """Client ids that stand for all those that the entity applies to."""
         client_id = entity.name(EntityType.CLIENT_ID)
         if isinstance(client_id, str):
             yield client_id
             return
-        if level in USER_LEVELS:
+        if level.grouped_by is GroupedBy.USER:
             yield ""
         yield OTHER
         if key not in self._client_ids:

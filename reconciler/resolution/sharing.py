@@ -15,7 +15,8 @@ from typing import TypeAlias
 
 from reconciler.model import OTHER, ClientName, Entity, EntityType, Known, KnownAddress, KnownClient, address_of
 from reconciler.resolution.asked import asked_client
-from reconciler.resolution.levels import CLIENT_LEVELS, USER_LEVELS, Resolver
+from reconciler.resolution.levels import Resolver
+from reconciler.resolution.precedence import CLIENT_LEVELS, USER_LEVELS
 
 Tags: TypeAlias = Mapping[str, str | None]
 """The broker's metric tags, with raw names; a tag that is empty there is absent here.

@@ -1,14 +1,31 @@
-"""A state to resolve against, and a pair of them compared: what a question is asked of, with what is to be said about it."""
+"""States to resolve against, and two of them compared client by client.
+
+The difference of two states is the calculation of a plan's effects (``effects_between``), grouped by client.
+"""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from reconciler.model import ClusterIdentity, Entity, Observed, Quotas
-from reconciler.resolution.answers import Answers, Doubts
-from reconciler.resolution.compared import Comparison
+from reconciler.model import (
+    OTHER,
+    ClusterIdentity,
+    Effect,
+    Entity,
+    EntityType,
+    Known,
+    KnownAddress,
+    KnownClient,
+    Observed,
+    Quotas,
+)
+from reconciler.resolution.addresses import ADDRESS_KEY, unclear_addresses
+from reconciler.resolution.answers import KEYS, Answers, Doubts
+from reconciler.resolution.asked import asking_entity
+from reconciler.resolution.effects import address_effect, effect_of, effects_between
+from reconciler.resolution.levels import QuotaTable
 
 
 class ViewKind(enum.StrEnum):
@@ -39,11 +56,102 @@ class QuotaView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientDifference:
+    """One client whose limits differ; ``unknown``: keys of which that cannot be told, and why."""
+
+    entity: Entity
+    client: Known
+    effects: tuple[Effect, ...]
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitDifferences:
+    """What differs. ``unknown``: why nothing can be told about users and client ids; ``left_out``: effects not listed."""
+
+    clients: tuple[ClientDifference, ...] = ()
+    unknown: str | None = None
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ViewComparison:
     """Two states and whose limits differ between them. ``asked``: how many were asked about; ``None``: all known clients."""
 
     before: QuotaView
     after: QuotaView
-    comparison: Comparison
+    comparison: LimitDifferences
     asked: int | None
     notes: tuple[str, ...] = ()
+
+
+def compare(before: Answers, after: Answers, asked: Iterable[tuple[Entity, Known]]) -> LimitDifferences:
+    """Whoever of ``asked`` differs, in their order."""
+    unknown = before.doubts.callback or after.doubts.callback
+    clients = (_compared(before, after, entity, client, told=unknown is None) for entity, client in asked)
+    return LimitDifferences(clients=tuple(one for one in clients if one.effects or one.unknown), unknown=unknown)
+
+
+def compare_known(before: Answers, after: Answers, *, most: int) -> LimitDifferences:
+    """All known clients of both states: first those whom nobody names, then what limits more; addresses at the end."""
+    unknown = before.doubts.callback or after.doubts.callback
+    sides = [side.quotas if unknown is None else _of_addresses(side.quotas) for side in (before, after)]
+    found = effects_between(*sides, most=most)
+    effects: dict[Known, list[Effect]] = {}
+    for effect in found.effects:
+        effects.setdefault(effect.client, []).append(effect)
+    clients = [_differing(client, of_client) for client, of_client in effects.items() if isinstance(client, KnownClient)]
+    if unknown is None:
+        clients += _without_client_id(before, after)
+    addresses = [_differing(client, of_client) for client, of_client in effects.items() if isinstance(client, KnownAddress)]
+    addresses += _unclear(before, after)
+    addresses.sort(key=lambda one: one.entity.sort_key)
+    return LimitDifferences(clients=(*clients, *addresses), unknown=unknown, left_out=found.left_out)
+
+
+def _differing(client: Known, effects: Iterable[Effect]) -> ClientDifference:
+    return ClientDifference(entity=asking_entity(client), client=client, effects=tuple(effects))
+
+
+def _of_addresses(quotas: QuotaTable) -> QuotaTable:
+    return {entity: values for entity, values in quotas.items() if entity.types == (EntityType.IP.value,)}
+
+
+def _unclear(before: Answers, after: Answers) -> Iterator[ClientDifference]:
+    """Addresses whose effect is not known, those of unchanged entities included: the states may be of two clusters."""
+    of_addresses = (entity.name(EntityType.IP) for entity in before.quotas.keys() | after.quotas.keys())
+    names = (name for name in of_addresses if isinstance(name, str))
+    for name, reason in unclear_addresses((before.addresses, after.addresses), names).items():
+        client = KnownAddress(ip=name)
+        yield ClientDifference(entity=asking_entity(client), client=client, effects=(), unknown={ADDRESS_KEY: reason})
+
+
+def _without_client_id(before: Answers, after: Answers) -> Iterator[ClientDifference]:
+    """Named users whose clients without a client id move otherwise than those with one that no quota names."""
+    of_clients = (e.name(EntityType.USER) for e in before.quotas.keys() | after.quotas.keys() if e.is_known)
+    for user in sorted(name for name in set(of_clients) if isinstance(name, str)):
+        silent, other = KnownClient(user=user, client_id=""), KnownClient(user=user, client_id=OTHER)
+        moved = _compared(before, after, asking_entity(silent), silent, told=True)
+        if moved.effects and not {_move(e) for e in moved.effects} <= {_move(e) for e in _effects(before, after, other)}:
+            yield moved
+
+
+def _move(effect: Effect) -> tuple[object, ...]:
+    return effect.key, effect.before, effect.after
+
+
+def _compared(before: Answers, after: Answers, entity: Entity, client: Known, *, told: bool) -> ClientDifference:
+    if isinstance(client, KnownAddress):
+        reason = before.reason_of_address(client) or after.reason_of_address(client)
+        if reason is not None:
+            return ClientDifference(entity=entity, client=client, effects=(), unknown={ADDRESS_KEY: reason})
+        moved = address_effect(before.addresses, after.addresses, client)
+        return ClientDifference(entity=entity, client=client, effects=() if moved is None else (moved,))
+    return ClientDifference(entity=entity, client=client, effects=tuple(_effects(before, after, client)) if told else ())
+
+
+def _effects(before: Answers, after: Answers, client: KnownClient) -> Iterator[Effect]:
+    for key in KEYS:
+        winners = (side.resolvers[key].winner(client.user, client.client_id) for side in (before, after))
+        if (effect := effect_of(client, key, *winners)) is not None:
+            yield effect

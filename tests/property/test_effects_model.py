@@ -13,10 +13,10 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import CLIENT_KEYS
 from reconciler.model.state import same_value
 from reconciler.resolution.answers import Answers
-from reconciler.resolution.compared import compare_known
-from reconciler.resolution.effects import moves
+from reconciler.resolution.asked import asking_entity
+from reconciler.resolution.effects import effects_between
 from reconciler.resolution.levels import resolve
-from reconciler.resolution.plan_effects import effects_between
+from reconciler.resolution.views import compare, compare_known
 from tests.builders import ip
 
 NAMES = ("a", "b", "<default>")
@@ -86,9 +86,10 @@ def brute(before: Table, after: Table, client: KnownClient) -> list[Effect]:
 
 @settings(max_examples=300, deadline=None)
 @given(before=TABLES, after=TABLES)
-def test_moves_are_exactly_the_known_clients_whose_limit_differs(before: Table, after: Table) -> None:
+def test_the_difference_of_two_states_is_exactly_the_clients_whose_limit_differs(before: Table, after: Table) -> None:
     expected = [shown(effect) for client in UNIVERSE for effect in brute(before, after, client)]
-    assert [shown(effect) for effect in moves(before, after, UNIVERSE)] == expected
+    compared = compare(Answers(before), Answers(after), [(asking_entity(client), client) for client in UNIVERSE])
+    assert [shown(effect) for one in compared.clients for effect in one.effects] == expected
 
 
 @settings(max_examples=300, deadline=None)

@@ -13,8 +13,8 @@ from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.render.resolve_document import resolution_to_json
 from reconciler.render.resolve_lines import answer_lines
 from reconciler.resolution.answers import KEYS, Answers, Wanted
-from reconciler.resolution.compared import Comparison, compare, compare_known
 from reconciler.resolution.ladder import RungStatus
+from reconciler.resolution.views import LimitDifferences, compare, compare_known
 from tests.support.quota_walk import Names, limit_of, tags_of
 
 Table = Mapping[Names, Mapping[str, float]]
@@ -200,7 +200,7 @@ def test_lines_put_together_are_the_answers_and_can_be_asked_again(
             assert same or others in {e for e, _ in asked}
 
 
-def moves_of(found: Comparison) -> set[tuple[object, ...]]:
+def moves_of(found: LimitDifferences) -> set[tuple[object, ...]]:
     return {
         (effect.client, effect.key, effect.before, effect.after, effect.direction)
         for one in found.clients
@@ -217,7 +217,7 @@ def test_comparing_is_empty_with_itself_and_mirrored_the_other_way_round(
     before, after = Answers(quotas_of(one)), Answers(quotas_of(other))
     asked = [(e, c) for side in (before, after) for e, c in side.everybody()]
     for compared in (lambda a, b: compare(a, b, asked), lambda a, b: compare_known(a, b, most=100_000)):
-        assert compared(before, Answers(quotas_of(one))) == Comparison()
+        assert compared(before, Answers(quotas_of(one))) == LimitDifferences()
         mirrored = {(c, k, a, b, MIRRORED[d]) for c, k, b, a, d in moves_of(compared(after, before))}
         assert moves_of(compared(before, after)) == mirrored
 

@@ -8,8 +8,8 @@ from reconciler.model.effect import OTHER, KnownAddress, KnownClient
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.answers import ADDRESS_KEY, KEYS, Answers, Doubts, Wanted
 from reconciler.resolution.asked import asked_client, asking_entity
-from reconciler.resolution.compared import compare, compare_known
 from reconciler.resolution.ladder import RungStatus
+from reconciler.resolution.views import compare, compare_known
 from tests.builders import client, ip, pair, user
 
 PRODUCE = "producer_byte_rate"

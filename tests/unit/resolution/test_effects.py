@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pytest
 
 from reconciler.model.effect import OTHER, Direction, Effect, KnownAddress, KnownClient, Limit
 from reconciler.model.entity import DEFAULT
-from reconciler.resolution.effects import moves
-from reconciler.resolution.plan_effects import effects_between, unclear_effects
+from reconciler.resolution.answers import Answers
+from reconciler.resolution.asked import asking_entity
+from reconciler.resolution.effects import effects_between, unclear_effects
+from reconciler.resolution.levels import QuotaTable
+from reconciler.resolution.views import compare
 from tests.builders import client, ip, pair, user
 
 KEY = "producer_byte_rate"
@@ -31,6 +35,11 @@ STEPS = [
     (pair("alice", "app"), [(7, 8), None, None]),
 ]
 """The table that Kafka's own class printed, as moves: entities added with limits 1 to 8; rows alice/app, bob/app, bob/x."""
+
+
+def moves(before: QuotaTable, after: QuotaTable, known: Sequence[KnownClient | KnownAddress]) -> list[Effect]:
+    compared = compare(Answers(before), Answers(after), [(asking_entity(client), client) for client in known])
+    return [effect for one in compared.clients for effect in one.effects]
 
 
 def test_the_truth_table_step_by_step_is_moves() -> None:
