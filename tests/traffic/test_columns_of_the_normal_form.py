@@ -175,7 +175,7 @@ def test_sums_are_exact_for_few_and_many_and_large_numbers(size: int, most: int)
 def test_cells_written_from_columns_are_those_of_the_rows(spark: SparkSession, tmp_path: Path) -> None:
     from reconciler.errors import TrafficError
     from reconciler.traffic.cells.compact import SourceFile, compact, compact_columns
-    from reconciler.traffic.cells.reading import open_history, some_cells
+    from reconciler.traffic.cells.reading import open_history, read_totals
     from reconciler.traffic.cells.segments import SegmentFolder
     from reconciler.traffic.sources.spark_files import read_normal_form
 
@@ -201,7 +201,7 @@ def test_cells_written_from_columns_are_those_of_the_rows(spark: SparkSession, t
     keys = [one.key for one in first.series]
 
     def cells(folder: SegmentFolder) -> list[tuple[int, ...]]:
-        found = some_cells(open_history(folder), keys)
+        found = read_totals(open_history(folder), keys)
         return sorted(cell for columns in found for cell in zip(*(column.tolist() for column in columns), strict=True))
 
     assert cells(by_columns) == cells(by_rows)

@@ -26,14 +26,14 @@ def resolvers(quotas: dict[Entity, dict[str, float]]) -> dict[str, Resolver]:
 
 def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity, dict[str, float]]], tmp_path: Path) -> None:
     from reconciler.traffic.cells.compact import SourceFile, compact
-    from reconciler.traffic.cells.on_spark import placed_cells
-    from reconciler.traffic.cells.reading import open_history, some_cells
+    from reconciler.traffic.cells.reading import open_history, read_totals
     from reconciler.traffic.cells.segments import SegmentFolder
     from reconciler.traffic.judging.by_seconds import Limits
     from reconciler.traffic.judging.grouping import group_series
     from reconciler.traffic.judging.locally import judged_locally
     from reconciler.traffic.judging.on_spark import judged_by_seconds, judged_exactly, judged_rows_by_seconds
     from reconciler.traffic.sources.spark_logs import read_request_logs
+    from tests.support.placed_totals import placed_totals
 
     log, quotas = recording
     rows = read_request_logs(spark, find_logs([f"1={log}"]), also=("file",)).cache()
@@ -44,15 +44,15 @@ def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity
     everything = range(len(grouping.groups))
 
     from_rows = judged_rows_by_seconds(rows, history.series, grouping, everything, Era.OVERLAPPING)
-    from_cells = judged_by_seconds(placed_cells(spark, history, grouping, everything), grouping.groups, Era.OVERLAPPING)
+    from_cells = judged_by_seconds(placed_totals(spark, history, grouping, everything), grouping.groups, Era.OVERLAPPING)
     limits = Limits.of(grouping.groups, Era.OVERLAPPING)
-    cells = list(some_cells(history, [one.key for one in history.series]))
+    cells = list(read_totals(history, [one.key for one in history.series]))
     assert from_rows == from_cells == judged_locally(cells, history.series, grouping, everything, limits)
     assert sorted(from_rows) == list(everything)
 
     few = everything[:2]
     keys = [one.key for index, one in enumerate(history.series) if set(grouping.groups_of_series[index]) & set(few)]
-    some = judged_locally(some_cells(history, keys), history.series, grouping, few, limits)
+    some = judged_locally(read_totals(history, keys), history.series, grouping, few, limits)
     assert some == {group: from_rows[group] for group in few}
 
     exact = judged_exactly(rows, history.series, grouping, DEFAULT_WINDOW)

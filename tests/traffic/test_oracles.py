@@ -128,14 +128,15 @@ class Judged:
 
 def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path) -> Judged:
     from reconciler.traffic.cells.compact import SourceFile, compact
-    from reconciler.traffic.cells.on_spark import judged_on_spark, placed_cells
-    from reconciler.traffic.cells.reading import open_history, some_cells
+    from reconciler.traffic.cells.on_spark import judge_on_spark
+    from reconciler.traffic.cells.reading import open_history, read_totals
     from reconciler.traffic.cells.segments import SegmentFolder
     from reconciler.traffic.columns.workers import ColumnFiles
     from reconciler.traffic.judging.by_seconds import Limits
     from reconciler.traffic.judging.locally import judged_locally
     from reconciler.traffic.judging.on_spark import judged_by_seconds, judged_exactly, judged_rows_by_seconds, summed_rows
     from reconciler.traffic.sources.spark_files import read_normal_form
+    from tests.support.placed_totals import placed_totals
     from tests.support.seconds_in_sql import judged_in_sql
 
     names, era, window = [str(file) for file in files], world.era, Window(era=world.era)
@@ -145,8 +146,8 @@ def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path
     history = open_history(SegmentFolder(cells))
     series, grouping = history.series, grouped(world, history.series)
     groups = range(len(grouping.groups))
-    placed = placed_cells(spark, history, grouping, groups)
-    some = list(some_cells(history, [one.key for one in series]))
+    placed = placed_totals(spark, history, grouping, groups)
+    some = list(read_totals(history, [one.key for one in series]))
     try:
         return Judged(
             series=series,
@@ -156,7 +157,7 @@ def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path
                 "spark, rows": judged_rows_by_seconds(rows, series, grouping, groups, era),
                 "spark, columns": columns.by_seconds(series, grouping, groups, era),
                 "spark, cells": judged_by_seconds(placed, grouping.groups, era),
-                "spark, files of cells": judged_on_spark(spark, history, grouping, groups, era),
+                "spark, files of cells": judge_on_spark(spark, history, grouping, groups, era),
                 "sql, rows": judged_in_sql(summed_rows(rows, series, grouping, groups), grouping.groups, era),
                 "sql, cells": judged_in_sql(placed, grouping.groups, era),
             },

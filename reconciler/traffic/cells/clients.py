@@ -29,6 +29,11 @@ def clients_of(folder: SegmentFolder, segments: Sequence[Segment]) -> pa.Table:
     return _added_up(folder, segments)
 
 
+def clients_of_segment(folder: SegmentFolder, segment: Segment) -> pa.Table:
+    """Columns ``series`` and ``IDENTITY``, one row a client: its number in this segment."""
+    return _read(folder, (segment,), ("series", *IDENTITY))
+
+
 def keep_clients(folder: SegmentFolder) -> None:
     """Write them for the next reader, and forget those of other segments. Where that is not possible, reading takes longer."""
     segments = folder.segments()
@@ -48,11 +53,17 @@ def keep_clients(folder: SegmentFolder) -> None:
 
 
 def _added_up(folder: SegmentFolder, segments: Sequence[Segment]) -> pa.Table:
-    files = folder.files(segments, SERIES)
-    if not files:
-        return pa.table({name: [] for name in COLUMNS})
-    names = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns=["kind", "user", "client_id"]))
-    table = ds.dataset(files, format=names).to_table(columns=list(COLUMNS)).unify_dictionaries()
+    table = _read(folder, segments, COLUMNS)
+    if not table.num_rows:
+        return table
     added = table.group_by(["series", *IDENTITY]).aggregate([*((name, "sum") for name in _SUMS), (_LARGEST, "max")])
     renamed = {f"{name}_sum": name for name in _SUMS} | {f"{_LARGEST}_max": _LARGEST}
     return added.rename_columns([renamed.get(name, name) for name in added.column_names]).select(list(COLUMNS))
+
+
+def _read(folder: SegmentFolder, segments: Sequence[Segment], columns: Sequence[str]) -> pa.Table:
+    files = folder.files(segments, SERIES)
+    if not files:
+        return pa.table({name: [] for name in columns})
+    names = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns=["kind", "user", "client_id"]))
+    return ds.dataset(files, format=names).to_table(columns=list(columns)).unify_dictionaries()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 from reconciler.traffic.cells.minutes import MINUTE_US, minutes_in
-from reconciler.traffic.cells.reading import History, open_history, some_cells
+from reconciler.traffic.cells.reading import History, open_history, read_totals
 from reconciler.traffic.cells.segments import SegmentFolder
 from reconciler.traffic.judging.by_seconds import Limits
 from reconciler.traffic.judging.grouping import Grouping, Series
@@ -46,15 +46,15 @@ class Cells:
         keys = self._keys(grouping, groups)
         if self._at_most(keys) <= self._most_here:
             limits = Limits.of(grouping.groups, era)
-            return judged_locally(some_cells(self._history, keys), self.series, grouping, groups, limits)
-        from reconciler.traffic.cells.on_spark import judged_on_spark
+            return judged_locally(read_totals(self._history, keys), self.series, grouping, groups, limits)
+        from reconciler.traffic.cells.on_spark import judge_on_spark
 
-        return judged_on_spark(self._session(), self._history, grouping, groups, era)
+        return judge_on_spark(self._session(), self._history, grouping, groups, era)
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, Outcome]:
         """Outcomes of these groups; mutations are few, so it is done here."""
         keys = self._keys(grouping, groups)
-        found = tokens_by_seconds(some_cells(self._history, keys), self.series, grouping, groups, window)
+        found = tokens_by_seconds(read_totals(self._history, keys), self.series, grouping, groups, window)
         return seconds_outcomes(found, self.series, grouping, window)
 
     def minutes(self) -> Mapping[int, Integers]:
@@ -70,11 +70,10 @@ class Cells:
         """Of these few groups."""
         keys = self._keys(grouping, groups)
         if self._at_most(keys) <= self._most_here:
-            return points_here(some_cells(self._history, keys), self.series, grouping, groups, lines)
-        from reconciler.traffic.cells.on_spark import placed_cells
-        from reconciler.traffic.judging.on_spark import points_on_spark
+            return points_here(read_totals(self._history, keys), self.series, grouping, groups, lines)
+        from reconciler.traffic.cells.on_spark import rates_on_spark
 
-        return points_on_spark(placed_cells(self._session(), self._history, grouping, groups), lines)
+        return rates_on_spark(self._session(), self._history, grouping, groups, lines)
 
     def close(self) -> None:
         """Nothing is held."""

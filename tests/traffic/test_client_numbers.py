@@ -1,0 +1,117 @@
+"""Numbers of clients in per-second totals: a number that two clients share, or a client with two, changes no result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.errors import TrafficError
+from reconciler.traffic.cells.reading import History, open_history, read_totals
+from reconciler.traffic.cells.segments import CELLS, SERIES, Covered, Segment, SegmentFolder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+START = 1_795_266_000
+CLIENTS = ("a", "b", "c", "d", None)
+
+
+def write_history(root: Path, numbers: list[dict[str | None, int]]) -> SegmentFolder:
+    """A segment for each item: the number of each client-id. In segment s, client n sends n + 1 bytes in second s * 10 + n."""
+    folder = SegmentFolder(root)
+    for place, of_client in enumerate(numbers):
+        made = folder.fresh(f"run{place}")
+        rows = sorted(
+            (number, START + 10 * place + CLIENTS.index(name), CLIENTS.index(name) + 1) for name, number in of_client.items()
+        )
+        for part in (CELLS, SERIES):
+            (made / part).mkdir()
+        columns = [pa.array(column, pa.int64()) for column in zip(*rows, strict=True)]
+        pq.write_table(pa.table(columns, names=["series", "second", "amount"]), made / CELLS / "part.parquet")
+        clients = {
+            "series": list(of_client.values()), "broker": [1] * len(of_client), "kind": ["produce"] * len(of_client),
+            "user": ["u"] * len(of_client), "client_id": pa.array(of_client, pa.string()), "requests": [1] * len(of_client),
+            "amount": [CLIENTS.index(name) + 1 for name in of_client], "largest": [1] * len(of_client),
+            "throttled": [0] * len(of_client),
+        }  # fmt: skip
+        pq.write_table(pa.table(clients), made / SERIES / "part.parquet")
+        coverage = Covered(broker=1, requests=len(rows), start_us=START * 10**6, end_us=(START + 99) * 10**6)
+        folder.publish(
+            Segment(
+                id=str(place), source="x.log", size=1, folder=f"s{place}", coverage=(coverage,), statuses={"charged": len(rows)}
+            ),
+            made,
+        )
+    return folder
+
+
+def totals_by_client(history: History) -> dict[str | None, list[tuple[int, int]]]:
+    """By client-id, each read alone: seconds since ``START`` and amounts."""
+    found = {}
+    for one in history.series:
+        batches = read_totals(history, [one.key])
+        found[one.client_id] = sorted(
+            (second - START, amount) for batch in batches for _, second, amount in zip(*(c.tolist() for c in batch), strict=True)
+        )
+    return found
+
+
+SAME, SHARED = {"a": 5, "b": 7, None: 9}, {"c": 5, "a": 7, "b": 0, "d": -(2**63)}
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [[SAME, SAME], [SAME, SHARED], [SHARED, SAME, {"d": 9}], [{"a": 1}, {"a": 0, "b": 1}, {"b": 2**63 - 1, "c": 0}]],
+    ids=["none", "two segments", "three segments", "in a ring"],
+)
+def test_totals_belong_to_their_client_whatever_its_number(tmp_path: Path, numbers: list[dict[str | None, int]]) -> None:
+    history = open_history(write_history(tmp_path, numbers))
+    wanted: dict[str | None, list[tuple[int, int]]] = {}
+    for place, of_client in enumerate(numbers):
+        for name in of_client:
+            wanted.setdefault(name, []).append((10 * place + CLIENTS.index(name), CLIENTS.index(name) + 1))
+    assert totals_by_client(history) == wanted
+    assert len({one.key for one in history.series}) == len(history.series) == len(wanted)
+    assert {one.client_id: one.amount for one in history.series} == {name: sum(a for _, a in of) for name, of in wanted.items()}
+
+
+def test_numbers_that_all_segments_agree_on_are_the_keys(tmp_path: Path) -> None:
+    history = open_history(write_history(tmp_path, [SAME, SAME]))
+    assert {one.client_id: one.key for one in history.series} == SAME
+    assert not history.renumberings
+
+
+def test_a_segment_with_one_number_for_two_clients_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TrafficError, match="0 has one number for two clients"):
+        open_history(write_history(tmp_path, [{"a": 5, "b": 5}]))
+
+
+@pytest.mark.spark
+def test_spark_and_this_process_judge_renumbered_clients_alike(spark: SparkSession, tmp_path: Path) -> None:
+    from reconciler.model.entity import DEFAULT, Entity
+    from reconciler.resolution import Resolver
+    from reconciler.traffic.cells.on_spark import judge_on_spark
+    from reconciler.traffic.judging.by_seconds import Limits
+    from reconciler.traffic.judging.grouping import group_series
+    from reconciler.traffic.judging.locally import judged_locally
+    from reconciler.traffic.kernels.sampled_rate import Era
+    from reconciler.traffic.kinds import KEY_OF_KIND, Kind
+
+    history = open_history(write_history(tmp_path, [{"a": 5, "b": 7}, {"a": 7, "b": 5}]))
+    key = KEY_OF_KIND[Kind.PRODUCE].value
+    quotas = {Entity.of({"user": DEFAULT, "client-id": DEFAULT}): {key: 0.1}}
+    grouping = group_series(history.series, None, {key: Resolver(quotas, key)})
+    groups = range(len(grouping.groups))
+    here = judged_locally(
+        read_totals(history, [one.key for one in history.series]),
+        history.series,
+        grouping,
+        groups,
+        Limits.of(grouping.groups, Era.OVERLAPPING),
+    )
+    assert judge_on_spark(spark, history, grouping, groups, Era.OVERLAPPING) == here
+    assert sorted(here) == [0, 1]
