@@ -51,10 +51,14 @@ def event_data(record: logging.LogRecord) -> Mapping[str, Datum] | None:
 def hush_libraries(level: int = logging.WARNING) -> None:
     """Set the level of the libraries' loggers, for a program that owns its process; never below ``INFO``.
 
-    kafka-python and kazoo log what they send at ``DEBUG``, passwords among it.
+    kafka-python and kazoo log what they send at ``DEBUG``, passwords among it. Without any handler in the process, their warnings
+    are dropped instead of printed.
     """
     for name in LIBRARIES:
-        logging.getLogger(name).setLevel(max(level, logging.INFO))
+        log = logging.getLogger(name)
+        log.setLevel(max(level, logging.INFO))
+        if not log.handlers:
+            log.addHandler(logging.NullHandler())
 
 
 class JsonFormatter(logging.Formatter):

@@ -7,9 +7,11 @@ errors are raised only while nothing has been written yet.
 from __future__ import annotations
 
 import functools
+import logging
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from reconciler.apply.budget import DEADLINE, Budget
 from reconciler.apply.chunks import ChunkLimits, chunks
@@ -19,8 +21,11 @@ from reconciler.apply.readback import verify
 from reconciler.apply.retry import Backoff, Chance, Patience
 from reconciler.apply.writing import RequestWriter
 from reconciler.errors import BackendError, RefusedError, StalePlanError
+from reconciler.logs import log_event
 from reconciler.model import ApplyReport, ApplyResult, Change, ChangeStatus, Plan
 from reconciler.ports import Clock, Progress, QuotaCluster
+
+_log: Final = logging.getLogger(__name__)
 
 
 def _never() -> bool:
@@ -86,6 +91,15 @@ class Executor:
 
     def _run(self, plan: Plan) -> ApplyReport:
         requests = tuple(chunks(plan.changes, self._settings.limits))
+        log_event(
+            _log,
+            "applying a plan",
+            digest=plan.digest,
+            changes=len(plan.changes),
+            requests=len(requests),
+            validate_only=self._settings.validate_only,
+            seconds_left=round(self._budget.left, 3),
+        )
         if (stop := self._validate(requests)) is not None:
             return self._stopped(plan, stop)
         if self._settings.validate_only:
@@ -136,6 +150,7 @@ class Executor:
     def _verified(self, plan: Plan) -> ApplyReport:
         self._progress.step("reading back")
         seconds = min(self._settings.verify_seconds, self._budget.left)
+        begun = self._clock.monotonic()
         try:
             seen = verify(
                 self._cluster,
@@ -146,6 +161,8 @@ class Executor:
             )
         except BackendError as error:
             return self._stopped(plan, Stop(reason="not-verified", message=f"everything was written, but: {error}"))
+        milliseconds = round((self._clock.monotonic() - begun) * 1000, 1)
+        log_event(_log, "read back", verified=seen.verified, reason=seen.message, milliseconds=milliseconds)
         if not seen.verified:
             message = seen.message or "it does not read back as written"
             return self._stopped(plan, Stop(reason="not-verified", message=f"everything was written, but {message}"))
@@ -156,6 +173,8 @@ class Executor:
 
     def _stopped(self, plan: Plan, stop: Stop) -> ApplyReport:
         """The report of a run that did not complete. Raises the error of one that wrote nothing because of it."""
+        may_have_written = self._outcomes.may_have_written
+        log_event(_log, "stopped", level=logging.INFO, reason=stop.reason, detail=stop.message, may_have_written=may_have_written)
         if self._outcomes.may_have_written:
             return self._report(plan, ApplyResult.PARTIAL, stop)
         if isinstance(stop.error, RefusedError):

@@ -6,6 +6,7 @@ that short. A look is a full describe, which a large cluster takes a second for:
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -14,8 +15,11 @@ from reconciler.apply.outcomes import Outcomes, Stop
 from reconciler.apply.readback import shown_or_changed
 from reconciler.apply.retry import Patience
 from reconciler.errors import StalePlanError
+from reconciler.logs import log_event
 from reconciler.model import Change, ChangeStatus, Entity, Quotas
 from reconciler.ports import Clock, QuotaCluster
+
+_log: Final = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN: Final = 3.0
 _COST_BETWEEN: Final = 9.0
@@ -50,6 +54,8 @@ class Freshness:
             return Stop(reason="not-verified", message=f"{message}: a broker lags, or somebody has undone it")
         live = self._patience.ask(self._cluster.current_state, also_unreachable=bool(written)).entities
         now = self._clock.monotonic()
+        milliseconds = round((now - started) * 1000, 1)
+        log_event(_log, "compared the cluster with the plan", entities=len(live), milliseconds=milliseconds)
         self._next = now + max(_SECONDS_BETWEEN, _COST_BETWEEN * (now - started))
         return self.compare(live, planned=self._outcomes.having(ChangeStatus.NOT_ATTEMPTED), written=written)
 

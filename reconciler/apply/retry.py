@@ -6,12 +6,16 @@ is being replaced takes seconds, a broker that restarts somewhat longer; the wai
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
 from reconciler.apply.budget import Budget
 from reconciler.errors import BackendError, OutcomeUnknownError, RequestRefusedError, UnreachableError
+from reconciler.logs import log_event
+
+_log: Final = logging.getLogger(__name__)
 
 Chance: TypeAlias = Callable[[], float]
 """A source of random numbers, evenly from 0 to below 1."""
@@ -69,5 +73,6 @@ class Patience:
                 unreachable = isinstance(error, UnreachableError)
                 if (unreachable and not also_unreachable) or not passes_by_itself(error) or self.budget.spent:
                     raise
+                log_event(_log, "asking again", level=logging.INFO, wait_seconds=round(wait, 3), reason=str(error))
                 self.budget.sleep(wait)
         return ask()

@@ -7,9 +7,11 @@ stops the run. What is approved is the whole plan; the values on the way are no 
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from reconciler.apply.budget import Budget
 from reconciler.apply.executor import ApplySettings, Executor
@@ -17,8 +19,11 @@ from reconciler.apply.outcomes import Stop
 from reconciler.apply.retry import Chance
 from reconciler.apply.steps import StepDown, is_stepped, way_down
 from reconciler.errors import BackendError
+from reconciler.logs import log_event
 from reconciler.model import Action, ApplyReport, ApplyResult, Change, ChangeOutcome, ChangeStatus, Entity, Plan, Summary
 from reconciler.ports import Clock, Progress, QuotaCluster
+
+_log: Final = logging.getLogger(__name__)
 
 
 def rounds_of(changes: Sequence[Change], step_down: StepDown) -> tuple[tuple[Change, ...], ...]:
@@ -97,6 +102,7 @@ class SteppedExecutor:
     def _in_rounds(self, plan: Plan, rounds: Sequence[tuple[Change, ...]]) -> ApplyReport:
         for number, changes in enumerate(rounds, start=1):
             self._progress.step(f"step {number} of {len(rounds)}: {len(changes)} changes")
+            log_event(_log, "writing a step", step=number, steps=len(rounds), changes=len(changes))
             stopped = self._round(plan, changes, first=number == 1)
             if isinstance(stopped, ApplyReport):
                 return stopped

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from typing import Final
 
 from reconciler.apply.budget import DEADLINE
 from reconciler.apply.comparison import is_as_before, shows
@@ -10,8 +12,11 @@ from reconciler.apply.freshness import Freshness
 from reconciler.apply.outcomes import Outcomes, Stop
 from reconciler.apply.retry import Patience, passes_by_itself
 from reconciler.errors import AuthorizationError, BackendError, OutcomeUnknownError, RequestRefusedError, StalePlanError
+from reconciler.logs import log_event
 from reconciler.model import Change, ChangeStatus
 from reconciler.ports import QuotaCluster
+
+_log: Final = logging.getLogger(__name__)
 
 
 class RequestWriter:
@@ -30,11 +35,22 @@ class RequestWriter:
         pending: Sequence[Change] = request
         self._doubt = None
         stop: Stop | None = None
-        for wait in self._patience.waits():
+        for attempt, wait in enumerate(self._patience.waits(), start=1):
             failed = self._send(pending)
             if failed is None:
+                log_event(_log, "request written", changes=len(pending), attempt=attempt)
                 break
             stop = Stop.of(failed)
+            log_event(
+                _log,
+                "request failed",
+                level=logging.INFO,
+                changes=len(pending),
+                attempt=attempt,
+                failure_reason=failed.failure_reason,
+                reason=str(failed),
+                wait_seconds=round(wait, 3) if passes_by_itself(failed) else None,
+            )
             if not passes_by_itself(failed):
                 self._look_again(request)
                 return stop

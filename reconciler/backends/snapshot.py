@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -26,7 +27,10 @@ from reconciler.formats import (
     value_to_json,
     write_whole,
 )
+from reconciler.logs import log_event
 from reconciler.model import ClusterIdentity, CurrentState, Entity, Observed, ObservedFrom, Quotas, escaped
+
+_log: Final = logging.getLogger(__name__)
 
 _NOT_FINITE: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
@@ -43,7 +47,9 @@ class SnapshotReader:
 
     def current_state(self) -> CurrentState:
         """The recorded state. Raises as ``read_snapshot``."""
-        return read_snapshot(self._path) if self._content is None else parse_snapshot(self._content, self._path)
+        state = read_snapshot(self._path) if self._content is None else parse_snapshot(self._content, self._path)
+        log_event(_log, "snapshot read", file=str(self._path), entities=len(state.entities))
+        return state
 
 
 def snapshot_document(state: CurrentState) -> dict[str, Json]:

@@ -141,6 +141,9 @@ def _run(arguments: list[str], sinks: Sequence[Sink]) -> int:
     args = build_parser(command).parse_args(arguments)
     for sink in sinks:
         sink.needs_reader = args.command in _NEED_A_READER
+    from reconciler.logs import hush_libraries
+
+    hush_libraries()
     try:
         code: int = _module(args.command).run(args)
     except KeyboardInterrupt:

@@ -22,6 +22,7 @@ from tests.builders import NOON
 from tests.fakes import FakeClock
 from tests.support.certificates import Authority
 from tests.support.github_server import BOT, NUMBER, PREFIX, REPOSITORY, TOKEN, Fault, GitHubServer, github_server
+from tests.support.records import recorded
 
 LIMITED = {"x-ratelimit-limit": "5000", "x-ratelimit-remaining": "0", "content-type": "application/json"}
 
@@ -67,6 +68,16 @@ def test_a_comment_that_comes_twice_is_one_and_the_oldest_is_first(github, comme
     github.comments = {two: github.comments[two], one: github.comments[one], -1: github.comments[two]}
 
     assert [comment.id for comment in comments.all()] == [one, two]
+
+
+def test_each_request_is_logged_with_its_status_and_without_the_token(github, comments):
+    with recorded() as records:
+        comments.create("one")
+
+    (answered,) = records.events("GitHub answered")
+    assert (answered["method"], answered["status"]) == ("POST", 201)
+    assert str(answered["url"]).startswith(github.url)
+    assert not records.holds(TOKEN)
 
 
 def test_a_request_says_who_asks_and_for_which_version(github, comments):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import datetime
 import gc
+import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Self, TypeVar
 
@@ -25,6 +27,7 @@ from reconciler.backends.broker.settings import ConnectionSettings, Security
 from reconciler.backends.broker.transport import AnswerLostError, NoConnectionError, Transport
 from reconciler.backends.broker.wire import MalformedAnswerError
 from reconciler.errors import BackendError, OutcomeUnknownError, UnreachableError, UnsupportedClusterError
+from reconciler.logs import log_event
 from reconciler.model import (
     Alteration,
     AlterationResult,
@@ -46,6 +49,8 @@ _STATIC_DEFAULTS: Final = {
 }
 _NO_STATIC_LIMIT: Final = float(2**63 - 1)
 _DESCRIBE_QUORUM: Final = 55
+
+_log: Final = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
@@ -130,6 +135,12 @@ class BrokerCluster:
         except MalformedAnswerError as error:
             msg = f"the answer to a write is malformed: {error}; it may or may not have been done"
             raise OutcomeUnknownError(msg) from error
+        if _log.isEnabledFor(logging.DEBUG):
+            codes = Counter(str(code) for code, _ in found.values())
+            keys = sum(len(alteration.ops) for alteration in alterations)
+            log_event(
+                _log, "alterations answered", entities=len(alterations), keys=keys, validate_only=validate_only, error_codes=codes
+            )
         if not validate_only:
             _require_known_outcome(alterations, found)
         _require_not_refused_whole(found, self._security)
@@ -170,6 +181,7 @@ class BrokerCluster:
         self._transport.close()
 
     def _entities(self, answer: DescribeAnswer) -> Mapping[Entity, Quotas]:
+        log_event(_log, "quotas read", entities=len(answer.entities), error_code=answer.error_code)
         if answer.error_code:
             raise whole_refusal(
                 answer.error_code,
@@ -210,6 +222,7 @@ class BrokerCluster:
         try:
             return ask()
         except (AnswerLostError, MalformedAnswerError, NoConnectionError) as error:
+            log_event(_log, "sending the request again", level=logging.INFO, reason=str(error), to_another_broker=move)
             if move:
                 self._transport.move_home(error)
         try:

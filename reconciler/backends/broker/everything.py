@@ -6,13 +6,17 @@ entity that Kafka itself knows, but none of a type that other servers add; and t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from reconciler.backends.broker.refusals import UNKNOWN_SERVER_ERROR
 from reconciler.errors import RequestRefusedError
+from reconciler.logs import log_event
 from reconciler.model import Entity, EntityType, Quotas
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
+
+_log: Final = logging.getLogger(__name__)
 
 Describe: TypeAlias = Callable[[EntityFilter], Mapping[Entity, Quotas]]
 
@@ -46,6 +50,7 @@ class Everything:
                 if error.error_code != UNKNOWN_SERVER_ERROR:
                     raise
                 self._in_parts = True
+                log_event(_log, "reading by entity type", level=logging.INFO, reason=str(error))
         found: dict[Entity, Quotas] = {}
         for shape in SHAPES:
             found.update(self._part(shape))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,13 +21,17 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
 from reconciler.backends.broker.principal import refused_certificate
+from reconciler.backends.broker.raw_exchange import RawAnswer
 from reconciler.backends.broker.settings import ConnectionSettings, Security, TokenFile, server_text
 from reconciler.backends.broker.sockets import PROXY_URL, TlsSockets
 from reconciler.backends.broker.words import REFUSED_CERTIFICATE, hint, is_tls_failure, words
 from reconciler.errors import AuthenticationError, BackendError, UnreachableError, UnsupportedClusterError
+from reconciler.logs import Datum, log_event
 
-# At debug level kafka-python logs the bytes it sends, passwords among them.
-logging.getLogger("kafka").setLevel(logging.INFO)
+_log: Final = logging.getLogger(__name__)
+
+_LOGS_OF_BYTES: Final = ("kafka.net.connection", "kafka.protocol.parser")
+"""The library's loggers that print what it sends at DEBUG: passwords, and whole requests."""
 
 _MOST_BYTES: Final = 256 * 1024 * 1024
 """The longest answer taken; 100,000 entities are 9 MB. Below what ``HTTP`` or a TLS alert would be, read as a length."""
@@ -43,6 +48,8 @@ class Transport:
     """Connections to one cluster. A thread of the library moves the bytes; ``close`` ends it."""
 
     def __init__(self, settings: ConnectionSettings) -> None:
+        for name in _LOGS_OF_BYTES:
+            logging.getLogger(name).addFilter(_drop_bytes)
         self._settings = settings
         self._tls = TlsSockets(settings.security.tls) if settings.security.tls is not None else None
         self._net = NetworkSelector(client_id=settings.client_id)
@@ -109,6 +116,7 @@ class Transport:
         One that was silent until the deadline comes last, or everybody would wait for it again. Raises as ``open``.
         """
         hangs = isinstance(error.__cause__, kafka_errors.KafkaTimeoutError | kafka_errors.RequestTimedOutError)
+        log_event(_log, "looking for another broker", level=logging.INFO, broker=self._home, hangs=hangs, reason=str(error))
         self._home = self._first_that_answers(last=self._home if hangs else None)
 
     @property
@@ -125,6 +133,7 @@ class Transport:
         reasons: list[str] = []
         last_hint = ""
         for where, node in sorted(self._candidates().items(), key=lambda candidate: candidate[1] == last):
+            log_event(_log, "asking a server for the brokers", address=where, security=self._settings.security.protocol)
             try:
                 with self._translated(node):
                     self._run(self._greet, node, self._settings.connect_seconds)
@@ -138,7 +147,9 @@ class Transport:
                 reasons.append(f"{where}: {error.reason}")
                 last_hint = hint(error.__cause__, self._settings.security.protocol)
             else:
+                log_event(_log, "using broker", level=logging.INFO, address=where, broker=node, kafka_version=self.release)
                 return node
+            log_event(_log, "server cannot be used", level=logging.INFO, address=where, reason=reasons[-1])
         raise UnreachableError(f"no Kafka broker can be reached ({'; '.join(reasons)}){last_hint}")
 
     def _candidates(self) -> dict[str, Any]:
@@ -165,12 +176,38 @@ class Transport:
 
     async def _exchange(self, node: Any, message: Any, seconds: float) -> Any:
         connection = await self._connection(node)
+        begun = time.monotonic()
         try:
-            return await connection.send_request(message, request_timeout_ms=int(seconds * 1000))
+            answer = await connection.send_request(message, request_timeout_ms=int(seconds * 1000))
         except kafka_errors.IncompatibleBrokerVersion:
             raise
         except kafka_errors.KafkaError as error:
+            self._log_exchange("no answer from broker", node, message, begun, reason=words(error))
             raise AnswerLostError(words(error)) from error
+        self._log_exchange("broker answered", node, message, begun, answer=answer)
+        return answer
+
+    def _log_exchange(
+        self, event: str, node: Any, message: Any, begun: float, *, answer: Any = None, reason: str | None = None
+    ) -> None:
+        """One request and what became of it. ``begun``: seconds of the monotonic clock when it was sent."""
+        if not _log.isEnabledFor(logging.DEBUG):
+            return
+        data: dict[str, Datum] = {
+            "api": message.name.removesuffix("Request"),
+            "api_version": message.API_VERSION,
+            "correlation_id": message.header.correlation_id if message.header is not None else None,
+            "broker": node,
+            "address": self._name(node),
+            "milliseconds": round((time.monotonic() - begun) * 1000, 1),
+        }
+        if isinstance(answer, RawAnswer):
+            data["bytes"] = len(answer.body)
+        if throttled := getattr(answer, "throttle_time_ms", 0):
+            data["throttle_milliseconds"] = throttled
+        if reason is not None:
+            data["reason"] = reason
+        log_event(_log, event, level=logging.DEBUG, **data)
 
     async def _exchange_each(self, brokers: Sequence[int], message: Callable[[], Any]) -> dict[int, _Outcome]:
         """All of them begin before the first is waited for."""
@@ -190,15 +227,25 @@ class Transport:
         if wait := manager.connection_delay(node):
             await net.sleep(wait)
         timeout_ms = int(self._settings.connect_seconds * 1000)
+        begun = time.monotonic()
         connection = manager.get_connection(node, timeout_ms=timeout_ms, refresh_metadata_on_err=False)
+        is_new = not connection.init_future.is_done
         try:
             await manager.wait_for(connection.init_future, timeout_ms)
         except kafka_errors.KafkaError as error:
             connection.close(error)
+            log_event(_log, "no connection", level=logging.INFO, broker=node, address=self._name(node), reason=words(error))
             raise
+        if is_new:
+            milliseconds = round((time.monotonic() - begun) * 1000, 1)
+            log_event(_log, "connected", level=logging.INFO, broker=node, address=self._name(node), milliseconds=milliseconds)
         # Paused: throttled by a quota that holds for ourselves.
-        for _ in range(int(self._settings.request_seconds / _PAUSE_SECONDS)):
+        paused = time.monotonic()
+        for turn in range(int(self._settings.request_seconds / _PAUSE_SECONDS)):
             if not (connection.paused and connection.connected):
+                if turn:
+                    milliseconds = round((time.monotonic() - paused) * 1000, 1)
+                    log_event(_log, "waited while throttled", level=logging.INFO, broker=node, milliseconds=milliseconds)
                 break
             await net.sleep(_PAUSE_SECONDS)
         if not connection.connected:
@@ -274,6 +321,11 @@ class _Token(AbstractTokenProvider):  # type: ignore[misc]  # the library has no
         with contextlib.suppress(OSError, ValueError):
             self._last = self._file.token() or self._last
         return self._last
+
+
+def _drop_bytes(record: logging.LogRecord) -> bool:
+    """A filter of loggers: whatever level the process chose, what is sent and received is not printed."""
+    return record.levelno >= logging.INFO
 
 
 def _library_settings(settings: ConnectionSettings, tls: TlsSockets | None) -> dict[str, Any]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
+import logging
+import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Self
 
@@ -23,6 +26,7 @@ from reconciler.backends.zookeeper.session import close_client, is_read_only, op
 from reconciler.backends.zookeeper.settings import ZooKeeperSettings
 from reconciler.backends.zookeeper.writing import NodeWriter
 from reconciler.errors import OutcomeUnknownError, RequestRefusedError, UnsupportedClusterError
+from reconciler.logs import log_event
 from reconciler.model import (
     DEFAULT,
     Alteration,
@@ -40,6 +44,8 @@ from reconciler.resolution import UNSUPPORTED_VERSION, answer, filter_refusal
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
+
+_log: Final = logging.getLogger(__name__)
 
 _CLUSTER_ID: Final = "/cluster/id"
 
@@ -125,16 +131,25 @@ class ZooKeeperCluster:
         with told():
             self._fence.require_writable()
         writer = NodeWriter(self._client, self._flight, self._acls, self._fence)
+        begun = time.monotonic()
+        results: Sequence[AlterationResult]
         if validate_only:
             with told():
-                return tuple(writer.check(alterations, nodes_of=self._suspects))
-        try:
-            return tuple(writer.write(alterations))
-        except CLIENT_ERRORS as error:
-            if not writer.committed:
-                raise failure(error) from error
-            msg = f"the answer to a write was lost: {failure(error)}; it may or may not have been done"
-            raise OutcomeUnknownError(msg) from error
+                results = writer.check(alterations, nodes_of=self._suspects)
+        else:
+            results = _written(writer, alterations)
+        if _log.isEnabledFor(logging.DEBUG):
+            codes = Counter(str(result.error_code) for result in results)
+            milliseconds = round((time.monotonic() - begun) * 1000, 1)
+            log_event(
+                _log,
+                "alterations answered",
+                entities=len(alterations),
+                validate_only=validate_only,
+                error_codes=codes,
+                milliseconds=milliseconds,
+            )
+        return tuple(results)
 
     @contextlib.contextmanager
     def exclusive(self, holder: str) -> Iterator[None]:
@@ -163,7 +178,11 @@ class ZooKeeperCluster:
             if kinds and not is_read_only(self._client):
                 # The server that answers may not have seen yet what another one has written.
                 self._client.sync("/")
+            begun = time.monotonic()
             found = reader.read(kinds=kinds, users=users)
+            milliseconds = round((time.monotonic() - begun) * 1000, 1)
+            entities, unreadable = len(found.entities), len(found.unreadable)
+        log_event(_log, "nodes read", kinds=kinds, entities=entities, unreadable=unreadable, milliseconds=milliseconds)
         if len(kinds) == len(ALL_KINDS) and users is None:
             self._suspects = frozenset(node.entity for node in found.unreadable if node.entity is not None)
         return found
@@ -178,6 +197,17 @@ class ZooKeeperCluster:
         except (ValueError, KeyError, TypeError):
             return None
         return found if isinstance(found, str) else None
+
+
+def _written(writer: NodeWriter, alterations: Sequence[Alteration]) -> Sequence[AlterationResult]:
+    try:
+        return writer.write(alterations)
+    except CLIENT_ERRORS as error:
+        if not writer.committed:
+            raise failure(error) from error
+        log_event(_log, "answer to a write lost", level=logging.INFO, reason=type(error).__name__)
+        msg = f"the answer to a write was lost: {failure(error)}; it may or may not have been done"
+        raise OutcomeUnknownError(msg) from error
 
 
 def _needed(entity_filter: EntityFilter) -> tuple[tuple[str, ...], tuple[str, ...] | None]:

@@ -6,17 +6,21 @@ made: while a cluster is migrated, a KRaft controller takes over in the middle o
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kazoo.exceptions import BadVersionError, NoNodeError
 
 from reconciler.backends.zookeeper.checks import CONTROLLER_EPOCH, require_writable
+from reconciler.logs import log_event
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
-_BROKEN = (NoNodeError, BadVersionError)
+_log: Final = logging.getLogger(__name__)
+
+_BROKEN: Final = (NoNodeError, BadVersionError)
 
 
 class LockLostError(Exception):
@@ -43,8 +47,11 @@ class Fence:
 
     def renew(self) -> None:
         """Make the checks anew. Raises as ``checks.require_writable``."""
-        self._epoch = require_writable(self._client)
+        before, self._epoch = self._epoch, require_writable(self._client)
         self._is_checked = True
+        log_event(
+            _log, "checked that quotas may be written", level=logging.INFO, controller_epoch=self._epoch, epoch_before=before
+        )
 
     def add_to(self, transaction: Any) -> None:
         """Put the comparisons first into a transaction."""

@@ -8,6 +8,7 @@ two folders away; where a run died, the next one does.
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -18,11 +19,14 @@ from reconciler.backends.zookeeper.checks import not_allowed
 from reconciler.backends.zookeeper.failures import CLIENT_ERRORS, told
 from reconciler.backends.zookeeper.nodes import NOTIFICATION
 from reconciler.errors import AuthorizationError, LockedError, UnreachableError
+from reconciler.logs import log_event
 from reconciler.model import escaped
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
     from kazoo.recipe.lock import Lock
+
+_log: Final = logging.getLogger(__name__)
 
 HOME: Final = "/kafka-quotas"
 FOLDER: Final = f"{HOME}/lock"
@@ -37,12 +41,14 @@ def held_lock(client: KazooClient, holder: str) -> Iterator[str]:
     """Hold the lock; the path of its node. Raises ``LockedError`` naming who has it, or another ``BackendError``."""
     with told():
         lock = _acquired(client, holder)
+    log_event(_log, "lock acquired", level=logging.INFO, node=f"{FOLDER}/{lock.node}", holder=holder)
     try:
         yield f"{FOLDER}/{lock.node}"
     finally:
         # Whatever fails here, the lock ends with the session.
         with contextlib.suppress(*CLIENT_ERRORS):
             lock.release()
+            log_event(_log, "lock released", level=logging.INFO)
         with contextlib.suppress(*CLIENT_ERRORS):
             client.delete(FOLDER)
             client.delete(HOME)

@@ -5,6 +5,7 @@ kazoo would log in with a library that is no longer kept, and that takes only pa
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from typing import TYPE_CHECKING, Any, Final
@@ -15,13 +16,14 @@ from kazoo.protocol.serialization import SASL
 from kazoo.protocol.states import KeeperState
 
 from reconciler.backends.zookeeper.digest_md5 import DigestError, digest_answer
+from reconciler.logs import log_event
 
 if TYPE_CHECKING:
-    import logging
-
     from kazoo.client import KazooClient
 
     from reconciler.backends.zookeeper.settings import DigestLogin
+
+_log: Final = logging.getLogger(__name__)
 
 _URI: Final = "zookeeper/zk-sasl-md5"
 """Servers take no other, whatever they are called."""
@@ -84,6 +86,7 @@ class LoginConnection(ConnectionHandler):  # type: ignore[misc]  # the library h
                 cnonce=secrets.token_urlsafe(24),
             )
             answer.check(self._exchange(answer.token, xid=2))
+            log_event(_log, "login accepted", level=logging.INFO, mechanism="DIGEST-MD5")
         except DigestError as error:
             self._refuse(f"its part of the login cannot be used: {error}")
         except ConnectionDropped:
@@ -103,4 +106,5 @@ class LoginConnection(ConnectionHandler):  # type: ignore[misc]  # the library h
 
     def _refuse(self, why: str) -> None:
         self.refusal = why
+        log_event(_log, "login refused", level=logging.INFO, mechanism="DIGEST-MD5", reason=why)
         raise AuthFailedError(why)

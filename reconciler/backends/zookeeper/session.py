@@ -20,13 +20,14 @@ from reconciler.backends.zookeeper.login import LoginConnection
 from reconciler.backends.zookeeper.settings import ZooKeeperSettings, connection_text
 from reconciler.backends.zookeeper.sockets import Handler
 from reconciler.errors import AuthenticationError, UnreachableError, UnsupportedClusterError
+from reconciler.logs import log_event
 from reconciler.model import display_name
 
-# kazoo logs requests, passwords and credentials in nodes among them.
+_log: Final = logging.getLogger(__name__)
+
+# kazoo logs requests, passwords and credentials in nodes among them. What happens is logged here, and in login and sockets.
 _SILENT: Final = logging.getLogger("reconciler.silent.kazoo")
 _SILENT.disabled = True
-logging.getLogger("kazoo").addHandler(logging.NullHandler())
-logging.getLogger("kazoo").setLevel(logging.WARNING)
 
 _ROUNDS: Final = 5
 """How often every server is asked before it is said that none answers; together with the pauses, about two seconds."""
@@ -54,11 +55,22 @@ def open_client(settings: ZooKeeperSettings) -> KazooClient:
     connection = LoginConnection(
         client, login=settings.security.login, patience=_LOGIN_S, waiting=settings.request_seconds, logger=_SILENT
     )
+    client.add_listener(_log_state)
     client._connection = connection  # noqa: SLF001 - kazoo has no other way to choose how to log in
     try:
+        log_event(
+            _log,
+            "opening a session",
+            servers=connection_text(settings.servers, settings.chroot),
+            login=None if settings.security.login is None else "DIGEST-MD5",
+            tls=settings.security.tls is not None,
+        )
+        begun = time.monotonic()
         _resolve(settings)
         _await_session(client, connection, handler, settings)
         _require_chroot(client, connection, settings)
+        milliseconds = round((time.monotonic() - begun) * 1000, 1)
+        log_event(_log, "session opened", level=logging.INFO, milliseconds=milliseconds, read_only=is_read_only(client))
     except BaseException:
         handler.give_up()  # also where a server lets nobody in, but keeps the connection
         close_client(client)
@@ -77,6 +89,11 @@ def close_client(client: KazooClient) -> None:
 def is_read_only(client: KazooClient) -> bool:
     """Whether the server that answers has lost the majority of its ensemble: what it has may be old, and it takes no writes."""
     return bool(client.client_state == KeeperState.CONNECTED_RO)
+
+
+def _log_state(state: str) -> None:
+    """A listener of the client: it is called whenever the connection is lost, made again, or the session has ended."""
+    log_event(_log, "session state changed", level=logging.INFO, state=str(state))
 
 
 def _resolve(settings: ZooKeeperSettings) -> None:

@@ -8,10 +8,12 @@ a time, and nothing is asked that a buffer knows.
 from __future__ import annotations
 
 import contextlib
+import logging
 import select
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -19,6 +21,9 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 
 from reconciler.backends.security.tls import tls_context
 from reconciler.backends.zookeeper.settings import ZooKeeperSettings
+from reconciler.logs import log_event
+
+_log: Final = logging.getLogger(__name__)
 
 _CHUNK: Final = 64 * 1024
 _ASK_S: Final = 1.0
@@ -112,10 +117,16 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
 
     @contextlib.contextmanager
     def _noting(self, server: str) -> Iterator[None]:
+        begun = time.monotonic()
         try:
             yield
+            milliseconds = round((time.monotonic() - begun) * 1000, 1)
+            log_event(
+                _log, "connected", level=logging.INFO, address=server, tls=self._context is not None, milliseconds=milliseconds
+            )
         except OSError as error:
             self.failures[server] = _words(error)
+            log_event(_log, "no connection", level=logging.INFO, address=server, reason=self.failures[server])
             if isinstance(error, ssl.SSLCertVerificationError):
                 self.refused_tls = f"the TLS handshake with {server} failed: {_words(error)}"
             raise

@@ -7,6 +7,7 @@ again.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,10 +30,13 @@ from reconciler.backends.zookeeper.node_text import NodeText, UnreadableNodeErro
 from reconciler.backends.zookeeper.nodes import NOTIFICATION, USERS, clients_of, node_path, notification, parents
 from reconciler.backends.zookeeper.rules import zookeeper_refusal
 from reconciler.errors import AuthorizationError, BackendError
+from reconciler.logs import log_event
 from reconciler.model import INVALID_REQUEST, Alteration, AlterationResult, Entity
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
+
+_log: Final = logging.getLogger(__name__)
 
 UNKNOWN_SERVER_ERROR: Final = -1
 AUTHORIZATION_FAILED: Final = 31
@@ -114,12 +118,14 @@ class NodeWriter:
             except LockLostError:
                 return AlterationResult(entity=alteration.entity, error_code=NOT_CONTROLLER, error=_LOCK_LOST)
             except ControllerChangedError:
+                log_event(_log, "another controller was elected", level=logging.INFO, node=path)
                 try:
                     self._fence.renew()
                 except BackendError as error:
                     return AlterationResult(entity=alteration.entity, error_code=NOT_CONTROLLER, error=str(error))
                 self._claimed.difference_update(parents(path))
-            except _LOST_RACES:
+            except _LOST_RACES as error:
+                log_event(_log, "node changed meanwhile", level=logging.INFO, node=path, reason=type(error).__name__)
                 self._claimed.difference_update(parents(path))
         msg = f"others write {path} all the time: {_ATTEMPTS} attempts to write it in between failed"
         return AlterationResult(entity=alteration.entity, error_code=INVALID_UPDATE_VERSION, error=msg)

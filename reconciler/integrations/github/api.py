@@ -6,6 +6,8 @@ gidgethub knows what headers and answers mean (https://docs.github.com/rest); th
 from __future__ import annotations
 
 import json
+import logging
+import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -16,11 +18,14 @@ from reconciler.integrations.github.refusal import refusal
 from reconciler.integrations.github.token import Token
 from reconciler.integrations.github.transport import Answer, Http, NoAnswerError
 from reconciler.integrations.github.waiting import MOST_TRIES, Pause, ends_at, pause_after_fault, pause_asked_for
+from reconciler.logs import log_event
 from reconciler.model import escaped
 from reconciler.ports import Clock
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+_log: Final = logging.getLogger(__name__)
 
 _VERSION: Final = "2022-11-28"
 """Of the API, as GitHub Enterprise Server from 3.9 on has it, too."""
@@ -104,7 +109,20 @@ class GitHubApi:
         if document is not None:
             headers["content-type"] = "application/json; charset=utf-8"
             body = json.dumps(document).encode()
-        return self._http.send(method, url, headers=headers, body=body)
+        begun = time.monotonic()
+        answer = self._http.send(method, url, headers=headers, body=body)
+        log_event(
+            _log,
+            "GitHub answered",
+            method=method,
+            url=self._token.hidden_in(url),
+            status=answer.status,
+            bytes=len(answer.body),
+            milliseconds=round((time.monotonic() - begun) * 1000, 1),
+            request_id=answer.headers.get("x-github-request-id"),
+            rate_limit_remaining=answer.headers.get("x-ratelimit-remaining"),
+        )
+        return answer
 
     def _understood(self, answer: Answer, doing: str) -> tuple[object, str | None] | Pause:
         """The document and the link to the next page, or the pause that is asked for. Raises ``NoAnswerError`` for a fault."""
@@ -137,6 +155,9 @@ class GitHubApi:
                 f"cannot {doing}: {pause.why} of GitHub's API at {self._address.url('')} is reached; it ends at "
                 f"{end:%Y-%m-%d %H:%M:%S} UTC, in {pause.seconds:.0f} s, and only {self._left:.0f} s of waiting are left (--wait)"
             )
+        log_event(
+            _log, "waiting for GitHub", level=logging.INFO, wait_seconds=pause.seconds, reason=self._token.hidden_in(pause.why)
+        )
         self._left -= pause.seconds
         self._clock.sleep(pause.seconds)
 

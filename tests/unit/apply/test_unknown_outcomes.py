@@ -19,6 +19,7 @@ from reconciler.model.plan import Plan
 from reconciler.model.report import ApplyReport, ApplyResult
 from tests.builders import plan, user
 from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
+from tests.support.records import recorded
 
 RATE = "producer_byte_rate"
 TWO_KEYS = ApplySettings(limits=ChunkLimits(keys=2))
@@ -65,6 +66,16 @@ def test_what_passes_by_itself_is_tried_again_until_it_has_passed(error: Backend
     report = execute(cluster, 5)
     assert (report.result, report.verified, statuses(report)) == (ApplyResult.DONE, True, ["applied"] * 5)
     assert cluster.writes == 3 + 4
+
+
+def test_each_attempt_is_logged_with_its_reason_and_the_wait_after_it() -> None:
+    with recorded() as records:
+        execute(FakeCluster(before_write=failing({1: NO_CONTROLLER, 2: GONE})), 2)
+
+    attempts = [(event["attempt"], event["reason"], event["wait_seconds"]) for event in records.events("request failed")]
+    assert attempts == [(1, "not the controller", 0.15), (2, "no broker answers", 0.3)]
+    assert [event["attempt"] for event in records.events("request written")] == [3]
+    assert [event["verified"] for event in records.events("read back")] == [True]
 
 
 @pytest.mark.parametrize("error", [POLICY, NOT_ALLOWED])
