@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from reconciler.model import DEFAULT, Change, Entity, EntityName, EntityType, KeyChange, Quotas
+from reconciler.model import DEFAULT, Change, Entity, EntityType, KeyChange, Quotas
+from reconciler.resolution import CLIENT_PRECEDENCE, level_of, named_or_other, weaker_levels
 
 
 def in_writing_order(changes: Iterable[Change], current: Mapping[Entity, Quotas]) -> tuple[Change, ...]:
@@ -37,16 +38,11 @@ def _loosens(entity: Entity, key: KeyChange, holders: Mapping[str, _Holders]) ->
 
 
 def specificity(entity: Entity) -> int:
-    """The level of Kafka's precedence, 1 (user and client-id by name) to 8 (default client-id); an ip is 1, its default 8."""
-    user, client = entity.name(EntityType.USER), entity.name(EntityType.CLIENT_ID)
-    if user is None and client is None:
-        return 8 if entity.has_default else 1
-    if user is None:
-        return 8 if client is DEFAULT else 7
-    base = 3 if user is DEFAULT else 0
-    if client is None:
-        return base + 3
-    return base + (2 if client is DEFAULT else 1)
+    """The number of its precedence level; an address ranks with the strongest, the default address with the weakest level."""
+    level = level_of(entity)
+    if level is not None:
+        return level.number
+    return len(CLIENT_PRECEDENCE) if entity.has_default else 1
 
 
 class _Holders:
@@ -61,21 +57,6 @@ class _Holders:
         if EntityType.IP in entity.types:
             default = Entity.of({EntityType.IP: DEFAULT})
             return entity != default and default in self._entities
-        user, client = entity.name(EntityType.USER), entity.name(EntityType.CLIENT_ID)
-        return any(self._catches(level, user, client) for level in range(specificity(entity) + 1, 9))
-
-    def _catches(self, level: int, user: EntityName | None, client: EntityName | None) -> bool:
-        if level in (4, 7) and (client is None or client is DEFAULT):
-            return level in self._levels
-        parts: dict[int, tuple[EntityName | None, EntityName | None]] = {
-            2: (user, DEFAULT),
-            3: (user, None),
-            4: (DEFAULT, client),
-            5: (DEFAULT, DEFAULT),
-            6: (DEFAULT, None),
-            7: (None, client),
-            8: (None, DEFAULT),
-        }
-        types = (EntityType.USER.value, EntityType.CLIENT_ID.value)
-        names = {t: n for t, n in zip(types, parts[level], strict=True) if n is not None}
-        return Entity.of(names) in self._entities
+        user, client_id = named_or_other(entity)
+        weaker = ((level.number, level.entity_for(user, client_id)) for level in weaker_levels(entity))
+        return any(number in self._levels if one is None else one in self._entities for number, one in weaker)

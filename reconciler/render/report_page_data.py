@@ -3,7 +3,7 @@
 A row is ``[entity, class, declared, live, owner, file, line, note, flags, baseline]``, cut after the last field that says
 something. An entity is ``[type, name, ...]`` with numbers for types and ``0`` for the default; quotas are ``[key, value, ...]``
 with numbers for keys, ``0`` for none, and ``1`` for live quotas that equal the declared ones; the numbers of words are places in
-the lists beside the rows, counted from 1 (0: none) where they may be absent.
+the lists beside the rows, counted from 1 (0: none) where they may be absent. The table of precedence levels stands beside them.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from reconciler.model import (
     display_name,
     same_value,
 )
+from reconciler.resolution import ADDRESS_PRECEDENCE, CLIENT_PRECEDENCE
 
 PROTECTED: Final = 1
 OUT_OF_SCOPE: Final = 2
@@ -34,10 +35,23 @@ CLASSES: Final = tuple(drift.value for drift in DriftClass)
 
 def embedded(overview: Overview) -> str:
     """JSON for the inside of a ``script`` element: ASCII, and without any character that could end the element."""
-    document = {"classes": list(CLASSES), "clusters": [_Rows().of(one) for one in overview.clusters]}
+    document = {
+        "classes": list(CLASSES),
+        "precedence": _precedence(),
+        "clusters": [_Rows().of(one) for one in overview.clusters],
+    }
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     # Inside strings these may all be written as escapes, and outside of strings JSON has none of them.
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _precedence() -> Json:
+    """The table of levels, the strongest first, and what each one's quota group is named by."""
+    clients: list[Json] = [
+        {"user": level.user.value, "client-id": level.client_id.value, "grouped_by": level.grouped_by.name.lower()}
+        for level in CLIENT_PRECEDENCE
+    ]
+    return {"clients": clients, "addresses": [match.value for match in ADDRESS_PRECEDENCE]}
 
 
 class _Rows:

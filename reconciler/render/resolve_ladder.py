@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.model import OTHER, ClientName, Known, KnownAddress, display_name
+from reconciler.model import OTHER, ClientName, EntityName, Known, KnownAddress, display_name
 from reconciler.render.amounts import amount
 from reconciler.render.styled import Line, Style, line
-from reconciler.resolution import Rung, RungStatus
+from reconciler.resolution import CLIENT_PRECEDENCE, Rung, RungStatus
 
 _STYLES: Final = {RungStatus.WINS: Style.GOOD, RungStatus.HIDDEN: Style.PLAIN}
 
@@ -50,16 +50,12 @@ def _label(client: Known, rung: Rung) -> str:
         return str(rung.entity)
     if isinstance(client, KnownAddress):
         return f"ip={_shown(client.ip)}"
-    user, client_id = _shown(client.user), _shown(client.client_id)
-    return {
-        1: f"user={user} client-id={client_id}",
-        2: f"user={user} client-id=<default>",
-        3: f"user={user}",
-        4: f"user=<default> client-id={client_id}",
-    }.get(rung.level, f"client-id={client_id}")
+    names = CLIENT_PRECEDENCE[rung.level - 1].names_for(client.user, client.client_id)
+    parts = zip(("user", "client-id"), names, strict=True)
+    return " ".join(f"{entity_type}={_shown(name)}" for entity_type, name in parts if name is not None)
 
 
-def _shown(name: ClientName) -> str:
+def _shown(name: ClientName | EntityName) -> str:
     if name is OTHER:
         return "(any other)"
     return display_name(name) if name else "(none)"

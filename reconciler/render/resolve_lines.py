@@ -9,24 +9,33 @@ from typing import Final
 from reconciler.formats import FORMAT_VERSION, value_to_json
 from reconciler.model import OTHER, ClientName, Entity, Known, KnownClient
 from reconciler.render.resolve_document import list_head, resolution_to_json
-from reconciler.resolution import CLIENT_LEVELS, USER_LEVELS, Answers, Candidate, Doubts, QuotaView, Resolution, Wanted
+from reconciler.resolution import (
+    CLIENT_LEVELS,
+    CLIENT_PRECEDENCE,
+    USER_LEVELS,
+    Answers,
+    Candidate,
+    Doubts,
+    NameMatch,
+    QuotaView,
+    Resolution,
+    Wanted,
+)
 
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 _VERSION: Final = f'{{"format_version":{_COMPACT.encode(FORMAT_VERSION)},'
 _text: Final = json.JSONEncoder(ensure_ascii=True).encode
 _ANY_USER: Final = '"user":null'
 _ANY_CLIENT: Final = '"client-id":null'
-_SOURCES: Final[tuple[Callable[[str, str], str], ...]] = (
-    lambda user, client_id: f"{user},{client_id}",
-    lambda user, _: f"{user},{_ANY_CLIENT}",
-    lambda user, _: user,
-    lambda _, client_id: f"{_ANY_USER},{client_id}",
-    lambda _, __: f"{_ANY_USER},{_ANY_CLIENT}",
-    lambda _, __: _ANY_USER,
-    lambda _, client_id: client_id,
-    lambda _, __: _ANY_CLIENT,
+_SOURCES: Final = tuple(
+    ",".join(
+        text
+        for match, name, default in ((level.user, "{user}", _ANY_USER), (level.client_id, "{client_id}", _ANY_CLIENT))
+        if (text := {NameMatch.NAME: name, NameMatch.DEFAULT: default, NameMatch.ABSENT: ""}[match])
+    )
+    for level in CLIENT_PRECEDENCE
 )
-"""What sets a limit at each of the eight levels, for the client's own tags."""
+"""By level, a template for what sets a limit there, of the client's own tags."""
 _NO_DOUBTS: Final = Doubts()
 
 
@@ -90,7 +99,7 @@ class _Quick:
 
     def _hidden(self, one: Candidate, user: str, client_id: str) -> str:
         number = self._numbers.get(one.value) or self._number(one.value)
-        return f'{{"entity":{{{_SOURCES[one.level - 1](user, client_id)}}},"value":{number},"level":{one.level}}}'
+        return f'{{"entity":{{{_source(one.level, user, client_id)}}},"value":{number},"level":{one.level}}}'
 
     def _number(self, value: float) -> str:
         known = value_to_json(value)
@@ -100,7 +109,11 @@ class _Quick:
 
 def _tail(level: int, user: str, client_id: str) -> str:
     """Of a limit, what follows the value, up to its bucket; ``user`` and ``client_id`` are the client's own tags."""
-    return f',"source":{{{_SOURCES[level - 1](user, client_id)}}},"level":{level},"bucket":{{{_bucket(level, user, client_id)}}}'
+    return f',"source":{{{_source(level, user, client_id)}}},"level":{level},"bucket":{{{_bucket(level, user, client_id)}}}'
+
+
+def _source(level: int, user: str, client_id: str) -> str:
+    return _SOURCES[level - 1].format(user=user, client_id=client_id)
 
 
 def _bucket(level: int, user: str, client_id: str) -> str:

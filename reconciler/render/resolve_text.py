@@ -10,11 +10,9 @@ from reconciler.render.amounts import amount
 from reconciler.render.plan_text import cluster_title
 from reconciler.render.resolve_ladder import ladder_lines
 from reconciler.render.styled import Line, Style, line
-from reconciler.resolution import KeyAnswer, QuotaView, Resolution, Tags, ViewKind
+from reconciler.resolution import CLIENT_LEVELS, USER_LEVELS, KeyAnswer, QuotaView, Resolution, Tags, ViewKind
 
 _WIDTH: Final = max(len(key) for key in ("controller_mutation_rate", "connection_creation_rate"))
-_LEVELS_OF_USERS: Final = (3, 6)
-_LEVELS_OF_CLIENT_IDS: Final = (7, 8)
 _ORIGINS: Final = {ObservedFrom.BROKER: "its brokers", ObservedFrom.ZOOKEEPER: "ZooKeeper", ObservedFrom.SNAPSHOT: "a snapshot"}
 
 
@@ -90,8 +88,8 @@ def _tags(bucket: Tags) -> str:
 def _whose(client: Known, answer: KeyAnswer) -> str:
     if isinstance(client, KnownAddress):
         return "for this address alone"
-    if answer.level in _LEVELS_OF_USERS:
+    if answer.level in USER_LEVELS:
         return "all client ids of the user together"
-    if answer.level in _LEVELS_OF_CLIENT_IDS:
+    if answer.level in CLIENT_LEVELS:
         return "all users of the client id together"
     return "for this user and client id alone"

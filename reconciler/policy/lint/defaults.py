@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.model import DEFAULT, DesiredEntity, Entity, Finding, MatchKind, QuotaKey, display_name
-from reconciler.policy.lint.subject import CLIENT, DEFAULT_CLIENT, DEFAULT_IP, DEFAULT_PAIR, DEFAULT_USER, USER, Subject, lint
+from reconciler.model import DEFAULT, OTHER, DesiredEntity, Entity, Finding, MatchKind, QuotaKey, display_name
+from reconciler.policy.lint.subject import (
+    CLIENT,
+    DEFAULT_CLIENT,
+    DEFAULT_IP,
+    DEFAULT_PAIR,
+    DEFAULT_USER,
+    USER,
+    USER_DEFAULTS,
+    Subject,
+    lint,
+)
+from reconciler.resolution import CLIENT_PRECEDENCE, USER_LEVELS, NameMatch, named_or_other
 
 _EVERYONE: Final = {
     DEFAULT_USER: "every user without a quota of its own, ANONYMOUS included",
@@ -50,8 +61,9 @@ def empty_client_id_escapes(subject: Subject) -> Iterator[Finding]:
     for entity, declared in subject.desired.entities.items():
         if entity.parts[-1] != (CLIENT, DEFAULT):
             continue
-        user = entity.name(USER)
-        catching = [DEFAULT_USER] if user is None or user is DEFAULT else [DEFAULT_USER, Entity.of({USER: user})]
+        user, _ = named_or_other(entity)
+        levels = (level for level in CLIENT_PRECEDENCE if level.number in USER_LEVELS)
+        catching = [caught for level in levels if (caught := level.entity_for(user, "")) is not None]
         open_keys = [key.value for key in declared.quotas if not any(key in subject.after.get(e, ()) for e in catching)]
         if open_keys:
             message = f"an empty client id escapes {entity}: no quota of a user limits its {', '.join(open_keys)}"
@@ -79,11 +91,12 @@ def _defaults(subject: Subject) -> Iterator[DesiredEntity]:
 def _captured(subject: Subject, default: Entity, key: QuotaKey, protected: tuple[str, ...]) -> list[str]:
     if default == DEFAULT_IP:
         return []
-    if default == DEFAULT_CLIENT and any(key in subject.after.get(e, ()) for e in (DEFAULT_USER, DEFAULT_PAIR)):
+    if default == DEFAULT_CLIENT and any(key in subject.after.get(e, ()) for e in USER_DEFAULTS):
         return []
     return [name for name in protected if not _has_its_own(subject, name, key)]
 
 
 def _has_its_own(subject: Subject, name: str, key: QuotaKey) -> bool:
-    own = (Entity.of({USER: name}), Entity.of({USER: name, CLIENT: DEFAULT}))
-    return any(key in subject.after.get(entity, ()) for entity in own)
+    of_user = (level for level in CLIENT_PRECEDENCE if level.user is NameMatch.NAME)
+    own = (level.entity_for(name, OTHER) for level in of_user)
+    return any(key in subject.after.get(entity, ()) for entity in own if entity is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.model import CLIENT_KEYS, DEFAULT, Entity, Finding, QuotaKey
-from reconciler.policy.lint.subject import CLIENT, DEFAULT_PAIR, DEFAULT_USER, Subject, lint, listed
+from reconciler.policy.lint.subject import CLIENT, USER_DEFAULTS, Subject, lint, listed
 
 
 def default_hides_client_ids(subject: Subject) -> Iterator[Finding]:
@@ -42,7 +42,7 @@ def client_id_never_wins(subject: Subject) -> Iterator[Finding]:
 
 def _hider(subject: Subject, key: QuotaKey) -> Entity | None:
     """The default that every client with a client id meets before any client-id level; without one it meets none of those."""
-    return next((e for e in (DEFAULT_USER, DEFAULT_PAIR) if key in subject.after.get(e, ())), None)
+    return next((entity for entity in USER_DEFAULTS if key in subject.after.get(entity, ())), None)
 
 
 def multiplies(subject: Subject) -> Iterator[Finding]:

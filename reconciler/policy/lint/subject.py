@@ -9,6 +9,7 @@ from typing import Final
 from reconciler.model import (
     DEFAULT,
     LINT_RULES,
+    OTHER,
     ClusterSpec,
     DesiredState,
     Entity,
@@ -20,6 +21,7 @@ from reconciler.model import (
     Span,
     UnreadableNode,
 )
+from reconciler.resolution import CLIENT_LEVELS, CLIENT_PRECEDENCE
 
 USER: Final = EntityType.USER.value
 CLIENT: Final = EntityType.CLIENT_ID.value
@@ -29,6 +31,12 @@ DEFAULT_USER: Final = Entity.of({USER: DEFAULT})
 DEFAULT_CLIENT: Final = Entity.of({CLIENT: DEFAULT})
 DEFAULT_PAIR: Final = Entity.of({USER: DEFAULT, CLIENT: DEFAULT})
 DEFAULT_IP: Final = Entity.of({IP: DEFAULT})
+USER_DEFAULTS: Final = tuple(
+    entity
+    for level in reversed(CLIENT_PRECEDENCE[: CLIENT_LEVELS[0] - 1])
+    if level.is_default and (entity := level.entity_for(OTHER, OTHER)) is not None
+)
+"""Defaults that each client with a client-id meets before any level of client-ids; with one of them, it meets none of those."""
 
 _LISTED: Final = 3
 _RELATED: Final = 10

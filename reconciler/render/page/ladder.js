@@ -1,6 +1,6 @@
 // Who gets what: a client or an address is typed, and every level is shown for each key.
 
-const SHARED = { user: "all client ids of the user together", client: "all users of the client id together", pair: "this user and client id alone" };
+const SHARED = { user: "all client ids of the user together", client_id: "all users of the client id together", user_and_client_id: "this user and client id alone" };
 const SAID = { wins: "applies", hidden: "hidden", unset: "", "not-applicable": "cannot apply" };
 const made = new Map();
 
@@ -16,17 +16,16 @@ function shownName(name) {
 }
 
 function labels(user, clientId) {
-  const [u, c] = [shownName(user), shownName(clientId)];
-  return [
-    `user=${u} client-id=${c}`, `user=${u} client-id=<default>`, `user=${u}`, `user=<default> client-id=${c}`,
-    "user=<default> client-id=<default>", "user=<default>", `client-id=${c}`, "client-id=<default>",
-  ];
+  const shown = [shownName(user), shownName(clientId)];
+  return PRECEDENCE.map((level) => {
+    const texts = CLIENT_TYPES.map((type, at) => ({ name: type + "=" + shown[at], default: type + "=<default>", absent: "" })[level[type]]);
+    return texts.filter(Boolean).join(" ");
+  });
 }
 
 function bucketCell(user, clientId, level) {
   const tags = bucketOf(user, clientId, level).map(([type, name]) => type + "=" + shownName(name)).join(" ");
-  const kind = USER_LEVELS.includes(level) ? "user" : CLIENT_LEVELS.includes(level) ? "client" : "pair";
-  return [nameElement(tags), ": " + SHARED[kind]];
+  return [nameElement(tags), ": " + SHARED[groupedBy(level)]];
 }
 
 function limitRow(found, bucket) {

@@ -1,25 +1,35 @@
-// Kafka's eight levels for users and client ids, and the two for addresses. Each key is resolved alone.
+// Which quota applies, by the embedded table of precedence levels. Each key is resolved by itself.
 
 const OTHER = Symbol("any name that no quota names");
 const CLIENT_KEYS = ["producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"];
 const ADDRESS_KEY = "connection_creation_rate";
-const USER_LEVELS = [3, 6];
-const CLIENT_LEVELS = [7, 8];
-const NOBODY = "";
+// The strongest first; a level's number is its place, from 1. Each says of a type: "name", "default" or "absent".
+const PRECEDENCE = DATA.precedence.clients;
+const ADDRESS_PRECEDENCE = DATA.precedence.addresses;
+const CLIENT_TYPES = ["user", "client-id"];
 
-function pairPlace(user, clientId) {
-  return typeof user === "string" && typeof clientId === "string" ? user.length + ":" + user + clientId : OTHER;
+function groupedBy(level) {
+  return PRECEDENCE[level - 1].grouped_by;
 }
 
-// The level of an entity of users and client ids, and its place in that level's table; null for other entities.
+// What the entity of a level has of each type, for a client: its name, the default, or null.
+function shapeOf(level, names) {
+  return CLIENT_TYPES.map((type, at) => ({ name: names[at], default: DEFAULT, absent: null })[level[type]]);
+}
+
+// Where a level keeps the entity of these names: by those that it matches; OTHER is kept nowhere.
+function slotOf(level, names) {
+  const used = names.filter((name, at) => level[CLIENT_TYPES[at]] === "name");
+  return used.includes(OTHER) ? OTHER : JSON.stringify(used);
+}
+
+// The level of an entity of users and client ids (from 0), and its place there; null for other entities.
 function levelOf(entity) {
-  const [[first, name], second] = entity;
-  if (entity.length === 1 && first === "user") return name === DEFAULT ? [6, NOBODY] : [3, name];
-  if (entity.length === 1 && first === "client-id") return name === DEFAULT ? [8, NOBODY] : [7, name];
-  if (entity.length !== 2 || first !== "user" || second[0] !== "client-id") return null;
-  const clientId = second[1];
-  if (name === DEFAULT) return clientId === DEFAULT ? [5, NOBODY] : [4, clientId];
-  return clientId === DEFAULT ? [2, name] : [1, pairPlace(name, clientId)];
+  const names = CLIENT_TYPES.map((type) => (entity.find(([of]) => of === type) || [type, null])[1]);
+  if (entity.length !== names.filter((name) => name !== null).length) return null;
+  const matches = names.map((name) => (name === null ? "absent" : name === DEFAULT ? "default" : "name"));
+  const at = PRECEDENCE.findIndex((level) => CLIENT_TYPES.every((type, which) => level[type] === matches[which]));
+  return at < 0 ? null : [at, slotOf(PRECEDENCE[at], names)];
 }
 
 const STATES = {
@@ -32,7 +42,7 @@ const STATES = {
 class Limits {
   constructor(cluster, state) {
     this.cluster = cluster;
-    this.levels = new Map(CLIENT_KEYS.map((key) => [key, Array.from({ length: 8 }, () => new Map())]));
+    this.levels = new Map(CLIENT_KEYS.map((key) => [key, PRECEDENCE.map(() => new Map())]));
     this.byName = new Map();
     this.byAddress = new Map();
     this.hostNames = [];
@@ -48,7 +58,7 @@ class Limits {
       const key = this.cluster.keys[quotas[at]];
       const value = quotas[at + 1];
       if (place !== null && this.levels.has(key)) {
-        this.levels.get(key)[place[0] - 1].set(place[1], { entity, value, level: place[0] });
+        this.levels.get(key)[place[0]].set(place[1], { entity, value, level: place[0] + 1 });
       } else if (key === ADDRESS_KEY && entity.length === 1 && entity[0][0] === "ip") {
         this.addAddress(entity, value);
       }
@@ -57,7 +67,7 @@ class Limits {
 
   addAddress(entity, value) {
     const name = entity[0][1];
-    const candidate = { entity, value, level: name === DEFAULT ? 2 : 1 };
+    const candidate = { entity, value, level: 1 + ADDRESS_PRECEDENCE.indexOf(name === DEFAULT ? "default" : "name") };
     this.byName.set(name, candidate);
     if (name === DEFAULT) return;
     const packed = addressBytes(name);
@@ -70,14 +80,12 @@ class Limits {
   }
 
   candidates(key, user, clientId) {
-    const places = [pairPlace(user, clientId), user, user, clientId, NOBODY, NOBODY, clientId, NOBODY];
-    return this.levels.get(key).map((level, at) => level.get(places[at]) || null);
+    return this.levels.get(key).map((held, at) => held.get(slotOf(PRECEDENCE[at], [user, clientId])) || null);
   }
 
   // An empty client id leaves only the user's tag, and so finds only quotas of users.
   winner(key, user, clientId) {
-    const held = this.candidates(key, user, clientId);
-    return (clientId === "" ? [held[2], held[5]] : held).find((one) => one !== null) || null;
+    return this.candidates(key, user, clientId).find((one, at) => one !== null && meets(clientId, at + 1)) || null;
   }
 
   // One key of a client: the winner, and what every level does.
@@ -85,13 +93,10 @@ class Limits {
     const winner = this.winner(key, user, clientId);
     const { callback, statics } = this.cluster;
     const unlimited = winner === null && clientId !== "" && statics[key] ? statics[key] : null;
-    const shapes = [
-      [user, clientId], [user, DEFAULT], [user, null], [DEFAULT, clientId],
-      [DEFAULT, DEFAULT], [DEFAULT, null], [null, clientId], [null, DEFAULT],
-    ];
     const held = this.candidates(key, user, clientId);
-    const rungs = shapes.map((shape, at) => {
-      const reachable = !shape.includes(OTHER) && !shape.includes("") && (clientId !== "" || USER_LEVELS.includes(at + 1));
+    const rungs = PRECEDENCE.map((level, at) => {
+      const shape = shapeOf(level, [user, clientId]);
+      const reachable = !shape.includes(OTHER) && !shape.includes("") && meets(clientId, at + 1);
       return { level: at + 1, value: held[at] ? held[at].value : null, status: statusOf(held[at], winner, reachable) };
     });
     return { key, winner, unknown: callback || unlimited, rungs: callback ? [] : rungs };
@@ -102,15 +107,16 @@ class Limits {
     const found = this.explicit(name);
     const fallback = this.byName.get(DEFAULT) || null;
     const unclear = found.some((one) => one.value !== found[0].value);
-    const winner = unclear ? null : found[0] || fallback;
+    const held = ADDRESS_PRECEDENCE.map((match) => (match === "default" ? fallback : found[0] || null));
+    const winner = unclear ? null : held.find((one) => one !== null) || null;
     const spellings = found.map((one) => entityText(one.entity)).join(", ");
     const unknown = unclear
       ? spellings + " are one address with different limits; in each broker the one applied last holds"
       : null;
-    const rungs = [
-      { level: 1, value: found[0] ? found[0].value : null, status: statusOf(found[0] || null, winner, name !== OTHER) },
-      { level: 2, value: fallback ? fallback.value : null, status: statusOf(fallback, winner, true) },
-    ];
+    const rungs = held.map((one, at) => {
+      const reachable = ADDRESS_PRECEDENCE[at] === "default" || name !== OTHER;
+      return { level: at + 1, value: one ? one.value : null, status: statusOf(one, winner, reachable) };
+    });
     return { key: ADDRESS_KEY, winner, unknown, rungs };
   }
 
@@ -124,6 +130,10 @@ class Limits {
   }
 }
 
+function meets(clientId, level) {
+  return clientId !== "" || groupedBy(level) === "user";
+}
+
 function statusOf(held, winner, reachable) {
   if (!reachable) return "not-applicable";
   if (held === null) return "unset";
@@ -133,7 +143,7 @@ function statusOf(held, winner, reachable) {
 // What a broker counts together against the limit of this level; null stands for whatever name the client has.
 function bucketOf(user, clientId, level) {
   const tags = [];
-  if (!CLIENT_LEVELS.includes(level)) tags.push(["user", user]);
-  if (!USER_LEVELS.includes(level) && clientId !== "") tags.push(["client-id", clientId]);
+  if (groupedBy(level) !== "client_id") tags.push(["user", user]);
+  if (groupedBy(level) !== "user" && clientId !== "") tags.push(["client-id", clientId]);
   return tags;
 }

@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.planning.order import in_writing_order, specificity
+from reconciler.planning.order import in_writing_order
 from tests.builders import client, ip, pair, user
 
 RATE = "producer_byte_rate"
@@ -77,17 +77,3 @@ def test_a_removal_that_another_entity_catches_waits(removed: Entity, other: Ent
 def test_a_removal_that_no_other_entity_catches_does_not_wait(removed: Entity, other: Entity) -> None:
     live = {removed: {RATE: 1.0}, other: {RATE: 1.0}}
     assert order(change(removed, 1, None), change(user("new"), None, 3), live=live) == [removed, user("new")]
-
-
-def test_the_levels_are_those_of_the_broker() -> None:
-    levels = [
-        pair("u", "c"),
-        pair("u", DEFAULT),
-        user("u"),
-        pair(DEFAULT, "c"),
-        pair(DEFAULT, DEFAULT),
-        user(),
-        client("c"),
-        client(),
-    ]
-    assert [specificity(e) for e in levels] == [1, 2, 3, 4, 5, 6, 7, 8]

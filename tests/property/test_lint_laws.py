@@ -1,0 +1,63 @@
+"""Lint findings about precedence against brute force: what a finding says is so for every client of a small universe."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.quota import QuotaKey
+from reconciler.model.state import DesiredEntity
+from reconciler.policy.lint.fallback import same_as_fallback
+from reconciler.policy.lint.precedence import client_id_never_wins
+from reconciler.policy.lint.subject import Subject
+from tests.builders import cluster_spec, declared, desired
+from tests.support.quota_walk import limit_of
+
+KEY = QuotaKey.CONSUMER_BYTE_RATE.value
+NAMES = ("a", "b")
+SHAPES = [(u, c) for u, c in itertools.product((None, DEFAULT, *NAMES), repeat=2) if (u, c) != (None, None)]
+CLIENTS = list(itertools.product((*NAMES, "other"), (*NAMES, "other", "")))
+
+Shape = tuple[object, object]
+Table = dict[Shape, float]
+
+TABLES = st.dictionaries(st.sampled_from(SHAPES), st.sampled_from([1.0, 2.0]), min_size=1, max_size=9)
+
+
+def entity_of(shape: Shape) -> Entity:
+    return Entity.of({t: n for t, n in zip(("user", "client-id"), shape, strict=True) if n is not None})
+
+
+def subject_of(table: Table) -> Subject:
+    entities: list[DesiredEntity] = [declared(entity_of(shape), **{KEY: value}) for shape, value in table.items()]
+    return Subject(
+        desired=desired(*entities),
+        spec=cluster_spec(),
+        after={entity.entity: {QuotaKey(KEY): quota.value for quota in entity.quotas.values()} for entity in entities},
+    )
+
+
+def limits(table: Table) -> dict[tuple[str, str], float | None]:
+    found = {(u, c): limit_of(table, u, c) for u, c in CLIENTS}
+    return {who: hit.value if hit else None for who, hit in found.items()}
+
+
+@settings(max_examples=300, deadline=None)
+@given(table=TABLES)
+def test_a_quota_that_equals_its_fallback_changes_no_limit_when_it_goes(table: Table) -> None:
+    redundant = {finding.entity for finding in same_as_fallback(subject_of(table))}
+    for shape in [shape for shape in table if entity_of(shape) in redundant]:
+        assert limits({other: value for other, value in table.items() if other != shape}) == limits(table)
+
+
+@settings(max_examples=300, deadline=None)
+@given(table=TABLES)
+def test_a_client_id_that_never_wins_wins_for_no_client(table: Table) -> None:
+    hopeless = {finding.entity for finding in client_id_never_wins(subject_of(table))}
+    winners = {entity_of(hit.entity) for u, c in CLIENTS if (hit := limit_of(table, u, c))}
+    assert not hopeless & winners
+    client_ids = {entity_of(shape) for shape in table if shape[0] is None and shape[1] is not DEFAULT}
+    assert {entity for entity in client_ids - winners if (DEFAULT, None) in table or (DEFAULT, DEFAULT) in table} <= hopeless

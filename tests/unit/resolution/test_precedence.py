@@ -1,0 +1,94 @@
+"""The table of precedence levels, as Kafka's documentation lists it, and everything that only repeats it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from reconciler.model.effect import OTHER
+from reconciler.model.entity import DEFAULT, LEGAL_SHAPES, Entity
+from reconciler.planning.order import specificity
+from reconciler.policy.lint.subject import USER_DEFAULTS
+from reconciler.render.report_page_data import embedded
+from reconciler.render.report_page_parts import page_file
+from reconciler.resolution.precedence import (
+    CLIENT_LEVELS,
+    CLIENT_PRECEDENCE,
+    USER_LEVELS,
+    GroupedBy,
+    level_of,
+    named_or_other,
+    weaker_levels,
+)
+from tests.builders import client, ip, pair, user
+from tests.support import report_world
+
+IN_KAFKAS_ORDER = (
+    pair("u", "c"),
+    pair("u", DEFAULT),
+    user("u"),
+    pair(DEFAULT, "c"),
+    pair(DEFAULT, DEFAULT),
+    user(),
+    client("c"),
+    client(),
+)
+
+
+def test_the_levels_stand_in_kafkas_order() -> None:
+    assert [level.entity_for("u", "c") for level in CLIENT_PRECEDENCE] == list(IN_KAFKAS_ORDER)
+    assert [level.number for level in CLIENT_PRECEDENCE] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert [level_of(entity) for entity in IN_KAFKAS_ORDER] == list(CLIENT_PRECEDENCE)
+    assert [specificity(entity) for entity in IN_KAFKAS_ORDER] == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_quota_groups_follow_from_the_types_of_a_level() -> None:
+    by_both, by_user, by_client = GroupedBy.USER_AND_CLIENT_ID, GroupedBy.USER, GroupedBy.CLIENT_ID
+    expected = [by_both, by_both, by_user, by_both, by_both, by_user, by_client, by_client]
+    assert [level.grouped_by for level in CLIENT_PRECEDENCE] == expected
+    assert (USER_LEVELS, CLIENT_LEVELS) == ((3, 6), (7, 8))
+
+
+def test_every_shape_of_users_and_client_ids_has_one_level() -> None:
+    shapes = {tuple(level.entity_for("u", "c").types) for level in CLIENT_PRECEDENCE}
+    assert shapes == LEGAL_SHAPES - {("ip",)}
+    assert len({(level.user, level.client_id) for level in CLIENT_PRECEDENCE}) == len(CLIENT_PRECEDENCE)
+
+
+def test_other_entities_have_no_level() -> None:
+    others = (ip("10.0.0.1"), ip(), Entity.of({"client-id-prefix": "a"}), Entity.of({"user": "u", "client-id-prefix": "a"}))
+    assert {level_of(entity) for entity in others} == {None}
+    assert {weaker_levels(entity) for entity in others} == {()}
+
+
+def test_a_level_that_needs_an_unknown_or_empty_name_has_no_entity() -> None:
+    assert [level.number for level in CLIENT_PRECEDENCE if level.entity_for(OTHER, OTHER)] == [5, 6, 8]
+    assert [level.number for level in CLIENT_PRECEDENCE if level.entity_for("u", "")] == [2, 3, 5, 6, 8]
+    assert [level.number for level in CLIENT_PRECEDENCE if level.entity_for(OTHER, "c")] == [4, 5, 6, 7, 8]
+    assert named_or_other(pair("u", DEFAULT)) == ("u", OTHER)
+
+
+def test_lint_takes_the_defaults_above_client_ids_from_the_table() -> None:
+    assert (user(), pair(DEFAULT, DEFAULT)) == USER_DEFAULTS
+
+
+def test_the_report_page_gets_the_table_as_data() -> None:
+    precedence = json.loads(embedded(report_world.company()))["precedence"]
+    assert [(level["user"], level["client-id"]) for level in precedence["clients"]] == [
+        (level.user.value, level.client_id.value) for level in CLIENT_PRECEDENCE
+    ]
+    assert precedence["addresses"] == ["name", "default"]
+
+
+def test_the_report_page_has_no_table_of_its_own() -> None:
+    # A copy would list levels by number or count them.
+    for script in ("levels.js", "ladder.js"):
+        assert not re.search(r"\[[1-8](, [1-8])+\]|length: 8", page_file(script)), script
+
+
+def test_no_other_module_lists_the_levels() -> None:
+    root = Path(__file__).parents[3] / "reconciler"
+    shapes = re.compile(r"\(DEFAULT, None\)|\(None, DEFAULT\)|\(DEFAULT, DEFAULT\)|\((3, 6|7, 8)\)")
+    files = [file for file in sorted(root.rglob("*.py")) if file.name != "precedence.py" or file.parent.name == "lint"]
+    assert [str(file) for file in files if shapes.search(file.read_text())] == []
