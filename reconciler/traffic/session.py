@@ -107,6 +107,8 @@ class SessionOptions:
 def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSession]:
     """A session for one run, stopped at the end, with its temporary folder removed.
 
+    A program that runs Spark in this process already gets a new session of it, with settings of its own; its Spark keeps its
+    master and memory, and goes on running.
     Workers on other machines get this package's code with the session; their Python needs pyarrow, pandas, numpy, and for
     request logs msgspec.
     Raises ``MissingDependencyError`` when pyspark, its companions or Java are missing, ``TrafficError`` when Spark does not
@@ -114,6 +116,11 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
     """
     options = options or SessionOptions()
     require_packages()
+    running = _running_session() if options.remote is None else None
+    if running is not None:
+        with told_as_sentences(options.where):
+            yield _session_beside(running, options)
+        return
     if options.remote is not None:
         require_remote_packages()
         _require_listener(options.remote)
@@ -131,6 +138,21 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
             _end_jvm()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _running_session() -> SparkSession | None:
+    """The session of the program around us, if it has one."""
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
+def _session_beside(running: SparkSession, options: SessionOptions) -> SparkSession:
+    """A further session of the running Spark: its own settings and views, the same workers."""
+    session = running.newSession()
+    for key, value in _query_settings(options).items():
+        session.conf.set(key, value)
+    return session
 
 
 def _require_listener(remote: str) -> None:

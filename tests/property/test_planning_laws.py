@@ -126,7 +126,7 @@ def owned(scope: Scope, entity: Entity) -> bool:
             MatchKind.ANY: lambda: True,
             MatchKind.PREFIX: lambda: name[: len(match.text)] == match.text,
             MatchKind.GLOB: lambda: fnmatchcase(name, match.text),
-            MatchKind.REGEX: lambda: re.fullmatch(match.text, name) is not None,
+            MatchKind.REGEX: lambda: re.fullmatch(match.text, name, re.ASCII) is not None,  # RE2's classes are of ASCII
         }[match.kind]()
 
     def chosen(selectors: tuple[Selector, ...]) -> bool:

@@ -1,15 +1,17 @@
-"""Runs the command as a user would: a process of its own, with its own stdout, stderr and exit code."""
+"""Runs the command as a user would, in a process of its own; or in this one, where the process is not what is tested."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 COMMAND = (sys.executable, "-m", "reconciler")
 
@@ -41,6 +43,49 @@ def run(*arguments: str, cwd: Path, env: Mapping[str, str] | None = None, timeou
     )
     assert "Traceback" not in done.stderr or "-v" in arguments, done.stderr
     return Done(code=done.returncode, out=done.stdout, err=done.stderr)
+
+
+class Command(Protocol):
+    """``run``, or what takes its place."""
+
+    def __call__(self, *arguments: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 120) -> Done:
+        """Run ``kafka-quotas`` with these arguments in this folder."""
+
+
+def run_in_process(*arguments: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 120) -> Done:
+    """``run`` without a new process: Python's modules are imported and its Spark, where one runs, is started already.
+
+    ``timeout`` is there for the sake of ``Command``, and without effect.
+    """
+    from reconciler.cli.main import main
+
+    out, err = io.BytesIO(), io.BytesIO()
+    with (
+        contextlib.chdir(cwd),
+        environ_set_to(environment(env)),
+        contextlib.redirect_stdout(io.TextIOWrapper(out, encoding="utf-8", write_through=True)),
+        contextlib.redirect_stderr(io.TextIOWrapper(err, encoding="utf-8", write_through=True)),
+    ):
+        try:
+            code = main(arguments)
+        except SystemExit as leaving:
+            code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    messages = err.getvalue().decode()
+    assert "Traceback" not in messages or "-v" in arguments, messages
+    return Done(code=code, out=out.getvalue().decode(), err=messages)
+
+
+@contextlib.contextmanager
+def environ_set_to(variables: Mapping[str, str]) -> Iterator[None]:
+    """This process's environment is ``variables`` and nothing else; what it was comes back."""
+    before = dict(os.environ)
+    try:
+        os.environ.clear()
+        os.environ.update(variables)
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -12,6 +12,7 @@ import pytest
 
 from reconciler.formats.canonical import entity_from_json
 from reconciler.model.entity import Entity
+from tests.support.command import Command, run_in_process
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +29,16 @@ def spark() -> Iterator[SparkSession]:
         spark_session(SessionOptions(master="local[2]", memory="1g", small=True)) as session,
     ):
         yield session
+
+
+@pytest.fixture(scope="session")
+def warm_command(spark: SparkSession) -> Command:
+    """``run`` for the tests of a command's results: it runs in this process, on the session that runs here anyway.
+
+    What is about the process (its start, its streams, a Spark of its own, how it ends) is tested with ``run``.
+    """
+    assert spark
+    return run_in_process
 
 
 @pytest.fixture(params=["kafka-4.3.1", "kafka-3.9.2"])

@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.errors import TrafficError
 from reconciler.formats.schema_files import load_schema
-from tests.support.command import Done, run
+from tests.support.command import Command, Done, run, run_in_process
 from tests.traffic.conftest import RECORDINGS
 from tests.traffic.log_lines import line
 
@@ -47,12 +47,12 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def backtest(repository: Path, *arguments: str, env: dict[str, str] | None = None) -> Done:
-    return run("backtest", repository.name, "--master", "local[2]", *arguments, cwd=repository.parent, env=env)
+def backtest(command: Command, repository: Path, *arguments: str, env: dict[str, str] | None = None) -> Done:
+    return command("backtest", repository.name, "--master", "local[2]", *arguments, cwd=repository.parent, env=env)
 
 
 @pytest.mark.spark
-def test_the_report_compares_with_a_snapshot_and_names_a_safe_value(repository: Path) -> None:
+def test_the_report_compares_with_a_snapshot_and_names_a_safe_value(repository: Path, warm_command: Command) -> None:
     options = (
         "--current",
         "snapshot.json",
@@ -64,7 +64,7 @@ def test_the_report_compares_with_a_snapshot_and_names_a_safe_value(repository: 
         "--fail-on",
         "warning",
     )
-    done = backtest(repository, "--traffic", f"3={LOG}", *options)
+    done = backtest(warm_command, repository, "--traffic", f"3={LOG}", *options)
     assert (done.code, done.err) == (1, "")
     document = done.json()
     jsonschema.Draft202012Validator(load_schema("backtest")).validate(document)
@@ -87,8 +87,8 @@ def test_the_report_compares_with_a_snapshot_and_names_a_safe_value(repository: 
 
 
 @pytest.mark.spark
-def test_the_text_says_the_verdict_first(repository: Path) -> None:
-    done = backtest(repository, "--traffic", f"3={LOG}", "--kafka-version", "3.7.2")
+def test_the_text_says_the_verdict_first(repository: Path, warm_command: Command) -> None:
+    done = backtest(warm_command, repository, "--traffic", f"3={LOG}", "--kafka-version", "3.7.2")
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines()[0] == (
         "Backtest: The proposed quotas would have throttled 1 of 1 quota group whose limit changes. "
@@ -121,13 +121,13 @@ def test_bad_input_is_one_sentence_and_an_exit_code(repository: Path) -> None:
         (("--traffic", LOG, "--current", "missing.json"), 1, "missing.json"),
         ((), 64, "--traffic"),
     ):
-        done = backtest(repository, *arguments)
+        done = backtest(run_in_process, repository, *arguments)
         assert (done.code, done.out) == (code, "")
         assert said in done.err
 
 
 def test_a_machine_without_java_is_told_so(repository: Path, tmp_path: Path) -> None:
-    done = backtest(repository, "--traffic", LOG, env={"PATH": str(tmp_path), "JAVA_HOME": ""})
+    done = backtest(run, repository, "--traffic", LOG, env={"PATH": str(tmp_path), "JAVA_HOME": ""})
     assert (done.code, done.out) == (1, "")
     assert "needs Java 17 or newer, and there is none on PATH" in done.err
 
@@ -136,6 +136,6 @@ def test_an_installation_without_the_extra_is_told_so(repository: Path, tmp_path
     (tmp_path / "shadow" / "pyspark").mkdir(parents=True)
     text = "raise ImportError('not here', name='pyspark')\n"
     (tmp_path / "shadow" / "pyspark" / "__init__.py").write_text(text, encoding="utf-8")
-    done = backtest(repository, "--traffic", LOG, env={"PYTHONPATH": f"{tmp_path / 'shadow'}:{Path(__file__).parents[2]}"})
+    done = backtest(run, repository, "--traffic", LOG, env={"PYTHONPATH": f"{tmp_path / 'shadow'}:{Path(__file__).parents[2]}"})
     assert (done.code, done.out) == (1, "")
     assert "needs pyspark, which is not installed: pip install 'kafka-quota-reconciler[traffic]'" in done.err

@@ -17,7 +17,7 @@ from reconciler.model.backtest import BacktestReport, BucketVerdict, UnusedReaso
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Severity
 from tests.support.all_kinds import ALICE, OLD, OPS, START_MS, Row, rows, write
-from tests.support.command import run
+from tests.support.command import Command
 from tests.support.kafka_quota_classes import AddressQuota, RequestQuota, Tokens
 
 if TYPE_CHECKING:
@@ -276,11 +276,11 @@ spec:
 """
 
 
-def test_the_command_reports_every_key_in_its_unit(history: Path, tmp_path: Path) -> None:
+def test_the_command_reports_every_key_in_its_unit(history: Path, tmp_path: Path, warm_command: Command) -> None:
     (tmp_path / "quotas").mkdir()
     (tmp_path / "quotas" / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
     options = ("--traffic", str(history), "--master", "local[2]", "--format", "json")
-    done = run("backtest", "quotas", *options, cwd=tmp_path)
+    done = warm_command("backtest", "quotas", *options, cwd=tmp_path)
     assert (done.code, done.err) == (0, "")
     document = done.json()
     jsonschema.Draft202012Validator(load_schema("backtest")).validate(document)

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from reconciler.formats.schema_files import load_schema
-from tests.support.command import Done, run
+from tests.support.command import Command, Done, run_in_process
 from tests.support.git_repository import GitRepository
 from tests.support.markdown_views import by_github, seen
 from tests.support.recorded_parquet import START, Flow, write_traffic
@@ -96,15 +96,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def backtest(folder: Path, *arguments: str, traffic: str = "traffic.parquet", cwd: str = ".") -> Done:
+def backtest(command: Command, folder: Path, *arguments: str, traffic: str = "traffic.parquet", cwd: str = ".") -> Done:
     options = ("--traffic", str(folder / traffic), "--current", str(folder / "live.json"), "--master", "local[2]")
-    return run("backtest", "quotas", *options, *arguments, cwd=folder / cwd)
+    return command("backtest", "quotas", *options, *arguments, cwd=folder / cwd)
 
 
 @pytest.fixture(scope="module")
-def whole(folder: Path) -> Done:
+def whole(folder: Path, warm_command: Command) -> Done:
     """One run that writes every format."""
-    return backtest(folder, *(part for name in FORMATS for part in ("--out", f"{name}=out.{name}")))
+    return backtest(warm_command, folder, *(part for name in FORMATS for part in ("--out", f"{name}=out.{name}")))
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +202,7 @@ def cells(folder: Path, spark: SparkSession) -> str:
 
 
 def test_cells_give_the_same_verdicts_and_rates_without_spark(folder: Path, cells: str, document: Any) -> None:
-    done = backtest(folder, "--format", "json", "--plots", "12", traffic=cells)
+    done = backtest(run_in_process, folder, "--format", "json", "--plots", "12", traffic=cells)
     assert (done.code, done.err) == (1, "")
     found = done.json()
     changed = [one for one in document["verdicts"] if one["changed"]]
@@ -217,7 +217,9 @@ STAYING = """
 """
 
 
-def test_a_rule_about_limits_that_stay_is_judged_from_per_second_totals_too(folder: Path, cells: str, tmp_path: Path) -> None:
+def test_a_rule_about_limits_that_stay_is_judged_from_per_second_totals_too(
+    folder: Path, cells: str, tmp_path: Path, warm_command: Command
+) -> None:
     (tmp_path / "quotas").mkdir()
     cluster = CLUSTER[: CLUSTER.index("  backtest:")] + STAYING.removeprefix("\n")
     quotas = QUOTAS.replace("quotas: {producer_byte_rate: 150000}", "quotas: {producer_byte_rate: 400000}")
@@ -229,7 +231,7 @@ def test_a_rule_about_limits_that_stay_is_judged_from_per_second_totals_too(fold
     (tmp_path / "live.json").write_text(json.dumps(live), encoding="utf-8")
     options = ("--current", str(tmp_path / "live.json"), "--format", "json", "--master", "local[2]")
     found = [
-        run("backtest", "quotas", "--traffic", str(folder / traffic), *options, cwd=tmp_path)
+        warm_command("backtest", "quotas", "--traffic", str(folder / traffic), *options, cwd=tmp_path)
         for traffic in ("traffic.parquet", cells)
     ]
     assert [done.code for done in found] == [1, 1], found[1].err
@@ -238,7 +240,7 @@ def test_a_rule_about_limits_that_stay_is_judged_from_per_second_totals_too(fold
     assert totals["rules"] == rows["rules"]
 
 
-def test_a_changed_quota_without_a_recorded_client_is_inconclusive(folder: Path, tmp_path: Path) -> None:
+def test_a_changed_quota_without_a_recorded_client_is_inconclusive(folder: Path, tmp_path: Path, warm_command: Command) -> None:
     (tmp_path / "quotas").mkdir()
     cluster = CLUSTER[: CLUSTER.index("  backtest:")] + "  backtest: {fail: [{verdicts: [inconclusive]}]}\n"
     quotas = QUOTAS.replace("user: pay-api, client-id: {default: true}", "user: pay-absent")
@@ -249,7 +251,7 @@ def test_a_changed_quota_without_a_recorded_client_is_inconclusive(folder: Path,
     (tmp_path / "live.json").write_text(json.dumps(live), encoding="utf-8")
     files = [part for name in ("json", "markdown", "html", "sarif", "junit") for part in ("--out", f"{name}=out.{name}")]
     arguments = ("--traffic", str(folder / "traffic.parquet"), "--current", "live.json", "--master", "local[2]", *files)
-    done = run("backtest", "quotas", *arguments, cwd=tmp_path)
+    done = warm_command("backtest", "quotas", *arguments, cwd=tmp_path)
     assert (done.code, done.err) == (1, "")
     headline = "Inconclusive. Not judged: 1 changed quota that limits no recorded traffic. Its effect is not known."
     assert done.out.splitlines()[0] == f"Backtest: {headline}"
@@ -302,7 +304,7 @@ def test_a_pull_request_cannot_lift_the_rule_that_judges_it(folder: Path, cells:
         "--format",
         "json",
     )
-    free, judged = (run(*arguments, *more, cwd=repository.folder) for more in ((), ("--trusted-ref", "main")))
+    free, judged = (run_in_process(*arguments, *more, cwd=repository.folder) for more in ((), ("--trusted-ref", "main")))
     assert (free.code, free.json()["rules"], free.json()["notes"]) == (0, [], [])
     assert judged.code == 1
     assert [bool(rule["failed"]) for rule in judged.json()["rules"]] == [True, False]
@@ -319,7 +321,7 @@ def test_a_pull_request_cannot_lift_the_rule_that_judges_it(folder: Path, cells:
     ],
 )
 def test_options_that_cannot_work_are_usage_errors(folder: Path, arguments: tuple[str, ...], said: str) -> None:
-    done = backtest(folder, *arguments)
+    done = backtest(run_in_process, folder, *arguments)
     assert (done.code, done.out) == (64, "")
     assert said in done.err
 
@@ -328,7 +330,7 @@ def test_manifests_with_errors_are_findings_in_every_format(folder: Path) -> Non
     broken = folder / "broken"
     (broken / "quotas").mkdir(parents=True)
     (broken / "quotas" / "cluster.yaml").write_text(CLUSTER.replace("[certain]", "[clear]"), encoding="utf-8")
-    done = backtest(folder, "--format", "json", "--out", "markdown=b.md", cwd="broken")
+    done = backtest(run_in_process, folder, "--format", "json", "--out", "markdown=b.md", cwd="broken")
     assert done.code == 1
     assert {one["id"] for one in done.json()["findings"]} == {"wrong-value"}
     assert "wrong-value" in (broken / "b.md").read_text(encoding="utf-8")

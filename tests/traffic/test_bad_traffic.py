@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reconciler.errors import TrafficError
-from tests.support.command import run
+from tests.support.command import Command, run, run_in_process
 from tests.traffic.conftest import RECORDINGS
 from tests.traffic.log_lines import fetch_request, fetch_response, line
 
@@ -45,15 +45,15 @@ def counted(seconds: int, semantics: str) -> TrafficMapping:
     )
 
 
-def test_a_log_cut_short_while_it_was_compressed_is_named(tmp_path: Path) -> None:
+def test_a_log_cut_short_while_it_was_compressed_is_named(tmp_path: Path, warm_command: Command) -> None:
     content = LOG.read_bytes()
     (tmp_path / "broker-1").mkdir()
     damaged = tmp_path / "broker-1" / "kafka-request.log.1.gz"
     damaged.write_bytes(content[: len(content) // 2])
-    done = run("compact", "--traffic", "broker-1", "--out", "cells", "--master", "local[1]", cwd=tmp_path, timeout=400)
+    done = warm_command("compact", "--traffic", "broker-1", "--out", "cells", "--master", "local[1]", cwd=tmp_path)
     assert (done.code, done.out) == (1, "")
     assert "kafka-request.log.1.gz is damaged or cut short" in done.err
-    again = run("backtest", str(tmp_path), "--traffic", "cells", cwd=tmp_path, timeout=400)
+    again = warm_command("backtest", str(tmp_path), "--traffic", "cells", cwd=tmp_path)
     assert again.code == 1
     assert not list(tmp_path.glob("cells/segments/*"))
 
@@ -219,5 +219,5 @@ def test_what_fails_in_spark_is_told_in_words(java_says: str, said: str) -> None
 
 def test_a_share_is_a_number_or_a_percentage(tmp_path: Path) -> None:
     for text, known in (("2", False), ("-1%", False), ("much", False), ("nan", False), ("5%", True), ("0", True)):
-        done = run("compact", "--traffic", "missing", "--out", "cells", f"--max-unreadable={text}", cwd=tmp_path, timeout=400)
+        done = run_in_process("compact", "--traffic", "missing", "--out", "cells", f"--max-unreadable={text}", cwd=tmp_path)
         assert (done.code, "is no share" in done.err) == ((1, False) if known else (64, True)), text

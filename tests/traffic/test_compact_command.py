@@ -13,7 +13,7 @@ import pytest
 from reconciler.formats.schema_files import load_schema
 from reconciler.model.entity import Entity
 from reconciler.render.backtest_document import backtest_to_json
-from tests.support.command import run
+from tests.support.command import Command, run_in_process
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +32,9 @@ spec:
 """
 
 
-def test_history_grows_file_by_file_and_is_judged_as_the_log_is(spark: SparkSession, tmp_path: Path) -> None:
+def test_history_grows_file_by_file_and_is_judged_as_the_log_is(
+    spark: SparkSession, tmp_path: Path, warm_command: Command
+) -> None:
     logs, cells = tmp_path / "logs", tmp_path / "cells"
     logs.mkdir()
     (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
@@ -42,7 +44,9 @@ def test_history_grows_file_by_file_and_is_judged_as_the_log_is(spark: SparkSess
     (logs / "kafka-request.log.empty").write_bytes(b"[2026-11-21 13")
 
     def compact() -> dict[str, object]:
-        done = run("compact", "--traffic", "7=logs", "--out", "cells", "--master", "local[2]", "--format", "json", cwd=tmp_path)
+        done = warm_command(
+            "compact", "--traffic", "7=logs", "--out", "cells", "--master", "local[2]", "--format", "json", cwd=tmp_path
+        )
         assert (done.code, done.err) == (0, "")
         jsonschema.Draft202012Validator(load_schema("compact")).validate(done.json())
         return done.json()
@@ -66,7 +70,7 @@ def test_history_grows_file_by_file_and_is_judged_as_the_log_is(spark: SparkSess
     assert len(list((cells / "data").iterdir())) == 2
     assert compact()["compacted"] == []
 
-    done = run("backtest", "quotas.yaml", "--traffic", "cells", "--format", "json", cwd=tmp_path)
+    done = warm_command("backtest", "quotas.yaml", "--traffic", "cells", "--format", "json", cwd=tmp_path)
     assert (done.code, done.err) == (0, "")
     jsonschema.Draft202012Validator(load_schema("backtest")).validate(done.json())
     from_cells = done.json()
@@ -99,13 +103,13 @@ def judged(spark: SparkSession, logs: Path, *, exact: bool) -> dict[str, Any]:
 def test_cells_cannot_be_asked_for_requests_or_compacted_again(tmp_path: Path) -> None:
     (tmp_path / "cells" / "segments").mkdir(parents=True)
     (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
-    again = run("compact", "--traffic", "cells", "--out", "more", cwd=tmp_path)
+    again = run_in_process("compact", "--traffic", "cells", "--out", "more", cwd=tmp_path)
     assert (again.code, again.out) == (64, "")
     assert "holds cells already" in again.err
-    done = run("backtest", "quotas.yaml", "--traffic", "cells", "--requests", "r.jsonl", cwd=tmp_path)
+    done = run_in_process("backtest", "quotas.yaml", "--traffic", "cells", "--requests", "r.jsonl", cwd=tmp_path)
     assert (done.code, done.out) == (64, "")
     assert "--requests needs request logs" in done.err
-    bare = run("backtest", "quotas.yaml", "--traffic", "cells", cwd=tmp_path)
+    bare = run_in_process("backtest", "quotas.yaml", "--traffic", "cells", cwd=tmp_path)
     assert bare.code == 1
     assert "no cells are there yet" in bare.err
     assert json.dumps(sorted(path.name for path in tmp_path.iterdir())) == '["cells", "quotas.yaml"]'

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from reconciler.formats.schema_files import load_schema
-from tests.support.command import Done, run
+from tests.support.command import Command, Done, run_in_process
 
 MAPPING = """
 apiVersion: kafka-quotas/v1
@@ -48,22 +48,22 @@ DELTAS = [(MINUTE, 1, "busy", "", 30_000), (MINUTE + 60, 1, "busy", "", 72_100),
 GAUGES = [(MINUTE, 1, "busy", "", 1_201), (MINUTE + 60, 1, "busy", "", 10), (MINUTE, 1, "calm", "", 1_199)]
 
 
-def backtest(folder: Path, semantics: str, interval: int, rows: list[tuple[int, int, str, str, int]], *more: str) -> Done:
+def backtest(command: Command, folder: Path, semantics: str, rows: list[tuple[int, int, str, str, int]], *more: str) -> Done:
     (folder / "quotas").mkdir()
     (folder / "quotas" / "q.yaml").write_text(QUOTAS.lstrip("\n"), encoding="utf-8")
-    (folder / "mapping.yaml").write_text((MAPPING % (semantics, interval)).lstrip("\n"), encoding="utf-8")
+    (folder / "mapping.yaml").write_text((MAPPING % (semantics, 60)).lstrip("\n"), encoding="utf-8")
     lines = ["at,broker,user,client,amount", *(",".join(map(str, row)) for row in rows), ""]
     (folder / "metrics.csv").write_text("\n".join(lines), encoding="utf-8")
-    return run("backtest", "quotas", "--traffic", "metrics.csv", "--mapping", "mapping.yaml", *more, cwd=folder)
+    return command("backtest", "quotas", "--traffic", "metrics.csv", "--mapping", "mapping.yaml", *more, cwd=folder)
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("where", [(), ("--master", "local[2]")], ids=["here", "spark"])
 @pytest.mark.parametrize(("semantics", "rows"), [("delta", DELTAS), ("gauge", GAUGES)])
 def test_a_mean_above_the_limit_is_certain_and_one_below_is_inconclusive(
-    tmp_path: Path, semantics: str, rows: list[tuple[int, int, str, str, int]], where: tuple[str, ...]
+    tmp_path: Path, semantics: str, rows: list[tuple[int, int, str, str, int]], where: tuple[str, ...], warm_command: Command
 ) -> None:
-    done = backtest(tmp_path, semantics, 60, rows, "--format", "json", *where)
+    done = backtest(warm_command, tmp_path, semantics, rows, "--format", "json", *where)
     assert (done.code, done.err) == (0, "")
     document = done.json()
     jsonschema.Draft202012Validator(load_schema("backtest")).validate(document)
@@ -80,7 +80,7 @@ def test_a_mean_above_the_limit_is_certain_and_one_below_is_inconclusive(
 
 
 def test_the_text_names_the_proof_and_clears_nothing(tmp_path: Path) -> None:
-    done = backtest(tmp_path, "delta", 60, DELTAS)
+    done = backtest(run_in_process, tmp_path, "delta", DELTAS)
     assert (done.code, done.err) == (0, "")
     assert "THROTTLED  user busy: producer_byte_rate on broker 1" in done.out
     assert "why      a recorded mean is above the limit" in done.out
@@ -92,7 +92,7 @@ def test_the_text_names_the_proof_and_clears_nothing(tmp_path: Path) -> None:
 
 
 def test_a_change_of_a_client_without_any_mean_is_not_judged(tmp_path: Path) -> None:
-    done = backtest(tmp_path, "delta", 60, DELTAS[2:], "--format", "json")
+    done = backtest(run_in_process, tmp_path, "delta", DELTAS[2:], "--format", "json")
     assert json.loads(done.out)["summary"]["headline"] == (
         "The history does not show enough to clear 1 of 1 quota group whose limit changes. "
         "Not judged: 1 changed quota that limits no recorded traffic. Its effect is not known."

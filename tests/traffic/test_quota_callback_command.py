@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from reconciler.formats.schema_files import load_schema
-from tests.support.command import Done, run
+from tests.support.command import Command, Done, run
 from tests.support.git_repository import GitRepository
 from tests.traffic.log_lines import line, produce_request
 
@@ -54,9 +54,9 @@ def merged(tmp_path: Path) -> GitRepository:
     return made
 
 
-def backtest(repository: GitRepository, log: Path, *arguments: str, classes: str = "site") -> Done:
+def backtest(repository: GitRepository, log: Path, *arguments: str, classes: str = "site", command: Command = run) -> Done:
     path = f"{repository.folder.parent / classes}:{Path(__file__).parents[2]}"
-    return run(
+    return command(
         "backtest", "--master", "local[2]", "--traffic", f"1={log}", *arguments, cwd=repository.folder, env={"PYTHONPATH": path}
     )
 
@@ -146,12 +146,14 @@ def test_a_class_that_cannot_be_used_is_one_sentence(
 
 
 @pytest.mark.spark
-def test_window_settings_of_the_document_are_overridden_by_options(merged: GitRepository, log: Path) -> None:
+def test_window_settings_of_the_document_are_overridden_by_options(
+    merged: GitRepository, log: Path, warm_command: Command
+) -> None:
     text = (EXAMPLE / "cluster.yaml").read_text(encoding="utf-8").partition("  # What the brokers'")[0]
     merged.write("cluster.yaml", text + "  brokerSettings: {quota.window.num: 3, quota.window.size.seconds: 5}\n")
     merged.write("quotas.yaml", (EXAMPLE / "quotas.yaml").read_text(encoding="utf-8").replace("payments_", "payments_api"))
     merged.commit()
-    done = backtest(merged, log, "--format", "json", "--window-seconds", "20")
+    done = backtest(merged, log, "--format", "json", "--window-seconds", "20", command=warm_command)
     assert done.code == 0, done.err
     said = " ".join(done.json()["provenance"]["assumptions"])
     assert (
