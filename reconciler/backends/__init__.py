@@ -9,8 +9,15 @@ from reconciler.faces import lazy_face
 if TYPE_CHECKING:
     from reconciler.backends.broker.cluster import BrokerCluster
     from reconciler.backends.broker.principal import principal_name
-    from reconciler.backends.broker.properties import ClientProperties, parse_client_properties, read_client_properties
-    from reconciler.backends.broker.settings import CLIENT_ID, ConnectionSettings, Security, parse_servers
+    from reconciler.backends.broker.settings import (
+        CLIENT_ID,
+        ClientProperties,
+        ConnectionSettings,
+        Security,
+        parse_client_properties,
+        parse_servers,
+        read_client_properties,
+    )
     from reconciler.backends.snapshot import SnapshotReader, write_snapshot
     from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
     from reconciler.backends.zookeeper.properties import parse_zookeeper_properties, read_zookeeper_properties

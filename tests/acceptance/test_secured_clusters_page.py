@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.backends.broker.properties import parse_client_properties
-from reconciler.backends.broker.settings import SaslLogin, TokenFile
+from reconciler.backends.broker.settings import SaslLogin, TokenFile, parse_client_properties
 from tests.support.certificates import Authority
 
 PAGE = (Path(__file__).parents[2] / "docs" / "secured-clusters.md").read_text("utf-8")

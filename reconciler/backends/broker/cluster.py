@@ -10,12 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Self, TypeVar
 
-from reconciler.backends.broker.alter_answer import read_alter_answer
-from reconciler.backends.broker.describe_answer import DescribeAnswer, read_describe_answer
-from reconciler.backends.broker.everything import Everything
-from reconciler.backends.broker.messages import alter_request, broker_setting_request, describe_request
-from reconciler.backends.broker.principal import principal_name
-from reconciler.backends.broker.refusals import (
+from reconciler.backends.broker.error_messages import (
     ALTER,
     DESCRIBE,
     OF_THE_WHOLE_REQUEST,
@@ -23,6 +18,10 @@ from reconciler.backends.broker.refusals import (
     UNKNOWN_SERVER_ERROR,
     whole_refusal,
 )
+from reconciler.backends.broker.full_describe import Everything
+from reconciler.backends.broker.principal import principal_name
+from reconciler.backends.broker.quota_messages import DescribeAnswer, read_alter_answer, read_describe_answer
+from reconciler.backends.broker.requests import alter_request, broker_setting_request, describe_request
 from reconciler.backends.broker.settings import ConnectionSettings, Security
 from reconciler.backends.broker.transport import AnswerLostError, NoConnectionError, Transport
 from reconciler.backends.broker.wire import MalformedAnswerError

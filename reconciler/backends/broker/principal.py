@@ -37,7 +37,7 @@ def _subject_of_token(file: TokenFile) -> str | None:
 
 def _subject_of_certificate(tls: Tls) -> str | None:
     # Imported here, as below: most connections never need to know.
-    from reconciler.backends.security.stores import subject
+    from reconciler.backends.security.key_stores import subject
 
     chain = _chain(tls)
     return _ANONYMOUS if chain is None else subject(chain)
@@ -45,7 +45,7 @@ def _subject_of_certificate(tls: Tls) -> str | None:
 
 def refused_certificate(tls: Tls | None) -> str:
     """What can be said when a server refused the client certificate; servers do not say why."""
-    from reconciler.backends.security.stores import expired
+    from reconciler.backends.security.key_stores import expired
 
     chain = _chain(tls) if tls is not None else None
     if chain is None:

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from reconciler.backends.security.sealed import SealedKeyPair
-from reconciler.backends.security.stores import is_java_store, pem_key_pair, pkcs12_authorities, pkcs12_key_pair
-from reconciler.backends.security.tls import Tls, tls_context
+from reconciler.backends.security.key_stores import is_java_store, pem_key_pair, pkcs12_authorities, pkcs12_key_pair
+from reconciler.backends.security.tls import SealedKeyPair, Tls, tls_context
 from reconciler.errors import UsageError
 
 _KINDS: Final = ("PEM", "PKCS12", "JKS")

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from reconciler.backends.security.jaas import parse_jaas
-from reconciler.backends.security.java_properties import JavaProperties, file_content, load_properties
+from reconciler.backends.security.properties_file import JavaProperties, file_content, load_properties, parse_jaas
 from reconciler.backends.security.tls_settings import read_tls
 from reconciler.backends.zookeeper.settings import DigestLogin, ZooKeeperSecurity
 

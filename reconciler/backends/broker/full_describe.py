@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from reconciler.backends.broker.refusals import UNKNOWN_SERVER_ERROR
+from reconciler.backends.broker.error_messages import UNKNOWN_SERVER_ERROR
 from reconciler.errors import RequestRefusedError
 from reconciler.logs import log_event
 from reconciler.model import Entity, EntityType, Quotas

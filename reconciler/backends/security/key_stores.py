@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat, load_pem_private_key
 from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, load_pkcs12
 
-from reconciler.backends.security.sealed import SealedKeyPair
+from reconciler.backends.security.tls import SealedKeyPair
 
 _JKS: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 """How JKS and JCEKS stores begin."""
