@@ -216,6 +216,11 @@ class BucketVerdict:
     """Why a verdict is inconclusive, or how a broker does not keep the limit."""
     p999: float = 0.0
     """What the rate does not exceed in 99.9 % of the active seconds."""
+    least_safe: float | None = None
+    """The smallest limit at which this broker would have throttled nothing, or its upper bound; ``None``: the peak.
+
+    It is below the peak for mutations only: a broker lets a request overdraw the bucket, and refuses the next one.
+    """
     safe: float | None = None
     """The smallest round limit at which no request of this history would have been throttled, on any broker."""
     safe_p999: float | None = None

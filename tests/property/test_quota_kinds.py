@@ -250,3 +250,28 @@ def test_after_an_idle_hour_a_bucket_is_full_whatever_it_owed() -> None:
     amounts = np.asarray([36_000, 6, 6, 6], dtype=np.int64)
     topics = Topics(times, np.arange(4), amounts, np.ones(4, dtype=np.bool_), np.zeros(4, dtype=np.int64))
     assert effects(topics, 1.0, Window()).refused.tolist() == [False, False, False, True]
+
+
+def throttles(topics: Topics, limit: float) -> bool:
+    admitted, waits = played(topics, limit, Window())
+    return not all(admitted) or any(waits)
+
+
+@settings(max_examples=200)
+@given(st.one_of(REQUESTS, LONG_PAUSES))
+def test_the_safe_limit_of_mutations_is_the_smallest_that_throttles_nothing(drawn: Asked) -> None:
+    topics = topics_of(drawn)
+    found, _ = judge_bucket(0, topics, (np.nan, np.nan), Window())
+    (verdict,) = found.verdicts()
+    assert verdict.safe <= verdict.peak * (1 + 1e-9)
+    assert not throttles(topics, verdict.safe or 1e-3)
+    # A delay below half a millisecond is none.
+    assert verdict.safe == 0 or throttles(topics, verdict.safe * (1 - 1e-3))
+
+
+def test_a_rare_large_topic_needs_a_small_limit() -> None:
+    drawn = [(600_000, [5_000], True) for _ in range(4)]
+    found, _ = judge_bucket(0, topics_of(drawn), (np.nan, np.nan), Window())
+    (verdict,) = found.verdicts()
+    assert verdict.peak == pytest.approx(5_000 / 11)
+    assert verdict.safe == pytest.approx(15_000 / 1_811), "a fiftieth of the peak: in credit again before the next topic"

@@ -119,6 +119,23 @@ def test_nobody_is_throttled_at_the_open_loop_peak(pattern: str, window: Window,
         assert not judge_one(times, records, overhead, limit=peak, unrecords=unrecords, window=window).throttle.any()
 
 
+@settings(max_examples=100)
+@given(st.sampled_from(PATTERNS), st.integers(0, 10**6), st.integers(1, 200))
+def test_the_open_loop_peak_is_the_smallest_limit_that_neither_throttles_nor_cuts_a_fetch(
+    pattern: str, seed: int, count: int
+) -> None:
+    times, overhead, records = arrivals(pattern, seed, count)
+    window, whole = Window(), overhead + records
+    peak = float(open_rates(times, whole, window).max())
+
+    def served_less(limit: float) -> bool:
+        capped = overhead + np.minimum(records, window.fetch_cap(limit))
+        return bool((capped < whole).any()) or any(model(times, capped, limit, window, fetch=True)[1])
+
+    assert not served_less(peak)
+    assert served_less(peak * 0.99)
+
+
 def test_requests_out_of_order_are_refused() -> None:
     back = np.array([2, 1])
     with pytest.raises(ValueError, match="order"):

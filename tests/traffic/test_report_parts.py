@@ -144,6 +144,28 @@ def test_a_recommended_value_has_room_for_a_lost_broker_and_a_safe_one_does_not(
     assert advice(key="controller_mutation_rate", peak=100.0).recommended == 120.0
 
 
+def test_safe_and_recommended_values_of_mutations_come_from_the_smallest_limit_that_throttles_nothing() -> None:
+    one = verdict(key="controller_mutation_rate", peak=450.0, p999=450.0, least_safe=8.0)
+    (found,) = recommended([one], days=100, censored=False)
+    assert (found.safe, found.safe_p999, found.recommended) == (8.0, 8.0, 9.5)
+    (both, _) = recommended([one, dataclasses.replace(one, broker=2, least_safe=None)], days=100, censored=False)
+    assert both.safe == 450.0
+
+
+@pytest.mark.parametrize(
+    ("key", "smallest"),
+    [("producer_byte_rate", 16_384.0), ("request_percentage", 1.0), ("controller_mutation_rate", 1.0)],
+)
+def test_a_recommended_value_is_never_too_small_to_be_of_use(key: str, smallest: float) -> None:
+    (found,) = recommended([verdict(key=key, peak=0.02, p999=0.02)], days=100, censored=False)
+    assert found.recommended == smallest
+    assert found.safe is not None
+    assert found.safe < smallest
+    assert "recommended values are" in str(found.recommended_reason)
+    (large,) = recommended([verdict(key=key, peak=1e6, p999=1e6)], days=100, censored=False)
+    assert "recommended values are" not in str(large.recommended_reason)
+
+
 @settings(max_examples=200)
 @given(st.sampled_from(list(QuotaKey)), st.floats(0.01, 1e12), st.integers(1, 9), st.floats(0.01, 400))
 def test_recommended_values_are_never_below_what_is_safe_with_the_smallest_margin(

@@ -23,11 +23,11 @@ from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.timeline import Doubles, Integers
 from reconciler.traffic.kinds import Kind
 
-RESULT_SCHEMA: Final = "of_series boolean, number int, counts array<bigint>, peak double, p999 double"
+RESULT_SCHEMA: Final = "of_series boolean, number int, counts array<bigint>, peak double, p999 double, safe double"
 _ARROW: Final = pa.schema(
     [
         ("of_series", pa.bool_()), ("number", pa.int32()), ("counts", pa.list_(pa.int64())), ("peak", pa.float64()),
-        ("p999", pa.float64()),
+        ("p999", pa.float64()), ("safe", pa.float64()),
     ]
 )  # fmt: skip
 BEFORE: Final = 0
@@ -83,9 +83,9 @@ def result_of(table: pa.Table) -> ExactResult:
     if not judged.num_rows:
         return ExactResult(groups={}, series=counts)
     flat = np.asarray(pc.list_flatten(judged.column("counts")).to_numpy(), dtype=np.int64)
-    columns = (judged.column(name).to_numpy() for name in ("number", "peak", "p999"))
-    groups, peaks, p999 = columns
-    found = ExactColumns(groups, flat.reshape(judged.num_rows, -1).T, peaks, p999)
+    columns = (judged.column(name).to_numpy() for name in ("number", "peak", "p999", "safe"))
+    groups, *rates = columns
+    found = ExactColumns(groups, flat.reshape(judged.num_rows, -1).T, *rates)
     return ExactResult(groups={verdict.group: verdict for verdict in found.verdicts()}, series=counts)
 
 
@@ -137,7 +137,7 @@ def rows_of(found: ExactColumns, counts: Mapping[int, Integers]) -> pa.RecordBat
         pa.array(np.repeat((False, True), (len(found.groups), len(of_series)))),
         pa.array(np.concatenate((found.groups, np.fromiter(counts, dtype=np.int64))), type=pa.int32()),
         lists,
-        *(pa.array(np.concatenate((values, nothing))) for values in (found.peaks, found.p999)),
+        *(pa.array(np.concatenate((values, nothing))) for values in (found.peaks, found.p999, found.safe)),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
 

@@ -37,6 +37,8 @@ class Outcome:
     peak_is_bound: bool
     p999: float
     """What 99.9 % of its seconds do not exceed."""
+    least_safe: float
+    """The smallest limit at which nothing is throttled, or its upper bound."""
     throttled: int | None
     throttled_before: int | None
     amount_over: Mapping[int, int] | None
@@ -70,6 +72,7 @@ def _exact(found: ExactResult, grouping: Grouping, index: int) -> Outcome:
         peak=whole.peak / unit,
         peak_is_bound=False,
         p999=whole.p999 / unit,
+        least_safe=whole.safe / unit,
         throttled=side.throttled,
         throttled_before=sum(one.throttled_before for one in counts.values()),
         amount_over={m: one.amount_over for m, one in counts.items()},
@@ -116,6 +119,7 @@ def _seconds(
         peak=whole.peak_upper / group.kind.amounts_a_unit,
         peak_is_bound=True,
         p999=whole.p999 / group.kind.amounts_a_unit,
+        least_safe=whole.peak_upper / group.kind.amounts_a_unit,
         throttled=None,
         throttled_before=None,
         amount_over=None,

@@ -5,7 +5,7 @@ Two things are not in a history: days that it is too short for, and the traffic 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
@@ -18,6 +18,19 @@ ENOUGH_SECONDS: Final = 3000
 _LARGEST_MARGIN: Final = 0.5
 SMALLEST_MARGIN: Final = 0.15
 """The safety margin of the Kubernetes recommender, which no length of history replaces."""
+
+SMALLEST: Final[Mapping[QuotaKey, tuple[float, str]]] = {
+    QuotaKey.PRODUCER_BYTE_RATE: (16384.0, "16KiB"),
+    QuotaKey.CONSUMER_BYTE_RATE: (16384.0, "16KiB"),
+    QuotaKey.REQUEST_PERCENTAGE: (1.0, "1%"),
+    QuotaKey.CONTROLLER_MUTATION_RATE: (1.0, "1"),
+    QuotaKey.CONNECTION_CREATION_RATE: (1.0, "1"),
+}
+"""No smaller value is recommended, as a number and as text for a manifest.
+
+16 KiB is a full batch of a producer with default settings (``batch.size``). A quiet history says little about the next burst,
+and a limit below these values protects no broker.
+"""
 
 _Place: TypeAlias = tuple[str, str, str, object]
 
@@ -55,17 +68,20 @@ def _advice(everywhere: Sequence[BucketVerdict], days: float, brokers: int, sour
     """What all verdicts of a bucket say, by the names of the fields."""
     key = QuotaKey(everywhere[0].key)
     unlogged, loss = unlogged_factor(key.value, source), broker_loss_factor(key, brokers)
-    peak, margin = max(one.peak for one in everywhere) * unlogged, margin_of(days)
-    safe, safe_text = safe_limit(key, peak)
-    value, text = safe_limit(key, peak * (1 + margin) * loss)
+    least, margin = max(map(_least_safe, everywhere)) * unlogged, margin_of(days)
+    safe, safe_text = safe_limit(key, least)
+    wanted = safe_limit(key, least * (1 + margin) * loss)
+    value, text = max(wanted, SMALLEST[key])
     enough = all(one.active_seconds >= ENOUGH_SECONDS for one in everywhere)
-    most = max(min(one.p999, one.peak) for one in everywhere)
+    most = max(min(one.p999, _least_safe(one)) for one in everywhere)
     reason = (
         f"{safe_text} is the smallest round value at which no request of this history would have been throttled, on any broker; "
         f"{text} adds {100 * margin:.0f} % because the history is {_long(days)} long ({100 * SMALLEST_MARGIN:.0f} % or more)"
     )
     if loss > 1:
         reason += f", and {100 * (loss - 1):.0f} % because the traffic of a lost broker moves to the other {brokers - 1}"
+    if value > wanted[0]:
+        reason += f"; recommended values are {text} or more"
     if unlogged > 1:
         reason += f"; both are for {unlogged:g} times the logged time, which lacks that of network threads"
     if censored:
@@ -77,6 +93,10 @@ def _advice(everywhere: Sequence[BucketVerdict], days: float, brokers: int, sour
         "recommended_reason": reason,
         "margin": round((1 + margin) * loss - 1, 6),
     }
+
+
+def _least_safe(one: BucketVerdict) -> float:
+    return one.peak if one.least_safe is None else one.least_safe
 
 
 def _long(days: float) -> str:

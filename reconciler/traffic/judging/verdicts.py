@@ -55,6 +55,7 @@ def _verdict(index: int, series: Sequence[Series], grouping: Grouping, outcome: 
         seconds_over_before=outcome.over_before if limits else None,
         first=None if outcome.first_ms is None else moment(outcome.first_ms * 1000),
         p999=outcome.p999,
+        least_safe=outcome.least_safe,
         longest_s=outcome.longest_s,
         longest_from=None if outcome.longest_from is None else moment(outcome.longest_from * 1_000_000),
         peak=outcome.peak,

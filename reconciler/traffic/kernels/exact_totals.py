@@ -29,13 +29,18 @@ class ExactSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactVerdict:
-    """One group. ``peak``: the largest open-loop rate; ``p999``: what the largest of 99.9 % of its seconds do not exceed."""
+    """One group; rates are amounts a second.
+
+    ``peak``: the largest open-loop rate; ``p999``: what the largest of 99.9 % of its seconds do not exceed; ``safe``: the
+    smallest limit at which nothing is throttled.
+    """
 
     group: int
     requests: int
     active: int
     peak: float
     p999: float
+    safe: float
     sides: tuple[ExactSide, ...]
 
 
@@ -54,14 +59,16 @@ class ExactColumns:
     counts: Integers
     peaks: Doubles
     p999: Doubles
+    safe: Doubles
 
     def verdicts(self) -> Iterator[ExactVerdict]:
         """One by one."""
-        rows = zip(self.groups.tolist(), self.counts.T.tolist(), self.peaks.tolist(), self.p999.tolist(), strict=True)
-        for group, (requests, active, *sides), peak, p999 in rows:
+        rates = self.peaks.tolist(), self.p999.tolist(), self.safe.tolist()
+        rows = zip(self.groups.tolist(), self.counts.T.tolist(), *rates, strict=True)
+        for group, (requests, active, *sides), peak, p999, safe in rows:
             of_sides = (sides[begin : begin + len(SIDE_FIELDS)] for begin in range(0, len(sides), len(SIDE_FIELDS)))
             yield ExactVerdict(
-                group=group, requests=requests, active=active, peak=peak, p999=p999, sides=tuple(map(_side, of_sides))
+                group=group, requests=requests, active=active, peak=peak, p999=p999, safe=safe, sides=tuple(map(_side, of_sides))
             )
 
 
@@ -120,7 +127,7 @@ class Totals:
         """One row a group, by number."""
         width = len(OF_ALL) + len(SIDE_FIELDS) * self._sides
         if not self._counts:
-            return ExactColumns(np.empty(0, dtype=np.int64), np.empty((width, 0), dtype=np.int64), np.empty(0), np.empty(0))
+            return ExactColumns(np.empty(0, dtype=np.int64), np.empty((width, 0), dtype=np.int64), *[np.empty(0)] * 3)
         counts, peaks = np.concatenate(self._counts, axis=1), np.concatenate(self._peaks)
         firsts = np.concatenate(self._firsts, axis=1)
         at = first_places(counts[0])
@@ -132,7 +139,8 @@ class Totals:
             throttled, over = counts[len(OF_ALL) + 2 * number :][:2]
             first = np.where(throttled > 0, firsts[number], NONE)
             found[len(OF_ALL) + len(SIDE_FIELDS) * number :][: len(SIDE_FIELDS)] = throttled, over, first, *runs.columns(groups)
-        return ExactColumns(groups, found, peaks, self._histograms.highest(NEARLY_ALL)[1])
+        # A sampled rate does not depend on the limit, and a broker throttles only above the limit.
+        return ExactColumns(groups, found, peaks, self._histograms.highest(NEARLY_ALL)[1], safe=peaks)
 
 
 def _added(values: Flags | Integers, at: Integers) -> Integers:

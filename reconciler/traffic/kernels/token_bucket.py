@@ -27,6 +27,10 @@ EXPIRY_MS: Final = 3_600_000
 """The debt of a bucket from which nothing was taken for longer is forgotten."""
 
 
+_FIRST_STEP: Final = 1e-12
+"""Of a limit that rounding makes a little too low."""
+
+
 class TokenBucket:
     """The plain model. Times are whole milliseconds and never go back; amounts are partitions."""
 
@@ -99,32 +103,57 @@ def burst_of(limit: float, window: Window) -> float:
     return limit * window.samples * (window.sample_ms / 1000)
 
 
-def least_limit(early_s: Doubles, late_s: Doubles, amounts: Integers, window: Window) -> float:
+def least_limit(early_s: Doubles, late_s: Doubles, amounts: Integers, window: Window, *, spared: Flags | None = None) -> float:
     """The least limit at which a bucket is never overdrawn, when amount i comes between ``late_s[i]`` and ``early_s[i]``.
 
     Known times are both; of a whole second, ``early_s`` is its beginning and ``late_s`` its end. Tokens after i are above zero
     while, for each j up to i, what was asked from j to i is at most limit x (burst seconds + the time from j to i); so the least
     limit is the largest of these ratios. Dinkelbach's method finds it: each round takes the ratio of the pair that exceeds the
     last one's limit most, until none does.
+
+    ``spared``: amounts that may overdraw the bucket themselves, and must only find it in credit. All arrays have shape (n,).
     """
     if not len(amounts):
         return 0.0
     burst_s = burst_of(1.0, window)
     total = np.cumsum(amounts.astype(np.float64))
     before = total - amounts
-    limit = float(amounts.max()) / burst_s
+    asked_at = total if spared is None else np.where(spared, before, total)
+    limit = float((asked_at - before).max()) / burst_s
     while True:
         open_ = limit * late_s - before
         best = np.maximum.accumulate(open_)
-        excess = total[1:] - limit * (early_s[1:] + burst_s) + best[:-1]
+        excess = asked_at[1:] - limit * (early_s[1:] + burst_s) + best[:-1]
         if not len(excess):
             return limit
         last = int(np.argmax(excess))
         first = int(np.argmax(open_[: last + 1]))
-        asked, seconds = total[last + 1] - before[first], burst_s + max(0.0, early_s[last + 1] - late_s[first])
+        asked, seconds = asked_at[last + 1] - before[first], burst_s + max(0.0, early_s[last + 1] - late_s[first])
         if not asked / seconds > limit:
             return limit
         limit = float(asked / seconds)
+
+
+def least_unthrottled(times_ms: Integers, amounts: Integers, strict: Flags, window: Window = DEFAULT_WINDOW) -> float:
+    """The smallest limit at which ``play`` refuses nothing and delays nothing, partitions/s; 0 when any limit does.
+
+    All arrays have shape (n,), in the order of charging. A strict topic may overdraw the bucket and is refused only when it finds
+    the bucket overdrawn, so a rare large topic needs far less than ``least_limit``, which keeps every topic within the burst. A
+    bucket is full again after an idle hour. Rounding is made up for by playing the result.
+    """
+    limit = 0.0
+    for part in np.split(np.arange(len(times_ms)), np.flatnonzero(np.diff(times_ms) > EXPIRY_MS) + 1):
+        since = (times_ms[part] - times_ms[part[:1]]) / 1000.0
+        limit = max(limit, least_limit(since, since, amounts[part], window, spared=strict[part]))
+    step = _FIRST_STEP
+    while limit and _throttles(times_ms, amounts, strict, limit, window):
+        limit, step = limit * (1 + step), step * 10
+    return limit
+
+
+def _throttles(times_ms: Integers, amounts: Integers, strict: Flags, limit: float, window: Window) -> bool:
+    found = play(times_ms, amounts, strict.astype(np.int64), limit, window)
+    return bool((~found.admitted | (found.throttle > 0)).any())
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from reconciler.traffic.kernels.exact_totals import ExactColumns, Totals
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.timeline import Integers
-from reconciler.traffic.kernels.token_bucket import least_limit, play
+from reconciler.traffic.kernels.token_bucket import least_limit, least_unthrottled, play
 
 REFUSED = 2
 PARTLY = 3
@@ -92,7 +92,8 @@ def partly_refused(topics: Topics, refused: Flags) -> Flags:
 def judge_bucket(group: int, topics: Topics, limits: tuple[float, float], window: Window) -> tuple[ExactColumns, JudgedBatch]:
     """One bucket before and after the change. Its peak is the least limit that would never have left it overdrawn.
 
-    Its one row's sides are before, after, ``REFUSED`` and ``PARTLY``.
+    Its safe limit is the least that would have throttled nothing. Its one row's sides are before, after, ``REFUSED`` and
+    ``PARTLY``.
     """
     found = [effects(topics, limit, window) for limit in limits]
     refused = found[-1].refused
@@ -104,4 +105,5 @@ def judge_bucket(group: int, topics: Topics, limits: tuple[float, float], window
     over = totals.add(keys, rates, [*(one.held for one in found), refused, partly_refused(topics, refused)])
     batch = Batch(keys, topics.order, topics.amounts, np.zeros_like(topics.amounts), topics.series)
     sides = tuple(Judged(topics.amounts, rates, np.where(one.held, np.maximum(one.throttle, 1), 0)) for one in found)
-    return totals.columns(), JudgedBatch(batch, sides, over)
+    safe = least_unthrottled(topics.times_ms, topics.amounts, topics.strict, window)
+    return replace(totals.columns(), safe=np.full(1, safe)), JudgedBatch(batch, sides, over)
