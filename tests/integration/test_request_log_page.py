@@ -1,0 +1,95 @@
+"""What docs/request-log.md says makes a broker log its requests: each snippet is taken from the page and given to a real broker."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reconciler.sandbox.spec import Sandbox, SandboxSpec
+from tests.support import config_command, raw_quotas
+from tests.support.polling import wait_until
+
+pytestmark = pytest.mark.kafka
+
+PAGE = (Path(__file__).parents[2] / "docs" / "request-log.md").read_text("utf-8")
+WITHIN_S = 60
+
+LOG4J2 = """\
+Configuration:
+  Appenders:
+    Console:
+      name: STDOUT
+      PatternLayout:
+        pattern: "[%d] %p %m (%c)%n"
+    RollingFile:
+      - name: RequestAppender
+        fileName: "{log}"
+        filePattern: "{log}.%d{{yyyy-MM-dd-HH}}"
+        PatternLayout:
+          pattern: "[%d] %p %m (%c)%n"
+        TimeBasedTriggeringPolicy:
+          modulate: true
+          interval: 1
+  Loggers:
+    Root:
+      level: INFO
+      AppenderRef:
+        - ref: STDOUT
+{snippet}"""
+"""The parts of a file like the one that Kafka 4 has, around the page's snippet."""
+
+RELOAD4J = """\
+log4j.rootLogger=INFO, stdout
+log4j.appender.stdout=org.apache.log4j.ConsoleAppender
+log4j.appender.stdout.layout=org.apache.log4j.PatternLayout
+log4j.appender.stdout.layout.ConversionPattern=[%d] %p %m (%c)%n
+log4j.appender.requestAppender=org.apache.log4j.DailyRollingFileAppender
+log4j.appender.requestAppender.DatePattern='.'yyyy-MM-dd-HH
+log4j.appender.requestAppender.File={log}
+log4j.appender.requestAppender.layout=org.apache.log4j.PatternLayout
+log4j.appender.requestAppender.layout.ConversionPattern=[%d] %p %m (%c)%n
+{snippet}"""
+
+
+def snippet(language: str) -> str:
+    """The page's only block in this language."""
+    (found,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    return found
+
+
+def logs_requests(sandbox: Sandbox, log: Path) -> bool:
+    raw_quotas.describe(sandbox.bootstrap_servers)
+    return log.exists() and b"Completed request:" in log.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "whole", "language", "option"),
+    [
+        ("4.3.1", "log4j2.yaml", LOG4J2, "yaml", "-Dlog4j2.configurationFile={}"),
+        ("3.9.2", "log4j.properties", RELOAD4J, "properties", "-Dlog4j.configuration=file:{}"),
+    ],
+)
+def test_a_broker_with_the_snippet_logs_its_requests(
+    start_kafka: Callable[[SandboxSpec], Sandbox], tmp_path: Path, version: str, name: str, whole: str, language: str, option: str
+) -> None:
+    log, file = tmp_path / "kafka-request.log", tmp_path / name
+    file.write_text(whole.format(log=log, snippet=snippet(language)), "utf-8")
+
+    broker = start_kafka(SandboxSpec(kafka_version=version, java_options=(option.format(file),)))
+
+    wait_until(lambda: logs_requests(broker, log), within_s=WITHIN_S)
+
+
+def test_the_command_switches_the_log_on_without_a_restart(start_kafka: Callable[[SandboxSpec], Sandbox]) -> None:
+    broker = start_kafka(SandboxSpec())
+    (command,) = (block for block in re.findall(r"```console\n\$ (.*?)```", PAGE, re.DOTALL) if block.startswith("kafka-configs"))
+    _, *arguments = shlex.split(command.replace("\\\n", " "))
+    assert not logs_requests(broker, broker.nodes[0].log_file)
+
+    config_command.run(broker, *arguments[2:])
+
+    wait_until(lambda: logs_requests(broker, broker.nodes[0].log_file), within_s=WITHIN_S)
