@@ -1,4 +1,4 @@
-"""What docs/request-log.md says makes a broker log its requests: each snippet is taken from the page and given to a real broker."""
+"""What docs/request-log.md says makes a broker log its requests: a real broker gets each snippet of the page."""
 
 from __future__ import annotations
 
