@@ -60,11 +60,12 @@ def run_in_process(*arguments: str, cwd: Path, env: Mapping[str, str] | None = N
     from reconciler.cli.main import main
 
     out, err = io.BytesIO(), io.BytesIO()
+    stdout, stderr = (io.TextIOWrapper(stream, encoding="utf-8", write_through=True) for stream in (out, err))
     with (
         contextlib.chdir(cwd),
         environ_set_to(environment(env)),
-        contextlib.redirect_stdout(io.TextIOWrapper(out, encoding="utf-8", write_through=True)),
-        contextlib.redirect_stderr(io.TextIOWrapper(err, encoding="utf-8", write_through=True)),
+        contextlib.redirect_stdout(stdout),
+        contextlib.redirect_stderr(stderr),
     ):
         try:
             code = main(arguments)
