@@ -18,11 +18,13 @@ programs do, with ``hush_libraries`` and handlers of their own.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import logging
 import math
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from reconciler.model import escaped
@@ -40,6 +42,22 @@ def log_event(log: logging.Logger, message: str, *, level: int = logging.DEBUG, 
     """Log one record with its data, texts escaped; nothing when the level is off."""
     if log.isEnabledFor(level):
         log.log(level, message, extra={"data": {key: _plain(value) for key, value in data.items()}}, stacklevel=2)
+
+
+@contextlib.contextmanager
+def timed_event(log: logging.Logger, message: str, *, level: int = logging.DEBUG, **data: Datum) -> Iterator[dict[str, Datum]]:
+    """Log one record at the end of the block, with its ``milliseconds`` and what the block added to the dictionary.
+
+    When an exception ends the block, the record has the name of its class as ``error``.
+    """
+    begun = time.monotonic()
+    try:
+        yield data
+    except BaseException as error:
+        data["error"] = type(error).__name__
+        raise
+    finally:
+        log_event(log, message, level=level, **data, milliseconds=round((time.monotonic() - begun) * 1000, 1))
 
 
 def event_data(record: logging.LogRecord) -> Mapping[str, Datum] | None:

@@ -11,12 +11,15 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NoReturn, TextIO, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO, cast
 
 import reconciler
 from reconciler import errors
-from reconciler.cli import exit_codes
+from reconciler.cli import exit_codes, options
 from reconciler.render import Sink
+
+if TYPE_CHECKING:
+    from reconciler.cli.diagnosis import Diagnosis
 
 COMMANDS: Final = {
     "validate": "check manifests without a cluster",
@@ -93,6 +96,7 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
     parser = Parser(
         prog="kafka-quotas", description="Kafka client quotas as YAML in git: validate, plan, backtest, apply, verify."
     )
+    options.add_diagnosis_options(parser, before_command=True)
     parser.add_argument("--version", action="version", version=f"kafka-quotas {reconciler.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for name, summary in COMMANDS.items():
@@ -137,13 +141,22 @@ def ci_reads(environ: Mapping[str, str]) -> bool:
 
 
 def _run(arguments: list[str], sinks: Sequence[Sink]) -> int:
-    command = next((a for a in arguments if not a.startswith("-")), None)
-    args = build_parser(command).parse_args(arguments)
+    args = build_parser(command_of(arguments)).parse_args(arguments)
     for sink in sinks:
         sink.needs_reader = args.command in _NEED_A_READER
-    from reconciler.logs import hush_libraries
+    from reconciler.cli import diagnosis
 
-    hush_libraries()
+    wanted = diagnosis.diagnosis_of(args)
+    with diagnosis.diagnosed(wanted, is_service=args.command == "run"):
+        return _run_command(args, wanted)
+
+
+def command_of(arguments: Sequence[str]) -> str | None:
+    """The command that these arguments name, if any; options may stand before it."""
+    return next((argument for argument in arguments if argument in COMMANDS), None)
+
+
+def _run_command(args: argparse.Namespace, wanted: Diagnosis) -> int:
     try:
         code: int = _module(args.command).run(args)
     except KeyboardInterrupt:
@@ -153,7 +166,7 @@ def _run(arguments: list[str], sinks: Sequence[Sink]) -> int:
         if _began_with_an_interrupt(error):
             _say("interrupted")
             return exit_codes.INTERRUPTED
-        return _report(error, args)
+        return _report(error, args, wanted)
     return code
 
 
@@ -166,17 +179,15 @@ def _began_with_an_interrupt(error: BaseException | None) -> bool:
     return False
 
 
-def _report(error: Exception, args: argparse.Namespace) -> int:
-    if getattr(args, "verbose", False):
-        import traceback
+def _report(error: Exception, args: argparse.Namespace, wanted: Diagnosis) -> int:
+    from reconciler.cli.diagnosis import print_error
 
-        traceback.print_exception(error)
+    message = f"internal error: {type(error).__name__}: {error}; run again with -vv for the traceback, and please report it"
+    if isinstance(error, errors.ReconcilerError):
+        message = str(error)
     if isinstance(error, errors.ManifestError) and getattr(args, "printed_findings", False):
-        _say(error.brief)
-    elif isinstance(error, errors.ReconcilerError):
-        _say(str(error))
-    else:
-        _say(f"internal error: {type(error).__name__}: {error}; run again with -v for the traceback, and please report it")
+        message = error.brief
+    print_error(message, error, wanted)
     return exit_code(error)
 
 
@@ -202,7 +213,7 @@ def entry_point() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if sys.stderr is None:  # closed; what is for people must not end up in the result then
         sys.stderr = io.StringIO()
-    if _SHORT.intersection(sys.argv[1:2]):
+    if command_of(sys.argv[1:]) in _SHORT:
         # These read, compare, write and end. Nothing of theirs has cycles, and looking for some takes a fifth of the time.
         gc.disable()
     try:

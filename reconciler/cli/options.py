@@ -16,7 +16,25 @@ def add_output_options(parser: argparse.ArgumentParser, *, formats: tuple[str, .
     parser.add_argument("--format", choices=formats, default=formats[0], help="what stdout holds (default: %(default)s)")
     parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colour (default: %(default)s)")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
-    parser.add_argument("-v", "--verbose", action="store_true", help="a traceback when something fails")
+    add_diagnosis_options(parser)
+
+
+def add_diagnosis_options(parser: argparse.ArgumentParser, *, before_command: bool = False) -> None:
+    """``-v`` and ``--log-format``; both may stand before and after the command, and ``-v`` counts in both places."""
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="count",
+        default=0,
+        dest="verbose_before" if before_command else "verbose",
+        help="log on stderr what is done; -vv also logs what libraries do, and prints tracebacks",
+    )
+    parser.add_argument(
+        "--log-format",
+        choices=("text", "json"),
+        default="text" if before_command else argparse.SUPPRESS,
+        help="stderr holds lines for people, or one JSON object a line (default: text)",
+    )
 
 
 def add_out_option(parser: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:

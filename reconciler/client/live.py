@@ -28,6 +28,7 @@ from reconciler.workflows import (
     current_view,
     load_target,
     name_warnings,
+    read_state,
 )
 from reconciler.workflows.alter import alter
 from reconciler.workflows.alter_request import alter_request
@@ -112,8 +113,7 @@ class ClusterQuotas:
         if isinstance(delete, str):
             delete = (delete,)
         request = alter_request(target, add=add, delete=delete)
-        state = self._asking(lambda cluster: cluster.current_state())
-        check_cluster_id(self._target.spec, state.cluster)
+        state = self._asking(lambda cluster: read_state(self._target.spec, cluster))
         plan = alter_plan(request, state, Approval(), target=self._target, clock=SystemClock())
         warnings = [message for _, message in name_warnings(target)]
         return PlannedAlteration(target, plan, partial(self._write, request), warnings=warnings)

@@ -20,7 +20,7 @@ from reconciler.model import Action, ApplyReport, ApplyResult, Change, ChangeSta
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.service.outcome import PassOutcome, PassResult, Seen
 from reconciler.service.watch import Fingerprint, Watch
-from reconciler.workflows import GivenBaseline, Intent, Sight, look, write_seen
+from reconciler.workflows import GivenBaseline, Intent, Observation, observe, write_observed
 
 _RESULTS: Final = {
     ApplyResult.DONE: PassResult.APPLIED,
@@ -146,27 +146,31 @@ class _AtCluster:
 
     def _looked(self, cluster: QuotaCluster, given: GivenBaseline | None) -> PassOutcome:
         self._world.progress.step("reading the cluster's quotas")
-        sight = look(self._intent, cluster, given, clock=self._world.clock)
-        self._passes.require_known(self._intent, sight.plan.cluster)
-        self._seen = _seen(sight)
-        plan, settings = sight.plan, self._passes.settings
+        observation = observe(self._intent, cluster, given, clock=self._world.clock)
+        self._passes.require_known(self._intent, observation.plan.cluster)
+        self._seen = _seen(observation)
+        plan, settings = observation.plan, self._passes.settings
         if not plan.changes:
             rest = f"{plan.summary.unchanged} unchanged, {plan.summary.unmanaged} unmanaged"
-            if sight.drift.differs:
-                return PassOutcome(result=PassResult.DIFFERS, message=f"nothing to write, but {_drifted(sight.drift)} ({rest})")
+            if observation.drift.differs:
+                return PassOutcome(
+                    result=PassResult.DIFFERS, message=f"nothing to write, but {_drifted(observation.drift)} ({rest})"
+                )
             return PassOutcome(result=PassResult.IN_SYNC, message=f"the cluster has what the manifests say: {rest}")
         if settings is None:
             return PassOutcome(result=PassResult.DIFFERS, message=f"not written without --apply: {_named(plan.changes)}")
-        return self._write(cluster, given, sight, settings)
+        return self._write(cluster, given, observation, settings)
 
-    def _write(self, cluster: QuotaCluster, given: GivenBaseline | None, sight: Sight, settings: ApplySettings) -> PassOutcome:
+    def _write(
+        self, cluster: QuotaCluster, given: GivenBaseline | None, observation: Observation, settings: ApplySettings
+    ) -> PassOutcome:
         world = self._world
-        world.traces.begin(self._intent, sight.plan)
-        report = write_seen(self._intent, sight, cluster, settings, clock=world.clock, progress=world.progress)
+        world.traces.begin(self._intent, observation.plan)
+        report = write_observed(self._intent, observation, cluster, settings, clock=world.clock, progress=world.progress)
         outcome = PassOutcome(
             result=_RESULTS[report.result],
             reason=report.failure_reason,
-            message=report.message or f"applied and read back: {_named(sight.plan.changes)}",
+            message=report.message or f"applied and read back: {_named(observation.plan.changes)}",
             written=Counter((one.change.action, one.status) for one in report.outcomes if _was_tried(one.status)),
             again=report.wrote and self._passes.written_again(report.digest),
         )
@@ -181,7 +185,7 @@ class _AtCluster:
             return replace(outcome, result=result, reason=error.failure_reason, message=message)
         if outcome.result is PassResult.APPLIED:
             try:
-                self._seen = _seen(look(self._intent, cluster, given, clock=world.clock))
+                self._seen = _seen(observe(self._intent, cluster, given, clock=world.clock))
             except (ReconcilerError, KeyboardInterrupt):
                 # It was verified a moment ago; what this look could not tell, the next pass will.
                 return outcome
@@ -203,13 +207,13 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}... ({len(text)} characters)"
 
 
-def _seen(sight: Sight) -> Seen:
-    summary = sight.plan.summary
+def _seen(observation: Observation) -> Seen:
+    summary = observation.plan.summary
     return Seen(
-        drift=dict(sight.drift.counts),
+        drift=dict(observation.drift.counts),
         planned={Action.CREATE: summary.create, Action.UPDATE: summary.update, Action.DELETE: summary.delete},
-        tripped=tuple(guard.id for guard in sight.plan.tripped),
-        held_back=sight.held_back,
+        tripped=tuple(guard.id for guard in observation.plan.tripped),
+        held_back=observation.withheld_prunes,
     )
 
 

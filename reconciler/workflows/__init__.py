@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.comment_on_github import GitHubTarget, PullRequestOutcome, post_comment
     from reconciler.workflows.comment_states import state_of_report
     from reconciler.workflows.compact import CompactOptions, CompactResult
-    from reconciler.workflows.connect import Access, check_cluster_id, principal, quota_reader, snapshot_reader
+    from reconciler.workflows.connect import Access, check_cluster_id, principal, quota_reader, read_state, snapshot_reader
     from reconciler.workflows.demo import Screen, run_demo
     from reconciler.workflows.describe import EVERYTHING
     from reconciler.workflows.drift import find_drift
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from reconciler.workflows.every_cluster import for_every, load_every_intent
     from reconciler.workflows.explain import explanations
     from reconciler.workflows.export import ExportResult, cluster_to_export, connection_to_write, require_free
-    from reconciler.workflows.git_source import source_of
+    from reconciler.workflows.git_repository import source_of
     from reconciler.workflows.import_quotas import ImportResult
     from reconciler.workflows.init import CLUSTER_FOLDER, Made, Setting, make_repository, require_room
     from reconciler.workflows.init_template import parse_workflows
     from reconciler.workflows.load import find_repository_root, stop_on
     from reconciler.workflows.plan import Intent, load_intent, make_plan
     from reconciler.workflows.plan_extras import Checker, Extras, plan_with
-    from reconciler.workflows.reconcile import Sight, look, write_seen
+    from reconciler.workflows.reconcile import Observation, observe, write_observed
     from reconciler.workflows.record_baseline import check_recordable, is_clean
     from reconciler.workflows.references import References
     from reconciler.workflows.report import failed, load_asked, make_report
@@ -74,11 +74,11 @@ __all__ = [
     "Intent",
     "Made",
     "ModelOptions",
+    "Observation",
     "PullRequestOutcome",
     "References",
     "Screen",
     "Setting",
-    "Sight",
     "Sources",
     "StoredReference",
     "SystemClock",
@@ -109,12 +109,12 @@ __all__ = [
     "load_intent",
     "load_target",
     "load_undoing",
-    "look",
     "make_plan",
     "make_report",
     "make_repository",
     "name_warnings",
     "notes_about",
+    "observe",
     "parse_asked",
     "parse_workflows",
     "plan_with",
@@ -125,6 +125,7 @@ __all__ = [
     "read_asked",
     "read_backtest_report",
     "read_recorded",
+    "read_state",
     "require_free",
     "require_room",
     "run_demo",
@@ -140,7 +141,7 @@ __all__ = [
     "verify_reference",
     "wanted",
     "with_backtest",
-    "write_seen",
+    "write_observed",
 ]
 
 __getattr__ = lazy_face(__name__)

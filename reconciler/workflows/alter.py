@@ -29,7 +29,7 @@ from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.workflows.alter_request import AlterRequest
 from reconciler.workflows.alter_target import AlterTarget
 from reconciler.workflows.apply import Approval, write
-from reconciler.workflows.connect import check_cluster_id
+from reconciler.workflows.connect import read_state
 
 _NOT_ABOUT_ONE_ENTITY: Final = frozenset({"empty-desired-state", "too-many-changes", "too-many-removals"})
 """Guards about all that manifests declare, or about how much changes: the user named one entity."""
@@ -54,8 +54,7 @@ def alter(
     ``WrongClusterError`` when another cluster answers, and ``BackendError``, only when nothing was written.
     """
     progress.step("reading the cluster's quotas")
-    current = cluster.current_state()
-    check_cluster_id(target.spec, current.cluster)
+    current = read_state(target.spec, cluster)
     plan = alter_plan(request, current, approval, target=target, clock=clock)
     preview(plan)
     return _explained(write(plan, cluster, approval, confirm=confirm, clock=clock, progress=progress), request.entity)

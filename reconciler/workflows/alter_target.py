@@ -9,7 +9,7 @@ from pathlib import Path
 from reconciler.manifest import desired_state
 from reconciler.model import ClusterSpec, Entity, Source, Span
 from reconciler.policy import ManagedAt
-from reconciler.workflows.git_source import source_of
+from reconciler.workflows.git_repository import source_of
 from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
 from reconciler.workflows.references import References, read_references
 from reconciler.workflows.same_cluster import OtherClusters

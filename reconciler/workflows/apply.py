@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from reconciler.apply import ApplySettings, Executor, StepDown, SteppedExecutor, stepping_note
 from reconciler.errors import FrozenError, GuardRefusedError, NotConfirmedError, RefusedError, StalePlanError
+from reconciler.logs import log_event
 from reconciler.model import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus, Plan
 from reconciler.planning import SavedPlan, is_applied, require_current
 from reconciler.policy import FREEZE_WINDOW, LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.workflows.baselines import GivenBaseline
-from reconciler.workflows.connect import check_cluster_id
+from reconciler.workflows.connect import read_state
 from reconciler.workflows.exclusive import only_run
 from reconciler.workflows.load import stop_on
 from reconciler.workflows.plan import Intent, plan_from
+
+_log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +56,8 @@ def apply(
     ``ManifestError``, only when nothing was written.
     """
     progress.step("reading the cluster's quotas")
-    current = cluster.current_state()
-    check_cluster_id(intent.spec, current.cluster)
-    plan = plan_from(intent, current, accepted=approval.accepted, clock=clock, given=given)
+    current = read_state(intent.spec, cluster)
+    plan = plan_from(intent, current, accepted=approval.accepted, source=intent.source(), clock=clock, given=given)
     plan = in_steps(plan, approval.step_down)
     stop_on(plan.findings, intent.fail_on)
     saved = approval.saved
@@ -78,8 +82,19 @@ def write(
         _require_reviewed(plan, approval)
         _require_accepted(plan)
     except RefusedError as error:
+        log_event(_log, "write refused", level=logging.INFO, reason=error.failure_reason, digest=plan.digest)
         on_refusal(plan)
         return refused(plan, error)
+    log_event(
+        _log,
+        "write allowed",
+        level=logging.INFO,
+        digest=plan.digest,
+        changes=len(plan.changes),
+        validate_only=approval.settings.validate_only,
+        saved_plan=approval.saved is not None,
+        in_steps=approval.step_down is not None,
+    )
     try:
         if plan.changes and not approval.settings.validate_only and not confirm(plan):
             msg = "not confirmed"

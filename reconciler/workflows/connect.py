@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import UsageError, WrongClusterError
-from reconciler.model import ClusterIdentity, ClusterSpec, Connection, display_name, escaped
+from reconciler.logs import log_event, timed_event
+from reconciler.model import ClusterIdentity, ClusterSpec, Connection, CurrentState, display_name, escaped
 from reconciler.ports import QuotaCluster, QuotaReader
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.trusted import TrustedTree
     from reconciler.workflows.trusted_files import TrustedFiles
 
+_log: Final = logging.getLogger(__name__)
 _HOW: Final = (
     "give --bootstrap-server HOST:PORT (and --command-config client.properties where the cluster wants TLS or a login), "
     "--zookeeper HOST:PORT/CHROOT for a cluster up to Kafka 3.9 that keeps its quotas there, or a Cluster document with "
@@ -60,6 +63,10 @@ def connect(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, truste
     one that the reference does not vouch for, and ``BackendError`` when nobody answers.
     """
     place, properties = _chosen(spec, access, trusted)
+    where = [place.zookeeper] if place.zookeeper is not None else list(place.bootstrap_servers)
+    kind = "brokers" if place.zookeeper is None else "zookeeper"
+    properties_file = None if properties is None else str(properties)
+    log_event(_log, "connecting", level=logging.INFO, cluster=spec.name, to=kind, addresses=where, properties=properties_file)
     if place.zookeeper is not None:
         recommend = access.zookeeper is None
         return _open_zookeeper(place.zookeeper, properties, name=spec.name, trusted=trusted, recommend_brokers=recommend)
@@ -128,6 +135,17 @@ def _client_properties(path: Path, trusted: TrustedTree | None) -> ClientPropert
     for file in client.security.files:
         files.require_same(file)
     return client
+
+
+def read_state(spec: ClusterSpec, reader: QuotaReader) -> CurrentState:
+    """All quotas of the cluster that ``spec`` means. Raises as ``check_cluster_id``, and ``BackendError``."""
+    with timed_event(_log, "quotas read", level=logging.INFO, cluster=spec.name) as data:
+        current = reader.current_state()
+        data["cluster_id"] = current.cluster.id
+        data["origin"] = current.observed.origin.value
+        data["entities"] = len(current.entities)
+    check_cluster_id(spec, current.cluster)
+    return current
 
 
 def check_cluster_id(spec: ClusterSpec, identity: ClusterIdentity) -> None:

@@ -5,18 +5,19 @@ Nothing here can write: all that it is given of a cluster is a reader.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
-from reconciler.model import Baseline, CurrentState, Drift, Selector, any_matches
+from reconciler.logs import log_event
+from reconciler.model import Baseline, CurrentState, Drift, Selector, Source, any_matches
 from reconciler.planning import compare, forgotten, forgotten_note
 from reconciler.ports import QuotaReader
 from reconciler.workflows.baselines import GivenBaseline
-from reconciler.workflows.connect import check_cluster_id
-from reconciler.workflows.git_source import source_of
+from reconciler.workflows.connect import read_state
 from reconciler.workflows.plan import Intent
 
+_log: Final = logging.getLogger(__name__)
 _NO_BASELINE: Final = (
     "no baseline was given, so unapplied changes look the same as changes by hand, and entities that left the manifests the same "
     "as entities that were never in them; give --baseline REF or FILE"
@@ -30,17 +31,27 @@ def find_drift(
 
     Raises ``WrongClusterError`` when another cluster answers, ``BackendError`` when none does, and as ``GivenBaseline.of``.
     """
-    current = reader.current_state()
-    check_cluster_id(intent.spec, current.cluster)
+    return drift_from(intent, read_state(intent.spec, reader), given, ignore=ignore, source=intent.source())
+
+
+def drift_from(
+    intent: Intent,
+    current: CurrentState,
+    given: GivenBaseline | None = None,
+    *,
+    ignore: Sequence[Selector] = (),
+    source: Source,
+) -> Drift:
+    """The drift between two states, without reading anything. Raises as ``GivenBaseline.of``."""
     baseline = given.of(intent.spec.name, current.cluster) if given is not None else None
     spec = intent.spec
     declared_then = baseline.entities if baseline else None
     found = compare(intent.desired, current.entities, declared_then, scope=spec.scope, prune=spec.prune)
     shown = tuple(one for one in found.entities if not any_matches(ignore, one.entity))
     ignored = [one for one in found.entities if any_matches(ignore, one.entity)]
-    return Drift(
+    drift = Drift(
         cluster=current.cluster.named(spec.name),
-        source=source_of(Path(intent.paths[0])),
+        source=source,
         observed=current.observed,
         complete=intent.desired.complete,
         prune=spec.prune,
@@ -51,6 +62,9 @@ def find_drift(
         notes=(*current.notes, *intent.notes, *_notes(intent, current, baseline)),
         findings=intent.findings,
     )
+    counts = {each.value: count for each, count in drift.counts.items()}
+    log_event(_log, "drift found", level=logging.INFO, cluster=spec.name, ignored=drift.ignored, **counts)
+    return drift
 
 
 def _notes(intent: Intent, current: CurrentState, baseline: Baseline | None) -> Iterator[str]:

@@ -15,7 +15,7 @@ from reconciler.manifest import MARK, SCHEMA_FOLDER, Export, ExportedFile
 from reconciler.manifest.emit import emit
 from reconciler.model import ClusterSpec, Connection, CurrentState
 from reconciler.ports import QuotaReader
-from reconciler.workflows.connect import check_cluster_id
+from reconciler.workflows.connect import read_state
 from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
 
 _SCHEMAS = ("client-quotas", "cluster", "repository")
@@ -89,8 +89,7 @@ def export(
         raise UsageError(msg)
     if folder is not None:
         require_free(folder, overwrite=overwrite)
-    state = reader.current_state()
-    check_cluster_id(spec, state.cluster)
+    state = read_state(spec, reader)
     if spec.name is not None:
         state = replace(state, cluster=state.cluster.named(spec.name))
     made = None

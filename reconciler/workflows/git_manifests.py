@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,11 +13,13 @@ from typing import Final
 
 from reconciler.errors import GitError, ManifestError, UntrustedError
 from reconciler.formats import shown
+from reconciler.logs import log_event
 from reconciler.manifest import REPOSITORY_FILE
 from reconciler.model import Finding, Severity, Span, relocated
 from reconciler.workflows.git_repository import Git, TreeEntry, repository_around
 from reconciler.workflows.load import LoadedManifests, find_repository_root, load_manifests
 
+_log: Final = logging.getLogger(__name__)
 _MOST_BYTES: Final = 512 * 1024 * 1024
 _SUFFIXES: Final = (".yaml", ".yml")
 _MOST_LINKS: Final = 40
@@ -77,6 +80,7 @@ def manifests_at(ref: str, paths: Sequence[str], *, same_links: bool = False) ->
         root = find_repository_root(read, within=folder)
         wanted = [root] if root is not None else [path for path in read if os.path.lexists(path)]
         loaded = load_manifests(wanted, within=folder) if wanted else LoadedManifests()
+    log_event(_log, "git reference read", level=logging.INFO, ref=ref, commit=commit, files=len(loaded.files))
     made = ManifestsAt(ref=ref, commit=commit, git=git, folder=folder)
     # A folder that held no manifest yet is a good answer here.
     made.require_good(one for one in loaded.findings if one.id != "no-manifests")

@@ -7,6 +7,7 @@ leads up to the outermost repository.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -18,7 +19,10 @@ from typing import Final
 
 from reconciler.errors import GitError, UsageError
 from reconciler.formats import shown
+from reconciler.logs import timed_event
+from reconciler.model import Source
 
+_log: Final = logging.getLogger(__name__)
 _SECONDS: Final = 60
 _ENVIRONMENT: Final = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 _NOT_INHERITED: Final = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"})
@@ -215,6 +219,25 @@ def nearest_repository(path: str) -> Git:
     return _nearest(_existing_folder(path))[0]
 
 
+def source_of(path: Path) -> Source:
+    """The commit of the repository around ``path``, and whether anything at or below its folder differs from it.
+
+    Nothing is known where there is no repository, no commit, or no git.
+    """
+    folder = path if path.is_dir() else path.parent
+    if not folder.is_dir():
+        return Source()
+    try:
+        git = nearest_repository(str(folder))
+        commit = git.commit("HEAD")
+    except GitError:
+        return Source()
+    try:
+        return Source(commit=commit, dirty=git.dirty(str(folder)))
+    except GitError:
+        return Source(commit=commit)
+
+
 def _outermost(folder: str) -> Git:
     """The repository around a folder, outside of all submodules."""
     while True:
@@ -253,14 +276,17 @@ def _nearest(folder: str) -> tuple[Git, str | None]:
 def _run(program: str, folder: str, *arguments: str, given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
     command = [program, *_SETTINGS, "-C", folder, *arguments]
     try:
-        return subprocess.run(
-            command,
-            input=given if given is not None else b"",
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
-            env={**{name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}, **_ENVIRONMENT},
-        )
+        with timed_event(_log, "git ran", folder=folder, arguments=arguments) as data:
+            done = subprocess.run(
+                command,
+                input=given if given is not None else b"",
+                capture_output=True,
+                timeout=_SECONDS,
+                check=False,
+                env={**{name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}, **_ENVIRONMENT},
+            )
+            data["exit_code"] = done.returncode
+            return done
     except (OSError, ValueError) as error:
         msg = f"git cannot be run: {error}"
         raise GitError(msg) from error

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
+from typing import Final
 
 from reconciler.errors import ManifestError, UntrustedError, UsageError
 from reconciler.formats import did_you_mean, shown
+from reconciler.logs import log_event, timed_event
 from reconciler.manifest import (
     REPOSITORY_FILE,
     UNREAD,
@@ -38,6 +41,8 @@ from reconciler.manifest import (
 )
 from reconciler.manifest.discover import discover
 from reconciler.model import ClusterSpec, DesiredState, Finding, Severity, display_name, in_order
+
+_log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +95,15 @@ def load_manifests(paths: Sequence[str], *, trust: Trust | None = None, within: 
     With ``trust`` its clusters, lint settings and root hold, and the work tree's own count for nothing. The root is not looked
     for above the folder ``within``. Raises ``UsageError`` when the paths belong to different roots.
     """
-    with _without_collector():
-        return _load(paths, trust, within)
+    trusted = None if trust is None else trust.ref
+    with timed_event(_log, "manifests read", level=logging.INFO, paths=list(paths), trusted_ref=trusted) as data:
+        with _without_collector():
+            loaded = _load(paths, trust, within)
+        data["root"] = loaded.root
+        data["files"] = len(loaded.files)
+        data["clusters"] = sorted(loaded.clusters)
+        data["findings"] = len(loaded.findings)
+    return loaded
 
 
 def find_repository_root(paths: Sequence[str], *, within: str | None = None) -> str | None:
@@ -139,6 +151,7 @@ def _load(paths: Sequence[str], trust: Trust | None, within: str | None) -> Load
     documents: list[Document] = []
     for file in found.files:
         content = _content(file)
+        log_event(_log, "file read", file=file.path, documents=len(content.documents), findings=len(content.findings))
         documents += content.documents
         findings += content.findings
     findings += _misplaced(documents, found)

@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from reconciler.logs import log_event
 from reconciler.manifest import Owner
-from reconciler.model import LINT_RULES, ClusterSpec, CurrentState, DesiredState, Finding, Plan, Prune, Severity, in_order
+from reconciler.model import (
+    LINT_RULES,
+    ClusterSpec,
+    CurrentState,
+    DesiredState,
+    Finding,
+    GuardStatus,
+    Plan,
+    Prune,
+    Severity,
+    Source,
+    in_order,
+)
 from reconciler.planning import difference, in_writing_order
 from reconciler.planning.digest import digest
-from reconciler.policy import Situation, by_option, judge
+from reconciler.policy import Situation, by_option, in_manifest, judge
 from reconciler.ports import Clock, QuotaReader
 from reconciler.workflows.baselines import GivenBaseline
-from reconciler.workflows.connect import check_cluster_id
-from reconciler.workflows.git_source import source_of
+from reconciler.workflows.connect import read_state
+from reconciler.workflows.git_repository import source_of
 from reconciler.workflows.lint import lint_change, lint_offline
 from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests, stop_on
 from reconciler.workflows.references import Before, References, Seen, read_references
 from reconciler.workflows.same_cluster import OtherClusters
 from reconciler.workflows.trusted import TrustedTree
 from reconciler.workflows.undeclared import DeclaredEarlier, undeclared_findings, undeclared_notes
+
+_log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +59,11 @@ class Intent:
     others: OtherClusters = field(default_factory=OtherClusters)
     """The other Cluster manifests, some of which may mean the same real cluster."""
     owners: Mapping[str, Owner] = field(default_factory=dict)
-    """Of the Repository document that holds."""
+    """Of the Repository document that applies."""
+
+    def source(self) -> Source:
+        """The commit that the manifests are in now; asks git."""
+        return source_of(Path(self.paths[0]) if self.paths else Path())
 
 
 _NO_REFERENCES: Final = References()
@@ -101,9 +121,10 @@ def make_plan(
 
     Raises ``WrongClusterError`` when another cluster answers, ``BackendError`` when none does, and as ``GivenBaseline.of``.
     """
-    current = reader.current_state()
-    check_cluster_id(intent.spec, current.cluster)
-    return plan_from(intent, current, accepted=accepted, clock=clock, given=given, show_unmanaged=show_unmanaged)
+    current = read_state(intent.spec, reader)
+    return plan_from(
+        intent, current, accepted=accepted, source=intent.source(), clock=clock, given=given, show_unmanaged=show_unmanaged
+    )
 
 
 def plan_from(
@@ -111,20 +132,22 @@ def plan_from(
     current: CurrentState,
     *,
     accepted: Sequence[str],
+    source: Source,
     clock: Clock,
     given: GivenBaseline | None = None,
-    prunes: bool = True,
-    advice: Callable[[str], str] = by_option,
+    attended: bool = True,
     show_unmanaged: bool = False,
 ) -> Plan:
-    """The pure part: a plan from two states. Without ``prunes`` undeclared entities stay, whatever the Cluster manifest says.
+    """The plan from two states, without reading anything; ``clock`` says which guards and acceptances are in effect.
 
-    ``advice``: how to accept a guard.
+    ``source``: the commit of the manifests. In a run that no person attends, ``prune: confirm`` counts as ``never``, and guards
+    are accepted in the Cluster manifest. Raises ``BaselineError`` and ``ManifestError`` as ``GivenBaseline.of``.
     """
     spec = intent.spec
     identity = current.cluster.named(spec.name)
     earlier = DeclaredEarlier(base=intent.before, baseline=given.of(spec.name, current.cluster) if given is not None else None)
-    found = difference(intent.desired, current, scope=spec.scope, prune=spec.prune if prunes else Prune.NEVER)
+    prune = spec.prune if attended or spec.prune is not Prune.CONFIRM else Prune.NEVER
+    found = difference(intent.desired, current, scope=spec.scope, prune=prune)
     changes = in_writing_order(found.changes, current.entities)
     situation = Situation(
         changes=changes,
@@ -134,13 +157,12 @@ def plan_from(
         now=clock.now(),
         claimed_elsewhere=intent.others.claimed(current.cluster),
     )
-    judgement = judge(situation, accepted=accepted, advice=advice)
+    judgement = judge(situation, accepted=accepted, advice=by_option if attended else in_manifest)
     # Lint again, now with the live state: it sees more, and says it in other words.
     declared = (one for one in intent.findings if one.id not in LINT_RULES)
     linted = lint_change(spec, intent.desired, current, changes, severities=intent.lint)
-    source = source_of(Path(intent.paths[0])) if intent.paths else source_of(Path())
     undeclared = undeclared_findings(spec, intent.desired, current, earlier)
-    return Plan(
+    made = Plan(
         cluster=identity,
         source=source,
         observed=current.observed,
@@ -158,3 +180,17 @@ def plan_from(
         findings=in_order((*declared, *linted, *undeclared)),
         unmanaged=tuple(sorted(found.unmanaged, key=lambda entity: entity.sort_key)) if show_unmanaged else None,
     )
+    log_event(
+        _log,
+        "plan made",
+        level=logging.INFO,
+        cluster=spec.name,
+        digest=made.digest,
+        create=found.summary.create,
+        update=found.summary.update,
+        delete=found.summary.delete,
+        unchanged=found.summary.unchanged,
+        guards_tripped=[guard.id for guard in made.tripped],
+        guards_accepted=[guard.id for guard in made.guards if guard.status is GuardStatus.ACCEPTED],
+    )
+    return made

@@ -8,7 +8,7 @@ from reconciler.errors import FileAccessError, UsageError
 from reconciler.formats import document_text, write_whole
 from reconciler.model import ApplyReport, ApplyResult
 from reconciler.planning import baseline_to_json
-from reconciler.workflows.git_source import source_of
+from reconciler.workflows.git_repository import source_of
 from reconciler.workflows.plan import Intent
 
 

@@ -30,9 +30,9 @@ from reconciler.planning import compare
 from reconciler.ports import Clock, Progress
 from reconciler.workflows.baselines import GivenBaseline, given_baseline
 from reconciler.workflows.changed_clusters import PLACEHOLDER
-from reconciler.workflows.connect import Access, check_cluster_id, quota_reader
+from reconciler.workflows.connect import Access, quota_reader, read_state
 from reconciler.workflows.every_cluster import load_every_intent
-from reconciler.workflows.git_source import source_of
+from reconciler.workflows.git_repository import source_of
 from reconciler.workflows.plan import Intent, load_intent
 from reconciler.workflows.references import References
 from reconciler.workflows.report_files import Recorded
@@ -124,8 +124,7 @@ def _overview(
     )
     try:
         with quota_reader(intent.spec, asked.access_to(intent.spec.name), trusted=intent.trusted) as reader:
-            state = reader.current_state()
-            check_cluster_id(intent.spec, state.cluster)
+            state = read_state(intent.spec, reader)
             if not asked.baseline_of_each:
                 return overview_of(intent, state, source=reader, baseline=baseline)
             try:

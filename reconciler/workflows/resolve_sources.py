@@ -12,7 +12,7 @@ from reconciler.errors import UsageError
 from reconciler.formats import did_you_mean, shown
 from reconciler.model import ClusterSpec, Finding, Severity
 from reconciler.resolution import QuotaView
-from reconciler.workflows.connect import Access, check_cluster_id, quota_reader, snapshot_reader
+from reconciler.workflows.connect import Access, quota_reader, read_state, snapshot_reader
 from reconciler.workflows.load import LoadedManifests, chosen_cluster, load_manifests, stop_on
 from reconciler.workflows.plan import Intent, intent_of
 from reconciler.workflows.references import References, Seen, read_references
@@ -76,9 +76,7 @@ class Sources:
     def _read(self, access: Access) -> QuotaView:
         spec, trusted = self._spec
         with quota_reader(spec, access, trusted=trusted) as reader:
-            state = reader.current_state()
-            check_cluster_id(spec, state.cluster)
-            return current_view(state, source=reader, name=spec.name, spec=spec)
+            return current_view(read_state(spec, reader), source=reader, name=spec.name, spec=spec)
 
     @property
     def _spec(self) -> tuple[ClusterSpec, TrustedTree | None]:

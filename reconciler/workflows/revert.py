@@ -31,8 +31,8 @@ from reconciler.planning.way_back import way_back
 from reconciler.policy import Situation, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.workflows.apply import Approval, in_steps, refused, write
-from reconciler.workflows.connect import check_cluster_id
-from reconciler.workflows.git_source import source_of
+from reconciler.workflows.connect import read_state
+from reconciler.workflows.git_repository import source_of
 from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
 from reconciler.workflows.references import References, read_references
 from reconciler.workflows.same_cluster import OtherClusters
@@ -99,8 +99,7 @@ def revert(
     only when nothing was written.
     """
     progress.step("reading the cluster's quotas")
-    current = cluster.current_state()
-    check_cluster_id(undoing.spec, current.cluster)
+    current = read_state(undoing.spec, cluster)
     _require_same_cluster(undoing, current.cluster)
     empty = _plan(undoing, current, (), notes=(), accepted=approval.accepted, clock=clock)
     try:

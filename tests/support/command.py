@@ -41,7 +41,7 @@ def run(*arguments: str, cwd: Path, env: Mapping[str, str] | None = None, timeou
         timeout=timeout,
         check=False,
     )
-    assert "Traceback" not in done.stderr or "-v" in arguments, done.stderr
+    assert "Traceback" not in done.stderr or "-vv" in arguments, done.stderr
     return Done(code=done.returncode, out=done.stdout, err=done.stderr)
 
 

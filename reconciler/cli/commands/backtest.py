@@ -122,9 +122,7 @@ def _plots(args: argparse.Namespace, formats: Sequence[str]) -> int:
 def _current(args: argparse.Namespace, intent: Intent) -> CurrentState | None:
     if args.current is None:
         return None
-    from reconciler.workflows import check_cluster_id, snapshot_reader
+    from reconciler.workflows import read_state, snapshot_reader
 
     trusted = intent.trusted.files if intent.trusted is not None else None
-    state = snapshot_reader(args.current, trusted=trusted).current_state()
-    check_cluster_id(intent.spec, state.cluster)
-    return state
+    return read_state(intent.spec, snapshot_reader(args.current, trusted=trusted))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from reconciler.cli import exit_codes
+from reconciler.cli import exit_codes, options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from reconciler.cli.completion_scripts import SCRIPTS
 
     parser.add_argument("shell", choices=tuple(SCRIPTS), metavar="SHELL", help=f"one of {', '.join(SCRIPTS)}")
-    parser.add_argument("-v", "--verbose", action="store_true", help="a traceback when something fails")
+    options.add_diagnosis_options(parser)
     parser.epilog = (
         'bash: eval "$(kafka-quotas completion bash)" in ~/.bashrc; zsh: save it as _kafka-quotas in a folder of $fpath; '
         "fish: save it as ~/.config/fish/completions/kafka-quotas.fish"

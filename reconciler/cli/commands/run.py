@@ -43,14 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--address", metavar="HOST", default="127.0.0.1", help="serve metrics and health here (%(default)s)")
     parser.add_argument("--port", metavar="PORT", type=int, default=9746, help="0 takes a free one and prints it (%(default)s)")
-    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="the log on stderr (default: %(default)s)")
     parser.add_argument("--audit", metavar="FILE", help="add one line of JSON to this file for every write")
     parser.add_argument("--report", metavar="FILE", help="keep the report of the last write here; revert reads it")
     parser.add_argument(
         "--deadline", metavar="SECONDS", type=float, default=900.0, help="as for apply, for one write (default: %(default)g)"
     )
     options.add_fail_on_option(parser)
-    parser.add_argument("-v", "--verbose", action="store_true", help="a traceback when something fails")
+    options.add_diagnosis_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Final
 
-from reconciler.cli import exit_codes
+from reconciler.cli import exit_codes, options
 
 _KINDS: Final = {
     "ClientQuotas": "client-quotas",
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     names = (*_KINDS, *schema_names())
     parser.add_argument("kind", choices=names, metavar="KIND", help=f"one of {', '.join(names)}")
-    parser.add_argument("-v", "--verbose", action="store_true", help="a traceback when something fails")
+    options.add_diagnosis_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from reconciler.model.plan import Source
-from reconciler.workflows.git_source import source_of
+from reconciler.workflows.git_repository import source_of
 from tests.support.git_repository import GitRepository
 
 

@@ -1,0 +1,136 @@
+"""``-v``, ``-vv`` and ``--log-format``: what a command logs on stderr, and that stdout stays the same."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.bad_servers import free_port
+from tests.support.command import COMMAND, Done, environment, run
+
+MANIFEST = """
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: payments}
+spec:
+  quotas:
+    - match: {user: payments-api}
+      quotas: {producer_byte_rate: 20MiB}
+"""
+SNAPSHOT = {
+    "format_version": "1.0",
+    "cluster": {},
+    "observed": {"at": "2026-01-02T00:00:00Z"},
+    "entities": [{"entity": {"user": "batch"}, "quotas": {"producer_byte_rate": 1.0}}],
+}
+PLAN = ("plan", "--current", "now.json", "--format", "json")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "payments.yaml").write_text(MANIFEST, encoding="utf-8")
+    (tmp_path / "now.json").write_text(json.dumps(SNAPSHOT), encoding="utf-8")
+    return tmp_path
+
+
+def records(done: Done) -> list[dict[str, object]]:
+    """Stderr as one JSON object a line."""
+    return [json.loads(line) for line in done.err.splitlines()]
+
+
+def test_without_options_stderr_is_empty(folder: Path) -> None:
+    assert run(*PLAN, cwd=folder).err == ""
+
+
+def test_v_logs_what_was_read_and_decided_and_leaves_stdout_as_it_is(folder: Path) -> None:
+    quiet, verbose = run(*PLAN, cwd=folder), run(*PLAN, "-v", cwd=folder)
+
+    assert verbose.code == quiet.code
+    assert verbose.json()["digest"] == quiet.json()["digest"]
+    lines = verbose.err.splitlines()
+    assert any("workflows.load: file read file=" in line and "payments.yaml" in line for line in lines)
+    assert any("workflows.plan: plan made" in line and "create=1" in line for line in lines)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_options_may_stand_before_and_after_the_command(folder: Path, *, before: bool) -> None:
+    options = ("-v", "--log-format", "json")
+
+    done = run(*((*options, *PLAN) if before else (*PLAN, *options)), cwd=folder)
+
+    assert done.code == 0
+    events = {record["event"]: record for record in records(done)}
+    assert {"manifests read", "quotas read", "plan made"} <= events.keys()
+    made = events["plan made"]
+    assert (made["logger"], made["level"], made["create"]) == ("reconciler.workflows.plan", "info", 1)
+    assert isinstance(events["manifests read"]["milliseconds"], float)
+    assert str(made["ts"]).endswith("Z")
+
+
+def test_v_before_and_after_the_command_adds_up_to_tracebacks(folder: Path) -> None:
+    done = subprocess.run(
+        [*COMMAND, "-v", "validate", "nowhere", "-v"], cwd=folder, env=environment(), capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 1
+    assert "Traceback (most recent call last)" in done.stderr
+
+
+def test_one_v_prints_no_traceback(folder: Path) -> None:
+    done = run("validate", "nowhere", "-v", cwd=folder)
+
+    assert done.code == 1
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("option", ["-v", "-vv"])
+def test_with_json_every_line_on_stderr_is_an_object_errors_included(folder: Path, option: str) -> None:
+    done = run("plan", "--bootstrap-server", f"127.0.0.1:{free_port()}", option, "--log-format=json", cwd=folder)
+
+    assert (done.code, done.out) == (1, "")
+    rows = records(done)
+    assert all({"ts", "level", "logger", "event"} <= row.keys() for row in rows)
+    error = next(row for row in rows if row["event"] == "error")
+    assert error["level"] == "error"
+    assert "127.0.0.1" in str(error["text"])
+    assert ("traceback" in error) == (option == "-vv")
+
+
+def test_warnings_and_findings_are_json_lines_without_v(folder: Path) -> None:
+    done = run("describe", "--current", "now.json", "--names", "user=<default>", "--log-format", "json", cwd=folder)
+
+    assert done.code == 0
+    levels = {row["level"]: str(row["text"]) for row in records(done)}
+    assert "'<default>' is taken as the literal name" in levels["warning"]
+    assert levels["info"] == "no entity matches"
+
+
+def test_a_secret_in_a_properties_file_is_never_logged(folder: Path) -> None:
+    (folder / "client.properties").write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        'sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="hunter2";\n',
+        encoding="utf-8",
+    )
+
+    done = run(
+        "plan", "--bootstrap-server", f"127.0.0.1:{free_port()}", "--command-config", "client.properties", "-vv", cwd=folder
+    )
+
+    assert done.code == 1
+    assert "client.properties" in done.err
+    assert "hunter2" not in done.err
+
+
+def test_names_of_files_cannot_forge_a_line(folder: Path) -> None:
+    forged = "a\n12:00:00 info workflows.plan: plan made.yaml"
+    (folder / "payments.yaml").rename(folder / forged)
+
+    done = run(*PLAN, "-v", cwd=folder)
+
+    assert len([line for line in done.err.splitlines() if "plan made" in line and line.startswith("12:00:00")]) == 0
+    assert "u000a12:00:00" in done.err
+
+
+def test_a_wrong_format_of_the_log_is_a_usage_error(folder: Path) -> None:
+    assert run("--log-format", "xml", "plan", cwd=folder).code == 64
