@@ -20,8 +20,13 @@ if TYPE_CHECKING:
     )
     from reconciler.backends.snapshot import SnapshotReader, write_snapshot
     from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
-    from reconciler.backends.zookeeper.properties import parse_zookeeper_properties, read_zookeeper_properties
-    from reconciler.backends.zookeeper.settings import ZooKeeperSecurity, ZooKeeperSettings, parse_connection
+    from reconciler.backends.zookeeper.settings import (
+        ZooKeeperSecurity,
+        ZooKeeperSettings,
+        parse_connection,
+        parse_zookeeper_properties,
+        read_zookeeper_properties,
+    )
 
 __all__ = [
     "CLIENT_ID",

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from reconciler.backends.zookeeper.java_double import java_text, parse_java
-from reconciler.backends.zookeeper.values import stored_text
+from reconciler.backends.zookeeper.values import java_text, parse_java, stored_text
 from reconciler.model.change import Alteration
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.sandbox.spec import Sandbox

@@ -16,9 +16,14 @@ from kazoo.exceptions import ConnectionLoss
 from kazoo.security import make_acl
 
 from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
-from reconciler.backends.zookeeper.properties import zookeeper_security
 from reconciler.backends.zookeeper.session import close_client, open_client
-from reconciler.backends.zookeeper.settings import DigestLogin, ZooKeeperSecurity, ZooKeeperSettings, parse_connection
+from reconciler.backends.zookeeper.settings import (
+    DigestLogin,
+    ZooKeeperSecurity,
+    ZooKeeperSettings,
+    parse_connection,
+    zookeeper_security,
+)
 from reconciler.errors import AuthenticationError, BackendError, UnreachableError, UnsupportedClusterError
 from reconciler.sandbox.ports import LOOPBACK, free_ports
 from tests.support.certificates import Authority

@@ -12,8 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from kafka.protocol.admin import AlterClientQuotasRequest, AlterClientQuotasResponse, DescribeClientQuotasResponse
 
-from reconciler.backends.broker.quota_messages import read_alter_answer, read_describe_answer, write_alter_body
-from reconciler.backends.broker.requests import RawAnswer
+from reconciler.backends.broker.quota_messages import RawAnswer, read_alter_answer, read_describe_answer, write_alter_body
 from reconciler.backends.broker.wire import MalformedAnswerError
 from reconciler.model.change import Alteration
 from reconciler.model.entity import DEFAULT, Entity

@@ -14,12 +14,24 @@ from functools import lru_cache
 from typing import Final
 
 from reconciler.backends.broker import wire
-from reconciler.backends.broker.requests import RawAnswer
 from reconciler.backends.broker.wire import COMPACT, TWO_BYTES, Encoding
 from reconciler.model import DEFAULT, LONGEST_STRING, Alteration, Entity, Quotas
 
 _HEAD: Final = struct.Struct(">ih")
 _FLOAT64: Final = struct.Struct(">d")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawAnswer:
+    """The body of an answer as it came, and the version it is written in."""
+
+    version: int
+    body: bytes
+
+    @property
+    def throttle_time_ms(self) -> int:
+        """How long the broker asks to wait; the library obeys. The first field of every answer to a quota request."""
+        return int.from_bytes(self.body[:4], signed=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ import functools
 import struct
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from kafka.protocol.admin import (
@@ -22,25 +21,12 @@ from kafka.protocol.admin import (
     DescribeConfigsRequest,
 )
 
-from reconciler.backends.broker.quota_messages import write_alter_body
+from reconciler.backends.broker.quota_messages import RawAnswer, write_alter_body
 from reconciler.errors import RequestRefusedError
 from reconciler.model import INVALID_REQUEST, Alteration, unsendable
 from reconciler.ports import EntityFilter
 
 _FRAME: Final = struct.Struct(">i")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawAnswer:
-    """The body of an answer as it came, and the version it is written in."""
-
-    version: int
-    body: bytes
-
-    @property
-    def throttle_time_ms(self) -> int:
-        """How long the broker asks to wait; the library obeys. The first field of every answer to a quota request."""
-        return int.from_bytes(self.body[:4], signed=True)
 
 
 class RawRequest:

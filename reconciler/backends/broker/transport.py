@@ -22,7 +22,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from reconciler.backends.broker.error_messages import REFUSED_CERTIFICATE, hint, is_tls_failure, words
 from reconciler.backends.broker.principal import refused_certificate
-from reconciler.backends.broker.requests import RawAnswer
+from reconciler.backends.broker.quota_messages import RawAnswer
 from reconciler.backends.broker.settings import ConnectionSettings, Security, TokenFile, server_text
 from reconciler.backends.broker.sockets import PROXY_URL, TlsSockets
 from reconciler.errors import AuthenticationError, BackendError, UnreachableError, UnsupportedClusterError

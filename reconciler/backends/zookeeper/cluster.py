@@ -1,4 +1,8 @@
-"""A cluster whose quotas live in ZooKeeper (Kafka up to 3.9), read and written there without its brokers."""
+"""A cluster whose quotas live in ZooKeeper (Kafka up to 3.9), read and written there without its brokers.
+
+The brokers that have registered themselves there are listed only to recommend asking them instead. Source: Kafka's
+``BrokerIdZNode``. Its entries do not have the release; their format has a version, 5 from Kafka 2.7 on.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +13,18 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from kazoo.exceptions import NoNodeError
 
-from reconciler.backends.zookeeper.acls import Acls
-from reconciler.backends.zookeeper.brokers import recommendation, registered_brokers
-from reconciler.backends.zookeeper.checks import require_kafka
-from reconciler.backends.zookeeper.failures import CLIENT_ERRORS, failure, told
-from reconciler.backends.zookeeper.fence import Fence
-from reconciler.backends.zookeeper.flight import Flight
 from reconciler.backends.zookeeper.lock import held_lock
-from reconciler.backends.zookeeper.names import UnwritableNameError, node_name
+from reconciler.backends.zookeeper.nodes import BROKER_IDS, Acls, UnwritableNameError, node_name
+from reconciler.backends.zookeeper.pipeline import Flight
 from reconciler.backends.zookeeper.reading import ALL_KINDS, NodeReader, ReadNodes
-from reconciler.backends.zookeeper.session import close_client, is_read_only, open_client
+from reconciler.backends.zookeeper.session import CLIENT_ERRORS, close_client, failure, is_read_only, open_client, told
 from reconciler.backends.zookeeper.settings import ZooKeeperSettings
+from reconciler.backends.zookeeper.transaction_checks import Fence, require_kafka
 from reconciler.backends.zookeeper.writing import NodeWriter
 from reconciler.errors import OutcomeUnknownError, RequestRefusedError, UnsupportedClusterError
 from reconciler.logs import log_event
@@ -38,12 +39,57 @@ from reconciler.model import (
     Observed,
     ObservedFrom,
     Quotas,
+    escaped,
 )
 from reconciler.ports import BrokerNode, EntityFilter, FilterKind
 from reconciler.resolution import UNSUPPORTED_VERSION, answer, filter_refusal
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
+
+
+_OF_2_7: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredBroker:
+    """A broker that is up. ``endpoint`` is its first one, as it says itself (``SASL_SSL://b1:9093``)."""
+
+    id: int
+    endpoint: str | None
+    format_version: int
+
+
+def registered_brokers(client: KazooClient) -> tuple[RegisteredBroker, ...]:
+    """Those that are up, by id. Raises kazoo's errors."""
+    try:
+        names = client.get_children(BROKER_IDS)
+    except NoNodeError:
+        return ()
+    found = [broker for name in names if (broker := _broker(client, name)) is not None]
+    return tuple(sorted(found, key=lambda broker: broker.id))
+
+
+def recommendation(brokers: Sequence[RegisteredBroker]) -> str | None:
+    """A note for whoever did not choose ZooKeeper on purpose; ``None`` when there is no broker to ask."""
+    if not brokers:
+        return None
+    is_sure = all(broker.format_version >= _OF_2_7 for broker in brokers)
+    place = next((f", such as {escaped(broker.endpoint)}" for broker in brokers if broker.endpoint), "")
+    return (
+        f"the brokers of this cluster {'are' if is_sure else 'may be'} of Kafka 2.6 or newer and can be asked themselves"
+        f"{place}: prefer bootstrapServers, which checks more and shows what brokers obey (--zookeeper ends this advice)"
+    )
+
+
+def _broker(client: KazooClient, name: str) -> RegisteredBroker | None:
+    try:
+        said = json.loads(client.get(f"{BROKER_IDS}/{name}")[0])
+        endpoints = [str(endpoint) for endpoint in said.get("endpoints") or ()]
+        return RegisteredBroker(id=int(name), endpoint=next(iter(endpoints), None), format_version=int(said.get("version", 0)))
+    except (NoNodeError, ValueError, TypeError, AttributeError):
+        return None
+
 
 _log: Final = logging.getLogger(__name__)
 

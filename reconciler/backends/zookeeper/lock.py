@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from kazoo.exceptions import KazooException, LockTimeout, NoAuthError, NodeExistsError, NoNodeError
 
-from reconciler.backends.zookeeper.acls import Acls
-from reconciler.backends.zookeeper.checks import not_allowed
-from reconciler.backends.zookeeper.failures import CLIENT_ERRORS, told
-from reconciler.backends.zookeeper.nodes import NOTIFICATION
+from reconciler.backends.zookeeper.nodes import NOTIFICATION, Acls
+from reconciler.backends.zookeeper.session import CLIENT_ERRORS, told
+from reconciler.backends.zookeeper.transaction_checks import not_allowed
 from reconciler.errors import AuthorizationError, LockedError, UnreachableError
 from reconciler.logs import log_event
 from reconciler.model import escaped

@@ -1,4 +1,4 @@
-"""Where the quotas of an entity are in ZooKeeper, below the chroot, and the notification that makes brokers look there.
+"""The nodes of quotas in ZooKeeper, below the chroot: their paths, names and ACLs, and the notification that makes brokers look.
 
 Source: Kafka's ``ZkData`` and ``AdminZkClient`` (ip entities since 2.8; notifications of version 2 since 0.10.1).
 """
@@ -6,11 +6,64 @@ Source: Kafka's ``ZkData`` and ``AdminZkClient`` (ip entities since 2.8; notific
 from __future__ import annotations
 
 import json
-from typing import Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
-from reconciler.backends.zookeeper.names import address_node, node_name
-from reconciler.model import Entity, EntityType
+from kazoo.exceptions import NoNodeError
 
+from reconciler.errors import AuthorizationError
+from reconciler.model import DEFAULT, Entity, EntityName, EntityType, IpVerdict, display_name, ip_verdict, sanitized, unsanitized
+
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient
+
+
+DEFAULT_NODE: Final = "<default>"
+"""The node of the default entity. The name ``<default>`` itself is encoded, so the two never meet."""
+
+_NO_ELEMENTS: Final = ("", ".", "..")
+"""What ZooKeeper refuses between two slashes; Kafka does not encode dots."""
+
+
+class UnwritableNameError(ValueError):
+    """A name that no ZooKeeper node can have; the text says why."""
+
+
+def node_name(name: EntityName) -> str:
+    """The node of a user or a client id. Raises ``UnwritableNameError``."""
+    if name is DEFAULT:
+        return DEFAULT_NODE
+    if name in _NO_ELEMENTS:
+        raise UnwritableNameError(f"ZooKeeper cannot hold a node for the name {display_name(name)}")
+    try:
+        return sanitized(name)
+    except UnicodeEncodeError:
+        raise UnwritableNameError("the name is not Unicode text (it has half a surrogate pair)") from None
+
+
+def name_of_node(node: str) -> EntityName | None:
+    """The name behind a node; ``None`` for a node that is nobody's, because ``node_name`` gives it for no name."""
+    return DEFAULT if node == DEFAULT_NODE else unsanitized(node)
+
+
+def address_node(address: EntityName) -> str:
+    """The node of an ip entity: its name as it is. Raises ``UnwritableNameError``."""
+    if address is DEFAULT:
+        return DEFAULT_NODE
+    plain = address.isascii() and address.isprintable() and not set(address) & set('/"\\')
+    if address in (*_NO_ELEMENTS, DEFAULT_NODE) or not plain:
+        raise UnwritableNameError(f"ZooKeeper cannot hold a node for the address {display_name(address)}")
+    return address
+
+
+def address_of_node(node: str) -> EntityName | None:
+    """The name of an ip entity; ``None`` for a node that brokers cannot resolve, or not decode, which some do."""
+    if node == DEFAULT_NODE:
+        return DEFAULT
+    return None if "%" in node or ip_verdict(node) is IpVerdict.INVALID else node
+
+
+BROKER_IDS: Final = "/brokers/ids"
 CONFIG: Final = "/config"
 USERS: Final = f"{CONFIG}/users"
 CLIENTS: Final = f"{CONFIG}/clients"
@@ -45,3 +98,45 @@ def parents(path: str) -> tuple[str, ...]:
 def notification(path: str) -> bytes:
     """What a broker reads of a change: version 2, the path below ``/config``."""
     return json.dumps({"version": 2, "entity_path": path[len(CONFIG) + 1 :]}, separators=(",", ":")).encode()
+
+
+_DEPTH: Final = CONFIG.count("/") + 2
+_HIDDEN: Final = ":x"
+"""What ZooKeeper shows in place of a digest to whoever may not administer the node."""
+
+
+class Acls:
+    """The ACLs of Kafka's folders of config nodes, each asked for once.
+
+    Kafka gives a folder and everything in it the same ACL (``zookeeper.set.acl``), so that of the folder is that of all siblings,
+    of those too that are not there yet.
+    """
+
+    def __init__(self, client: KazooClient) -> None:
+        self._client = client
+        self._of: dict[str, Sequence[Any] | None] = {}
+
+    def acl_for(self, path: str) -> Sequence[Any] | None:
+        """The ACL for a node to be made; ``None`` when its folder, and with it the whole kind of entity, is not there.
+
+        Raises ``AuthorizationError`` when the ACL is not shown whole, and kazoo's errors.
+        """
+        folder = "/".join(path.split("/")[:_DEPTH])
+        if folder not in self._of:
+            try:
+                acl = self._client.get_acls(folder)[0]
+            except NoNodeError:
+                return None
+            _require_whole(folder, acl)
+            self._of[folder] = acl
+        return self._of[folder]
+
+
+def _require_whole(folder: str, acl: Sequence[Any]) -> None:
+    hidden = [one for one in acl if one.id.scheme == "digest" and one.id.id.endswith(_HIDDEN)]
+    if hidden:
+        msg = (
+            f"ZooKeeper does not show this client the whole ACL of {folder}, so new nodes could not have the same; log in as "
+            "somebody who may administer it, most often as the brokers do"
+        )
+        raise AuthorizationError(msg, operation="admin")

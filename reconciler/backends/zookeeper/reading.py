@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from reconciler.backends.zookeeper.flight import Flight
-from reconciler.backends.zookeeper.names import address_of_node, name_of_node
 from reconciler.backends.zookeeper.node_text import UnreadableNodeError, parse_node
-from reconciler.backends.zookeeper.nodes import CLIENTS, IPS, USERS, clients_of
+from reconciler.backends.zookeeper.nodes import CLIENTS, IPS, USERS, address_of_node, clients_of, name_of_node
+from reconciler.backends.zookeeper.pipeline import Flight
 from reconciler.backends.zookeeper.values import read_quotas
 from reconciler.model import Entity, EntityName, EntityType, Quotas, UnreadableNode
 

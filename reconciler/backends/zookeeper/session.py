@@ -1,17 +1,19 @@
-"""A connection to ZooKeeper: opened, or refused with a reason; kazoo keeps it up from then on.
+"""A connection to ZooKeeper: opened, or refused with a reason; kazoo keeps it up from then on. Its errors are ours here.
 
 kazoo would wait in silence until its time is up, whatever the reason.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 import time
+from collections.abc import Iterator
 from typing import Final
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException
+from kazoo.exceptions import AuthFailedError, KazooException, NoAuthError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
@@ -19,9 +21,44 @@ from kazoo.retry import KazooRetry
 from reconciler.backends.zookeeper.login import LoginConnection
 from reconciler.backends.zookeeper.settings import ZooKeeperSettings, connection_text
 from reconciler.backends.zookeeper.sockets import Handler
-from reconciler.errors import AuthenticationError, UnreachableError, UnsupportedClusterError
+from reconciler.errors import AuthenticationError, AuthorizationError, BackendError, UnreachableError, UnsupportedClusterError
 from reconciler.logs import log_event
 from reconciler.model import display_name
+
+CLIENT_ERRORS: Final = (KazooException, KazooTimeoutError)
+"""Everything that kazoo raises about the server and the connection to it."""
+
+
+def failure(error: Exception) -> BackendError:
+    """What went wrong, for a request that changes nothing."""
+    if isinstance(error, NoAuthError):
+        msg = "ZooKeeper does not let this client read the quotas: its ACLs want the identity of the brokers"
+        return AuthorizationError(msg, operation="read")
+    if isinstance(error, AuthFailedError):
+        return AuthenticationError("ZooKeeper refused the login")
+    if isinstance(error, KazooTimeoutError):
+        return UnreachableError("ZooKeeper does not answer in time")
+    name = type(error).__name__
+    lost = name in {
+        "ConnectionLoss",
+        "SessionExpiredError",
+        "ConnectionClosedError",
+        "OperationTimeoutError",
+        "SessionMovedError",
+    }
+    if lost:
+        return UnreachableError(f"the connection to ZooKeeper was lost ({name})")
+    return UnsupportedClusterError(f"ZooKeeper answers with an error that it should not: {name}")
+
+
+@contextlib.contextmanager
+def told() -> Iterator[None]:
+    """Raise ``BackendError`` children for what kazoo raises inside."""
+    try:
+        yield
+    except CLIENT_ERRORS as error:
+        raise failure(error) from error
+
 
 _log: Final = logging.getLogger(__name__)
 

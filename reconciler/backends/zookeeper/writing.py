@@ -22,13 +22,11 @@ from kazoo.exceptions import (
     ZookeeperError,
 )
 
-from reconciler.backends.zookeeper.acls import Acls
-from reconciler.backends.zookeeper.fence import ControllerChangedError, Fence, LockLostError
-from reconciler.backends.zookeeper.flight import Flight, Task
-from reconciler.backends.zookeeper.intention import INVALID_UPDATE_VERSION, NodeRead, intention
 from reconciler.backends.zookeeper.node_text import NodeText, UnreadableNodeError, parse_node
-from reconciler.backends.zookeeper.nodes import NOTIFICATION, USERS, clients_of, node_path, notification, parents
-from reconciler.backends.zookeeper.rules import zookeeper_refusal
+from reconciler.backends.zookeeper.node_update import INVALID_UPDATE_VERSION, NodeRead, intention, zookeeper_refusal
+from reconciler.backends.zookeeper.nodes import NOTIFICATION, USERS, Acls, clients_of, node_path, notification, parents
+from reconciler.backends.zookeeper.pipeline import Flight, Task
+from reconciler.backends.zookeeper.transaction_checks import ControllerChangedError, Fence, LockLostError
 from reconciler.errors import AuthorizationError, BackendError
 from reconciler.logs import log_event
 from reconciler.model import INVALID_REQUEST, Alteration, AlterationResult, Entity

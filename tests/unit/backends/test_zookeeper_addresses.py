@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.backends.zookeeper.digest_md5 import DigestError, digest_answer
-from reconciler.backends.zookeeper.properties import zookeeper_security
-from reconciler.backends.zookeeper.settings import DigestLogin, connection_text, parse_connection
+from reconciler.backends.zookeeper.login import DigestError, digest_answer
+from reconciler.backends.zookeeper.settings import DigestLogin, connection_text, parse_connection, zookeeper_security
 from reconciler.errors import UsageError
 from tests.support.certificates import Authority
 

@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from reconciler.backends.zookeeper.intention import NodeRead, intention
-from reconciler.backends.zookeeper.rules import LONGEST_PATH, zookeeper_refusal
+from reconciler.backends.zookeeper.node_update import LONGEST_PATH, NodeRead, intention, zookeeper_refusal
 from reconciler.model.change import Alteration, AlterationResult
 from reconciler.model.entity import Entity
 from tests.builders import client, ip, pair, user

@@ -2,8 +2,16 @@
 
 import pytest
 
-from reconciler.backends.zookeeper.names import UnwritableNameError, address_node, address_of_node, name_of_node, node_name
-from reconciler.backends.zookeeper.nodes import node_path, notification, parents
+from reconciler.backends.zookeeper.nodes import (
+    UnwritableNameError,
+    address_node,
+    address_of_node,
+    name_of_node,
+    node_name,
+    node_path,
+    notification,
+    parents,
+)
 from reconciler.model.entity import DEFAULT
 from tests.builders import client, ip, pair, user
 

@@ -3,8 +3,7 @@
 import re
 from pathlib import Path
 
-from reconciler.backends.zookeeper.properties import parse_zookeeper_properties
-from reconciler.backends.zookeeper.settings import parse_connection
+from reconciler.backends.zookeeper.settings import parse_connection, parse_zookeeper_properties
 from reconciler.workflows.validate import validate
 from tests.support.certificates import Authority
 

@@ -1,4 +1,8 @@
-"""What an alteration makes of a node that was read: its new text, or the answer when nothing is to be written. No I/O."""
+"""The update of a node that was read: its new text, or why nothing is written. No I/O.
+
+Alterations that a KRaft broker refuses are refused here, and values that a node cannot hold or a broker cannot read: ZooKeeper
+checks nothing, and one bad node keeps brokers from starting.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,59 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.backends.zookeeper.node_text import NodeText, UnreadableNodeError, parse_node
+from reconciler.backends.zookeeper.nodes import UnwritableNameError, node_path
 from reconciler.backends.zookeeper.values import is_readable, read_quotas, stored_text
-from reconciler.model import INVALID_REQUEST, KNOWN_KEYS, Alteration, AlterationResult, escaped, same_value
+from reconciler.model import (
+    INVALID_REQUEST,
+    KNOWN_KEYS,
+    Alteration,
+    AlterationResult,
+    Entity,
+    EntityType,
+    IpVerdict,
+    QuotaKey,
+    ValueType,
+    escaped,
+    ip_verdict,
+    refusal,
+    same_value,
+)
+
+LONGEST_PATH: Final = 150_000
+"""A transaction names a path up to five times, and ZooKeeper closes the connection on a request of more than 1 MiB."""
+
+
+def zookeeper_refusal(alteration: Alteration) -> str | None:
+    """Why the alteration is not written; ``None`` when it can be."""
+    if refused := refusal(alteration):
+        return refused
+    try:
+        if len(node_path(alteration.entity)) > LONGEST_PATH:
+            return f"the name is too long for ZooKeeper: as a path it has more than {LONGEST_PATH} characters"
+    except UnwritableNameError as error:
+        return str(error)
+    sets = {key: value for key, value in alteration.ops.items() if value is not None}
+    if sets and (refused := _address_refusal(alteration.entity)):
+        return refused
+    for key, value in sets.items():
+        if QuotaKey(key).value_type is not ValueType.DOUBLE and not value.is_integer():
+            return f"Configuration {key} must be a whole number: in ZooKeeper brokers keep its digits, and cannot read others"
+    return None
+
+
+def _address_refusal(entity: Entity) -> str | None:
+    address = entity.name(EntityType.IP.value)
+    if not isinstance(address, str):
+        return None
+    if ip_verdict(address) is not IpVerdict.LITERAL:
+        return (
+            f"{address} is not a literal address; nothing looks names up before ZooKeeper is written, and a broker that cannot "
+            "resolve one does not start"
+        )
+    if "%" in address:
+        return f"{address} has a zone: brokers would take the node's name for percent-encoded; give the address without it"
+    return None
+
 
 INVALID_UPDATE_VERSION: Final = 95
 """Kafka's error code that comes nearest to "others wrote it meanwhile"."""

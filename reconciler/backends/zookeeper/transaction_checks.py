@@ -1,24 +1,30 @@
-"""What must be so before the first write to ZooKeeper: the tree is a Kafka's, Kafka takes its quotas from it, and we may write.
+"""Checks before the first write to ZooKeeper, and comparisons in every transaction, so that nothing is written once they fail.
 
-Sources: Kafka's ``ZkData`` and ``KafkaZkClient`` up to 3.9 (how a KRaft controller registers itself while a cluster is migrated).
+Before the first write: the tree is a Kafka's, Kafka takes its quotas from it, and this client may write. In each transaction: the
+lock is ours, since a session that ended unnoticed has lost it. And the controller is the one for which the checks were made: a
+KRaft controller can take over at any moment while a cluster is migrated. Sources: Kafka's ``ZkData`` and ``KafkaZkClient`` up
+to 3.9.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import secrets
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kazoo.exceptions import NoAuthError, NoNodeError
+from kazoo.exceptions import BadVersionError, NoAuthError, NoNodeError
 
-from reconciler.backends.zookeeper.brokers import BROKER_IDS
-from reconciler.backends.zookeeper.nodes import CLIENTS, CONFIG, IPS, NOTIFICATION, USERS
+from reconciler.backends.zookeeper.nodes import BROKER_IDS, CLIENTS, CONFIG, IPS, NOTIFICATION, USERS
 from reconciler.backends.zookeeper.session import is_read_only
 from reconciler.errors import AuthorizationError, UnsupportedClusterError
+from reconciler.logs import log_event
 from reconciler.model import escaped
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
+
 
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 _CONTROLLER: Final = "/controller"
@@ -126,3 +132,55 @@ def _words(acl: Any) -> str:
     letters = "".join(letter for bit, letter in ((4, "c"), (8, "d"), (1, "r"), (2, "w"), (16, "a")) if acl.perms & bit)
     who = acl.id.scheme if acl.id.scheme == "digest" else f"{acl.id.scheme}:{escaped(acl.id.id)}"
     return f"{who} ({letters})"
+
+
+_log: Final = logging.getLogger(__name__)
+
+_BROKEN: Final = (NoNodeError, BadVersionError)
+
+
+class LockLostError(Exception):
+    """The session ended, and the lock with it; nothing of the transaction was done."""
+
+
+class ControllerChangedError(Exception):
+    """Another controller was elected since the checks; nothing of the transaction was done. ``renew``, then try again."""
+
+
+class Fence:
+    """``lock`` is the path of our lock's node, while we hold one."""
+
+    def __init__(self, client: KazooClient) -> None:
+        self._client = client
+        self._is_checked = False
+        self._epoch: int | None = None
+        self.lock: str | None = None
+
+    def require_writable(self) -> None:
+        """Make the checks, unless they were made. Raises as ``checks.require_writable``."""
+        if not self._is_checked:
+            self.renew()
+
+    def renew(self) -> None:
+        """Make the checks anew. Raises as ``checks.require_writable``."""
+        before, self._epoch = self._epoch, require_writable(self._client)
+        self._is_checked = True
+        log_event(
+            _log, "checked that quotas may be written", level=logging.INFO, controller_epoch=self._epoch, epoch_before=before
+        )
+
+    def add_to(self, transaction: Any) -> None:
+        """Put the comparisons first into a transaction."""
+        if self.lock is not None:
+            transaction.check(self.lock, -1)
+        if self._epoch is not None:
+            transaction.check(CONTROLLER_EPOCH, self._epoch)
+
+    def passed(self, answers: Sequence[Any]) -> Sequence[Any]:
+        """The answers to the other parts of a transaction. Raises ``LockLostError`` or ``ControllerChangedError``."""
+        own = iter(answers)
+        if self.lock is not None and isinstance(next(own), _BROKEN):
+            raise LockLostError
+        if self._epoch is not None and isinstance(next(own), _BROKEN):
+            raise ControllerChangedError
+        return tuple(own)

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from kazoo.exceptions import NoNodeError
 
-from reconciler.backends.zookeeper.failures import CLIENT_ERRORS
+from reconciler.backends.zookeeper.session import CLIENT_ERRORS
 
 
 class Pending(Protocol):
