@@ -32,7 +32,7 @@ class _Clock:
 
 def pure(entities: int, folder: Path, *, times: int) -> None:
     """One in a hundred users has another value on the cluster."""
-    from reconciler.model import Source
+    from reconciler.model import ManifestCommit
     from reconciler.model.entity import Entity
     from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom
     from reconciler.planning.diff import difference
@@ -55,12 +55,12 @@ def pure(entities: int, folder: Path, *, times: int) -> None:
         found = difference(intent.desired, current, scope=intent.spec.scope, prune=intent.spec.prune)
         return digest("bench", in_writing_order(found.changes, live))
 
-    plan = plan_from(intent, current, accepted=(), source=Source(), clock=_Clock())
+    plan = plan_from(intent, current, accepted=(), source=ManifestCommit(), clock=_Clock())
     print(f"{entities} entities on both sides, {len(plan.changes)} changes")
     row("difference, order and digest", cpu_seconds(diffed, times=times))
     row(
         "the plan: the same with guards and lint",
-        cpu_seconds(lambda: plan_from(intent, current, accepted=(), source=Source(), clock=_Clock()), times=times),
+        cpu_seconds(lambda: plan_from(intent, current, accepted=(), source=ManifestCommit(), clock=_Clock()), times=times),
     )
     lint = cpu_seconds(lambda: lint_change(intent.spec, intent.desired, current, plan.changes, severities={}), times=times)
     row("  of which lint", lint)

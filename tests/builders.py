@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from reconciler.model.cluster import ClusterSpec
 from reconciler.model.entity import DEFAULT, Entity, EntityName
-from reconciler.model.plan import Plan, Source, Summary
+from reconciler.model.plan import ManifestCommit, Plan, Summary
 from reconciler.model.quota import QuotaKey
 from reconciler.model.source import Span
 from reconciler.model.state import (
@@ -68,7 +68,7 @@ def cluster_spec(**fields: object) -> ClusterSpec:
 def plan(*changes: object, **fields: object) -> Plan:
     defaults: dict[str, object] = {
         "cluster": ClusterIdentity(name="prod", id="c1", kafka_version="4.3"),
-        "source": Source(),
+        "source": ManifestCommit(),
         "observed": Observed(at=NOON, origin=ObservedFrom.BROKER),
         "complete": True,
         "summary": Summary(update=len(changes)),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from reconciler.apply.document import reason_of
 from reconciler.errors import RefusedError
 from reconciler.formats import FORMAT_VERSION, Json, cluster_to_json, moment_to_json
-from reconciler.model import ApplyReport, ApplyResult, ChangeStatus, ClusterIdentity, GuardStatus, Source
+from reconciler.model import ApplyReport, ApplyResult, ChangeStatus, ClusterIdentity, GuardStatus, ManifestCommit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class Run:
     started: datetime.datetime
     os_user: str
     principal: str | None = None
-    source: Source = field(default_factory=Source)
+    source: ManifestCommit = field(default_factory=ManifestCommit)
     cluster: ClusterIdentity = field(default_factory=ClusterIdentity)
     """As far as known before the cluster answered."""
     validate_only: bool = False

@@ -12,7 +12,7 @@ from reconciler.cli import exit_codes, options, output
 from reconciler.errors import FileAccessError, ManifestError, OutputError, ReconcilerError, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.model import ApplyReport, ClusterSpec, Source
+    from reconciler.model import ApplyReport, ClusterSpec, ManifestCommit
     from reconciler.workflows import AuditFile, TrustedTree
 
 
@@ -24,7 +24,7 @@ class Audit:
         self._file = file
         self.spec: ClusterSpec | None = None
 
-    def about(self, spec: ClusterSpec, *, source: Callable[[], Source], trusted: TrustedTree | None) -> None:
+    def about(self, spec: ClusterSpec, *, source: Callable[[], ManifestCommit], trusted: TrustedTree | None) -> None:
         """What is known before the cluster is asked."""
         self.spec = spec
         if self._file is None:

@@ -78,7 +78,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alteration:
+class ConfigCommand:
     """What one command does: ``add`` are pairs of key and value as written."""
 
     entity: Entity
@@ -88,7 +88,7 @@ class Alteration:
     server: tuple[str, str] | None
 
 
-def read_alteration(words: Sequence[Word]) -> Alteration | None:
+def read_alteration(words: Sequence[Word]) -> ConfigCommand | None:
     """The words after the command's name; ``None`` when it alters no quota. Raises ``RefusedCommandError``."""
     options = _options(words)
     first = words[0] if words else Word(text="", line=1, column=1)
@@ -110,7 +110,7 @@ def read_alteration(words: Sequence[Word]) -> Alteration | None:
         refused.entity = entity
         raise
     delete = tuple(_listed(options.delete))
-    return Alteration(entity=entity, add=add, delete=delete, place=place, server=options.server)
+    return ConfigCommand(entity=entity, add=add, delete=delete, place=place, server=options.server)
 
 
 def _is_other(word: Word) -> bool:

@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 from reconciler.formats import shown
-from reconciler.importing.config_command import Alteration, RefusedCommandError, read_alteration
+from reconciler.importing.config_command import ConfigCommand, RefusedCommandError, read_alteration
 from reconciler.importing.described import is_description, read_description
 from reconciler.importing.found import Found, Gatherer
 from reconciler.importing.quota_values import read_value
@@ -99,7 +99,7 @@ class _Script:
             message = "this seems to call kafka-configs in a way that is not read (a variable, an alias, a quoted command)"
             self.refuse("import-template", f"{message}; write the command out: {shown(word.text)}", word)
 
-    def alter(self, alteration: Alteration) -> None:
+    def alter(self, alteration: ConfigCommand) -> None:
         entity, place = alteration.entity, alteration.place
         span = self.out.at(place.line, place.column)
         if not self.same_cluster(alteration):
@@ -124,7 +124,7 @@ class _Script:
         quotas.update(known)
         self.places[entity] = span
 
-    def same_cluster(self, alteration: Alteration) -> bool:
+    def same_cluster(self, alteration: ConfigCommand) -> bool:
         given = alteration.server
         if given is None or self.server is None or given[0] != self.server[0]:
             self.server = self.server or given

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from reconciler.manifest.cluster_places import clusters_without_id, endpoints, misplaced_clusters
     from reconciler.manifest.collector import finding
     from reconciler.manifest.desired import cluster_findings, desired_state
-    from reconciler.manifest.discover import REPOSITORY_FILE, Discovery, SourceFile, at, find_root
+    from reconciler.manifest.discover import REPOSITORY_FILE, Discovery, ManifestFile, at, find_root
     from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument, Document, Owner, RepositoryDocument
     from reconciler.manifest.emit import MARK, SCHEMA_FOLDER, Export, ExportedFile, emit_clusters, entries_document
     from reconciler.manifest.examples import EXAMPLES
@@ -35,9 +35,9 @@ __all__ = [
     "Export",
     "ExportedFile",
     "FileContent",
+    "ManifestFile",
     "Owner",
     "RepositoryDocument",
-    "SourceFile",
     "UnreadableError",
     "at",
     "cluster_findings",

@@ -21,7 +21,7 @@ _SUFFIXES: Final = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceFile:
+class ManifestFile:
     """A file to read. ``path`` as the user would type it; ``relative`` to the root, with ``/``, for patterns."""
 
     path: str
@@ -36,7 +36,7 @@ class Discovery:
     them is not complete.
     """
 
-    files: tuple[SourceFile, ...]
+    files: tuple[ManifestFile, ...]
     findings: tuple[Finding, ...]
     root: str | None
     selected: frozenset[str] | None
@@ -114,7 +114,7 @@ class _Walk:
     def __init__(self, excluded: Callable[[str], bool]) -> None:
         self.excluded = excluded
         self.tops: frozenset[str] = frozenset()
-        self.files: dict[str, SourceFile] = {}
+        self.files: dict[str, ManifestFile] = {}
         self.findings: list[Finding] = []
         self.visited: set[Identity] = set()
         self.pending: list[_Folder] = []
@@ -128,7 +128,7 @@ class _Walk:
         absolute = os.path.abspath(path)
         # Below a root that is above the working directory, "../here/file" is "file".
         shown = os.path.relpath(absolute) if path.startswith("..") else path
-        self.files.setdefault(absolute, SourceFile(path=shown, relative=relative))
+        self.files.setdefault(absolute, ManifestFile(path=shown, relative=relative))
 
     def add_tree(self, top: str) -> None:
         """Real folders first and links after them, so that a file is called by its real path."""

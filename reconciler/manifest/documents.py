@@ -79,7 +79,7 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class ValueBounds:
     """The smallest and the largest value of one key; ``None`` is open."""
 
     least: DesiredQuota | None = None
@@ -93,7 +93,7 @@ class ValueLimit:
     owner: str | None = None
     match: Selector | None = None
     clusters: ClusterChoice | None = None
-    keys: Mapping[QuotaKey, Bounds]
+    keys: Mapping[QuotaKey, ValueBounds]
     span: Span
 
 

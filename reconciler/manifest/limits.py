@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from reconciler.formats import shown
 from reconciler.manifest.collector import finding
-from reconciler.manifest.documents import Bounds, ValueLimit
+from reconciler.manifest.documents import ValueBounds, ValueLimit
 from reconciler.model import ClusterSpec, DesiredEntity, DesiredQuota, Finding, QuotaKey, Related, display_name
 
 
@@ -24,7 +24,9 @@ def limit_findings(entities: Iterable[DesiredEntity], limits: Sequence[ValueLimi
                         yield from _beyond(declared, key, quota, bounds, limit)
 
 
-def _beyond(declared: DesiredEntity, key: QuotaKey, quota: DesiredQuota, bounds: Bounds, limit: ValueLimit) -> Iterator[Finding]:
+def _beyond(
+    declared: DesiredEntity, key: QuotaKey, quota: DesiredQuota, bounds: ValueBounds, limit: ValueLimit
+) -> Iterator[Finding]:
     whose = f" of {display_name(limit.owner)}" if limit.owner is not None else ""
     for rule_id, bound, beyond in (
         ("above-limit", bounds.most, bounds.most is not None and quota.value > bounds.most.value),

@@ -8,7 +8,7 @@ from typing import Final
 from reconciler.formats import YamlMapping, YamlNode, YamlScalar, did_you_mean, shown
 from reconciler.manifest.catalogue import RULES
 from reconciler.manifest.collector import Collector
-from reconciler.manifest.documents import Bounds, Owner, RepositoryDocument, ValueLimit
+from reconciler.manifest.documents import Owner, RepositoryDocument, ValueBounds, ValueLimit
 from reconciler.manifest.fields import items, mapping, scalar, texts
 from reconciler.manifest.quota_entries import cluster_choice, quota_value
 from reconciler.manifest.selectors import selector, selectors
@@ -78,11 +78,11 @@ def _limits(nodes: tuple[YamlNode, ...], owners: Mapping[str, Owner], out: Colle
         )
 
 
-def _bounds(key: QuotaKey, node: YamlMapping, out: Collector) -> Bounds:
+def _bounds(key: QuotaKey, node: YamlMapping, out: Collector) -> ValueBounds:
     least, most = _bound(key, node, "min", out), _bound(key, node, "max", out)
     if least is not None and most is not None and least.value > most.value:
         out.add("invalid-limit", f"the smallest value {shown(least.text)} is above the largest, {shown(most.text)}", least.source)
-    return Bounds(least=least, most=most)
+    return ValueBounds(least=least, most=most)
 
 
 def _bound(key: QuotaKey, node: YamlMapping, name: str, out: Collector) -> DesiredQuota | None:

@@ -65,8 +65,16 @@ if TYPE_CHECKING:
     from reconciler.model.guard_limits import CountLimit, GuardLimits, ReductionLimit, VolumeLimit
     from reconciler.model.ip_literals import IpVerdict, address_of, ip_verdict
     from reconciler.model.lint_rules import LINT_RULES
-    from reconciler.model.overview import BucketTraffic, ClusterOverview, EntityOverview, Overview, RunRecord, TrafficReport
-    from reconciler.model.plan import NO_LONGER_DECLARED, OVERRIDES_DECLARED, GuardResult, GuardStatus, Plan, Source, Summary
+    from reconciler.model.overview import BucketTraffic, ClusterOverview, EntityOverview, Overview, RunRecord, TrafficOverview
+    from reconciler.model.plan import (
+        NO_LONGER_DECLARED,
+        OVERRIDES_DECLARED,
+        GuardResult,
+        GuardStatus,
+        ManifestCommit,
+        Plan,
+        Summary,
+    )
     from reconciler.model.quota import CLIENT_KEYS, INT_MAX, KNOWN_KEYS, LONG_MAX, QuotaKey, ValueType, legal_keys
     from reconciler.model.relocate import relocated, without_places
     from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
@@ -171,6 +179,7 @@ __all__ = [
     "KnownClient",
     "KnownOwner",
     "Limit",
+    "ManifestCommit",
     "MatchKind",
     "Member",
     "NotJudged",
@@ -200,11 +209,10 @@ __all__ = [
     "Scope",
     "Selector",
     "Severity",
-    "Source",
     "Span",
     "Summary",
     "Topic",
-    "TrafficReport",
+    "TrafficOverview",
     "TypeMatch",
     "UnjudgedChange",
     "UnreadableNode",

@@ -10,7 +10,7 @@ from reconciler.model.cluster import Prune
 from reconciler.model.effect import Limit
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding
-from reconciler.model.plan import Source
+from reconciler.model.plan import ManifestCommit
 from reconciler.model.source import Span
 from reconciler.model.state import ClusterIdentity, Observed
 
@@ -92,7 +92,7 @@ class Drift:
     """All of it, in canonical order of entities. ``counts`` has every class, also those that no entity is in."""
 
     cluster: ClusterIdentity
-    source: Source
+    source: ManifestCommit
     observed: Observed
     complete: bool
     prune: Prune

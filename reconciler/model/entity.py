@@ -7,6 +7,7 @@ and a literal name ``<default>`` are three different things; the default is the 
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -36,6 +37,8 @@ EntityName: TypeAlias = str | Literal[Default.DEFAULT]
 
 _TYPE_RANK: Final[Mapping[str, int]] = {EntityType.USER: 0, EntityType.CLIENT_ID: 1, EntityType.IP: 2}
 
+_PAIR: Final = [EntityType.USER.value, EntityType.CLIENT_ID.value]
+
 LEGAL_SHAPES: Final = frozenset(
     {
         (EntityType.USER.value,),
@@ -51,12 +54,18 @@ def _type_order(entity_type: str) -> tuple[int, str]:
     return (_TYPE_RANK.get(entity_type, len(_TYPE_RANK)), entity_type)
 
 
+def _is_ordered(types: list[str]) -> bool:
+    if types == _PAIR:
+        return True
+    return all(_type_order(one) < _type_order(next_one) for one, next_one in itertools.pairwise(types))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
     """One quota entity: entity types to names, in canonical order (user, client-id, ip, then unknown types by name).
 
-    Build it with ``Entity.of``; types are plain strings, because a cluster may hold types that this tool does not know. An
-    entity without types does not exist: making one raises ``ValueError``.
+    Build it with ``Entity.of``; types are plain strings, because a cluster may hold types that this tool does not know. Raises
+    ``ValueError`` when it has no type, has one twice, or has them in another order, so that equal entities are equal values.
     """
 
     parts: tuple[tuple[str, EntityName], ...]
@@ -64,6 +73,8 @@ class Entity:
     def __post_init__(self) -> None:
         if not self.parts:
             raise ValueError("an entity has at least one type and name")
+        if len(self.parts) > 1 and not _is_ordered([entity_type for entity_type, _ in self.parts]):
+            raise ValueError(f"the types of an entity are not in canonical order: {', '.join(self.types)}")
 
     @classmethod
     def of(cls, names: Mapping[str, EntityName]) -> Entity:

@@ -11,7 +11,7 @@ from reconciler.model.cluster_failure import ClusterFailure
 from reconciler.model.drift import BaselineOrigin, DriftClass
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding
-from reconciler.model.plan import Source
+from reconciler.model.plan import ManifestCommit
 from reconciler.model.source import Span
 from reconciler.model.state import ClusterIdentity, Observed, Quotas
 
@@ -132,7 +132,7 @@ class BucketTraffic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrafficReport:
+class TrafficOverview:
     """The file of a backtest, as far as it is shown; buckets are as it has them, the worst first."""
 
     file: str
@@ -156,11 +156,11 @@ class Overview:
 
     at: datetime.datetime
     version: str
-    source: Source
+    source: ManifestCommit
     clusters: tuple[ClusterOverview, ...]
     runs: tuple[RunRecord, ...] = ()
     runs_left_out: int = 0
     audited: bool = False
     """True when an audit file was given."""
-    traffic: tuple[TrafficReport, ...] = ()
+    traffic: tuple[TrafficOverview, ...] = ()
     notes: tuple[str, ...] = ()

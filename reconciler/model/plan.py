@@ -39,7 +39,7 @@ class GuardResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ManifestCommit:
     """The commit the manifests were read from, when they are in git."""
 
     commit: str | None = None
@@ -67,7 +67,7 @@ class Plan:
     """What would be written, in writing order, and whether it may be."""
 
     cluster: ClusterIdentity
-    source: Source
+    source: ManifestCommit
     observed: Observed
     complete: bool
     summary: Summary

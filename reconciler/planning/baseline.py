@@ -22,7 +22,7 @@ from reconciler.formats import (
     entity_to_json,
     value_to_json,
 )
-from reconciler.model import ClusterIdentity, DesiredState, Entity, ForeignText, Quotas, Source
+from reconciler.model import ClusterIdentity, DesiredState, Entity, ForeignText, ManifestCommit, Quotas
 
 _MAJOR: Final = FORMAT_VERSION.partition(".")[0]
 
@@ -37,7 +37,7 @@ class RecordedBaseline:
     entities: Mapping[Entity, Quotas]
 
 
-def baseline_to_json(desired: DesiredState, cluster: ClusterIdentity, source: Source) -> dict[str, Json]:
+def baseline_to_json(desired: DesiredState, cluster: ClusterIdentity, source: ManifestCommit) -> dict[str, Json]:
     """The document, the same bytes for the same state, cluster and commit."""
     rows: list[Json] = [
         {

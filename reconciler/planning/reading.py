@@ -19,13 +19,13 @@ from reconciler.model import (
     GuardResult,
     GuardStatus,
     KeyChange,
+    ManifestCommit,
     Observed,
     ObservedFrom,
     Plan,
     Reason,
     Related,
     Severity,
-    Source,
     Span,
     Summary,
     same_value,
@@ -66,7 +66,7 @@ def plan_from_json(document: object) -> Plan:
     observed, source, cluster, counts = root["observed"], root["source"], root["cluster"], root["summary"]
     plan = Plan(
         cluster=ClusterIdentity(**{key: cluster[key].optional(Place.text) for key in ("name", "id", "kafka_version")}),
-        source=Source(commit=source["commit"].optional(Place.text), dirty=source["dirty"].optional(Place.flag)),
+        source=ManifestCommit(commit=source["commit"].optional(Place.text), dirty=source["dirty"].optional(Place.flag)),
         observed=Observed(at=observed["at"].moment(), origin=observed["from"].one_of(ObservedFrom)),
         complete=root["complete"].flag(),
         summary=Summary(**{key: counts[key].count(0) for key in ("create", "update", "delete", "unchanged", "unmanaged")}),

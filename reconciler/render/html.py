@@ -7,7 +7,7 @@ from typing import Final
 
 from reconciler.model import Change, Finding, GuardResult, GuardStatus, KeyChange, Plan, Severity, display_name
 from reconciler.render.amounts import amount, factor
-from reconciler.render.direction import Direction, direction, direction_sentence
+from reconciler.render.direction import ChangeDirection, direction, direction_sentence
 from reconciler.render.effects_text import effects_lines
 from reconciler.render.findings_text import counts_sentence
 from reconciler.render.guard_findings import guard_sentence
@@ -17,7 +17,12 @@ from reconciler.render.plan_text import INCOMPLETE, cluster_title, read_words, s
 _HEADS: Final = ("Change", "Entity", "Key", "Now", "Planned", "Factor", "Source", "Note")
 _NUMBERS: Final = frozenset({"Now", "Planned", "Factor"})
 _STYLES: Final = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.INFO: "faint"}
-_WAYS: Final = {Direction.TIGHTENS: "warn", Direction.LOOSENS: "good", Direction.FIRST_LIMIT: "warn", Direction.REMOVED: "bad"}
+_WAYS: Final = {
+    ChangeDirection.TIGHTENS: "warn",
+    ChangeDirection.LOOSENS: "good",
+    ChangeDirection.FIRST_LIMIT: "warn",
+    ChangeDirection.REMOVED: "bad",
+}
 _GUARDS: Final = {
     GuardStatus.NEEDS_ACCEPTANCE: ("Blocked", "bad"),
     GuardStatus.ACCEPTED: ("Accepted", "good"),
@@ -66,7 +71,7 @@ def _plan(plan: Plan) -> Iterator[str]:
 
 def _row(change: Change, key: KeyChange) -> tuple[str, ...]:
     way = direction(key)
-    where = name(str(key.source)) if key.source else "no manifest declares it" if way is Direction.REMOVED else ""
+    where = name(str(key.source)) if key.source else "no manifest declares it" if way is ChangeDirection.REMOVED else ""
     return (
         f"{styled(way.value, _WAYS[way])} ({change.action.value})",
         name(str(change.entity)),

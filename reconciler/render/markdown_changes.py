@@ -9,7 +9,7 @@ from typing import Final
 
 from reconciler.model import Change, KeyChange, Plan, escaped
 from reconciler.render.amounts import amount, factor
-from reconciler.render.direction import Direction, direction
+from reconciler.render.direction import ChangeDirection, direction
 from reconciler.render.escape_markdown import code, fence, in_cell, prose, shortened
 from reconciler.render.markdown_lists import OPEN_ROWS, Section, fitting, folded, size
 
@@ -30,8 +30,8 @@ def changes_section(plan: Plan, *, room: int, limit: int) -> Section:
     when even that is too long are they cut, and the first line says so.
     """
     keys = [(change, key) for change in plan.changes for key in change.keys]
-    removed = [one for one in keys if direction(one[1]) is Direction.REMOVED]
-    others = [one for one in keys if direction(one[1]) is not Direction.REMOVED]
+    removed = [one for one in keys if direction(one[1]) is ChangeDirection.REMOVED]
+    others = [one for one in keys if direction(one[1]) is not ChangeDirection.REMOVED]
     space = room - size(_HEAD) - _FRAME
     rows = fitting((_row(*one, limit) for one in (*removed, *others)), space)
     if len(rows) >= len(removed):
@@ -43,7 +43,9 @@ def changes_section(plan: Plan, *, room: int, limit: int) -> Section:
 
 def _row(change: Change, key: KeyChange, limit: int) -> str:
     way = direction(key)
-    source = code(str(key.source), limit=limit) if key.source else "no manifest declares it" if way is Direction.REMOVED else ""
+    source = (
+        code(str(key.source), limit=limit) if key.source else "no manifest declares it" if way is ChangeDirection.REMOVED else ""
+    )
     note = prose(change.note, limit=limit) if change.note and key is change.keys[0] else ""
     cells = (
         f"{way.value} ({change.action.value})",
@@ -80,7 +82,7 @@ def _removal_list(plan: Plan, *, room: int, limit: int) -> Section:
 def _by_removed_keys(plan: Plan, limit: int) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
     for change in plan.changes:
-        keys = [escaped(key.key) for key in change.keys if direction(key) is Direction.REMOVED]
+        keys = [escaped(key.key) for key in change.keys if direction(key) is ChangeDirection.REMOVED]
         if keys:
             groups.setdefault(shortened(", ".join(keys), limit), []).append(shortened(str(change.entity), limit))
     return groups

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from reconciler.formats import Json, cluster_to_json, entity_to_json, finding_to_json, moment_to_json, span_to_json, value_to_json
-from reconciler.model import BucketTraffic, ClusterOverview, EntityOverview, Overview, Quotas, RunRecord, TrafficReport
+from reconciler.model import BucketTraffic, ClusterOverview, EntityOverview, Overview, Quotas, RunRecord, TrafficOverview
 from reconciler.render.backtest_document import unjudged_to_json
 
 _FORMAT_VERSION: Final = "2.0"
@@ -95,7 +95,7 @@ def _run(run: RunRecord) -> Json:
     }
 
 
-def _traffic(one: TrafficReport) -> Json:
+def _traffic(one: TrafficOverview) -> Json:
     return {
         "file": one.file,
         "cluster": one.cluster,

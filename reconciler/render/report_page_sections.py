@@ -13,7 +13,7 @@ from reconciler.model import (
     Form,
     Overview,
     RunRecord,
-    TrafficReport,
+    TrafficOverview,
     Verdict,
     display_name,
     same_value,
@@ -211,7 +211,7 @@ def traffic_section(overview: Overview) -> Iterator[str]:
     yield from section("traffic", "Traffic against limits", body or (_NO_BACKTEST,))
 
 
-def _traffic(one: TrafficReport) -> Iterator[str]:
+def _traffic(one: TrafficOverview) -> Iterator[str]:
     cluster = f"{quoted(display_name(one.cluster))}, " if one.cluster else ""
     yield f"<h3>{cluster}{quoted(one.file)}</h3>"
     word = (

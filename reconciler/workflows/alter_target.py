@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from reconciler.manifest import desired_state
-from reconciler.model import ClusterSpec, Entity, Source, Span
+from reconciler.model import ClusterSpec, Entity, ManifestCommit, Span
 from reconciler.policy import ManagedAt
 from reconciler.workflows.git_repository import source_of
 from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
@@ -23,7 +23,7 @@ class AlterTarget:
     spec: ClusterSpec = field(default_factory=ClusterSpec)
     managed: bool = False
     declared: Mapping[Entity, Span] = field(default_factory=dict)
-    source: Source = field(default_factory=Source)
+    source: ManifestCommit = field(default_factory=ManifestCommit)
     trusted: TrustedTree | None = None
     others: OtherClusters = field(default_factory=OtherClusters)
 

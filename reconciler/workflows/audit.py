@@ -10,7 +10,7 @@ from pathlib import Path
 from reconciler.apply import Run, audit_of_error, audit_of_report, audit_text
 from reconciler.formats import require_appendable
 from reconciler.formats.append_line import append_line
-from reconciler.model import ApplyReport, ClusterIdentity, ClusterSpec, Source
+from reconciler.model import ApplyReport, ClusterIdentity, ClusterSpec, ManifestCommit
 from reconciler.ports import Clock
 
 
@@ -24,7 +24,7 @@ class AuditFile:
         self._clock = clock
         self._run = Run(command=command, started=clock.now(), os_user=os_user(), validate_only=validate_only)
 
-    def about(self, spec: ClusterSpec, *, source: Source, principal: str | None) -> None:
+    def about(self, spec: ClusterSpec, *, source: ManifestCommit, principal: str | None) -> None:
         """What the manifests and the connection's settings say."""
         cluster = ClusterIdentity(name=spec.name, id=spec.cluster_id)
         self._run = replace(self._run, cluster=cluster, source=source, principal=principal)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.logs import log_event
-from reconciler.model import Baseline, CurrentState, Drift, Selector, Source, any_matches
+from reconciler.model import Baseline, CurrentState, Drift, ManifestCommit, Selector, any_matches
 from reconciler.planning import compare, forgotten, forgotten_note
 from reconciler.ports import QuotaReader
 from reconciler.workflows.baselines import GivenBaseline
@@ -40,7 +40,7 @@ def drift_from(
     given: GivenBaseline | None = None,
     *,
     ignore: Sequence[Selector] = (),
-    source: Source,
+    source: ManifestCommit,
 ) -> Drift:
     """The drift between two states, without reading anything. Raises as ``GivenBaseline.of``."""
     baseline = given.of(intent.spec.name, current.cluster) if given is not None else None

@@ -20,7 +20,7 @@ from typing import Final
 from reconciler.errors import GitError, UsageError
 from reconciler.formats import shown
 from reconciler.logs import timed_event
-from reconciler.model import Source
+from reconciler.model import ManifestCommit
 
 _log: Final = logging.getLogger(__name__)
 _SECONDS: Final = 60
@@ -219,23 +219,23 @@ def nearest_repository(path: str) -> Git:
     return _nearest(_existing_folder(path))[0]
 
 
-def source_of(path: Path) -> Source:
+def source_of(path: Path) -> ManifestCommit:
     """The commit of the repository around ``path``, and whether anything at or below its folder differs from it.
 
     Nothing is known where there is no repository, no commit, or no git.
     """
     folder = path if path.is_dir() else path.parent
     if not folder.is_dir():
-        return Source()
+        return ManifestCommit()
     try:
         git = nearest_repository(str(folder))
         commit = git.commit("HEAD")
     except GitError:
-        return Source()
+        return ManifestCommit()
     try:
-        return Source(commit=commit, dirty=git.dirty(str(folder)))
+        return ManifestCommit(commit=commit, dirty=git.dirty(str(folder)))
     except GitError:
-        return Source(commit=commit)
+        return ManifestCommit(commit=commit)
 
 
 def _outermost(folder: str) -> Git:

@@ -23,9 +23,9 @@ from reconciler.manifest import (
     Discovery,
     Document,
     FileContent,
+    ManifestFile,
     Owner,
     RepositoryDocument,
-    SourceFile,
     UnreadableError,
     at,
     cluster_findings,
@@ -282,7 +282,7 @@ def adjusted(findings: Sequence[Finding], lint: Mapping[str, Severity | None]) -
     return tuple(replace(one, severity=severity) for one, severity in wanted if severity is not None)
 
 
-def _content(file: SourceFile) -> FileContent:
+def _content(file: ManifestFile) -> FileContent:
     try:
         return read_documents(read_file(file.path), file.path)
     except UnreadableError as error:
@@ -291,7 +291,7 @@ def _content(file: SourceFile) -> FileContent:
 
 def _is_repository_file(path: str, contents: dict[str, FileContent]) -> bool:
     """True unless the file clearly holds only other kinds: a broken Repository file must not make its folder another one's."""
-    content = contents[path] = _content(SourceFile(path=path, relative=REPOSITORY_FILE))
+    content = contents[path] = _content(ManifestFile(path=path, relative=REPOSITORY_FILE))
     if not content.documents or any(one.id in UNREAD for one in content.findings):
         return True
     return any(isinstance(d, RepositoryDocument) for d in content.documents)

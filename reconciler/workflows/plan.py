@@ -17,10 +17,10 @@ from reconciler.model import (
     DesiredState,
     Finding,
     GuardStatus,
+    ManifestCommit,
     Plan,
     Prune,
     Severity,
-    Source,
     in_order,
 )
 from reconciler.planning import difference, in_writing_order
@@ -61,7 +61,7 @@ class Intent:
     owners: Mapping[str, Owner] = field(default_factory=dict)
     """Of the Repository document that applies."""
 
-    def source(self) -> Source:
+    def source(self) -> ManifestCommit:
         """The commit that the manifests are in now; asks git."""
         return source_of(Path(self.paths[0]) if self.paths else Path())
 
@@ -132,7 +132,7 @@ def plan_from(
     current: CurrentState,
     *,
     accepted: Sequence[str],
-    source: Source,
+    source: ManifestCommit,
     clock: Clock,
     given: GivenBaseline | None = None,
     attended: bool = True,

@@ -11,7 +11,7 @@ from typing import Final
 
 from reconciler.errors import FileAccessError
 from reconciler.formats import FORMAT_VERSION, shown
-from reconciler.model import BucketTraffic, ClusterIdentity, Form, PeakBound, RunRecord, TrafficReport, Verdict, escaped
+from reconciler.model import BucketTraffic, ClusterIdentity, Form, PeakBound, RunRecord, TrafficOverview, Verdict, escaped
 from reconciler.planning import Place
 from reconciler.workflows.backtest_reading import read_unjudged
 from reconciler.workflows.trusted_files import TrustedFiles
@@ -30,7 +30,7 @@ class Recorded:
     runs: tuple[RunRecord, ...] = ()
     runs_left_out: int = 0
     audited: bool = False
-    traffic: tuple[TrafficReport, ...] = ()
+    traffic: tuple[TrafficOverview, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -111,7 +111,7 @@ def _run(file: str, document: object) -> RunRecord:
     )
 
 
-def read_backtest(name: str) -> TrafficReport:
+def read_backtest(name: str) -> TrafficOverview:
     """What ``backtest --format json`` printed; fields that are not shown are passed over. Raises ``FileAccessError``."""
     try:
         content = Path(name).read_bytes()
@@ -125,10 +125,10 @@ def read_backtest(name: str) -> TrafficReport:
         raise FileAccessError(msg) from error
 
 
-def _traffic(name: str, document: object) -> TrafficReport:
+def _traffic(name: str, document: object) -> TrafficOverview:
     root = _of_this_format(document)
     provenance = root["provenance"]
-    return TrafficReport(
+    return TrafficOverview(
         file=name,
         form=provenance["form"].one_of(Form),
         semantics=provenance["semantics"].text(),

@@ -18,9 +18,9 @@ from reconciler.model import (
     DesiredEntity,
     DesiredQuota,
     DesiredState,
+    ManifestCommit,
     Plan,
     QuotaKey,
-    Source,
     Span,
     Summary,
     escaped,
@@ -50,7 +50,7 @@ class Undoing:
     report: ApplyReport
     file: str
     spec: ClusterSpec = field(default_factory=ClusterSpec)
-    source: Source = field(default_factory=Source)
+    source: ManifestCommit = field(default_factory=ManifestCommit)
     trusted: TrustedTree | None = None
     others: OtherClusters = field(default_factory=OtherClusters)
 

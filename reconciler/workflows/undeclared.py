@@ -16,11 +16,11 @@ from reconciler.model import (
     Entity,
     Finding,
     Limit,
+    ManifestCommit,
     Prune,
     QuotaKey,
     Quotas,
     Severity,
-    Source,
     Span,
     escaped,
 )
@@ -47,7 +47,7 @@ class DeclaredEarlier:
             return self.baseline.origin.name
         return None
 
-    def is_known(self, source: Source) -> bool:
+    def is_known(self, source: ManifestCommit) -> bool:
         """False when there is nothing to look it up in; a base that is checked out here declares what the manifests do."""
         is_here = self.base is not None and self.base.commit == source.commit and not source.dirty
         return self.baseline is not None or (self.base is not None and not is_here)
@@ -87,7 +87,7 @@ def undeclared_findings(
 
 
 def undeclared_notes(
-    spec: ClusterSpec, desired: DesiredState, current: CurrentState, earlier: DeclaredEarlier, *, source: Source
+    spec: ClusterSpec, desired: DesiredState, current: CurrentState, earlier: DeclaredEarlier, *, source: ManifestCommit
 ) -> Iterator[str]:
     """What is forgotten, and what cannot be known without a base or a baseline."""
     before: dict[str, Iterable[Entity]] = {}

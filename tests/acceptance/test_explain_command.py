@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 import reconciler
 from reconciler.manifest.emit import emit
-from reconciler.model import Source
+from reconciler.model import ManifestCommit
 from reconciler.model.drift import DriftClass
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.explanation import Example, Explanation, Topic
@@ -82,7 +82,7 @@ def ids_of(example: Example, text: str, folder: Path) -> set[str]:
     several = text.count("kind: Cluster\n") > 1
     intent = load_intent([str(folder)], cluster="prod" if several else None)
     state = live_state(example.live)
-    plan = plan_from(intent, state, accepted=(), source=Source(), clock=Noon())
+    plan = plan_from(intent, state, accepted=(), source=ManifestCommit(), clock=Noon())
     return {one.id for one in plan.findings} | {g.id for g in plan.guards if g.status is GuardStatus.NEEDS_ACCEPTANCE}
 
 

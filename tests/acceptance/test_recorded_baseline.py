@@ -108,12 +108,12 @@ def test_what_could_not_be_recorded_is_found_out_before_anything_is_written(
 
 def test_a_baseline_of_another_cluster_is_refused(folder: Folder) -> None:
     from reconciler.formats.canonical import document_text
-    from reconciler.model.plan import Source
+    from reconciler.model.plan import ManifestCommit
     from reconciler.model.state import ClusterIdentity
     from reconciler.planning.baseline import baseline_to_json
     from tests.builders import desired
 
-    other = baseline_to_json(desired(), ClusterIdentity(name="prod", id="another"), Source())
+    other = baseline_to_json(desired(), ClusterIdentity(name="prod", id="another"), ManifestCommit())
     (folder.path / "baseline.json").write_text(document_text(other))
     done = folder.drift()
     assert (done.code, done.out) == (3, "")

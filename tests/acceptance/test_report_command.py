@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from reconciler.model.plan import Source
+from reconciler.model.plan import ManifestCommit
 from reconciler.model.state import ClusterIdentity
 from reconciler.planning.baseline import baseline_to_json
 from reconciler.sandbox.spec import Sandbox
@@ -200,7 +200,7 @@ def test_a_baseline_file_is_not_for_several_clusters(folder: Path) -> None:
 
 def test_every_cluster_can_have_a_baseline_of_its_own(folder: Path) -> None:
     state = desired(declared(user("alice"), producer_byte_rate=2.0))
-    baseline = baseline_to_json(state, ClusterIdentity(name="a", id="c1"), Source())
+    baseline = baseline_to_json(state, ClusterIdentity(name="a", id="c1"), ManifestCommit())
     (folder / "a.baseline.json").write_text(json.dumps(baseline))
     arguments = ("report", "--current", "live.json", "--format", "json", "--baseline")
     found = document(run(*arguments, "{cluster}.baseline.json", cwd=folder))["clusters"][0]

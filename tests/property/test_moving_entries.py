@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model import Source
+from reconciler.model import ManifestCommit
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.plan import Plan
 from reconciler.workflows.plan import load_intent, plan_from
@@ -54,7 +54,7 @@ def planned(files: dict[str, list[str]]) -> Plan:
             path = Path(folder, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("---\n".join(texts) if texts else CLUSTER, encoding="utf-8")
-        return plan_from(load_intent([folder], cluster=None), current(LIVE), accepted=(), source=Source(), clock=Noon())
+        return plan_from(load_intent([folder], cluster=None), current(LIVE), accepted=(), source=ManifestCommit(), clock=Noon())
 
 
 def entry(entity: Entity, values: dict[str, str], shuffle: random.Random) -> str:

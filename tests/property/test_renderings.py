@@ -16,7 +16,7 @@ from reconciler.formats.schema_files import load_schema
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import DEFAULT, Entity, escaped
 from reconciler.model.finding import Finding, Related, Severity
-from reconciler.model.plan import GuardResult, GuardStatus, Plan, Source, Summary
+from reconciler.model.plan import GuardResult, GuardStatus, ManifestCommit, Plan, Summary
 from reconciler.model.source import Span
 from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom
 from reconciler.planning.document import plan_to_json
@@ -82,7 +82,7 @@ TIMES = st.datetimes(
 PLANS = st.builds(
     Plan,
     cluster=st.builds(ClusterIdentity, name=st.none() | NAMES, id=st.none() | NAMES, kafka_version=st.none() | NAMES),
-    source=st.builds(Source, commit=st.none() | NAMES, dirty=st.none() | st.booleans()),
+    source=st.builds(ManifestCommit, commit=st.none() | NAMES, dirty=st.none() | st.booleans()),
     observed=st.builds(Observed, at=TIMES, origin=st.sampled_from(list(ObservedFrom))),
     complete=st.booleans(),
     summary=st.builds(Summary, **dict.fromkeys(("create", "update", "delete", "unchanged", "unmanaged"), st.integers(0, 10**6))),
@@ -119,7 +119,7 @@ def everything_called(name: str) -> Plan:
                 entity=user(name),
             ),
         ),
-        source=Source(commit=name, dirty=True),
+        source=ManifestCommit(commit=name, dirty=True),
     )
 
 
@@ -198,7 +198,7 @@ def test_a_plan_document_reads_back_as_the_plan(one: Plan) -> None:
 
 @given(PLANS)
 def test_no_rendering_says_that_nothing_changes_unless_it_is_so(one: Plan) -> None:
-    quiet = dataclasses.replace(one, notes=(), guards=(), findings=(), cluster=ClusterIdentity(), source=Source())
+    quiet = dataclasses.replace(one, notes=(), guards=(), findings=(), cluster=ClusterIdentity(), source=ManifestCommit())
     for text in (plain(plan_lines(quiet)), plan_markdown(quiet), plan_html(quiet)):
         assert ("No changes" in text) is not bool(one.changes)
 

@@ -14,8 +14,8 @@ from reconciler.model.backtest import Form, Verdict
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.cluster_failure import ClusterFailure
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.overview import BucketTraffic, ClusterOverview, Overview, RunRecord, TrafficReport
-from reconciler.model.plan import Source
+from reconciler.model.overview import BucketTraffic, ClusterOverview, Overview, RunRecord, TrafficOverview
+from reconciler.model.plan import ManifestCommit
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.source import Span
 from reconciler.model.state import ClusterIdentity, DesiredEntity, DesiredState
@@ -114,7 +114,7 @@ def bucket(name: str, peak: float, limit: float | None, verdict: Verdict, **fiel
     return BucketTraffic(**{**defaults, **fields})  # type: ignore[arg-type]  # a test names fields as it likes
 
 
-TRAFFIC = TrafficReport(
+TRAFFIC = TrafficOverview(
     file="backtest.json",
     form=Form.SECONDS,
     semantics="kafka-3.8",
@@ -154,7 +154,7 @@ BACKTEST: dict[str, Any] = {
 
 def overview(*clusters: ClusterOverview, **fields: object) -> Overview:
     """A report of these clusters, with nothing else unless it is given."""
-    defaults: dict[str, object] = {"at": NOON, "version": "1.2.3", "source": Source(), "clusters": clusters}
+    defaults: dict[str, object] = {"at": NOON, "version": "1.2.3", "source": ManifestCommit(), "clusters": clusters}
     return Overview(**{**defaults, **fields})  # type: ignore[arg-type]  # a test names fields as it likes
 
 
@@ -185,7 +185,7 @@ def company() -> Overview:
             dirty=True,
         ),
     )
-    source = Source(commit="89abcdef0123456789abcdef0123456789abcdef", dirty=False)
+    source = ManifestCommit(commit="89abcdef0123456789abcdef0123456789abcdef", dirty=False)
     return overview(eu, us, staging, runs=runs, audited=True, traffic=(TRAFFIC,), source=source)
 
 
@@ -215,7 +215,7 @@ def hostile() -> Overview:
     failed = ClusterFailure(cluster=ClusterIdentity(name=names[0]), failure_reason=names[1], message=names[2])
     return overview(
         *clusters, ClusterOverview(cluster=failed.cluster, failure=failed), runs=runs, audited=True, traffic=traffic,
-        notes=tuple(names), source=Source(commit=names[0], dirty=True),
+        notes=tuple(names), source=ManifestCommit(commit=names[0], dirty=True),
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ class UnreadableNodeError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class NodeMember:
     """One member of the config object: its key, its value (text, if a broker wrote it), and its bytes."""
 
     key: str
@@ -38,7 +38,7 @@ class NodeText:
     """A config node. ``head`` and ``tail`` are what stands around the members, braces included."""
 
     head: str
-    members: tuple[Member, ...]
+    members: tuple[NodeMember, ...]
     tail: str
     has_more: bool = False
     """Something beside version and config, so that the node says something even without members."""
@@ -63,7 +63,7 @@ class NodeText:
         for key, text in texts.items():
             if text is not None and key not in present:
                 raw = f'"{key}":"{text}"'
-                new = Member(key=key, value=text, raw=raw, at=len(key) + 3, end=len(raw))
+                new = NodeMember(key=key, value=text, raw=raw, at=len(key) + 3, end=len(raw))
                 kept.insert(_place(kept, key), new)
         return NodeText(head=self.head, members=tuple(kept), tail=self.tail, has_more=self.has_more)
 
@@ -108,7 +108,7 @@ def _parsed(text: str) -> NodeText:
     return NodeText(head=text[: at + 1], members=members, tail=text[at + len(raw) - 1 :], has_more=has_more)
 
 
-def _members(text: str, start: int) -> tuple[tuple[Member, ...], int]:
+def _members(text: str, start: int) -> tuple[tuple[NodeMember, ...], int]:
     """The members of the object that begins at ``start``, and where it ends."""
     found = tuple(_each_member(text, start))
     end = start + 1 + sum(len(member.raw) + 1 for member in found)
@@ -120,7 +120,7 @@ def _members(text: str, start: int) -> tuple[tuple[Member, ...], int]:
     return found, end
 
 
-def _each_member(text: str, start: int) -> Iterator[Member]:
+def _each_member(text: str, start: int) -> Iterator[NodeMember]:
     begin = start + 1
     if text[_skip(text, begin) : _skip(text, begin) + 1] == "}":
         return
@@ -133,7 +133,7 @@ def _each_member(text: str, start: int) -> Iterator[Member]:
         closed = text[end : end + 1] == "}"
         if not isinstance(key, str) or not (closed or _expect(text, end, ",")):
             raise ValueError
-        yield Member(key=key, value=value, raw=text[begin:end], at=value_at - begin, end=value_end - begin)
+        yield NodeMember(key=key, value=value, raw=text[begin:end], at=value_at - begin, end=value_end - begin)
         if closed:
             return
         begin = end + 1
@@ -158,12 +158,12 @@ def _no_constant(_name: str) -> NoReturn:
 _DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
 
 
-def _with_value(member: Member, text: str) -> Member:
+def _with_value(member: NodeMember, text: str) -> NodeMember:
     raw = f'{member.raw[: member.at]}"{text}"{member.raw[member.end :]}'
-    return Member(key=member.key, value=text, raw=raw, at=member.at, end=member.at + len(text) + 2)
+    return NodeMember(key=member.key, value=text, raw=raw, at=member.at, end=member.at + len(text) + 2)
 
 
-def _place(members: Sequence[Member], key: str) -> int:
+def _place(members: Sequence[NodeMember], key: str) -> int:
     """Before the first member that a broker would write later."""
     slot = _slot(key)
     return next((index for index, member in enumerate(members) if _slot(member.key) > slot), len(members))

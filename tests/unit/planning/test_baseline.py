@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.errors import BaselineError
 from reconciler.formats.canonical import document_text
-from reconciler.model.plan import Source
+from reconciler.model.plan import ManifestCommit
 from reconciler.model.state import ClusterIdentity
 from reconciler.planning.baseline import baseline_to_json, read_baseline
 from tests.builders import declared, desired, pair, user
@@ -24,7 +24,7 @@ STATE = desired(
 
 
 def document(**fields: Any) -> dict[str, Any]:
-    return {**baseline_to_json(STATE, CLUSTER, Source(commit="abc", dirty=False)), **fields}
+    return {**baseline_to_json(STATE, CLUSTER, ManifestCommit(commit="abc", dirty=False)), **fields}
 
 
 def test_it_is_what_its_schema_says_and_reads_back_with_entities_that_have_no_keys() -> None:
@@ -40,8 +40,8 @@ def test_it_is_what_its_schema_says_and_reads_back_with_entities_that_have_no_ke
 
 def test_the_order_of_declarations_does_not_show() -> None:
     reverse = desired(*reversed(STATE.entities.values()))
-    assert document_text(baseline_to_json(reverse, CLUSTER, Source())) == document_text(
-        baseline_to_json(STATE, CLUSTER, Source())
+    assert document_text(baseline_to_json(reverse, CLUSTER, ManifestCommit())) == document_text(
+        baseline_to_json(STATE, CLUSTER, ManifestCommit())
     )
 
 

@@ -14,7 +14,7 @@ from reconciler.errors import FileAccessError
 from reconciler.formats.canonical import document_text
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.finding import Finding, Related, Severity
-from reconciler.model.plan import GuardResult, GuardStatus, Plan, Source
+from reconciler.model.plan import GuardResult, GuardStatus, ManifestCommit, Plan
 from reconciler.planning.digest import digest
 from reconciler.planning.document import plan_to_json
 from reconciler.planning.reading import plan_from_json, read_plan
@@ -29,7 +29,7 @@ def a_plan() -> Plan:
     changes = (Change(entity=user(), action=Action.UPDATE, keys=keys, note="why"),)
     return plan(
         *changes,
-        source=Source(commit="1a2b", dirty=False),
+        source=ManifestCommit(commit="1a2b", dirty=False),
         guards=(
             GuardResult(
                 id="prune", status=GuardStatus.NEEDS_ACCEPTANCE, measured="1", limit="0", set_in="a.yaml:1:2", message="because"

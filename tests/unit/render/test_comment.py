@@ -11,7 +11,7 @@ from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.effect import Effect, KnownClient, Limit, PlanEffects
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity
-from reconciler.model.plan import GuardResult, GuardStatus, Plan, Source, Summary
+from reconciler.model.plan import GuardResult, GuardStatus, ManifestCommit, Plan, Summary
 from reconciler.render.direction import direction_sentence
 from reconciler.render.escape_markdown import code, prose
 from reconciler.render.markdown import BUDGET, findings_markdown, plan_markdown
@@ -48,7 +48,7 @@ def test_the_whole_comment_of_a_small_plan() -> None:
         guards=(guard(GuardStatus.NEEDS_ACCEPTANCE), guard(GuardStatus.ACCEPTED, "fine", "prune"), guard(GuardStatus.PASSED)),
         findings=(Finding(id="user-prefix", severity=Severity.WARNING, message="looks like a principal", span=span(3)),),
         notes=("the acceptance of guard prune did not trip",),
-        source=Source(commit="1a2b3c4", dirty=True),
+        source=ManifestCommit(commit="1a2b3c4", dirty=True),
     )
     assert plan_markdown(one) == (
         '<!-- kafka-quotas:plan {"v": 1, "kind": "plan", "cluster": "prod", "digest": "sha256:' + "0" * 64 + '"} -->\n'

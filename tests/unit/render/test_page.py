@@ -7,7 +7,7 @@ import dataclasses
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.effect import Effect, KnownClient, Limit, PlanEffects
 from reconciler.model.finding import Finding, Related, Severity
-from reconciler.model.plan import GuardResult, GuardStatus, Source, Summary
+from reconciler.model.plan import GuardResult, GuardStatus, ManifestCommit, Summary
 from reconciler.render.html import findings_html, plan_html
 from tests.builders import plan, span, user
 from tests.support.markdown_views import Seen, seen
@@ -36,7 +36,7 @@ PLAN = plan(
             related=(Related(span=span(4), message="see here"),),
         ),
     ),
-    source=Source(commit="1a2b3c4", dirty=True),
+    source=ManifestCommit(commit="1a2b3c4", dirty=True),
     complete=False,
 )
 

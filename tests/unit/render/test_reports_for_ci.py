@@ -70,12 +70,12 @@ def finding(severity: Severity = Severity.ERROR, line: int = 1, file: str = "./a
 
 
 def drift(*entities: EntityDrift) -> Drift:
-    from reconciler.model.plan import Source
+    from reconciler.model.plan import ManifestCommit
     from reconciler.model.state import Observed, ObservedFrom
 
     return Drift(
         cluster=ClusterIdentity(name="prod", id="c1"),
-        source=Source(),
+        source=ManifestCommit(),
         observed=Observed(at=NOON, origin=ObservedFrom.BROKER),
         complete=True,
         prune=Prune.CONFIRM,

@@ -14,7 +14,7 @@ import pytest
 
 from reconciler.errors import FileAccessError, ManifestError, UnreachableError, WrongClusterError
 from reconciler.model.change import Action, Change, KeyChange, Reason
-from reconciler.model.plan import GuardResult, GuardStatus, Source
+from reconciler.model.plan import GuardResult, GuardStatus, ManifestCommit
 from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
 from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.audit import AuditFile, os_user
@@ -50,7 +50,7 @@ def lines(file: Path) -> list[Any]:
 
 def audit(file: Path) -> AuditFile:
     made = AuditFile(file, command="apply", validate_only=False, clock=Ticking())
-    made.about(cluster_spec(cluster_id="c1"), source=Source(commit="abc", dirty=False), principal='al"ice\n')
+    made.about(cluster_spec(cluster_id="c1"), source=ManifestCommit(commit="abc", dirty=False), principal='al"ice\n')
     return made
 
 
@@ -131,7 +131,7 @@ def test_the_principal_is_the_name_in_the_settings_of_the_connection(tmp_path: P
     made = AuditFile(file, command="revert", validate_only=True, clock=Ticking())
     made.about(
         cluster_spec(),
-        source=Source(),
+        source=ManifestCommit(),
         principal=principal(cluster_spec(), Access(bootstrap_server="b:1", command_config=config)),
     )
     made.broke_off(UnreachableError("no"))

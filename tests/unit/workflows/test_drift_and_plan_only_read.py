@@ -13,7 +13,7 @@ from reconciler.errors import BaselineError, WrongClusterError
 from reconciler.formats.canonical import document_text
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.drift import DriftClass
-from reconciler.model.plan import Source
+from reconciler.model.plan import ManifestCommit
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, CurrentState, DesiredState
 from reconciler.planning.baseline import baseline_to_json
@@ -62,7 +62,7 @@ def intent(state: DesiredState = DESIRED, *, prune: Prune = Prune.ALWAYS, **spec
 def recorded(folder: Path, state: DesiredState = BEFORE, cluster_id: str | None = "c1") -> GivenBaseline:
     cluster = ClusterIdentity(name="prod", id=cluster_id, kafka_version=None)
     file = folder / "baseline.json"
-    file.write_text(document_text(baseline_to_json(state, cluster, Source(commit="abc", dirty=False))))
+    file.write_text(document_text(baseline_to_json(state, cluster, ManifestCommit(commit="abc", dirty=False))))
     return given_baseline(str(file), ["."])
 
 

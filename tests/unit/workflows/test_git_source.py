@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reconciler.model.plan import Source
+from reconciler.model.plan import ManifestCommit
 from reconciler.workflows.git_repository import source_of
 from tests.support.git_repository import GitRepository
 
@@ -14,15 +14,15 @@ def test_the_commit_and_whether_the_folder_differs_from_it(tmp_path: Path) -> No
     repo.write("a/one.yaml", "x")
     repo.write("b/two.yaml", "x")
     commit = repo.commit()
-    assert source_of(repo.folder) == source_of(repo.folder / "a" / "one.yaml") == Source(commit=commit, dirty=False)
+    assert source_of(repo.folder) == source_of(repo.folder / "a" / "one.yaml") == ManifestCommit(commit=commit, dirty=False)
     repo.write("a/new.yaml", "y")
-    assert source_of(repo.folder) == source_of(repo.folder / "a") == Source(commit=commit, dirty=True)
-    assert source_of(repo.folder / "b") == Source(commit=commit, dirty=False)
+    assert source_of(repo.folder) == source_of(repo.folder / "a") == ManifestCommit(commit=commit, dirty=True)
+    assert source_of(repo.folder / "b") == ManifestCommit(commit=commit, dirty=False)
 
 
 def test_without_a_repository_or_a_commit_nothing_is_known(tmp_path: Path) -> None:
-    assert source_of(tmp_path) == source_of(tmp_path / "nowhere" / "x.yaml") == Source()
-    assert source_of(GitRepository(tmp_path / "empty").folder) == Source()
+    assert source_of(tmp_path) == source_of(tmp_path / "nowhere" / "x.yaml") == ManifestCommit()
+    assert source_of(GitRepository(tmp_path / "empty").folder) == ManifestCommit()
 
 
 def test_a_repository_among_the_files_runs_nothing_and_is_none(tmp_path: Path) -> None:
@@ -35,5 +35,5 @@ def test_a_repository_among_the_files_runs_nothing_and_is_none(tmp_path: Path) -
     (bare / "config").write_text(
         f"[core]\n\tbare = false\n\tworktree = {bare}\n\trepositoryformatversion = 0\n\tfsmonitor = touch {trace}\n"
     )
-    assert source_of(bare) == Source()
+    assert source_of(bare) == ManifestCommit()
     assert not trace.exists()
