@@ -8,11 +8,10 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.apply.audit_record import Run, audit_of_error, audit_of_report, audit_text
-    from reconciler.apply.chunks import ChunkLimits
     from reconciler.apply.document import failure_to_json, report_to_json
     from reconciler.apply.executor import ApplySettings, Executor
-    from reconciler.apply.stepping import SteppedExecutor, stepping_note
-    from reconciler.apply.steps import WINDOW_SECONDS, StepDown
+    from reconciler.apply.stepping import WINDOW_SECONDS, StepDown, SteppedExecutor, stepping_note
+    from reconciler.apply.writing import ChunkLimits, split_into_requests
 
 __all__ = [
     "WINDOW_SECONDS",
@@ -27,6 +26,7 @@ __all__ = [
     "audit_text",
     "failure_to_json",
     "report_to_json",
+    "split_into_requests",
     "stepping_note",
 ]
 

@@ -13,13 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from reconciler.apply.budget import DEADLINE, Budget
-from reconciler.apply.chunks import ChunkLimits, chunks
-from reconciler.apply.freshness import Freshness
+from reconciler.apply.conflict_check import ConflictCheck
 from reconciler.apply.outcomes import Outcomes, Stop
 from reconciler.apply.readback import verify
-from reconciler.apply.retry import Backoff, Chance, Patience
-from reconciler.apply.writing import RequestWriter
+from reconciler.apply.retry import DEADLINE, Backoff, Budget, Jitter, RetryPolicy
+from reconciler.apply.writing import ChunkLimits, RequestWriter, split_into_requests
 from reconciler.errors import BackendError, RefusedError, StalePlanError
 from reconciler.logs import log_event
 from reconciler.model import ApplyReport, ApplyResult, Change, ChangeStatus, Plan
@@ -58,7 +56,7 @@ class Executor:
         clock: Clock,
         progress: Progress,
         settings: ApplySettings,
-        chance: Chance = random.random,
+        jitter: Jitter = random.random,
         budget: Budget | None = None,
     ) -> None:
         self._cluster = cluster
@@ -66,7 +64,7 @@ class Executor:
         self._progress = progress
         self._settings = settings
         self._budget = budget or Budget(clock, settings.run_seconds)
-        self._patience = Patience(backoff=settings.backoff, chance=chance, budget=self._budget)
+        self._retry = RetryPolicy(backoff=settings.backoff, jitter=jitter, budget=self._budget)
         self._outcomes = Outcomes(())
 
     def run(self, plan: Plan) -> ApplyReport:
@@ -90,7 +88,7 @@ class Executor:
             return self._stopped(plan, Stop(reason="internal", message=message))
 
     def _run(self, plan: Plan) -> ApplyReport:
-        requests = tuple(chunks(plan.changes, self._settings.limits))
+        requests = tuple(split_into_requests(plan.changes, self._settings.limits))
         log_event(
             _log,
             "applying a plan",
@@ -115,7 +113,7 @@ class Executor:
                 return self._too_late()
             alterations = [change.alteration() for change in request]
             ask = functools.partial(self._cluster.alter, alterations, validate_only=True)
-            results = self._patience.ask(ask, also_unreachable=False)
+            results = self._retry.ask(ask, also_unreachable=False)
             self._outcomes.note(results, good=ChangeStatus.NOT_ATTEMPTED)
             if stale := [result for result in results if result.stale]:
                 return Stop.of(StalePlanError(f"the cluster changed after planning: {stale[0].error}; plan again"))
@@ -125,18 +123,18 @@ class Executor:
         return None
 
     def _write(self, requests: Sequence[tuple[Change, ...]]) -> Stop | None:
-        freshness = Freshness(
+        conflicts = ConflictCheck(
             self._cluster,
             self._outcomes,
             clock=self._clock,
-            patience=self._patience,
+            retry=self._retry,
             lag_seconds=self._settings.verify_seconds,
         )
-        writer = RequestWriter(self._cluster, self._outcomes, freshness, patience=self._patience)
+        writer = RequestWriter(self._cluster, self._outcomes, conflicts, retry=self._retry)
         for number, request in enumerate(requests, start=1):
-            if freshness.due:
+            if conflicts.due:
                 self._progress.step("looking whether anybody else has changed the cluster")
-                if (stop := freshness.look()) is not None:
+                if (stop := conflicts.look()) is not None:
                     return stop
             if self._budget.spent:
                 return self._too_late()

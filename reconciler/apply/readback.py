@@ -1,4 +1,7 @@
-"""Reading back: what the cluster has now, against what was written. Reads lag writes on KRaft, so this polls with a deadline."""
+"""Reading back: the cluster's quotas now, against what was planned and written.
+
+Reads lag writes on KRaft, so this polls with a deadline.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,58 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.apply.comparison import is_as_before, named, shows, unlike_after
 from reconciler.errors import BackendError, UnreachableError
-from reconciler.model import DEFAULT, Change, Entity, Quotas
+from reconciler.formats import number_text
+from reconciler.model import DEFAULT, Change, Entity, Quotas, same_value
 from reconciler.ports import BrokerNode, Clock, EntityFilter, EveryBroker, FilterComponent, FilterKind, QuotaCluster
+
+_NAMED: Final = 5
 
 _FIRST_WAIT: Final = 0.02
 _LONGEST_WAIT: Final = 1.0
+
+
+def is_written(change: Change, live: Mapping[Entity, Quotas]) -> bool:
+    """True when the cluster has every key of the change as planned."""
+    quotas = live.get(change.entity, {})
+    return all(same_value(quotas.get(key.key), key.after) for key in change.keys)
+
+
+def is_unchanged(change: Change, live: Mapping[Entity, Quotas]) -> bool:
+    """True when the cluster has every key of the change as it was when planned."""
+    quotas = live.get(change.entity, {})
+    return all(same_value(quotas.get(key.key), key.before) for key in change.keys)
+
+
+def difference_from_before(change: Change, live: Mapping[Entity, Quotas]) -> str | None:
+    """What differs from the moment of planning; ``None`` when the cluster still has every key as it was then."""
+    quotas = live.get(change.entity, {})
+    for key in change.keys:
+        now = quotas.get(key.key)
+        if not same_value(now, key.before):
+            return f"{change.entity} {key.key} was {_value_text(key.before)} when planned and is {_value_text(now)} now"
+    return None
+
+
+def difference_from_written(change: Change, live: Mapping[Entity, Quotas]) -> str | None:
+    """What differs from what was written; ``None`` when the cluster has every key as written."""
+    quotas = live.get(change.entity, {})
+    for key in change.keys:
+        now = quotas.get(key.key)
+        if not same_value(now, key.after):
+            before, after = _value_text(key.before), _value_text(key.after)
+            return f"{change.entity} {key.key} was {before} when planned, was written as {after}, and is {_value_text(now)} now"
+    return None
+
+
+def first_few(texts: Sequence[str]) -> str:
+    """The first few of them, and how many more there are."""
+    more = f" (and {len(texts) - _NAMED} more)" if len(texts) > _NAMED else ""
+    return "; ".join(texts[:_NAMED]) + more
+
+
+def _value_text(value: float | None) -> str:
+    return "not set" if value is None else number_text(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,31 +83,31 @@ def verify(
     end = clock.monotonic() + (deadline_seconds if most_seconds is None else most_seconds)
     if (message := _not_read_back(cluster, written, clock=clock, seconds=deadline_seconds, end=end)) is not None:
         return Verification(verified=False, message=message)
-    behind = _behind(cluster, written[-1], clock=clock, deadline=min(end, clock.monotonic() + deadline_seconds))
-    return Verification(verified=not behind, message=named(behind) or None)
+    behind = _lagging_brokers(cluster, written[-1], clock=clock, deadline=min(end, clock.monotonic() + deadline_seconds))
+    return Verification(verified=not behind, message=first_few(behind) or None)
 
 
-def shown_or_changed(cluster: QuotaCluster, last: Change, *, clock: Clock, deadline: float) -> bool:
+def await_visible(cluster: QuotaCluster, last: Change, *, clock: Clock, deadline: float) -> bool:
     """Whether a read has what was written last, waiting for it; also when somebody else has been there since.
 
     Raises ``UnreachableError`` when nobody answers until the deadline.
     """
     gone: UnreachableError | None = None
-    for _ in tries(clock, deadline):
+    for _ in poll(clock, deadline):
         try:
-            live = cluster.describe(exactly(last.entity))
+            live = cluster.describe(exact_filter(last.entity))
         except UnreachableError as error:
             gone = error
             continue
         gone = None
-        if shows(last, live) or not is_as_before(last, live):
+        if is_written(last, live) or not is_unchanged(last, live):
             return True
     if gone is not None:
         raise gone
     return False
 
 
-def exactly(entity: Entity) -> EntityFilter:
+def exact_filter(entity: Entity) -> EntityFilter:
     """The filter that finds one entity and nothing else."""
     components = tuple(
         FilterComponent(entity_type=t, kind=FilterKind.DEFAULT)
@@ -70,7 +118,7 @@ def exactly(entity: Entity) -> EntityFilter:
     return EntityFilter(components=components, strict=True)
 
 
-def tries(clock: Clock, deadline: float) -> Iterator[None]:
+def poll(clock: Clock, deadline: float) -> Iterator[None]:
     """Once at once, then with growing waits until the deadline has passed."""
     wait = _FIRST_WAIT
     yield None
@@ -86,39 +134,39 @@ def _not_read_back(cluster: QuotaCluster, written: Sequence[Change], *, clock: C
         before = len(missing)
         deadline = min(end, clock.monotonic() + seconds)
         # Asking for one entity is cheap; everything is read when there is something to see.
-        caught_up = shown_or_changed(cluster, written[-1], clock=clock, deadline=deadline)
-        for _ in tries(clock, deadline if caught_up else clock.monotonic()):
+        caught_up = await_visible(cluster, written[-1], clock=clock, deadline=deadline)
+        for _ in poll(clock, deadline if caught_up else clock.monotonic()):
             live = cluster.current_state().entities
-            missing = [change for change in missing if not shows(change, live)]
+            missing = [change for change in missing if not is_written(change, live)]
             if not missing:
                 return None
-            if any(not is_as_before(change, live) for change in missing):
+            if any(not is_unchanged(change, live) for change in missing):
                 # Neither as before nor as written is somebody else's; waiting does not bring ours back.
-                return _unlike(missing, live, len(written))
+                return _unverified(missing, live, len(written))
         if len(missing) == before or clock.monotonic() >= end:
-            return _unlike(missing, live, len(written))
+            return _unverified(missing, live, len(written))
 
 
-def _unlike(missing: Sequence[Change], live: Mapping[Entity, Quotas], written: int) -> str:
-    texts = [text for change in missing if (text := unlike_after(change, live)) is not None]
-    return f"{len(texts)} of {written} entities do not read back as written: {named(texts)}"
+def _unverified(missing: Sequence[Change], live: Mapping[Entity, Quotas], written: int) -> str:
+    texts = [text for change in missing if (text := difference_from_written(change, live)) is not None]
+    return f"{len(texts)} of {written} entities do not read back as written: {first_few(texts)}"
 
 
-def _behind(cluster: QuotaCluster, last: Change, *, clock: Clock, deadline: float) -> list[str]:
+def _lagging_brokers(cluster: QuotaCluster, last: Change, *, clock: Clock, deadline: float) -> list[str]:
     """The brokers that do not show the last change at the deadline, each with the reason."""
     waiting = {broker.id: broker for broker in cluster.brokers()}
     hopeless: dict[int, str] = {}
     reasons: dict[int, str] = {}
-    for _ in tries(clock, deadline):
-        for number, answer in _asked(cluster, exactly(last.entity), tuple(waiting)).items():
+    for _ in poll(clock, deadline):
+        for number, answer in _ask_each(cluster, exact_filter(last.entity), tuple(waiting)).items():
             if isinstance(answer, BackendError):
-                reasons[number] = f"{_named(waiting[number])} does not tell: {answer}"
+                reasons[number] = f"{_broker_text(waiting[number])} does not tell: {answer}"
                 if not isinstance(answer, UnreachableError):
                     hopeless[number] = reasons[number]
-            elif shows(last, answer):
+            elif is_written(last, answer):
                 del waiting[number]
             else:
-                reasons[number] = f"{_named(waiting[number])} does not show the change to {last.entity}"
+                reasons[number] = f"{_broker_text(waiting[number])} does not show the change to {last.entity}"
         if waiting:
             present = {broker.id for broker in cluster.brokers()}
             waiting = {number: broker for number, broker in waiting.items() if number in present}
@@ -127,7 +175,7 @@ def _behind(cluster: QuotaCluster, last: Change, *, clock: Clock, deadline: floa
     return [reasons[number] for number in sorted(waiting)]
 
 
-def _asked(
+def _ask_each(
     cluster: QuotaCluster, wanted: EntityFilter, brokers: Sequence[int]
 ) -> Mapping[int, Mapping[Entity, Quotas] | BackendError]:
     if isinstance(cluster, EveryBroker):
@@ -141,5 +189,5 @@ def _asked(
     return answers
 
 
-def _named(broker: BrokerNode) -> str:
+def _broker_text(broker: BrokerNode) -> str:
     return f"broker {broker.id} ({broker.host}:{broker.port})"

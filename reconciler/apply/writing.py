@@ -1,33 +1,73 @@
-"""Sending a request until its fate is known: what may have been done is looked for, and only what is as before is sent again."""
+"""Writing requests: a plan is cut by keys and size, never through an entity, and each request is sent until its fate is known.
+
+Changes that may have been done are looked for on the cluster, and only those that are still as before are sent again.
+
+A KRaft controller refuses a request of more than 10,000 changed keys as a whole (since 3.5), and one atomic batch must fit its
+8 MiB raft batch; requests stay far below both.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from reconciler.apply.budget import DEADLINE
-from reconciler.apply.comparison import is_as_before, shows
-from reconciler.apply.freshness import Freshness
+from reconciler.apply.conflict_check import ConflictCheck
 from reconciler.apply.outcomes import Outcomes, Stop
-from reconciler.apply.retry import Patience, passes_by_itself
+from reconciler.apply.readback import is_unchanged, is_written
+from reconciler.apply.retry import DEADLINE, RetryPolicy, is_transient
 from reconciler.errors import AuthorizationError, BackendError, OutcomeUnknownError, RequestRefusedError, StalePlanError
 from reconciler.logs import log_event
 from reconciler.model import Change, ChangeStatus
 from reconciler.ports import QuotaCluster
 
+_KEY_OVERHEAD: Final = 40
+_ENTITY_OVERHEAD: Final = 40
+
 _log: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkLimits:
+    """Upper bounds of one request; an entity that is larger alone still goes, alone."""
+
+    keys: int = 5_000
+    size: int = 400 * 1024
+    """Bytes, estimated from the names' UTF-8 lengths."""
+
+
+def split_into_requests(changes: Sequence[Change], limits: ChunkLimits) -> Iterator[tuple[Change, ...]]:
+    """Yield the changes in order, in requests within the limits."""
+    pending: list[Change] = []
+    keys = size = 0
+    for change in changes:
+        change_size = estimated_size(change)
+        if pending and (keys + len(change.keys) > limits.keys or size + change_size > limits.size):
+            yield tuple(pending)
+            pending, keys, size = [], 0, 0
+        pending.append(change)
+        keys += len(change.keys)
+        size += change_size
+    if pending:
+        yield tuple(pending)
+
+
+def estimated_size(change: Change) -> int:
+    """Bytes that a change takes in a request, rounded up."""
+    names = sum(len(n.encode("utf-8", "surrogatepass")) for _, n in change.entity.parts if isinstance(n, str))
+    return _ENTITY_OVERHEAD + names + _KEY_OVERHEAD * len(change.keys)
 
 
 class RequestWriter:
     """Writes requests, one after the other, and keeps the outcomes true at every moment."""
 
-    def __init__(self, cluster: QuotaCluster, outcomes: Outcomes, freshness: Freshness, *, patience: Patience) -> None:
+    def __init__(self, cluster: QuotaCluster, outcomes: Outcomes, conflicts: ConflictCheck, *, retry: RetryPolicy) -> None:
         self._cluster = cluster
         self._outcomes = outcomes
-        self._freshness = freshness
-        self._patience = patience
-        self._budget = patience.budget
+        self._conflicts = conflicts
+        self._retry = retry
+        self._budget = retry.budget
         self._doubt: OutcomeUnknownError | None = None
 
     def write(self, request: Sequence[Change]) -> Stop | None:
@@ -35,7 +75,7 @@ class RequestWriter:
         pending: Sequence[Change] = request
         self._doubt = None
         stop: Stop | None = None
-        for attempt, wait in enumerate(self._patience.waits(), start=1):
+        for attempt, wait in enumerate(self._retry.waits(), start=1):
             failed = self._send(pending)
             if failed is None:
                 log_event(_log, "request written", changes=len(pending), attempt=attempt)
@@ -49,9 +89,9 @@ class RequestWriter:
                 attempt=attempt,
                 failure_reason=failed.failure_reason,
                 reason=str(failed),
-                wait_seconds=round(wait, 3) if passes_by_itself(failed) else None,
+                wait_seconds=round(wait, 3) if is_transient(failed) else None,
             )
-            if not passes_by_itself(failed):
+            if not is_transient(failed):
                 self._look_again(request)
                 return stop
             self._budget.sleep(wait)
@@ -93,9 +133,9 @@ class RequestWriter:
         except BackendError:
             return pending, None
         if self._doubt is not None:
-            self._outcomes.mark([c for c in pending if shows(c, live)], ChangeStatus.APPLIED)
-            pending = [c for c in pending if not shows(c, live)]
-        changed = self._freshness.compare(live, planned=[c for c in pending if not is_as_before(c, live)])
+            self._outcomes.mark([c for c in pending if is_written(c, live)], ChangeStatus.APPLIED)
+            pending = [c for c in pending if not is_written(c, live)]
+        changed = self._conflicts.compare(live, planned=[c for c in pending if not is_unchanged(c, live)])
         return pending, changed
 
     def _refusal(self, request: Sequence[Change]) -> Stop | None:
@@ -118,4 +158,4 @@ class RequestWriter:
             live = self._cluster.current_state().entities
         except BackendError:
             return
-        self._outcomes.mark([change for change in refused if shows(change, live)], ChangeStatus.APPLIED)
+        self._outcomes.mark([change for change in refused if is_written(change, live)], ChangeStatus.APPLIED)

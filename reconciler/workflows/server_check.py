@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from reconciler.apply import ChunkLimits
-from reconciler.apply.chunks import chunks
+from reconciler.apply import ChunkLimits, split_into_requests
 from reconciler.errors import AuthorizationError
 from reconciler.model import (
     AlterationResult,
@@ -78,7 +77,7 @@ def check_in_sandbox(plan: Plan, current: CurrentState, *, progress: Progress) -
 def validated(changes: Sequence[Change], cluster: QuotaCluster) -> tuple[AlterationResult, ...]:
     """The cluster's answers to all changes, asked in requests as large as those of a write, validate-only."""
     found: list[AlterationResult] = []
-    for request in chunks(changes, _LIMITS):
+    for request in split_into_requests(changes, _LIMITS):
         found += cluster.alter([change.alteration() for change in request], validate_only=True)
     return tuple(found)
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.apply import ChunkLimits
-from reconciler.apply.chunks import chunks
+from reconciler.apply import ChunkLimits, split_into_requests
 from reconciler.backends import BrokerCluster, ConnectionSettings, parse_servers
 from reconciler.model import Action, Alteration, Change, CurrentState, Entity, KeyChange, Quotas, Reason, escaped, refusal
 from reconciler.ports import Progress, QuotaCluster
@@ -67,7 +66,7 @@ def seed(cluster: QuotaCluster, entities: Mapping[Entity, Quotas], *, progress: 
             wanted.append(Change(entity=entity, action=Action.CREATE, keys=keys))
     if wanted:
         progress.step(f"giving the local Kafka the cluster's state: {len(wanted)} entities")
-    for request in chunks(wanted, ChunkLimits()):
+    for request in split_into_requests(wanted, ChunkLimits()):
         results = cluster.alter([change.alteration() for change in request], validate_only=False)
         for change, result in zip(request, results, strict=True):
             if result.error_code:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.apply.chunks import ChunkLimits
 from reconciler.apply.executor import ApplySettings, Executor
+from reconciler.apply.writing import ChunkLimits
 from reconciler.errors import AuthorizationError, BackendError, OutcomeUnknownError, RequestRefusedError, UnreachableError
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.entity import Entity
@@ -53,7 +53,7 @@ def run(cluster: FakeCluster, what: Plan, clock: FakeClock, seconds: float = 900
     """The report, or ``None`` when an error said that nothing was written."""
     settings = ApplySettings(limits=ChunkLimits(keys=3), run_seconds=seconds)
     try:
-        return Executor(cluster, clock=clock, progress=Silent(), settings=settings, chance=lambda: 0.5).run(what)
+        return Executor(cluster, clock=clock, progress=Silent(), settings=settings, jitter=lambda: 0.5).run(what)
     except (BackendError, KeyboardInterrupt):
         return None
 

@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.apply.steps import is_stepped, way_down
+from reconciler.apply.stepping import is_stepped, way_down
 from reconciler.model.broker_rules import refusal
 from reconciler.model.change import Alteration, KeyChange, Reason
 from reconciler.model.entity import Entity, EntityType

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from reconciler.apply.document import report_to_json
 from reconciler.apply.executor import ApplySettings
-from reconciler.apply.stepping import SteppedExecutor
-from reconciler.apply.steps import StepDown
+from reconciler.apply.stepping import StepDown, SteppedExecutor
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.entity import Entity
 from reconciler.model.quota import KNOWN_KEYS

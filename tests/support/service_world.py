@@ -117,7 +117,7 @@ class ServiceWorld:
         stopping = settings or ApplySettings(stop_wanted=lambda: self.script is not None and self.script.stopped)
         self._passes = Passes(self.watch, world, stopping if applies else None)
         self._pace = pace
-        self._pacing = Pacing(pace, chance=lambda: 0.5)
+        self._pacing = Pacing(pace, jitter=lambda: 0.5)
 
     def run(self, seconds: float, at: Mapping[float, Callable[[], object]] | None = None) -> PassOutcome | None:
         """Live for so long; ``at``: what happens at which second from now."""

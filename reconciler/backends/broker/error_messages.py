@@ -71,6 +71,30 @@ _TLS_WORDS: Final = tuple(
     )
 )
 
+UNKNOWN_SERVER_ERROR: Final = -1
+REQUEST_TIMED_OUT: Final = 7
+CLUSTER_AUTHORIZATION_FAILED: Final = 31
+UNSUPPORTED_VERSION: Final = 35
+NOT_CONTROLLER: Final = 41
+POLICY_VIOLATION: Final = 44
+OF_THE_WHOLE_REQUEST: Final = frozenset(
+    {UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT, CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION, NOT_CONTROLLER, POLICY_VIOLATION}
+)
+"""When every entry of an answer has one of these, it is about the request, not about the entity: Kafka copies it to all."""
+UNKNOWN_OUTCOME: Final = frozenset({UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT})
+"""After these a write may or may not have been done."""
+DESCRIBE: Final = "DescribeConfigs"
+ALTER: Final = "AlterConfigs"
+_TEXTS: Final = {
+    UNKNOWN_SERVER_ERROR: "an unexpected error on the broker; its log says more (a full describe of very many entities can "
+    "exceed the broker's memory)",
+    REQUEST_TIMED_OUT: "the request timed out inside the cluster",
+    UNSUPPORTED_VERSION: "this broker does not support what was asked",
+    NOT_CONTROLLER: "the broker did not find the active controller",
+    POLICY_VIOLATION: "the request does not satisfy the cluster's policy; Kafka also says this when a request changes more than "
+    "10,000 keys",
+}
+
 
 def words(error: BaseException) -> str:
     """A short reason, without a full stop: ``connection refused``."""
@@ -101,35 +125,6 @@ def hint(error: BaseException | None, protocol: str) -> str:
     if error is None or not (isinstance(error, kafka_errors.KafkaProtocolError) or words(error) in (_CLOSED, _NO_TLS)):
         return ""
     return _HINTS.get(protocol, "")
-
-
-UNKNOWN_SERVER_ERROR: Final = -1
-REQUEST_TIMED_OUT: Final = 7
-CLUSTER_AUTHORIZATION_FAILED: Final = 31
-UNSUPPORTED_VERSION: Final = 35
-NOT_CONTROLLER: Final = 41
-POLICY_VIOLATION: Final = 44
-
-OF_THE_WHOLE_REQUEST: Final = frozenset(
-    {UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT, CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION, NOT_CONTROLLER, POLICY_VIOLATION}
-)
-"""When every entry of an answer has one of these, it is about the request, not about the entity: Kafka copies it to all."""
-
-UNKNOWN_OUTCOME: Final = frozenset({UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT})
-"""After these a write may or may not have been done."""
-
-DESCRIBE: Final = "DescribeConfigs"
-ALTER: Final = "AlterConfigs"
-
-_TEXTS: Final = {
-    UNKNOWN_SERVER_ERROR: "an unexpected error on the broker; its log says more (a full describe of very many entities can "
-    "exceed the broker's memory)",
-    REQUEST_TIMED_OUT: "the request timed out inside the cluster",
-    UNSUPPORTED_VERSION: "this broker does not support what was asked",
-    NOT_CONTROLLER: "the broker did not find the active controller",
-    POLICY_VIOLATION: "the request does not satisfy the cluster's policy; Kafka also says this when a request changes more than "
-    "10,000 keys",
-}
 
 
 def whole_refusal(code: int, message: str | None, *, operation: str, principal: str | None = None) -> BackendError:

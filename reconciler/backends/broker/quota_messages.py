@@ -20,6 +20,10 @@ from reconciler.model import DEFAULT, LONGEST_STRING, Alteration, Entity, Quotas
 _HEAD: Final = struct.Struct(">ih")
 _FLOAT64: Final = struct.Struct(">d")
 
+_THROTTLE_BYTES: Final = 4
+_CODE: Final = struct.Struct(">h")
+_ONE_BYTE: Final = tuple(bytes((byte,)) for byte in range(0x80))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawAnswer:
@@ -81,10 +85,6 @@ def _values_one_by_one(body: bytes, position: int, encoding: Encoding) -> tuple[
         quotas[key] = _FLOAT64.unpack_from(body, position)[0]
         position = encoding.skip_tags(body, position + 8)
     return quotas, position
-
-
-_THROTTLE_BYTES: Final = 4
-_CODE: Final = struct.Struct(">h")
 
 
 def read_alter_answer(answer: RawAnswer) -> Mapping[Entity, tuple[int, str | None]]:
@@ -163,7 +163,6 @@ def _encode_length(length: int) -> bytes:
     return bytes((*written, rest))
 
 
-_ONE_BYTE: Final = tuple(bytes((byte,)) for byte in range(0x80))
 _WRITE_FIXED: Final = _WriteEncoding(
     text_length=struct.Struct(">h").pack, count=struct.Struct(">i").pack, null=b"\xff\xff", tags=b"", op=struct.Struct(">d?")
 )

@@ -28,6 +28,10 @@ from reconciler.ports import EntityFilter
 
 _FRAME: Final = struct.Struct(">i")
 
+_BROKER_RESOURCE: Final = 4
+_NEWEST: Final = AlterClientQuotasRequest.max_version
+_Component = DescribeClientQuotasRequest.ComponentData
+
 
 class RawRequest:
     """A request of a kind that kafka-python knows, with the body that ``body`` gives for the version that is agreed on.
@@ -81,11 +85,6 @@ class _Header:
 
     def decode(self, data: Any) -> RawAnswer:
         return RawAnswer(version=self._version, body=bytes(data.read()))
-
-
-_BROKER_RESOURCE: Final = 4
-_NEWEST: Final = AlterClientQuotasRequest.max_version
-_Component = DescribeClientQuotasRequest.ComponentData
 
 
 def describe_request(entity_filter: EntityFilter) -> RawRequest:

@@ -21,6 +21,18 @@ from reconciler.errors import UsageError
 CLIENT_ID: Final = "kafka-quotas"
 """What brokers see as client id, also in their request logs and quotas."""
 
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_MECHANISMS: Final = {
+    "PLAIN": "PlainLoginModule",
+    "SCRAM-SHA-256": "ScramLoginModule",
+    "SCRAM-SHA-512": "ScramLoginModule",
+}
+_OAUTH: Final = "OAUTHBEARER"
+_OAUTH_MODULE: Final = "OAuthBearerLoginModule"
+_OAUTH_HANDLER: Final = "OAuthBearerLoginCallbackHandler"
+_OAUTH_URL: Final = "sasl.oauthbearer.token.endpoint.url"
+_JAVA_CLASSES: Final = ("sasl.client.callback.handler.class", "sasl.login.callback.handler.class", "sasl.login.class")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslLogin:
@@ -101,19 +113,6 @@ def _parse_server(text: str) -> tuple[str, int]:
 def server_text(host: str, port: int) -> str:
     """``host:port`` for a message, brackets around an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_MECHANISMS: Final = {
-    "PLAIN": "PlainLoginModule",
-    "SCRAM-SHA-256": "ScramLoginModule",
-    "SCRAM-SHA-512": "ScramLoginModule",
-}
-_OAUTH: Final = "OAUTHBEARER"
-_OAUTH_MODULE: Final = "OAuthBearerLoginModule"
-_OAUTH_HANDLER: Final = "OAuthBearerLoginCallbackHandler"
-_OAUTH_URL: Final = "sasl.oauthbearer.token.endpoint.url"
-_JAVA_CLASSES: Final = ("sasl.client.callback.handler.class", "sasl.login.callback.handler.class", "sasl.login.class")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,19 @@ import javaproperties
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.model import escaped
 
+_TOKEN: Final = re.compile(
+    r"""(?P<blank>\s+|//[^\n]*|/\*.*?\*/)
+      | (?P<quoted>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
+      | (?P<sign>[=;])
+      | (?P<word>[^\s"'=;]+)""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE: Final = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
+_NAMED_ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_FLAGS: Final = {"required", "requisite", "sufficient", "optional"}
+_END: Final = "\0;"
+_EQUALS: Final = "\0="
+
 
 class JavaProperties:
     """Key and value pairs; ``source`` names the file in messages."""
@@ -55,18 +68,6 @@ def load_properties(content: bytes, *, source: str) -> Mapping[str, str]:
         raise UsageError(f"{source} is not a Java properties file: it has a malformed \\u escape") from None
 
 
-_TOKEN: Final = re.compile(
-    r"""(?P<blank>\s+|//[^\n]*|/\*.*?\*/)
-      | (?P<quoted>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
-      | (?P<sign>[=;])
-      | (?P<word>[^\s"'=;]+)""",
-    re.VERBOSE | re.DOTALL,
-)
-_ESCAPE: Final = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
-_NAMED_ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_FLAGS: Final = {"required", "requisite", "sufficient", "optional"}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JaasLine:
     """A login module's class name and its options; options are in no ``repr``, for passwords are among them."""
@@ -90,10 +91,6 @@ def parse_jaas(text: str) -> JaasLine:
             "the options after the class are key=value pairs, with quotes around a value that has special characters"
         )
     return JaasLine(module=tokens[0], options=dict(zip(rest[0::3], rest[2::3], strict=True)))
-
-
-_END: Final = "\0;"
-_EQUALS: Final = "\0="
 
 
 def _tokens(text: str) -> Iterator[str]:

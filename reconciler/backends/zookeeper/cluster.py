@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 
 _OF_2_7: Final = 5
 
+_log: Final = logging.getLogger(__name__)
+_CLUSTER_ID: Final = "/cluster/id"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredBroker:
@@ -89,11 +92,6 @@ def _broker(client: KazooClient, name: str) -> RegisteredBroker | None:
         return RegisteredBroker(id=int(name), endpoint=next(iter(endpoints), None), format_version=int(said.get("version", 0)))
     except (NoNodeError, ValueError, TypeError, AttributeError):
         return None
-
-
-_log: Final = logging.getLogger(__name__)
-
-_CLUSTER_ID: Final = "/cluster/id"
 
 
 class ZooKeeperCluster:

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 _DIRECTIVE: Final = re.compile(rb'\s*([A-Za-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^,\s]*))\s*(?:,|$)', re.DOTALL)
 _COUNT: Final = b"00000001"
 
+_log: Final = logging.getLogger(__name__)
+_URI: Final = "zookeeper/zk-sasl-md5"
+"""Servers take no other, whatever they are called."""
+
 
 class DigestError(ValueError):
     """The server does not do what the mechanism asks of it; the text says what."""
@@ -109,12 +113,6 @@ def _quoted(value: bytes) -> bytes:
 def _md5(data: bytes) -> hashlib._Hash:
     # The mechanism's choice; the flag lets it work where the system forbids MD5 for other uses.
     return hashlib.md5(data, usedforsecurity=False)
-
-
-_log: Final = logging.getLogger(__name__)
-
-_URI: Final = "zookeeper/zk-sasl-md5"
-"""Servers take no other, whatever they are called."""
 
 
 class LoginConnection(ConnectionHandler):  # type: ignore[misc]  # the library has no types

@@ -32,6 +32,9 @@ from reconciler.model import (
 LONGEST_PATH: Final = 150_000
 """A transaction names a path up to five times, and ZooKeeper closes the connection on a request of more than 1 MiB."""
 
+INVALID_UPDATE_VERSION: Final = 95
+"""Kafka's error code that comes nearest to "others wrote it meanwhile"."""
+
 
 def zookeeper_refusal(alteration: Alteration) -> str | None:
     """Why the alteration is not written; ``None`` when it can be."""
@@ -63,10 +66,6 @@ def _address_refusal(entity: Entity) -> str | None:
     if "%" in address:
         return f"{address} has a zone: brokers would take the node's name for percent-encoded; give the address without it"
     return None
-
-
-INVALID_UPDATE_VERSION: Final = 95
-"""Kafka's error code that comes nearest to "others wrote it meanwhile"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

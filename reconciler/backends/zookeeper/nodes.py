@@ -24,6 +24,17 @@ DEFAULT_NODE: Final = "<default>"
 _NO_ELEMENTS: Final = ("", ".", "..")
 """What ZooKeeper refuses between two slashes; Kafka does not encode dots."""
 
+BROKER_IDS: Final = "/brokers/ids"
+CONFIG: Final = "/config"
+USERS: Final = f"{CONFIG}/users"
+CLIENTS: Final = f"{CONFIG}/clients"
+IPS: Final = f"{CONFIG}/ips"
+NOTIFICATION: Final = f"{CONFIG}/changes/config_change_"
+"""ZooKeeper adds ten digits, which rise."""
+_DEPTH: Final = CONFIG.count("/") + 2
+_HIDDEN: Final = ":x"
+"""What ZooKeeper shows in place of a digest to whoever may not administer the node."""
+
 
 class UnwritableNameError(ValueError):
     """A name that no ZooKeeper node can have; the text says why."""
@@ -63,15 +74,6 @@ def address_of_node(node: str) -> EntityName | None:
     return None if "%" in node or ip_verdict(node) is IpVerdict.INVALID else node
 
 
-BROKER_IDS: Final = "/brokers/ids"
-CONFIG: Final = "/config"
-USERS: Final = f"{CONFIG}/users"
-CLIENTS: Final = f"{CONFIG}/clients"
-IPS: Final = f"{CONFIG}/ips"
-NOTIFICATION: Final = f"{CONFIG}/changes/config_change_"
-"""ZooKeeper adds ten digits, which rise."""
-
-
 def node_path(entity: Entity) -> str:
     """The node of an entity of a shape that Kafka has. Raises ``UnwritableNameError``."""
     user, client, ip = (entity.name(kind.value) for kind in (EntityType.USER, EntityType.CLIENT_ID, EntityType.IP))
@@ -98,11 +100,6 @@ def parents(path: str) -> tuple[str, ...]:
 def notification(path: str) -> bytes:
     """What a broker reads of a change: version 2, the path below ``/config``."""
     return json.dumps({"version": 2, "entity_path": path[len(CONFIG) + 1 :]}, separators=(",", ":")).encode()
-
-
-_DEPTH: Final = CONFIG.count("/") + 2
-_HIDDEN: Final = ":x"
-"""What ZooKeeper shows in place of a digest to whoever may not administer the node."""
 
 
 class Acls:

@@ -11,6 +11,9 @@ from kazoo.exceptions import NoNodeError
 
 from reconciler.backends.zookeeper.session import CLIENT_ERRORS
 
+Result = TypeVar("Result")
+Asked = TypeVar("Asked")
+
 
 class Pending(Protocol):
     """A request that is on its way: kazoo's ``IAsyncResult``, as far as it is used here."""
@@ -20,8 +23,6 @@ class Pending(Protocol):
         ...
 
 
-Result = TypeVar("Result")
-Asked = TypeVar("Asked")
 Task: TypeAlias = Generator[Pending, Any, Result]
 """Work on one entity: it yields requests, is sent their answers, has their errors thrown in, and returns what came of it."""
 

@@ -28,6 +28,16 @@ from reconciler.model import display_name
 CLIENT_ERRORS: Final = (KazooException, KazooTimeoutError)
 """Everything that kazoo raises about the server and the connection to it."""
 
+_log: Final = logging.getLogger(__name__)
+# kazoo logs requests, passwords and credentials in nodes among them. What happens is logged here, and in login and sockets.
+_SILENT: Final = logging.getLogger("reconciler.silent.kazoo")
+_SILENT.disabled = True
+_ROUNDS: Final = 5
+"""How often every server is asked before it is said that none answers; together with the pauses, about two seconds."""
+_POLL_S: Final = 0.01
+_LOGIN_S: Final = 5.0
+_WANTS_LOGIN: Final = "perhaps it wants a login (zookeeper.sasl.jaas.config in the file of --command-config)"
+
 
 def failure(error: Exception) -> BackendError:
     """What went wrong, for a request that changes nothing."""
@@ -58,18 +68,6 @@ def told() -> Iterator[None]:
         yield
     except CLIENT_ERRORS as error:
         raise failure(error) from error
-
-
-_log: Final = logging.getLogger(__name__)
-
-# kazoo logs requests, passwords and credentials in nodes among them. What happens is logged here, and in login and sockets.
-_SILENT: Final = logging.getLogger("reconciler.silent.kazoo")
-_SILENT.disabled = True
-
-_ROUNDS: Final = 5
-"""How often every server is asked before it is said that none answers; together with the pauses, about two seconds."""
-_POLL_S: Final = 0.01
-_LOGIN_S: Final = 5.0
 
 
 def open_client(settings: ZooKeeperSettings) -> KazooClient:
@@ -173,9 +171,6 @@ def _require_chroot(client: KazooClient, connection: LoginConnection, settings: 
             f"ZooKeeper at {servers} has no node {settings.chroot}: no Kafka lives below this chroot, and none is made here; "
             "take what stands after the servers in the brokers' zookeeper.connect"
         )
-
-
-_WANTS_LOGIN: Final = "perhaps it wants a login (zookeeper.sasl.jaas.config in the file of --command-config)"
 
 
 def _require_not_refused(connection: LoginConnection, settings: ZooKeeperSettings) -> None:

@@ -21,6 +21,20 @@ from reconciler.model import escaped
 _FORM: Final = "HOST:PORT,HOST:PORT/CHROOT (an IPv6 address in brackets: [::1]:2181)"
 _DEFAULT_PORT: Final = 2181
 
+JAAS: Final = "zookeeper.sasl.jaas.config"
+_MODULE: Final = "DigestLoginModule"
+_NETTY: Final = "ClientCnxnSocketNetty"
+_KIND_BY_SUFFIX: Final = {".pem": "PEM", ".p12": "PKCS12", ".pfx": "PKCS12"}
+_OF_ZOOKEEPER: Final = frozenset({
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.keystore.type",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+    "ssl.truststore.type",
+    "ssl.endpoint.identification.algorithm",
+})  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestLogin:
@@ -101,21 +115,6 @@ def _chroot(text: str) -> str:
     if not all(part and part not in (".", "..") and part.isprintable() for part in parts):
         raise UsageError(f"{escaped(text)} is not a chroot of ZooKeeper; write {_FORM}")
     return chroot
-
-
-JAAS: Final = "zookeeper.sasl.jaas.config"
-_MODULE: Final = "DigestLoginModule"
-_NETTY: Final = "ClientCnxnSocketNetty"
-_KIND_BY_SUFFIX: Final = {".pem": "PEM", ".p12": "PKCS12", ".pfx": "PKCS12"}
-_OF_ZOOKEEPER: Final = frozenset({
-    "ssl.keystore.location",
-    "ssl.keystore.password",
-    "ssl.keystore.type",
-    "ssl.truststore.location",
-    "ssl.truststore.password",
-    "ssl.truststore.type",
-    "ssl.endpoint.identification.algorithm",
-})  # fmt: skip
 
 
 def read_zookeeper_properties(path: Path) -> ZooKeeperSecurity:

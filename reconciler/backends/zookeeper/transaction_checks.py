@@ -35,6 +35,9 @@ _BROKERS_INSTEAD: Final = (
     "nothing was written; change quotas through its brokers: --bootstrap-server, or bootstrapServers in the Cluster document"
 )
 
+_log: Final = logging.getLogger(__name__)
+_BROKEN: Final = (NoNodeError, BadVersionError)
+
 
 def require_writable(client: KazooClient) -> int | None:
     """The version of the controller's epoch for which all of it is so: it changes with every controller, a KRaft one too.
@@ -132,11 +135,6 @@ def _words(acl: Any) -> str:
     letters = "".join(letter for bit, letter in ((4, "c"), (8, "d"), (1, "r"), (2, "w"), (16, "a")) if acl.perms & bit)
     who = acl.id.scheme if acl.id.scheme == "digest" else f"{acl.id.scheme}:{escaped(acl.id.id)}"
     return f"{who} ({letters})"
-
-
-_log: Final = logging.getLogger(__name__)
-
-_BROKEN: Final = (NoNodeError, BadVersionError)
 
 
 class LockLostError(Exception):

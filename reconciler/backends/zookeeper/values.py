@@ -23,6 +23,14 @@ _HEXADECIMAL: Final = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[
 _NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf}
 _BLANKS: Final = "".join(map(chr, range(33)))
 
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
+_LARGEST: Final = {ValueType.LONG: 2**63 - 1, ValueType.INT: 2**31 - 1}
+_SCRAM: Final = "SCRAM-"
+_LEGAL: Final = {
+    is_ip: frozenset(key.value for key in legal_keys((EntityType.IP.value if is_ip else EntityType.USER.value,)))
+    for is_ip in (False, True)
+}
+
 
 def java_text(value: float) -> str:
     """``12.5``, ``1.0E-5``, ``NaN``, ``Infinity``."""
@@ -75,11 +83,6 @@ def _plain(digits: str, exponent: int) -> str:
     return f"{whole}.{digits[exponent + 1 :] or '0'}"
 
 
-_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
-_LARGEST: Final = {ValueType.LONG: 2**63 - 1, ValueType.INT: 2**31 - 1}
-_SCRAM: Final = "SCRAM-"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadQuotas:
     """What a config says: the quotas, and (in words, without a value) what in it no broker can read."""
@@ -128,9 +131,3 @@ def _is_applicable(key: str, text: str) -> bool:
         return True
     largest = _LARGEST[kind]
     return _WHOLE.fullmatch(text) is not None and -largest - 1 <= int(text) <= largest
-
-
-_LEGAL: Final = {
-    is_ip: frozenset(key.value for key in legal_keys((EntityType.IP.value if is_ip else EntityType.USER.value,)))
-    for is_ip in (False, True)
-}

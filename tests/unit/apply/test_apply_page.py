@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from reconciler import errors
-from reconciler.apply.chunks import ChunkLimits
 from reconciler.apply.executor import ApplySettings
 from reconciler.apply.retry import Backoff
+from reconciler.apply.writing import ChunkLimits
 from reconciler.model.report import ApplyResult, ChangeStatus
 
 PAGE = (Path(__file__).parents[3] / "docs" / "apply.md").read_text("utf-8")

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.apply.chunks import ChunkLimits, chunks, estimated_size
 from reconciler.apply.executor import ApplySettings, Executor
 from reconciler.apply.retry import Backoff
+from reconciler.apply.writing import ChunkLimits, estimated_size, split_into_requests
 from reconciler.errors import RequestRefusedError, UnreachableError
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
@@ -208,7 +208,7 @@ def test_a_request_refused_as_a_whole_stops_the_run() -> None:
 
 
 @given(st.lists(st.integers(1, 4), max_size=30), st.integers(1, 6), st.integers(60, 600))
-def test_chunks_keep_the_order_split_no_entity_and_stay_within_the_limits(sizes: list[int], keys: int, size: int) -> None:
+def test_requests_keep_the_order_split_no_entity_and_stay_within_the_limits(sizes: list[int], keys: int, size: int) -> None:
     names = ["a", "b", "c", "d"]
     changes = [
         Change(
@@ -218,7 +218,7 @@ def test_chunks_keep_the_order_split_no_entity_and_stay_within_the_limits(sizes:
         )
         for n, count in enumerate(sizes)
     ]
-    requests = list(chunks(changes, ChunkLimits(keys=keys, size=size)))
+    requests = list(split_into_requests(changes, ChunkLimits(keys=keys, size=size)))
     assert [c for request in requests for c in request] == changes
     for request in requests:
         within = sum(len(c.keys) for c in request) <= keys and sum(map(estimated_size, request)) <= size

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from reconciler.apply.chunks import ChunkLimits
 from reconciler.apply.executor import ApplySettings, Executor
+from reconciler.apply.writing import ChunkLimits
 from reconciler.model.change import Action, Alteration, AlterationResult, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Plan

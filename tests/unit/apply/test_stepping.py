@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from reconciler.apply.executor import ApplySettings
-from reconciler.apply.stepping import SteppedExecutor, rounds_of, stepping_note
-from reconciler.apply.steps import StepDown
+from reconciler.apply.stepping import StepDown, SteppedExecutor, rounds_of, stepping_note
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Plan

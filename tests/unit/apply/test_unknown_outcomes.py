@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from reconciler.apply.budget import Budget
-from reconciler.apply.chunks import ChunkLimits
 from reconciler.apply.executor import ApplySettings, Executor
-from reconciler.apply.retry import Backoff
-from reconciler.apply.stepping import SteppedExecutor
-from reconciler.apply.steps import StepDown
+from reconciler.apply.retry import Backoff, Budget
+from reconciler.apply.stepping import StepDown, SteppedExecutor
+from reconciler.apply.writing import ChunkLimits
 from reconciler.errors import AuthorizationError, BackendError, OutcomeUnknownError, RequestRefusedError, UnreachableError
 from reconciler.model.change import Action, Alteration, AlterationResult, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
@@ -52,7 +50,7 @@ def failing(errors: Mapping[int, BackendError]) -> Callable[[FakeCluster], None]
 def execute(
     cluster: FakeCluster, count: int, settings: ApplySettings = TWO_KEYS, clock: FakeClock | None = None, chance: float = 0.5
 ) -> ApplyReport:
-    executor = Executor(cluster, clock=clock or FakeClock(), progress=Silent(), settings=settings, chance=lambda: chance)
+    executor = Executor(cluster, clock=clock or FakeClock(), progress=Silent(), settings=settings, jitter=lambda: chance)
     return executor.run(plan_for(count))
 
 

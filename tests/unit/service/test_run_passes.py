@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.apply.chunks import ChunkLimits
 from reconciler.apply.executor import ApplySettings
+from reconciler.apply.writing import ChunkLimits
 from reconciler.errors import LockedError, UnreachableError
 from reconciler.model.state import ClusterIdentity
 from reconciler.ports import QuotaCluster

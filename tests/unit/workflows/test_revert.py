@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from reconciler.apply.document import failure_to_json, report_to_json
 from reconciler.apply.executor import ApplySettings, Executor
-from reconciler.apply.stepping import SteppedExecutor
-from reconciler.apply.steps import StepDown
+from reconciler.apply.stepping import StepDown, SteppedExecutor
 from reconciler.errors import FileAccessError, UsageError, WrongClusterError
 from reconciler.formats.canonical import document_text
 from reconciler.model.change import Action, Change, KeyChange, Reason

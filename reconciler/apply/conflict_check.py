@@ -10,10 +10,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from reconciler.apply.comparison import named, unlike_after, unlike_before
 from reconciler.apply.outcomes import Outcomes, Stop
-from reconciler.apply.readback import shown_or_changed
-from reconciler.apply.retry import Patience
+from reconciler.apply.readback import await_visible, difference_from_before, difference_from_written, first_few
+from reconciler.apply.retry import RetryPolicy
 from reconciler.errors import StalePlanError
 from reconciler.logs import log_event
 from reconciler.model import Change, ChangeStatus, Entity, Quotas
@@ -26,16 +25,16 @@ _COST_BETWEEN: Final = 9.0
 """At least so many times the duration of a look passes until the next one."""
 
 
-class Freshness:
+class ConflictCheck:
     """Compares the cluster with what the run knows: ``before`` of what is not written, ``after`` of what is."""
 
     def __init__(
-        self, cluster: QuotaCluster, outcomes: Outcomes, *, clock: Clock, patience: Patience, lag_seconds: float
+        self, cluster: QuotaCluster, outcomes: Outcomes, *, clock: Clock, retry: RetryPolicy, lag_seconds: float
     ) -> None:
         self._cluster = cluster
         self._outcomes = outcomes
         self._clock = clock
-        self._patience = patience
+        self._retry = retry
         self._lag_seconds = lag_seconds
         self._next = clock.monotonic()
 
@@ -48,11 +47,11 @@ class Freshness:
         """Read everything and compare; a stop names every entity that differs. Raises ``BackendError``."""
         started = self._clock.monotonic()
         written = self._outcomes.having(ChangeStatus.APPLIED)
-        lag_until = started + min(self._lag_seconds, self._patience.budget.left)
-        if written and not shown_or_changed(self._cluster, written[-1], clock=self._clock, deadline=lag_until):
+        lag_until = started + min(self._lag_seconds, self._retry.budget.left)
+        if written and not await_visible(self._cluster, written[-1], clock=self._clock, deadline=lag_until):
             message = f"the change to {written[-1].entity} was written, and does not show after {self._lag_seconds:g} s"
             return Stop(reason="not-verified", message=f"{message}: a broker lags, or somebody has undone it")
-        live = self._patience.ask(self._cluster.current_state, also_unreachable=bool(written)).entities
+        live = self._retry.ask(self._cluster.current_state, also_unreachable=bool(written)).entities
         now = self._clock.monotonic()
         milliseconds = round((now - started) * 1000, 1)
         log_event(_log, "compared the cluster with the plan", entities=len(live), milliseconds=milliseconds)
@@ -61,12 +60,12 @@ class Freshness:
 
     def compare(self, live: Mapping[Entity, Quotas], *, planned: Sequence[Change], written: Sequence[Change] = ()) -> Stop | None:
         """What somebody else did, noted with every entity that it happened to."""
-        found = [(change, unlike_before(change, live)) for change in planned]
-        found += [(change, unlike_after(change, live)) for change in written]
+        found = [(change, difference_from_before(change, live)) for change in planned]
+        found += [(change, difference_from_written(change, live)) for change in written]
         differences = [(change, text) for change, text in found if text is not None]
         if not differences:
             return None
         for change, text in differences:
             self._outcomes.explain(change, text)
         texts = [text for _, text in differences]
-        return Stop.of(StalePlanError(f"the cluster changed after planning: {named(texts)}; plan again"))
+        return Stop.of(StalePlanError(f"the cluster changed after planning: {first_few(texts)}; plan again"))
