@@ -1,6 +1,6 @@
 # Every target sets up what it needs first; that takes a few minutes once, and no time when nothing changed.
 # Nothing is written outside .venv, the caches that git ignores, and the user's cache folder (Kafka's jars).
-.PHONY: help demo test interop test-all soak site lint format setup pins lock clean
+.PHONY: help demo test check large interop test-all soak site lint format setup pins lock clean
 
 BIN = .venv/bin
 # Given, these are the arguments of one run of pytest; else everything runs, two at a time, and then alone what compares moments.
@@ -14,16 +14,22 @@ demo: setup ## the whole road on a real local Kafka: validate, plan, backtest, a
 
 test: setup lint ## set-up, every check, every test, real servers included
 ifeq ($(strip $(PYTEST_ARGS)),)
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not alone"
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder --durations=10 -m "not alone"
 	@$(BIN)/python -m pytest -m alone
 else
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 endif
 
+check: setup ## before a commit: lint, types, and every test that starts no server; about a minute
+	@tools/check.sh
+
 interop: setup ## the tests that need more than Python, Java, make and git: Go 1.24, Prometheus, Chromium, systemd-analyze
 	@$(BIN)/python -m pytest -m interop tests/interop
 
-test-all: test interop ## both
+large: setup ## the long runs and large sizes that other tests cover in small
+	@$(BIN)/python -m pytest -q -m large
+
+test-all: test large interop ## all three
 
 soak: setup ## twenty minutes of faults around kafka-quotas run
 	@$(BIN)/python -m pytest -s -m soak tests/soak

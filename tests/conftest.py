@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -27,19 +28,39 @@ settings.load_profile("untimed")
 SANDBOX_USERS = tuple(Login(name=name, password=f"{name}-secret") for name in ("alice", "bob", "carol"))
 
 
-ON_REQUEST = ("slow", "interop", "soak")
+ON_REQUEST = ("slow", "large", "interop", "soak")
 SLOWEST_FIRST = ("spark", "kafka")
+SPARK_GROUP = "spark"
+"""Of files whose tests share one Spark session: started once, and warm."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests with one of these markers run only when the command line's ``-m`` speaks of it; what takes longest begins first."""
+    """Tests with a marker of ``ON_REQUEST`` run only when the command line's ``-m`` names it; what takes longest begins first."""
     unasked = [marker for marker in ON_REQUEST if marker not in config.option.markexpr]
     left_out = [item for item in items if any(item.get_closest_marker(marker) for marker in unasked)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+    grouped = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
+    for item in items:
+        if item.path in grouped and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(SPARK_GROUP))
     # Two at a time, the last one's end is the end: that should not be a file of minutes.
-    items.sort(key=lambda item: [item.get_closest_marker(marker) is None for marker in SLOWEST_FIRST])
+    items.sort(key=lambda item: [item.path not in grouped, *(item.get_closest_marker(mark) is None for mark in SLOWEST_FIRST)])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With ``--dist loadgroup``, tests without a group stay together with those of their file, whose fixtures they share."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    class GroupOrFile(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            group = super()._split_scope(nodeid)
+            return group if group != nodeid else nodeid.partition("::")[0]
+
+    return GroupOrFile(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.traffic.cells.segments import SegmentFolder
-from tests.support.command import COMMAND, environment, run
+from tests.support.command import COMMAND, Command, environment
 from tests.support.full_disk import run_with_room
 
 pytestmark = pytest.mark.spark
@@ -65,20 +65,22 @@ def test_a_disk_that_is_full_is_named_and_no_report_is_left(tmp_path: Path) -> N
     assert not (tmp_path / "report.json").exists()
 
 
-def test_cells_are_whole_or_not_there_when_the_disk_is_full(tmp_path: Path) -> None:
+def test_cells_are_whole_or_not_there_when_the_disk_is_full(tmp_path: Path, warm_command: Command) -> None:
     write_traffic(tmp_path / "rows")
     compact = ("compact", "--traffic", "rows", "--out", "cells", "--master", "local[2]")
     done = run_with_room(20_000, *compact, cwd=tmp_path, timeout=400)
     assert (done.code, done.out) == (1, "")
     assert SegmentFolder(tmp_path / "cells").segments() == ()
-    again = run(*compact, cwd=tmp_path, timeout=400)
+    again = warm_command(*compact, cwd=tmp_path)
     assert (again.code, again.err) == (0, "")
     segments = SegmentFolder(tmp_path / "cells").segments()
     assert sum(segment.requests for segment in segments) == ROWS
     assert sorted(path.name for path in (tmp_path / "cells" / "data").iterdir()) == sorted(one.folder for one in segments)
 
 
-def test_a_worker_that_is_killed_ends_the_run_with_a_sentence_and_the_next_one_does_it_all(tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_ends_the_run_with_a_sentence_and_the_next_one_does_it_all(
+    tmp_path: Path, warm_command: Command
+) -> None:
     write_traffic(tmp_path / "rows")
     compact = ("compact", "--traffic", "rows", "--out", "cells", "--master", "local[2]")
     with subprocess.Popen(
@@ -104,7 +106,7 @@ def test_a_worker_that_is_killed_ends_the_run_with_a_sentence_and_the_next_one_d
         "kafka-quotas: Spark on local[2] could not finish: a Python process of a worker ended, perhaps for want of memory"
     )
     assert SegmentFolder(tmp_path / "cells").segments() == ()
-    again = run(*compact, cwd=tmp_path, timeout=400)
+    again = warm_command(*compact, cwd=tmp_path)
     assert (again.code, again.err) == (0, "")
     assert sum(segment.requests for segment in SegmentFolder(tmp_path / "cells").segments()) == ROWS
 

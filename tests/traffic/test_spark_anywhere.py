@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.command import COMMAND, Done, environment, run
+from tests.support.command import COMMAND, Command, Done, environment, run
 from tests.support.spark_servers import SPARK_BIN, connect_server, spark_environment, standalone_cluster
 from tests.traffic.conftest import RECORDINGS
 
-pytestmark = pytest.mark.spark
+# On servers of their own, for minutes: not after the tests that share a session, but beside them.
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-servers")]
 
 ROOT = Path(__file__).parents[2]
 LOG = str(RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz")
@@ -58,41 +59,47 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...
         yield ("--remote", address)
 
 
-def judged(folder: Path, *where: str, form: str, traffic: str = LOG, env: Mapping[str, str] | None = None) -> tuple[str, str]:
+def judged(
+    folder: Path, *where: str, form: str, traffic: str = LOG, env: Mapping[str, str] | None = None, command: Command = run
+) -> tuple[str, str]:
     """The report, and the requests when they are asked for. Workers elsewhere do not know this project."""
     written = folder / "requests.jsonl"
     written.unlink(missing_ok=True)
     env = spark_environment(folder) if env is None else env
-    done = run("backtest", "quotas", "--traffic", traffic, *where, *FORMS[form], cwd=folder, env=env, timeout=PATIENCE_S)
+    done = command("backtest", "quotas", "--traffic", traffic, *where, *FORMS[form], cwd=folder, env=env, timeout=PATIENCE_S)
     assert done.code == 0, done.err
     return done.out, written.read_text() if written.exists() else ""
 
 
 @pytest.fixture(scope="module")
-def expected(folder: Path) -> dict[str, tuple[str, str]]:
+def expected(folder: Path, warm_command: Command) -> dict[str, tuple[str, str]]:
     """What a session of our own says."""
-    return {form: judged(folder, "--master", "local[2]", form=form, env={}) for form in FORMS}
+    return {form: judged(folder, "--master", "local[2]", form=form, env={}, command=warm_command) for form in FORMS}
 
 
-@pytest.mark.parametrize("form", FORMS)
+IN_BOTH_FORMS = pytest.mark.parametrize("form", [pytest.param("seconds", marks=pytest.mark.large), "exact"])
+"""Seconds are judged on the same servers by the tests of the working directory, too."""
+
+
+@IN_BOTH_FORMS
 def test_a_standalone_cluster_says_the_same(form: str, folder: Path, standalone: tuple[str, ...], expected) -> None:
     assert json.loads(expected[form][0])["verdicts"]
     assert judged(folder, *standalone, form=form) == expected[form]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@IN_BOTH_FORMS
 def test_spark_connect_says_the_same(form: str, folder: Path, connect: tuple[str, ...], expected) -> None:
     assert judged(folder, *connect, form=form) == expected[form]
 
 
 def test_cells_that_a_cluster_made_are_those_that_this_machine_makes(
-    folder: Path, standalone: tuple[str, ...], connect: tuple[str, ...]
+    folder: Path, standalone: tuple[str, ...], connect: tuple[str, ...], warm_command: Command
 ) -> None:
     places = {"here": ("--master", "local[2]"), "standalone": standalone, "connect": connect}
     reports = {}
     for name, where in places.items():
-        env = {} if name == "here" else spark_environment(folder)
-        done = run("compact", "--traffic", LOG, "--out", name, *where, cwd=folder, env=env, timeout=PATIENCE_S)
+        command, env = (warm_command, {}) if name == "here" else (run, spark_environment(folder))
+        done = command("compact", "--traffic", LOG, "--out", name, *where, cwd=folder, env=env, timeout=PATIENCE_S)
         assert done.code == 0, done.err
         reports[name] = judged(folder, form="seconds", traffic=name)[0].replace(f'"{name}"', '"cells"')
 
