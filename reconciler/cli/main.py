@@ -91,14 +91,12 @@ class Parser(argparse.ArgumentParser):
         self.exit(exit_codes.USAGE, f"{self.prog}: error: {escaped(message)}\n")
 
 
-def build_parser(command: str | None) -> argparse.ArgumentParser:
+def build_parser(command: str | None, *, kind: type[argparse.ArgumentParser] = Parser) -> argparse.ArgumentParser:
     """The whole parser; only ``command`` (if any) gets its options, because only its module is imported."""
-    parser = Parser(
-        prog="kafka-quotas", description="Kafka client quotas as YAML in git: validate, plan, backtest, apply, verify."
-    )
+    parser = kind(prog="kafka-quotas", description="Kafka client quotas as YAML in git: validate, plan, backtest, apply, verify.")
     options.add_diagnosis_options(parser, before_command=True)
     parser.add_argument("--version", action="version", version=f"kafka-quotas {reconciler.__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=kind)
     for name, summary in COMMANDS.items():
         sub = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         if name == command:
@@ -210,6 +208,10 @@ def _say(message: str) -> None:
 
 def entry_point() -> None:
     """The console script."""
+    if {"_ARGCOMPLETE", "COMP_LINE", "COMP_POINT"} <= os.environ.keys():
+        from reconciler.cli.completion import complete
+
+        complete()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if sys.stderr is None:  # closed; what is for people must not end up in the result then
         sys.stderr = io.StringIO()

@@ -20,6 +20,7 @@ HEAVY = {
     "rich",
     "deepdiff",
     "gidgethub",
+    "argcomplete",
     "urllib3",
     "hcl2",
 }

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Final
 
 from reconciler.cli import exit_codes, options
+
+SHELLS: Final = ("bash", "zsh", "fish")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``completion``."""
-    from reconciler.cli.completion_scripts import SCRIPTS
-
-    parser.add_argument("shell", choices=tuple(SCRIPTS), metavar="SHELL", help=f"one of {', '.join(SCRIPTS)}")
+    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=f"one of {', '.join(SHELLS)}")
     options.add_diagnosis_options(parser)
     parser.epilog = (
         'bash: eval "$(kafka-quotas completion bash)" in ~/.bashrc; zsh: save it as _kafka-quotas in a folder of $fpath; '
@@ -21,10 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the script. It is static: no Python runs at every key press."""
-    from reconciler.cli.completion_scripts import SCRIPTS
-    from reconciler.cli.completion_words import word_tree
+    """Print the script."""
+    from reconciler.cli.completion import script
 
-    sys.stdout.write(SCRIPTS[args.shell](word_tree()))
+    sys.stdout.write(script(args.shell))
     sys.stdout.flush()
     return exit_codes.DONE

@@ -1,0 +1,95 @@
+"""Shell completion by argcomplete: the shell runs ``kafka-quotas`` at the Tab key, which prints the words that fit.
+
+Of the alternatives, shtab writes static scripts, but none for fish.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from argcomplete import autocomplete
+from argcomplete.completers import FilesCompleter
+from argcomplete.shell_integration import shellcode
+
+from reconciler.cli.main import build_parser, command_of
+from reconciler.model import EntityType, QuotaKey
+
+_PROGRAM: Final = "kafka-quotas"
+
+_TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
+_KEYS: Final = tuple(key.value for key in QuotaKey)
+_STATES: Final = ("current", "cluster", "manifests", "planned")
+
+_Completer = Callable[..., Iterable[str]]
+
+
+def script(shell: str) -> str:
+    """What bash, zsh or fish evaluates once to complete the program's words."""
+    return shellcode([_PROGRAM], shell=shell)
+
+
+def complete() -> None:
+    """Print the words that fit the shell's ``COMP_LINE``, and end the process; nothing when no shell asks."""
+    parser = build_parser(command_of(_typed_words()), kind=argparse.ArgumentParser)
+    for action in _actions(parser):
+        if (completer := _COMPLETERS.get(next(reversed(action.option_strings), ""))) is not None:
+            action.completer = completer  # type: ignore[attr-defined]  # argcomplete's way to name one
+    autocomplete(parser, always_complete_options=False)
+
+
+def _typed_words() -> list[str]:
+    line = os.environ.get("COMP_LINE", "")[: int(os.environ.get("COMP_POINT") or 0)]
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return line.split()
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterable[argparse.Action]:
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public way to list them
+        yield action
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - the same
+            for sub in action.choices.values():
+                yield from _actions(sub)
+
+
+def _listed(words: Iterable[str], end: str = "") -> _Completer:
+    """Completes the last part of a list with commas."""
+
+    def completer(prefix: str, **_: Any) -> list[str]:
+        before = prefix[: prefix.rfind(",") + 1]
+        named = {part.partition("=")[0] for part in before.split(",")}
+        return [f"{before}{word}{end}" for word in words if word not in named]
+
+    return completer
+
+
+def _guards(**_: Any) -> Iterable[str]:
+    from reconciler.policy import GUARDS
+
+    return tuple(GUARDS)
+
+
+def _states(prefix: str, **_: Any) -> list[str]:
+    files = FilesCompleter()(prefix)
+    return [*(state for state in _STATES if state.startswith(prefix)), *files]
+
+
+_COMPLETERS: Final[dict[str, _Completer]] = {
+    "--name": _listed(_TYPES, "="),
+    "--names": _listed(_TYPES, "="),
+    "--defaults": _listed(_TYPES),
+    "--any": _listed(_TYPES),
+    "--named": _listed(_TYPES),
+    "--prefix": _listed(_TYPES, "="),
+    "--accept": _guards,
+    "--add": _listed(_KEYS, "="),
+    "--delete": _listed(_KEYS),
+    "--state": _states,
+    "--diff": _states,
+}
+"""Options whose values are lists, or may be files, of which the parser itself knows no choices."""
