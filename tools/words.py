@@ -28,7 +28,7 @@ RULES: Final = {
     "told": r"\b(?:tells?|told|says?|said|saying)\b",
     "holds": r"\b(?:holds?|hides?)\b",
     "somebody": r"\b(?:some|no|any|every)body\b|\bwho(?:ever|m)\b",
-    "is-no": r"\b(?:is|are|was|were|be) no\b",
+    "is-no": r"(?<!\bthere )\b(?:is|are|was|were|be) no\b(?! longer| more)",
     "semicolon": r";(?=\s|$)",
     "idiom": r"\b(?:so often|so long|this bad|as for)\b",
 }
