@@ -32,11 +32,11 @@ class _Clock:
 
 def pure(entities: int, folder: Path, *, times: int) -> None:
     """One in a hundred users has another value on the cluster."""
+    from reconciler.documents import plan_digest
     from reconciler.model import ManifestCommit
     from reconciler.model.entity import Entity
     from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom
     from reconciler.planning.diff import difference
-    from reconciler.planning.digest import digest
     from reconciler.planning.order import in_writing_order
     from reconciler.workflows.lint import lint_change
     from reconciler.workflows.plan import load_intent, plan_from
@@ -53,7 +53,7 @@ def pure(entities: int, folder: Path, *, times: int) -> None:
 
     def diffed() -> str:
         found = difference(intent.desired, current, scope=intent.spec.scope, prune=intent.spec.prune)
-        return digest("bench", in_writing_order(found.changes, live))
+        return plan_digest("bench", in_writing_order(found.changes, live))
 
     plan = plan_from(intent, current, accepted=(), source=ManifestCommit(), clock=_Clock())
     print(f"{entities} entities on both sides, {len(plan.changes)} changes")

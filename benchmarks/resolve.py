@@ -30,8 +30,8 @@ def principals(number: int) -> bytes:
 
 def pure(number: int, *, times: int) -> float:
     """Reading the principals, building the tables, answering and writing; entities of six of the eight levels."""
+    from reconciler.documents.resolve import answer_json_lines
     from reconciler.model.entity import DEFAULT, Entity
-    from reconciler.render.resolve_lines import answer_lines
     from reconciler.resolution.answers import Answers, Wanted
     from reconciler.workflows.entity_lines import parse_asked
 
@@ -46,7 +46,7 @@ def pure(number: int, *, times: int) -> float:
 
     def lines(wanted: Wanted, *, clients: int) -> None:
         parsed = parse_asked(io.BytesIO(asked), "principals")[:clients]
-        written = answer_lines(Answers(quotas), parsed, wanted, seen=lambda _: None)
+        written = answer_json_lines(Answers(quotas), parsed, wanted, seen=lambda _: None)
         collections.deque(written, maxlen=0)
 
     took = cpu_seconds(lambda: lines(Wanted(), clients=number), times=times)

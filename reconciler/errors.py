@@ -37,6 +37,14 @@ class FileAccessError(ReconcilerError):
     failure_reason = "file"
 
 
+class DocumentVersionError(FileAccessError):
+    """A JSON document is of a major version that this program does not read."""
+
+
+class AlteredDocumentError(FileAccessError):
+    """A JSON document was changed after it was written: its digest is not that of its contents."""
+
+
 class OutputError(ReconcilerError):
     """The result could not be printed: the reader went away, or the disk is full."""
 

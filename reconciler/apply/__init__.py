@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.apply.audit_record import Run, audit_of_error, audit_of_report, audit_text
-    from reconciler.apply.document import failure_to_json, report_to_json
     from reconciler.apply.executor import ApplySettings, Executor
     from reconciler.apply.stepping import WINDOW_SECONDS, StepDown, SteppedExecutor, stepping_note
     from reconciler.apply.writing import ChunkLimits, split_into_requests
@@ -18,14 +16,8 @@ __all__ = [
     "ApplySettings",
     "ChunkLimits",
     "Executor",
-    "Run",
     "StepDown",
     "SteppedExecutor",
-    "audit_of_error",
-    "audit_of_report",
-    "audit_text",
-    "failure_to_json",
-    "report_to_json",
     "split_into_requests",
     "stepping_note",
 ]

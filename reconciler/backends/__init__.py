@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         parse_servers,
         read_client_properties,
     )
-    from reconciler.backends.snapshot import SnapshotReader, write_snapshot
+    from reconciler.backends.snapshot import SnapshotReader
     from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
     from reconciler.backends.zookeeper.settings import (
         ZooKeeperSecurity,
@@ -45,7 +45,6 @@ __all__ = [
     "principal_name",
     "read_client_properties",
     "read_zookeeper_properties",
-    "write_snapshot",
 ]
 
 __getattr__ = lazy_face(__name__)

@@ -26,8 +26,8 @@ def backtest_as(name: str, report: BacktestReport) -> str:
         return findings_as(name, (answer(report), *report.findings), suite="kafka-quotas backtest")
     match name:
         case "json":
+            from reconciler.documents import backtest_to_json
             from reconciler.formats import document_text
-            from reconciler.render import backtest_to_json
 
             return document_text(backtest_to_json(report))
         case "markdown":
@@ -50,8 +50,9 @@ def backtest_as(name: str, report: BacktestReport) -> str:
 
 def print_backtest(args: argparse.Namespace, report: BacktestReport, files: Sequence[tuple[str, Path]]) -> None:
     """Write a report to the files of ``--out``, then print it as ``--format`` says. Raises as ``output.print_plan``."""
+    from reconciler.documents import backtest_to_json
     from reconciler.formats import write_whole
-    from reconciler.render import backtest_lines, backtest_to_json
+    from reconciler.render import backtest_lines
 
     for name, path in files:
         write_whole(path, [backtest_as(name, report)])

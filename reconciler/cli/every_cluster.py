@@ -38,11 +38,12 @@ def print_every(
     version: str | None = None,
 ) -> None:
     """Print all results as one, after writing them to the files of ``--out``. ``version``: of the list of the documents."""
+    from reconciler.documents import cluster_failure_to_json, clusters_to_json
     from reconciler.formats import FORMAT_VERSION, document_text, write_whole
-    from reconciler.render import clusters_to_json, failure_lines, failure_to_json, joined, plain
+    from reconciler.render import failure_lines, joined, plain
 
     def whole() -> Json:
-        documents = (failure_to_json(r) if isinstance(r, ClusterFailure) else document(r) for r in results)
+        documents = (cluster_failure_to_json(r) if isinstance(r, ClusterFailure) else document(r) for r in results)
         return clusters_to_json(documents, version=version or FORMAT_VERSION)
 
     def text() -> Sequence[Line]:

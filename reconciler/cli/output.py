@@ -80,8 +80,8 @@ def tell(message: str) -> None:
 def print_plan(args: argparse.Namespace, plan: Plan, files: Sequence[tuple[str, Path]]) -> None:
     """Write a plan to the files of ``--out``, then print it as ``--format`` says. Raises ``FileAccessError``, ``OutputError``."""
     from reconciler.cli.renderings import plan_as
+    from reconciler.documents import plan_to_json
     from reconciler.formats import write_whole
-    from reconciler.planning import plan_to_json
     from reconciler.render import plan_lines
 
     for name, path in files:
@@ -97,7 +97,8 @@ def print_findings(args: argparse.Namespace, findings: Sequence[Finding], *, to_
     An error that stops the command because of them then repeats none.
     """
     from reconciler.cli.renderings import findings_as
-    from reconciler.render import findings_lines, findings_to_json
+    from reconciler.documents import findings_to_json
+    from reconciler.render import findings_lines
 
     args.printed_findings = bool(findings)
     if to_stdout:

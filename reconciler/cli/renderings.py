@@ -40,7 +40,7 @@ def findings_as(
     ``counts`` join the summary of the JSON document, ``suite`` is JUnit's name for all of them.
     """
     if name == "json":
-        from reconciler.render import findings_to_json
+        from reconciler.documents import findings_to_json
 
         return _document(findings_to_json(findings, counts))
     if name == "junit":
@@ -72,7 +72,7 @@ def _plan_text(plan: Plan) -> str:
 
 
 def _plan_json(plan: Plan) -> str:
-    from reconciler.planning import plan_to_json
+    from reconciler.documents import plan_to_json
 
     return _document(plan_to_json(plan))
 
@@ -192,7 +192,7 @@ def _drift_text(drift: Drift) -> str:
 
 
 def _drift_json(drift: Drift) -> str:
-    from reconciler.planning import drift_to_json
+    from reconciler.documents import drift_to_json
 
     return _document(drift_to_json(drift))
 

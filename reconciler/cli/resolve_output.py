@@ -43,9 +43,9 @@ def print_one(args: argparse.Namespace, view: QuotaView, entity: Entity, wanted:
         yield from resolve_text.explained((resolution,))
         yield from resolve_text.note_lines((*view.notes, *notes))
 
-    from reconciler.render import resolution_document
+    from reconciler.documents import resolution_to_json
 
-    output.print_result(args, document=lambda: resolution_document(view, resolution, notes), lines=lambda: tuple(lines()))
+    output.print_result(args, document=lambda: resolution_to_json(view, resolution, notes), lines=lambda: tuple(lines()))
     return not is_unknown(resolution)
 
 
@@ -59,9 +59,9 @@ def print_many(args: argparse.Namespace, view: QuotaView, asked: list[Asked] | N
         return seen.anything_known
     lines = _json_lines(answers, questions, wanted, seen)
     if args.format == "json":
-        from reconciler.render import list_document
+        from reconciler.documents import answer_list_chunks
 
-        lines = list_document(view, lines)
+        lines = answer_list_chunks(view, lines)
     _write(lines)
     if args.format == "jsonl":
         _notes_aside(args, view.notes)
@@ -70,9 +70,10 @@ def print_many(args: argparse.Namespace, view: QuotaView, asked: list[Asked] | N
 
 def print_comparison(args: argparse.Namespace, compared: ViewComparison) -> None:
     """Print two states compared."""
-    from reconciler.render import comparison_document, comparison_lines
+    from reconciler.documents import comparison_to_json
+    from reconciler.render import comparison_lines
 
-    output.print_result(args, document=lambda: comparison_document(compared), lines=lambda: comparison_lines(compared))
+    output.print_result(args, document=lambda: comparison_to_json(compared), lines=lambda: comparison_lines(compared))
 
 
 class _Seen:
@@ -95,9 +96,9 @@ class _Seen:
 
 
 def _json_lines(answers: Answers, asked: Iterable[Asked], wanted: Wanted, seen: _Seen) -> Iterator[str]:
-    from reconciler.render import answer_lines
+    from reconciler.documents import answer_json_lines
 
-    return answer_lines(answers, asked, wanted, seen=seen)
+    return answer_json_lines(answers, asked, wanted, seen=seen)
 
 
 def _print_text(args: argparse.Namespace, view: QuotaView, resolutions: Iterator[Resolution], seen: _Seen) -> None:

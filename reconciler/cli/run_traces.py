@@ -84,7 +84,7 @@ def _print_failure(args: argparse.Namespace, error: BaseException, spec: Cluster
     """With JSON, stdout holds one document however a run ends; that of bad manifests are their findings, printed already."""
     if args.format != "json" or isinstance(error, ManifestError | OutputError):
         return
-    from reconciler.apply import failure_to_json
+    from reconciler.documents import failed_apply_to_json
     from reconciler.model import ClusterIdentity
 
     cluster = ClusterIdentity(name=spec.name, id=spec.cluster_id) if spec else ClusterIdentity()
@@ -92,14 +92,14 @@ def _print_failure(args: argparse.Namespace, error: BaseException, spec: Cluster
     with contextlib.suppress(OutputError):
         output.print_result(
             args,
-            document=lambda: failure_to_json(error, cluster=cluster, validate_only=args.validate_only),
+            document=lambda: failed_apply_to_json(error, cluster=cluster, validate_only=args.validate_only),
             lines=lambda: (),
         )
 
 
 def finish(args: argparse.Namespace, report: ApplyReport, audit: Audit, *, also: Callable[[], None] | None = None) -> int:
     """Audit, print and write the report; each is tried, whatever becomes of the others. Returns the exit code."""
-    from reconciler.apply import report_to_json
+    from reconciler.documents import apply_report_to_json
     from reconciler.formats import document_text, write_whole
     from reconciler.model import ApplyResult
     from reconciler.render.report_text import report_lines
@@ -114,10 +114,10 @@ def finish(args: argparse.Namespace, report: ApplyReport, audit: Audit, *, also:
 
     def to_file() -> None:
         if args.report:
-            write_whole(Path(args.report), [document_text(report_to_json(report))])
+            write_whole(Path(args.report), [document_text(apply_report_to_json(report))])
 
     def to_stdout() -> None:
-        output.print_result(args, document=lambda: report_to_json(report), lines=lambda: report_lines(report))
+        output.print_result(args, document=lambda: apply_report_to_json(report), lines=lambda: report_lines(report))
 
     for leave in (lambda: audit.ended(report), to_file, to_stdout, also):
         failed = _left(leave, report)

@@ -20,11 +20,10 @@ if TYPE_CHECKING:
         number_text,
         value_to_json,
     )
+    from reconciler.formats.document_check import document_problem, field_path, quoted_json
     from reconciler.formats.entity_text import DEFAULT_TEXT, quoted, word
-    from reconciler.formats.finding_json import finding_to_json, severity_counts, span_to_json
     from reconciler.formats.schema_check import SchemaProblem, SchemaProblemKind, check
     from reconciler.formats.schema_files import load_schema, schema_folder, schema_names
-    from reconciler.formats.selector_json import selector_to_json
     from reconciler.formats.units import BINARY_UNITS, ValueRefusedError, declarable, parse_value, value_text
     from reconciler.formats.whole_file import write_whole
     from reconciler.formats.wording import did_you_mean, shown
@@ -50,24 +49,23 @@ __all__ = [
     "cluster_to_json",
     "declarable",
     "did_you_mean",
+    "document_problem",
     "document_text",
     "entity_from_json",
     "entity_to_json",
-    "finding_to_json",
+    "field_path",
     "load_schema",
     "moment_to_json",
     "number_text",
     "parse_value",
     "quoted",
+    "quoted_json",
     "read_yaml",
     "require_appendable",
     "scalar_text",
     "schema_folder",
     "schema_names",
-    "selector_to_json",
-    "severity_counts",
     "shown",
-    "span_to_json",
     "value_text",
     "value_to_json",
     "word",

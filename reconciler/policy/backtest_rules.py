@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from reconciler.formats import canonical_bytes, selector_to_json
+from reconciler.documents import selector_to_json
+from reconciler.formats import canonical_bytes
 from reconciler.model import (
     BacktestPolicy,
     BacktestReport,

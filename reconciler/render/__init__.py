@@ -9,16 +9,14 @@ from reconciler.faces import lazy_face
 if TYPE_CHECKING:
     from reconciler.render.amounts import amount, rate
     from reconciler.render.annotations import findings_annotations, plan_annotations
-    from reconciler.render.backtest_document import backtest_to_json
     from reconciler.render.backtest_markdown import backtest_section
     from reconciler.render.backtest_page import backtest_html
     from reconciler.render.backtest_text import backtest_lines
     from reconciler.render.backtest_words import answer, next_step
     from reconciler.render.drift_findings import DRIFT_PREFIX
     from reconciler.render.drift_text import drift_lines
-    from reconciler.render.every_cluster import clusters_to_json, failure_lines, failure_to_json, joined
-    from reconciler.render.explanations import explanation_lines, explanations_to_json, index_lines
-    from reconciler.render.findings_document import findings_to_json
+    from reconciler.render.every_cluster import failure_lines, joined
+    from reconciler.render.explanations import explanation_lines, index_lines
     from reconciler.render.findings_text import findings_lines, validation_lines
     from reconciler.render.guard_findings import GUARD_PREFIX
     from reconciler.render.html import findings_html, plan_html
@@ -29,10 +27,7 @@ if TYPE_CHECKING:
     from reconciler.render.places import Places
     from reconciler.render.plan_text import plan_lines
     from reconciler.render.report_page import report_html
-    from reconciler.render.report_page_document import report_to_json
     from reconciler.render.resolve_diff_text import comparison_lines
-    from reconciler.render.resolve_document import comparison_document, resolution_document
-    from reconciler.render.resolve_lines import answer_lines, list_document
     from reconciler.render.sarif import findings_to_sarif, plan_to_sarif
     from reconciler.render.sink import Sink
     from reconciler.render.sticky_comment import Content, Status, content_for, is_edited, read_content
@@ -53,33 +48,25 @@ __all__ = [
     "Style",
     "amount",
     "answer",
-    "answer_lines",
     "backtest_html",
     "backtest_lines",
     "backtest_section",
-    "backtest_to_json",
-    "clusters_to_json",
-    "comparison_document",
     "comparison_lines",
     "content_for",
     "drift_lines",
     "drift_outputs",
     "explanation_lines",
-    "explanations_to_json",
     "failure_lines",
-    "failure_to_json",
     "findings_annotations",
     "findings_html",
     "findings_lines",
     "findings_markdown",
     "findings_outputs",
-    "findings_to_json",
     "findings_to_sarif",
     "index_lines",
     "is_edited",
     "joined",
     "line",
-    "list_document",
     "marker_line",
     "next_step",
     "plain",
@@ -93,8 +80,6 @@ __all__ = [
     "read_content",
     "read_marker",
     "report_html",
-    "report_to_json",
-    "resolution_document",
     "size",
     "validation_lines",
     "write",

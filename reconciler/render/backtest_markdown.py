@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from reconciler.documents.backtest_headline import Tone, headline
 from reconciler.model import BacktestReport, BucketVerdict, Fit, Provenance, display_name
 from reconciler.render.backtest_words import (
     VERDICT_WORDS,
-    Tone,
     after_text,
     capacity_words,
     fit_words,
-    headline,
     history_words,
     kept_words,
     limit_text,

@@ -6,17 +6,16 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from reconciler.documents.backtest_headline import Tone, headline
 from reconciler.formats import Json, canonical_bytes
 from reconciler.model import BacktestReport, BucketVerdict, Fit, Provenance, UnusedReason, Verdict, broker_words, display_name
 from reconciler.render.backtest_plot import DEFINITIONS, PLOT_STYLE, plot
 from reconciler.render.backtest_words import (
     VERDICT_WORDS,
-    Tone,
     advice_words,
     after_text,
     capacity_words,
     fit_words,
-    headline,
     history_words,
     kept_words,
     limit_text,

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from reconciler.documents.backtest_headline import Tone, headline
 from reconciler.model import BacktestReport, BucketVerdict, Fit, Provenance, UnusedReason, Verdict, display_name, escaped
 from reconciler.render.backtest_words import (
     VERDICT_WORDS,
-    Tone,
     advice_words,
     capacity_words,
     fit_words,
-    headline,
     history_words,
     kept_words,
     limit_words,

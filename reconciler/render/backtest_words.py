@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from reconciler.documents import Tone, headline
 from reconciler.model import (
     BacktestReport,
     BucketName,
@@ -55,27 +55,6 @@ _SOURCE_WORDS: Final = {
 _SHOWN_NAMES: Final = 5
 
 
-class Tone(enum.Enum):
-    """How good or bad a sentence is."""
-
-    GOOD = "good"
-    WARN = "warn"
-    BAD = "bad"
-
-
-def headline(report: BacktestReport) -> tuple[str, Tone]:
-    """The answer for the whole change: first what was judged, then what was not. Every output prints these words."""
-    words, tone = _recorded_words(report)
-    count = len(report.unjudged)
-    if not count:
-        return f"{words}.", tone
-    limit, effect = ("limits", "Its effect is") if count == 1 else ("limit", "Their effects are")
-    unknown = f"Not judged: {_count(count, 'changed quota')} that {limit} no recorded traffic. {effect} not known."
-    only = not any(one.changed for one in report.verdicts)
-    nothing_judged = only and not any(one.verdict is Verdict.CERTAIN for one in report.verdicts)
-    return (f"Inconclusive. {unknown}" if nothing_judged else f"{words}. {unknown}"), Tone.WARN if tone is Tone.GOOD else tone
-
-
 def answer(report: BacktestReport) -> Finding:
     """The headline as a finding, a warning unless the answer is good."""
     words, tone = headline(report)
@@ -98,32 +77,6 @@ def next_step(report: BacktestReport) -> str | None:
     if tone is Tone.WARN:
         return "Next: decide about the changes that the backtest does not clear, then merge."
     return None
-
-
-def _recorded_words(report: BacktestReport) -> tuple[str, Tone]:
-    """Of quota groups with recorded traffic, each counted once by its worst broker."""
-    groups = worst_of_buckets(report.verdicts)
-    words, tone = _changed_words([one for one in groups if one.changed])
-    staying = sum(one.verdict is Verdict.CERTAIN and not one.changed for one in groups)
-    if not staying:
-        return words, tone
-    over = f"{_count(staying, 'quota group')} {_are(staying)} over a limit that stays"
-    return f"{words}. {over}", Tone.WARN if tone is Tone.GOOD else tone
-
-
-def _changed_words(changed: Sequence[BucketVerdict]) -> tuple[str, Tone]:
-    count = {verdict: sum(one.verdict is verdict for one in changed) for verdict in Verdict}
-    among = f"{_count(len(changed), 'quota group')} whose limit changes"
-    if count[Verdict.CERTAIN]:
-        return f"The proposed quotas would have throttled {count[Verdict.CERTAIN]} of {among}", Tone.BAD
-    if count[Verdict.POSSIBLE]:
-        return f"The proposed quotas might have throttled {count[Verdict.POSSIBLE]} of {among}", Tone.WARN
-    if count[Verdict.INCONCLUSIVE]:
-        return f"The history does not show enough to clear {count[Verdict.INCONCLUSIVE]} of {among}", Tone.WARN
-    if not changed:
-        return "No limit of a recorded client changes", Tone.GOOD
-    get = f"{_count(len(changed), 'quota group')} {'gets' if len(changed) == 1 else 'get'} another limit"
-    return f"The proposed quotas would have throttled no recorded request. {get}", Tone.GOOD
 
 
 def rule_sentences(rules: Sequence[RuleOutcome]) -> Iterator[tuple[str, bool]]:

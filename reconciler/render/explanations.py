@@ -1,4 +1,4 @@
-"""Explanations for a terminal, and as the JSON document of ``schemas/explanations.v1.schema.json``."""
+"""Explanations for a terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.formats import FORMAT_VERSION, Json
 from reconciler.model import Example, Explanation, Topic
 from reconciler.render.styled import Line, Style, line
 
@@ -66,22 +65,3 @@ def index_lines(every: Sequence[Explanation]) -> tuple[Line, ...]:
 def _row(one: Explanation, width: int) -> Line:
     severity = f"{one.severity.value:<9}" if one.severity else ""
     return line(f"  {one.id:<{width}}  {severity}", (textwrap.shorten(one.text, 90, placeholder=" ..."), Style.FAINT))
-
-
-def explanations_to_json(every: Sequence[Explanation]) -> dict[str, Json]:
-    """The document."""
-    return {"format_version": FORMAT_VERSION, "explanations": [_item(one) for one in every]}
-
-
-def _item(one: Explanation) -> dict[str, Json]:
-    example = one.example
-    return {
-        "id": one.id,
-        "topic": one.topic.value,
-        "severity": one.severity.value if one.severity else None,
-        "adjustable": one.adjustable,
-        "text": one.text,
-        "example": {"bad": example.bad, "good": example.good, "live": list(example.live), "commands": example.commands}
-        if example
-        else None,
-    }

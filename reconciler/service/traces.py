@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from reconciler.apply import report_to_json
+from reconciler.documents import apply_report_to_json
 from reconciler.errors import ReconcilerError
 from reconciler.formats import document_text, write_whole
 from reconciler.model import ApplyReport, Plan
@@ -43,4 +43,4 @@ class FileTraces:
             self._audit.ended(report)
         self._told = told
         if self._report_path is not None and report.wrote:
-            write_whole(self._report_path, [document_text(report_to_json(report))])
+            write_whole(self._report_path, [document_text(apply_report_to_json(report))])

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from reconciler.workflows.apply import Approval
     from reconciler.workflows.audit import AuditFile
     from reconciler.workflows.backtest import BacktestOptions, proposal_of
-    from reconciler.workflows.backtest_reading import read_backtest_report
     from reconciler.workflows.baselines import GivenBaseline, given_baseline
     from reconciler.workflows.broker_model import ModelOptions
     from reconciler.workflows.comment import body_content, with_backtest
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.record_baseline import check_recordable, is_clean
     from reconciler.workflows.references import References
     from reconciler.workflows.report import failed, load_asked, make_report
-    from reconciler.workflows.report_files import read_recorded
+    from reconciler.workflows.report_files import read_report_inputs
     from reconciler.workflows.resolve import asked, difference_between, is_unknown, notes_about
     from reconciler.workflows.resolve_sources import MANIFESTS, PLANNED, Sources, Where, check_names
     from reconciler.workflows.resolve_views import current_view
@@ -123,8 +122,7 @@ __all__ = [
     "proposal_of",
     "quota_reader",
     "read_asked",
-    "read_backtest_report",
-    "read_recorded",
+    "read_report_inputs",
     "read_state",
     "require_free",
     "require_room",

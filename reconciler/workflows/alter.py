@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from reconciler.documents import plan_digest
 from reconciler.model import (
     Action,
     ApplyReport,
@@ -23,7 +24,6 @@ from reconciler.model import (
     needs_broker,
 )
 from reconciler.planning import change_of_one, nothing_to_do_notes
-from reconciler.planning.digest import digest
 from reconciler.policy import Situation, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.workflows.alter_request import AlterRequest
@@ -85,7 +85,7 @@ def alter_plan(request: AlterRequest, current: CurrentState, approval: Approval,
         summary=_summary(change),
         changes=changes,
         guards=judgement.guards,
-        digest=digest(current.cluster.id, changes),
+        digest=plan_digest(current.cluster.id, changes),
         notes=(*judgement.notes, *nothing_to_do_notes(entity, live, add=request.add, delete=request.delete)),
     )
 

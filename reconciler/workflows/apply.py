@@ -11,7 +11,7 @@ from reconciler.apply import ApplySettings, Executor, StepDown, SteppedExecutor,
 from reconciler.errors import FrozenError, GuardRefusedError, NotConfirmedError, RefusedError, StalePlanError
 from reconciler.logs import log_event
 from reconciler.model import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus, Plan
-from reconciler.planning import SavedPlan, is_applied, require_current
+from reconciler.planning import is_applied, require_current
 from reconciler.policy import FREEZE_WINDOW, LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.workflows.baselines import GivenBaseline
@@ -29,7 +29,7 @@ class Approval:
 
     accepted: tuple[str, ...] = ()
     expected_digest: str | None = None
-    saved: SavedPlan | None = None
+    saved: Plan | None = None
     settings: ApplySettings = field(default_factory=ApplySettings)
     step_down: StepDown | None = None
     """Lower large reductions in steps."""

@@ -7,7 +7,7 @@ import pwd
 from dataclasses import replace
 from pathlib import Path
 
-from reconciler.apply import Run, audit_of_error, audit_of_report, audit_text
+from reconciler.documents import AuditedRun, audit_text, audit_to_json, failed_audit_to_json
 from reconciler.formats import require_appendable
 from reconciler.formats.append_line import append_line
 from reconciler.model import ApplyReport, ClusterIdentity, ClusterSpec, ManifestCommit
@@ -22,7 +22,7 @@ class AuditFile:
         require_appendable(path)
         self._path = path
         self._clock = clock
-        self._run = Run(command=command, started=clock.now(), os_user=os_user(), validate_only=validate_only)
+        self._run = AuditedRun(command=command, started=clock.now(), os_user=os_user(), validate_only=validate_only)
 
     def about(self, spec: ClusterSpec, *, source: ManifestCommit, principal: str | None) -> None:
         """What the manifests and the connection's settings say."""
@@ -31,11 +31,11 @@ class AuditFile:
 
     def ended(self, report: ApplyReport) -> None:
         """Add the line of a run with a report. Raises ``FileAccessError``; then the file is as it was."""
-        append_line(self._path, audit_text(audit_of_report(self._run, report, at=self._clock.now())))
+        append_line(self._path, audit_text(audit_to_json(self._run, report, at=self._clock.now())))
 
     def broke_off(self, error: BaseException) -> None:
         """Add the line of a run that wrote nothing. Raises as ``ended``."""
-        append_line(self._path, audit_text(audit_of_error(self._run, error, at=self._clock.now())))
+        append_line(self._path, audit_text(failed_audit_to_json(self._run, error, at=self._clock.now())))
 
 
 def os_user() -> str:

@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 
+from reconciler.documents import read_apply_summary
 from reconciler.errors import FileAccessError
 from reconciler.model import ApplyResult, ChangeStatus
-from reconciler.planning import Place
 from reconciler.render import CommentState
 
 
 def state_of_report(text: str, *, name: str) -> tuple[CommentState, str]:
     """``applied`` or ``failed``, and what happened; also for the report of a run that ended before it had a plan.
 
-    Raises ``FileAccessError`` for what is no apply report, and for one of a run that was not to write.
+    Raises ``FileAccessError`` for text that is not an apply report, and for the report of a run that was not to write.
     """
-    try:
-        return _state(Place("the document", json.loads(text)))
-    except (ValueError, RecursionError) as error:
-        raise FileAccessError(f"{name} is not a report that a comment can tell of: {error}") from error
-
-
-def _state(report: Place) -> tuple[CommentState, str]:
-    if report["validate_only"].flag():
-        raise ValueError("it is of a run with --validate-only, which applies nothing")
-    result = report["result"].one_of(ApplyResult)
-    counts = {status: report["summary"][status.value].count(0) for status in ChangeStatus}
-    if result is ApplyResult.NOTHING_TO_DO:
+    report = read_apply_summary(text, name=name)
+    if report.validate_only:
+        raise FileAccessError(f"{name} is the report of a run with --validate-only, which applies nothing: give another one")
+    if report.result is ApplyResult.NOTHING_TO_DO:
         return CommentState.APPLIED, "there was nothing to do"
-    if result is ApplyResult.DONE:
-        read_back = "every broker shows it" if report["verified"].flag() else "not read back"
-        return CommentState.APPLIED, f"wrote {_entities(counts[ChangeStatus.APPLIED])}, {read_back}"
-    words = [report[key].optional(Place.text) for key in ("failure_reason", "message")]
-    said = ": ".join(one.strip().rstrip(".") for one in words if one)
-    return CommentState.FAILED, f"{_written(result, counts)}{f'; {said}' if said else ''}"
+    if report.result is ApplyResult.DONE:
+        read_back = "every broker shows it" if report.verified else "not read back"
+        return CommentState.APPLIED, f"wrote {_entities(report.counts[ChangeStatus.APPLIED])}, {read_back}"
+    reasons = ": ".join(text.strip().rstrip(".") for text in (report.failure_reason, report.message) if text)
+    return CommentState.FAILED, f"{_written(report.result, report.counts)}{f'; {reasons}' if reasons else ''}"
 
 
-def _written(result: ApplyResult, counts: dict[ChangeStatus, int]) -> str:
+def _written(result: ApplyResult, counts: Mapping[ChangeStatus, int]) -> str:
     if result is not ApplyResult.PARTIAL:
         return "nothing was written"
     words = {

@@ -97,7 +97,7 @@ def export(
         made = emit(state, connection=connection)
         write_files(made.files, folder)
     if snapshot is not None:
-        from reconciler.backends import write_snapshot
+        from reconciler.documents import write_snapshot
 
         write_snapshot(state, snapshot)
     return ExportResult(state=state, export=made, folder=folder, snapshot=snapshot)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from reconciler.documents import plan_digest
 from reconciler.logs import log_event
 from reconciler.manifest import Owner
 from reconciler.model import (
@@ -24,7 +25,6 @@ from reconciler.model import (
     in_order,
 )
 from reconciler.planning import difference, in_writing_order
-from reconciler.planning.digest import digest
 from reconciler.policy import Situation, by_option, in_manifest, judge
 from reconciler.ports import Clock, QuotaReader
 from reconciler.workflows.baselines import GivenBaseline
@@ -170,7 +170,7 @@ def plan_from(
         summary=found.summary,
         changes=changes,
         guards=judgement.guards,
-        digest=digest(identity.id, changes),
+        digest=plan_digest(identity.id, changes),
         notes=(
             *current.notes,
             *judgement.notes,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from reconciler.documents import baseline_to_json
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.formats import document_text, write_whole
 from reconciler.model import ApplyReport, ApplyResult
-from reconciler.planning import baseline_to_json
 from reconciler.workflows.git_repository import source_of
 from reconciler.workflows.plan import Intent
 

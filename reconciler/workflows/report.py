@@ -35,7 +35,7 @@ from reconciler.workflows.every_cluster import load_every_intent
 from reconciler.workflows.git_repository import source_of
 from reconciler.workflows.plan import Intent, load_intent
 from reconciler.workflows.references import References
-from reconciler.workflows.report_files import Recorded
+from reconciler.workflows.report_files import ReportInputs
 from reconciler.workflows.resolve_views import current_view
 
 _NO_CLUSTER: Final = (
@@ -90,7 +90,7 @@ def make_report(
     intents: Sequence[Intent | ClusterFailure],
     asked: Asked,
     *,
-    recorded: Recorded,
+    recorded: ReportInputs,
     clock: Clock,
     progress: Progress,
 ) -> Overview:

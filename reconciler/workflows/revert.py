@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from reconciler.documents import plan_digest, read_apply_report
 from reconciler.errors import RefusedError, WrongClusterError
 from reconciler.model import (
     Action,
@@ -25,8 +26,7 @@ from reconciler.model import (
     Summary,
     escaped,
 )
-from reconciler.planning import in_writing_order, read_report
-from reconciler.planning.digest import digest
+from reconciler.planning import in_writing_order
 from reconciler.planning.way_back import way_back
 from reconciler.policy import Situation, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
@@ -64,7 +64,7 @@ def load_undoing(text: str, *, file: str, paths: Sequence[str], cluster: str | N
     where = list(paths) or ["."]
     if trusted_ref is not None:
         trusted_files(trusted_ref, where[0]).require_same(file)
-    report = read_report(text, name=file)
+    report = read_apply_report(text, name=file)
     if not paths and cluster is None and trusted_ref is None:
         return Undoing(report=report, file=file)
     seen = read_references(References(trusted=trusted_ref), where)
@@ -151,7 +151,7 @@ def _plan(
         summary=Summary(create=counts[Action.CREATE], update=counts[Action.UPDATE], delete=counts[Action.DELETE]),
         changes=changes,
         guards=judgement.guards,
-        digest=digest(current.cluster.id, changes),
+        digest=plan_digest(current.cluster.id, changes),
         notes=(*current.notes, *judgement.notes, *notes),
     )
 

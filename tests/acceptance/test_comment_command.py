@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from reconciler.documents import plan_digest
+from reconciler.documents.plan import plan_to_json
 from reconciler.formats.canonical import document_text
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.plan import Plan
-from reconciler.planning.digest import digest
-from reconciler.planning.document import plan_to_json
 from reconciler.render.sticky_comment import LIMIT
 from tests.builders import plan, user
 from tests.support.command import Done, environment, run
@@ -45,7 +45,7 @@ def planned(*names: str) -> Plan:
     key = KeyChange(key="producer_byte_rate", before=1.0, after=2.0, reason=Reason.VALUE_DIFFERS)
     changes = [Change(entity=user(name), action=Action.UPDATE, keys=(key,)) for name in names]
     whole = plan(*changes)
-    return dataclasses.replace(whole, digest=digest(whole.cluster.id, changes))
+    return dataclasses.replace(whole, digest=plan_digest(whole.cluster.id, changes))
 
 
 def workflow(folder: Path, github: GitHubServer | str, **more: str) -> dict[str, str]:

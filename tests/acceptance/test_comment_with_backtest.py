@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.documents.backtest import backtest_to_json
 from reconciler.errors import FileAccessError
 from reconciler.formats.canonical import document_text
 from reconciler.model.backtest import BacktestReport, FailedBucket, NotJudged, RuleOutcome, UnjudgedChange, Verdict
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.plan import Plan
-from reconciler.render.backtest_document import backtest_to_json
 from reconciler.render.backtest_markdown import backtest_markdown
 from reconciler.render.markdown import BUDGET, plan_markdown
 from reconciler.render.markdown_lists import size

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from reconciler.documents.baseline import baseline_to_json
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.state import ClusterIdentity, DesiredState
-from reconciler.planning.baseline import baseline_to_json
 from tests.support.bad_servers import ScriptedBroker, serving
 from tests.support.command import Done, run
 from tests.support.log_readers import commands_in

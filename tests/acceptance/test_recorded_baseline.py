@@ -107,10 +107,10 @@ def test_what_could_not_be_recorded_is_found_out_before_anything_is_written(
 
 
 def test_a_baseline_of_another_cluster_is_refused(folder: Folder) -> None:
+    from reconciler.documents.baseline import baseline_to_json
     from reconciler.formats.canonical import document_text
     from reconciler.model.plan import ManifestCommit
     from reconciler.model.state import ClusterIdentity
-    from reconciler.planning.baseline import baseline_to_json
     from tests.builders import desired
 
     other = baseline_to_json(desired(), ClusterIdentity(name="prod", id="another"), ManifestCommit())

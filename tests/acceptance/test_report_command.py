@@ -9,9 +9,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from reconciler.documents.baseline import baseline_to_json
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.state import ClusterIdentity
-from reconciler.planning.baseline import baseline_to_json
 from reconciler.sandbox.spec import Sandbox
 from tests.builders import DEFAULT, client, declared, desired, user
 from tests.support.bad_servers import free_port

@@ -8,9 +8,9 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.backends.snapshot import read_snapshot, snapshot_document
+from reconciler.documents import snapshot_chunks
+from reconciler.documents.snapshot import read_snapshot, snapshot_to_json
 from reconciler.formats.canonical import document_text
-from reconciler.formats.state_json import state_json
 from reconciler.manifest.desired import desired_state
 from reconciler.manifest.documents import ClientQuotasDocument
 from reconciler.manifest.emit import entries_document
@@ -64,19 +64,19 @@ def test_coloured_text_is_the_same_text(state):
 
 @given(STATES)
 def test_json_written_piece_by_piece_is_the_document_of_a_snapshot(state):
-    assert "".join(state_json(current(state))) == document_text(snapshot_document(current(state)))
+    assert "".join(snapshot_chunks(current(state))) == document_text(snapshot_to_json(current(state)))
 
 
 @given(state=STATES)
 def test_json_reads_back(state, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "described.json"
-    path.write_text("".join(state_json(current(state))), encoding="utf-8")
+    path.write_text("".join(snapshot_chunks(current(state))), encoding="utf-8")
 
     same(read_snapshot(path).entities, state)
 
 
 def test_a_filter_is_part_of_the_document():
-    document = json.loads("".join(state_json(current({user("a"): {"x": 1.0}}), selected={"user": {"prefix": "a"}})))
+    document = json.loads("".join(snapshot_chunks(current({user("a"): {"x": 1.0}}), selected={"user": {"prefix": "a"}})))
 
     assert document["filter"] == {"user": {"prefix": "a"}}
     assert list(document) == ["format_version", "cluster", "observed", "filter", "entities"]

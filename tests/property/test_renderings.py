@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from reconciler.documents.plan import plan_from_json, plan_to_json
 from reconciler.formats.canonical import document_text
 from reconciler.formats.schema_files import load_schema
 from reconciler.model.change import Action, Change, KeyChange, Reason
@@ -19,8 +20,6 @@ from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import GuardResult, GuardStatus, ManifestCommit, Plan, Summary
 from reconciler.model.source import Span
 from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom
-from reconciler.planning.document import plan_to_json
-from reconciler.planning.reading import plan_from_json
 from reconciler.render.annotations import plan_annotations
 from reconciler.render.escape_markdown import code, in_cell, prose
 from reconciler.render.html import plan_html

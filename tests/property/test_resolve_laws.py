@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.documents.resolve import answer_json_lines, answer_to_json
 from reconciler.model.effect import OTHER, Direction
 from reconciler.model.entity import DEFAULT, Entity, EntityName
-from reconciler.render.resolve_document import resolution_to_json
-from reconciler.render.resolve_lines import answer_lines
 from reconciler.resolution.answers import KEYS, Answers, Wanted
 from reconciler.resolution.ladder import RungStatus
 from reconciler.resolution.views import LimitDifferences, compare, compare_known
@@ -184,10 +183,10 @@ def test_lines_put_together_are_the_answers_and_can_be_asked_again(
     answers = Answers(quotas_of(table))
     asked = list(answers.everybody())
     for wanted in (Wanted(), Wanted(include_overrides=True), ALL):
-        lines = list(answer_lines(answers, asked, wanted, seen=lambda _: None))
+        lines = list(answer_json_lines(answers, asked, wanted, seen=lambda _: None))
         assert all(line.endswith("}\n") and line.count("\n") == 1 for line in lines)
         assert [json.loads(line) for line in lines] == [
-            {"format_version": "1.0", **resolution_to_json(answers.answer(entity, wanted))} for entity, _ in asked
+            {"format_version": "1.0", **answer_to_json(answers.answer(entity, wanted))} for entity, _ in asked
         ]
     assert {entity for entity, _ in asked} >= set(answers.quotas)
     # What holds for a listed user's other client ids is in the list too, or the same as without one.

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import json
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.apply.document import report_to_json
 from reconciler.apply.executor import ApplySettings
 from reconciler.apply.stepping import StepDown, SteppedExecutor
+from reconciler.documents import plan_digest
+from reconciler.documents.apply_report import apply_report_from_json, apply_report_to_json
+from reconciler.formats.canonical import document_text
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.entity import Entity
 from reconciler.model.quota import KNOWN_KEYS
 from reconciler.model.report import ApplyReport, ApplyResult
 from reconciler.model.state import CurrentState, Observed, ObservedFrom
 from reconciler.planning.diff import difference
-from reconciler.planning.digest import digest
 from reconciler.planning.order import in_writing_order
-from reconciler.planning.report_reading import report_from_json
 from reconciler.planning.way_back import way_back
 from tests.builders import NOON, declared, desired, plan, user
 from tests.fakes import IDENTITY, FakeClock, FakeCluster, Silent
@@ -59,7 +61,7 @@ def run(cluster: FakeCluster, target: State, factor: float, clock: Clock) -> App
         settings=ApplySettings(),
         step_down=StepDown(factor=factor, wait_seconds=LONG_WAIT),
     )
-    return executor.run(plan(*changes, digest=digest("c1", changes)))
+    return executor.run(plan(*changes, digest=plan_digest("c1", changes)))
 
 
 @given(STATES, STATES, st.floats(1.3, 50))
@@ -85,7 +87,7 @@ def test_a_run_interrupted_at_any_step_can_be_undone_or_gone_on_with(
 ) -> None:
     cluster = FakeCluster(before)
     report = run(cluster, after, factor, Clock(interrupt_at=step))
-    read = report_from_json(report_to_json(report))
+    read = apply_report_from_json(json.loads(document_text(apply_report_to_json(report))))
     back = way_back(read, cluster.entities, scope=Scope())
     undone = FakeCluster(cluster.entities)
     if back.changes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from reconciler.backends.snapshot import snapshot_document
+from reconciler.documents.snapshot import snapshot_to_json
 from reconciler.formats.canonical import document_text
 from reconciler.model.entity import Entity
 from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom
@@ -39,4 +39,4 @@ def snapshot(entities: Mapping[Entity, Mapping[str, float]], cluster_id: str | N
         observed=Observed(at=NOON, origin=ObservedFrom.BROKER),
         entities=dict(entities),
     )
-    return document_text(snapshot_document(state))
+    return document_text(snapshot_to_json(state))

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import datetime
+import json
+import math
 import random
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from reconciler.documents.backtest import backtest_to_json
+from reconciler.documents.baseline import RecordedBaseline
 from reconciler.errors import UnreachableError
-from reconciler.model.backtest import Form, Verdict
+from reconciler.formats.canonical import document_text
+from reconciler.model.backtest import BacktestReport, Form, Verdict
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.cluster_failure import ClusterFailure
 from reconciler.model.entity import DEFAULT, Entity
@@ -19,13 +24,13 @@ from reconciler.model.plan import ManifestCommit
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.source import Span
 from reconciler.model.state import ClusterIdentity, DesiredEntity, DesiredState
-from reconciler.planning.baseline import RecordedBaseline
 from reconciler.render.report_page import report_html
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.plan import Intent
 from reconciler.workflows.report import declared_only, overview_of
 from tests.builders import NOON, client, cluster_spec, current, declared, ip, pair, user
 from tests.fakes import FakeCluster
+from tests.support import backtest_reports
 from tests.support.hostile_names import HOSTILE
 
 MIB = 1024.0 * 1024
@@ -130,26 +135,24 @@ TRAFFIC = TrafficOverview(
     ),
 )
 
-BACKTEST: dict[str, Any] = {
-    "format_version": "1.3",
-    "cluster": "prod-eu",
-    "provenance": {
-        "form": "seconds",
-        "semantics": "kafka-3.8",
-        "span": {"from": "2026-01-01T00:00:00.000Z", "to": "2026-01-02T00:00:00.000Z"},
-        "requests": 12,
-        "current_known": False,
-        "a field of a later version": {},
-    },
-    "verdicts": [
-        {
-            "bucket": {"user": "a"}, "key": "producer_byte_rate", "broker": 1, "entity": {"user": None}, "limit_before": None,
-            "limit_after": "Infinity", "changed": True, "verdict": "inconclusive", "requests": 5, "active_seconds": 4,
-            "seconds_over": 0, "peak": 17.5, "recommended": None, "reason": "who sent it is not known",
-        }
-    ],
-}  # fmt: skip
-"""A document of ``backtest``, as far as a report reads it."""
+
+def _backtest() -> dict[str, Any]:
+    one = backtest_reports.verdict(
+        user="a", entity=Entity.of({"user": DEFAULT}), limit_before=None, limit_after=math.inf, verdict=Verdict.INCONCLUSIVE,
+        requests=5, active_seconds=4, peak=17.5, recommended=None, recommended_reason=None, reason="who sent it is not known",
+    )  # fmt: skip
+    report = BacktestReport(
+        cluster="prod-eu",
+        provenance=backtest_reports.provenance(semantics="kafka-3.8", requests=12, current_known=False),
+        verdicts=(one,),
+    )
+    document: dict[str, Any] = json.loads(document_text(backtest_to_json(report)))
+    document["provenance"]["a field of a later version"] = {}
+    return {**document, "format_version": "1.3"}
+
+
+BACKTEST = _backtest()
+"""A document of ``backtest`` of a later minor version."""
 
 
 def overview(*clusters: ClusterOverview, **fields: object) -> Overview:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
+from reconciler.documents.backtest import backtest_to_json
 from reconciler.formats.canonical import document_text
 from reconciler.formats.schema_files import load_schema
 from reconciler.model.backtest import BacktestReport, Verdict
 from reconciler.model.entity import Entity
-from reconciler.render.backtest_document import backtest_to_json
 from reconciler.resolution.levels import resolve
 from reconciler.traffic.kernels.sampled_rate import SampledRate, throttle_ms
 

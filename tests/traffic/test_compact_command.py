@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
+from reconciler.documents.backtest import backtest_to_json
 from reconciler.formats.schema_files import load_schema
 from reconciler.model.entity import Entity
-from reconciler.render.backtest_document import backtest_to_json
 from tests.support.command import Command, run_in_process
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from reconciler.documents.backtest import backtest_to_json
 from reconciler.formats.canonical import document_text
 from reconciler.model.backtest_policy import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.render.backtest_document import backtest_to_json
 from tests.support.command import run, run_in_process
 from tests.support.random_traffic import Flow, arrivals_of, write_files
 from tests.traffic.conftest import RECORDINGS

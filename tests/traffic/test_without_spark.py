@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from reconciler.documents.backtest import backtest_to_json
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.render.backtest_document import backtest_to_json
 from reconciler.traffic.kinds import Kind
 from tests.support import all_kinds
 from tests.support.command import Done, run

@@ -114,12 +114,13 @@ def _posted(args: argparse.Namespace) -> PullRequestOutcome:
 
 
 def _content(args: argparse.Namespace) -> Content | None:
-    from reconciler.workflows import read_backtest_report, with_backtest
+    from reconciler.documents import read_backtest
+    from reconciler.workflows import with_backtest
 
     content = _body(args)
     if content is None or args.backtest is None:
         return content
-    report = read_backtest_report(output.read_file(Path(args.backtest)), name=args.backtest)
+    report = read_backtest(output.read_file(Path(args.backtest)), name=args.backtest)
     return with_backtest(content, report, name=args.backtest)
 
 

@@ -64,10 +64,9 @@ def _say_what_else(args: argparse.Namespace, state: CurrentState) -> None:
 def _pieces(args: argparse.Namespace, state: CurrentState, query: Selector) -> Iterator[str]:
     """The result in the form that is wanted; only that one's module is loaded."""
     if args.format == "json":
-        from reconciler.formats import selector_to_json
-        from reconciler.formats.state_json import state_json
+        from reconciler.documents import selector_to_json, snapshot_chunks
 
-        return state_json(state, selected=selector_to_json(query) or None)
+        return snapshot_chunks(state, selected=selector_to_json(query) or None)
     if args.format == "yaml":
         from reconciler.manifest import entries_document
 

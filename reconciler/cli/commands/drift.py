@@ -47,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compare and print; 0, or 2 for differences with ``--detailed-exitcode``, or 1 for findings that stop it."""
     from reconciler.cli.progress import PatientProgress
+    from reconciler.documents import DRIFT_FORMAT_VERSION
     from reconciler.model import ClusterFailure, Severity
-    from reconciler.planning import DRIFT_FORMAT_VERSION
     from reconciler.workflows import References, for_every, load_every_intent, load_intent
 
     files = output.parse_out(args.out, formats=renderings.DRIFT_FORMATS)
@@ -129,7 +129,7 @@ def _print(args: argparse.Namespace, drift: Drift, files: Sequence[tuple[str, Pa
 
 
 def _document(drift: Drift) -> Json:
-    from reconciler.planning import drift_to_json
+    from reconciler.documents import drift_to_json
 
     return drift_to_json(drift)
 

@@ -15,7 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one explanation, or without an id all of them in a line each."""
-    from reconciler.render import explanation_lines, explanations_to_json, index_lines
+    from reconciler.documents import explanations_to_json
+    from reconciler.render import explanation_lines, index_lines
     from reconciler.workflows import explanations
     from reconciler.workflows.explain import explain
 

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read the cluster, write the files, print what was done."""
     from reconciler.cli.progress import PatientProgress
-    from reconciler.render import findings_to_json
+    from reconciler.documents import findings_to_json
     from reconciler.workflows import cluster_to_export, connection_to_write, require_free
     from reconciler.workflows.connect import connect
     from reconciler.workflows.export import export

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print findings and what was written; 1 when nothing was."""
     from reconciler.cli.progress import PatientProgress
-    from reconciler.render import findings_to_json
+    from reconciler.documents import findings_to_json
     from reconciler.workflows.import_quotas import import_quotas
 
     with PatientProgress(args) as progress:

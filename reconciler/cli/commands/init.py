@@ -111,7 +111,8 @@ def _next(args: argparse.Namespace, made: Made) -> list[str]:
 
 
 def _document(args: argparse.Namespace, made: Made) -> dict[str, Json]:
-    from reconciler.formats import FORMAT_VERSION, finding_to_json
+    from reconciler.documents import finding_to_json
+    from reconciler.formats import FORMAT_VERSION
 
     return {
         "format_version": FORMAT_VERSION,

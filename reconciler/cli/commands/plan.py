@@ -91,8 +91,8 @@ def _every(
     files: Sequence[tuple[str, Path]],
     progress: PatientProgress,
 ) -> int:
+    from reconciler.documents import plan_to_json
     from reconciler.model import ClusterFailure, Severity
-    from reconciler.planning import plan_to_json
     from reconciler.render import plan_lines
     from reconciler.workflows import for_every, load_every_intent
 

@@ -29,8 +29,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _read(name: str) -> Plan:
+    from reconciler.documents import read_plan
     from reconciler.errors import FileAccessError
-    from reconciler.planning import read_plan
 
     if name != "-":
         return read_plan(output.read_file(Path(name)), name=name)

@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 def _read(args: argparse.Namespace) -> Overview:
     from reconciler.cli.progress import PatientProgress
     from reconciler.model import Severity
-    from reconciler.workflows import SystemClock, load_asked, make_report, read_recorded
+    from reconciler.workflows import SystemClock, load_asked, make_report, read_report_inputs
     from reconciler.workflows.report import Asked
     from reconciler.workflows.trusted_files import trusted_files
 
@@ -100,7 +100,7 @@ def _read(args: argparse.Namespace) -> Overview:
     with PatientProgress(args) as progress:
         progress.step("reading the manifests")
         trusted = trusted_files(args.trusted_ref, args.paths[0]) if args.trusted_ref is not None else None
-        recorded = read_recorded(args.audit, args.backtest, trusted=trusted)
+        recorded = read_report_inputs(args.audit, args.backtest, trusted=trusted)
         intents = load_asked(asked)
         return make_report(intents, asked, recorded=recorded, clock=SystemClock(), progress=progress)
 
@@ -111,22 +111,23 @@ def _files(specs: Sequence[str]) -> list[tuple[str, Path]]:
 
 
 def _as(name: str, overview: Overview, page: str | None) -> str:
+    from reconciler.documents import overview_to_json
     from reconciler.formats import document_text
-    from reconciler.render import plain, report_html, report_to_json
+    from reconciler.render import plain, report_html
     from reconciler.render.report_page_text import report_lines
 
     if name == "json":
-        return document_text(report_to_json(overview))
+        return document_text(overview_to_json(overview))
     return report_html(overview) if name == "html" else plain(report_lines(overview, written=page))
 
 
 def _print(args: argparse.Namespace, overview: Overview, page: str | None) -> None:
-    from reconciler.render import report_to_json
+    from reconciler.documents import overview_to_json
     from reconciler.render.report_page_text import report_lines
 
     output.print_result(
         args,
-        document=lambda: report_to_json(overview),
+        document=lambda: overview_to_json(overview),
         lines=lambda: report_lines(overview, written=page),
         other=lambda name: _as(name, overview, page),
     )

@@ -30,8 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print findings; 0, or 1 when one is at or above ``--fail-on``."""
     from reconciler.cli.progress import PatientProgress
+    from reconciler.documents import findings_to_json
     from reconciler.model import Severity
-    from reconciler.render import findings_to_json, validation_lines
+    from reconciler.render import validation_lines
     from reconciler.workflows import stop_on
     from reconciler.workflows.validate import validate
 
@@ -57,8 +58,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _every(args: argparse.Namespace, files: Sequence[tuple[str, Path]]) -> int:
     from reconciler.cli.progress import PatientProgress
+    from reconciler.documents import clusters_to_json, findings_to_json
     from reconciler.model import Severity, display_name
-    from reconciler.render import Style, clusters_to_json, findings_to_json, joined, line, validation_lines
+    from reconciler.render import Style, joined, line, validation_lines
     from reconciler.workflows import stop_on, validate_every
 
     if files:

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from reconciler.backends.snapshot import SnapshotReader, read_snapshot, snapshot_document, write_snapshot
+from reconciler.backends.snapshot import SnapshotReader
+from reconciler.documents.snapshot import read_snapshot, snapshot_to_json, write_snapshot
 from reconciler.errors import FileAccessError, ManifestError
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.state import CurrentState, ObservedFrom, same_value
@@ -71,7 +72,7 @@ def test_equal_states_make_equal_files(tmp_path):
 
 
 def test_entities_are_in_canonical_order_and_defaults_are_null():
-    document = snapshot_document(current({ip("1.2.3.4"): {"k": 1.0}, pair("a", DEFAULT): {"k": 1.0}, user("a"): {"k": 1.0}}))
+    document = snapshot_to_json(current({ip("1.2.3.4"): {"k": 1.0}, pair("a", DEFAULT): {"k": 1.0}, user("a"): {"k": 1.0}}))
 
     assert [row["entity"] for row in document["entities"]] == [{"user": "a"}, {"user": "a", "client-id": None}, {"ip": "1.2.3.4"}]
     assert list(document) == ["format_version", "cluster", "observed", "entities"]
@@ -117,26 +118,26 @@ def broken(*path: str | int, value: object) -> str:
     [
         ("", ":1:1: this is not JSON"),
         ('{"format_version":\n nope}', ":2:2: this is not JSON"),
-        ("[]", "the document is not an object"),
-        ("{}", "no format_version"),
+        ("[]", "the document must be an object, not []"),
+        ("{}", "the document lacks 'format_version'"),
         ("[" * 100_000, "nested too deep"),
         ("1" * 5000, "a number too long"),
         ('{"a": 1, "a": 2}', "the same key twice"),
         ('{"a": NaN}', "NaN is not JSON"),
-        (broken("format_version", value="2.0"), "its format_version is 2.0, and this program reads version 1.x"),
-        (broken("format_version", value=1), "no format_version"),
-        (broken("cluster", value=None), "cluster is not an object"),
-        (broken("cluster", "id", value=3), "cluster.id is neither a string nor null"),
-        (broken("observed", "at", value="yesterday"), "observed.at is not a date and time"),
-        (broken("observed", "at", value="2026-01-02T12:00:00"), "observed.at has no time zone"),
-        (broken("entities", value={}), "entities is not a list"),
-        (broken("entities", 0, value=1), "entities[0] is not an object"),
-        (broken("entities", 0, "entity", value={}), "entities[0].entity: "),
-        (broken("entities", 0, "entity", value={"user": 1}), "entities[0].entity: "),
-        (broken("entities", 0, "quotas", value=[]), "entities[0].quotas is not an object"),
-        (broken("entities", 0, "quotas", "producer_byte_rate", value="fast"), "quotas.producer_byte_rate is not a number"),
-        (broken("entities", 0, "quotas", "producer_byte_rate", value=True), "is not a number"),
-        (broken("entities", 0, "quotas", "producer_byte_rate", value=10**400), "is not a number"),
+        (broken("format_version", value="2.0"), "is a snapshot of format 2.0, and this version reads format 1"),
+        (broken("format_version", value=1), "format_version must be a string, not 1"),
+        (broken("cluster", value=None), "cluster must be an object"),
+        (broken("cluster", "id", value=3), "cluster.id must be a string or null"),
+        (broken("observed", "at", value="yesterday"), "observed.at must be a time in ISO 8601"),
+        (broken("observed", "at", value="2026-01-02T12:00:00"), "observed.at must be a time with its offset"),
+        (broken("entities", value={}), "entities must be a list"),
+        (broken("entities", 0, value=1), "entities[0] must be an object"),
+        (broken("entities", 0, "entity", value={}), "entities[0].entity must be filled"),
+        (broken("entities", 0, "entity", value={"user": 1}), "entities[0].entity.user must be a string or null"),
+        (broken("entities", 0, "quotas", value=[]), "entities[0].quotas must be an object"),
+        (broken("entities", 0, "quotas", "producer_byte_rate", value="fast"), "rate must be a number or one of NaN"),
+        (broken("entities", 0, "quotas", "producer_byte_rate", value=True), "must be a number"),
+        (broken("entities", 0, "quotas", "producer_byte_rate", value=10**400), "must be a number that a double can hold"),
         (broken("entities", value=[good()["entities"][0]] * 2), "entities[1] has the same entity"),
     ],
 )  # fmt: skip

@@ -11,13 +11,13 @@ from deepdiff import DeepDiff
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.documents import plan_digest
+from reconciler.documents.plan import plan_to_json
 from reconciler.errors import FileAccessError, StalePlanError
 from reconciler.formats.canonical import document_text, value_to_json
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Plan
-from reconciler.planning.digest import digest
-from reconciler.planning.document import plan_to_json
 from reconciler.planning.saved_plan import differences, read_saved_plan, require_current
 from tests.builders import pair, plan, user
 
@@ -32,7 +32,7 @@ def change(entity: Entity, keys: dict[str, tuple[float | None, float | None]]) -
 def planned(*changes: Change, cluster_id: str = "c1") -> Plan:
     made = plan(*changes)
     identity = dataclasses.replace(made.cluster, id=cluster_id)
-    return dataclasses.replace(made, cluster=identity, digest=digest(cluster_id, changes))
+    return dataclasses.replace(made, cluster=identity, digest=plan_digest(cluster_id, changes))
 
 
 def text(made: Plan, **fields: Any) -> str:
@@ -93,15 +93,15 @@ def test_a_plan_of_another_format_is_refused_as_stale() -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"digest": ""},
+        {"digest": "sha256:" + "1" * 64},
         {"digest": "sha256:" + "0" * 64},
         {"changes": []},
         {"changes": plan_to_json(planned(change(user("payments-api"), {RATE: (10.0, 21.0)})))["changes"]},
-        {"cluster": {"id": "c2"}},
+        {"cluster": {"name": None, "id": "c2", "kafka_version": None}},
     ],
 )
 def test_a_plan_that_shows_something_else_than_its_digest_stands_for_is_refused(fields: dict[str, Any]) -> None:
-    with pytest.raises(StalePlanError, match="is not as it was planned"):
+    with pytest.raises(StalePlanError, match="was changed after it was written"):
         read_saved_plan(text(FULL, **fields), name="plan.json")
 
 

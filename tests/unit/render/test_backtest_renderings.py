@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from reconciler.cli.backtest_renderings import backtest_as
+from reconciler.documents.backtest import backtest_to_json, read_backtest
 from reconciler.errors import FileAccessError
 from reconciler.formats.canonical import document_text
 from reconciler.formats.schema_files import load_schema
@@ -34,7 +35,6 @@ from reconciler.model.backtest import (
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.source import Span
-from reconciler.render.backtest_document import backtest_to_json
 from reconciler.render.backtest_markdown import backtest_markdown, backtest_section, backtest_summary
 from reconciler.render.backtest_page import anchor, backtest_html
 from reconciler.render.backtest_text import backtest_lines
@@ -43,7 +43,6 @@ from reconciler.render.markdown_lists import size
 from reconciler.render.markdown_marker import read_marker
 from reconciler.render.styled import plain
 from reconciler.traffic.judging.verdicts import worst_first
-from reconciler.workflows.backtest_reading import read_backtest_report
 from tests.support.backtest_reports import END, START, member, provenance, rates, report_of, verdict
 from tests.support.hostile_names import HOSTILE, NAMES
 from tests.support.markdown_views import Seen, by_github, by_markdown_it, seen
@@ -136,25 +135,25 @@ def test_the_document_is_as_its_schema_says() -> None:
 
 def test_a_document_read_back_makes_the_same_comment() -> None:
     report = full()
-    again = read_backtest_report(document_text(backtest_to_json(report)), name="b.json")
+    again = read_backtest(document_text(backtest_to_json(report)), name="b.json")
     assert backtest_section(again, room=BUDGET) == backtest_section(report, room=BUDGET)
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"format_version": "2.0"}, "format_version must be 1.x"),
+        ({"format_version": "2.0"}, "of format 2.0, and this version reads format 1"),
         ({"verdicts": [{}]}, "verdicts[0] lacks 'bucket'"),
         ({"rules": "x"}, "rules must be a list"),
     ],
 )
 def test_what_is_no_report_is_told_with_its_place(change: dict[str, object], said: str) -> None:
     document = json.loads(document_text(backtest_to_json(full()))) | change
-    with pytest.raises(FileAccessError, match=r"b\.json is not a report") as told:
-        read_backtest_report(json.dumps(document), name="b.json")
+    with pytest.raises(FileAccessError, match=r"^b\.json is ") as told:
+        read_backtest(json.dumps(document), name="b.json")
     assert said in str(told.value)
     with pytest.raises(FileAccessError):
-        read_backtest_report("{", name="b.json")
+        read_backtest("{", name="b.json")
 
 
 def test_the_summary_counts_buckets_once_by_their_worst_broker() -> None:
@@ -261,7 +260,7 @@ HEADLINES = [
 def test_every_output_says_the_same_of_a_judged_a_partly_judged_and_an_unjudged_change(
     report: BacktestReport, words: str
 ) -> None:
-    again = read_backtest_report(document_text(backtest_to_json(report)), name="b.json")
+    again = read_backtest(document_text(backtest_to_json(report)), name="b.json")
     comment = "\n".join(backtest_section(again, room=BUDGET))
     assert plain(backtest_lines(report)).splitlines()[0] == f"Backtest: {words}"
     assert words in page(backtest_html(report)).text()

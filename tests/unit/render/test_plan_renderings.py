@@ -8,14 +8,14 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler.apply.document import report_to_json
+from reconciler.documents.apply_report import apply_report_to_json
+from reconciler.documents.plan import plan_to_json
 from reconciler.formats.canonical import document_text
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import GuardResult, GuardStatus, Plan, Summary
 from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
-from reconciler.planning.document import plan_to_json
 from reconciler.render.amounts import amount, factor
 from reconciler.render.plan_text import plan_lines
 from reconciler.render.report_text import report_lines
@@ -134,7 +134,7 @@ def report(result: ApplyResult, *statuses: ChangeStatus, **fields: object) -> Ap
 
 @pytest.mark.parametrize("result", list(ApplyResult))
 def test_every_report_is_what_its_schema_says(result: ApplyResult) -> None:
-    document = report_to_json(report(result, *ChangeStatus, failure_reason="guard", message="no"))
+    document = apply_report_to_json(report(result, *ChangeStatus, failure_reason="guard", message="no"))
     jsonschema.validate(document, json.loads((SCHEMAS / "apply-report.v1.schema.json").read_text()))
     assert document["summary"] == {"applied": 1, "failed": 1, "unknown": 1, "not_attempted": 1}
 

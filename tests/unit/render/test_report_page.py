@@ -14,6 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from reconciler.documents.overview import overview_to_json
 from reconciler.model.backtest import Form
 from reconciler.model.cluster import Scope
 from reconciler.model.cluster_failure import ClusterFailure
@@ -23,7 +24,6 @@ from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity
 from reconciler.render.report_page import page_script, policy, report_html
 from reconciler.render.report_page_data import OUT_OF_SCOPE, PROTECTED, embedded
-from reconciler.render.report_page_document import report_to_json
 from reconciler.render.report_page_parts import MOST_ROWS, bar
 from reconciler.render.report_page_text import report_lines
 from reconciler.render.styled import plain
@@ -48,7 +48,7 @@ def rows_under(overview: Overview, place: str) -> list[list[str]]:
 
 
 def document(overview: Overview) -> dict[str, Any]:
-    found = json.loads(json.dumps(report_to_json(overview)))
+    found = json.loads(json.dumps(overview_to_json(overview)))
     jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.FormatChecker()).validate(found)
     return dict(found)
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from reconciler.documents.baseline import baseline_to_json
+from reconciler.documents.drift import drift_to_json
 from reconciler.errors import BaselineError, WrongClusterError
 from reconciler.formats.canonical import document_text
 from reconciler.model.cluster import Prune, Scope
@@ -16,8 +18,6 @@ from reconciler.model.drift import DriftClass
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, CurrentState, DesiredState
-from reconciler.planning.baseline import baseline_to_json
-from reconciler.planning.drift_document import drift_to_json
 from reconciler.ports import QuotaReader
 from reconciler.render.drift_text import drift_lines
 from reconciler.render.styled import plain

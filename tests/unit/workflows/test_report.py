@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.documents.baseline import RecordedBaseline
 from reconciler.errors import BaselineError, UnreachableError
 from reconciler.model.cluster_failure import ClusterFailure
 from reconciler.model.drift import DriftClass
 from reconciler.model.overview import ClusterOverview, EntityOverview
 from reconciler.model.state import ClusterIdentity
-from reconciler.planning.baseline import RecordedBaseline
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.report import Asked, declared_only, failed, make_report, overview_of
-from reconciler.workflows.report_files import Recorded
+from reconciler.workflows.report_files import ReportInputs
 from tests.builders import current, declared, user
 from tests.fakes import FakeClock, FakeCluster, Silent
 from tests.support import report_world
@@ -80,7 +80,7 @@ def test_one_cluster_without_a_way_to_it_stops_no_other() -> None:
     made = make_report(
         [intent("a"), ClusterFailure(cluster=ClusterIdentity(name="b"), failure_reason="invalid-manifests", message="no")],
         Asked(),
-        recorded=Recorded(),
+        recorded=ReportInputs(),
         clock=FakeClock(),
         progress=Silent(),
     )

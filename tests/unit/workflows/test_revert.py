@@ -14,9 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.apply.document import failure_to_json, report_to_json
 from reconciler.apply.executor import ApplySettings, Executor
 from reconciler.apply.stepping import StepDown, SteppedExecutor
+from reconciler.documents import plan_digest
+from reconciler.documents.apply_report import (
+    apply_report_from_json,
+    apply_report_to_json,
+    failed_apply_to_json,
+    read_apply_report,
+)
 from reconciler.errors import FileAccessError, UsageError, WrongClusterError
 from reconciler.formats.canonical import document_text
 from reconciler.model.change import Action, Change, KeyChange, Reason
@@ -26,8 +32,6 @@ from reconciler.model.plan import Plan
 from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, CurrentState
-from reconciler.planning.digest import digest
-from reconciler.planning.report_reading import read_report, report_from_json
 from reconciler.workflows.apply import Approval
 from reconciler.workflows.revert import Undoing, load_undoing, revert
 from tests.builders import client, ip, pair, plan, user
@@ -56,7 +60,7 @@ def change(entity: Entity, **keys: tuple[float | None, float | None]) -> Change:
 
 
 def the_plan(*changes: Change) -> Plan:
-    return plan(*changes, digest=digest("c1", changes))
+    return plan(*changes, digest=plan_digest("c1", changes))
 
 
 def applied(cluster: FakeCluster, *changes: Change) -> ApplyReport:
@@ -64,7 +68,7 @@ def applied(cluster: FakeCluster, *changes: Change) -> ApplyReport:
 
 
 def text_of(report: ApplyReport) -> str:
-    document = report_to_json(report)
+    document = apply_report_to_json(report)
     jsonschema.validate(document, SCHEMA)
     return document_text(document)
 
@@ -77,7 +81,9 @@ def undo(
     spec: ClusterSpec | None = None,
     **approval: Any,
 ) -> ApplyReport:
-    undoing = Undoing(report=read_report(text_of(report), name="report.json"), file="report.json", spec=spec or ClusterSpec())
+    undoing = Undoing(
+        report=read_apply_report(text_of(report), name="report.json"), file="report.json", spec=spec or ClusterSpec()
+    )
     shown: list[Plan] = []
     return revert(
         undoing,
@@ -254,7 +260,7 @@ def test_a_report_of_another_cluster_is_refused() -> None:
 
 def test_validate_only_shows_the_plan_and_writes_nothing() -> None:
     cluster = FakeCluster(BEFORE)
-    report = read_report(text_of(applied(cluster, *CHANGES)), name="r")
+    report = read_apply_report(text_of(applied(cluster, *CHANGES)), name="r")
     shown: list[Plan] = []
     back = revert(
         Undoing(report=report, file="r"),
@@ -292,14 +298,14 @@ def test_a_report_reads_back_as_it_was(values: dict[Entity, tuple[float | None, 
     )
     made = ApplyReport(
         cluster=ClusterIdentity(name=None, id="c1"),
-        digest=digest("c1", [o.change for o in outcomes]),
+        digest=plan_digest("c1", [o.change for o in outcomes]),
         result=ApplyResult.PARTIAL,
         outcomes=outcomes,
         failure_reason="interrupted",
         message="x",
     )
     text = text_of(made)
-    again = read_report(text, name="r")
+    again = read_apply_report(text, name="r")
     assert text_of(again) == text
     assert [o.change.entity for o in again.outcomes] == [o.change.entity for o in outcomes]
 
@@ -311,18 +317,18 @@ def good_document() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        (("format_version",), "2.0", "it is of format 2.0"),
-        (("digest",), "sha256:00", "digest"),
+        (("format_version",), "2.0", "of format 2.0"),
+        (("digest",), "sha256:00", "digest must be a string of the form"),
         (("changes", 0, "status"), "done", "changes[0].status must be one of"),
         (("changes", 0, "entity"), {}, "changes[0].entity"),
         (("changes", 1, "entity"), {"user": "moved"}, "an entity twice"),
-        (("changes", 0, "keys", RATE, "before"), True, "before must be a number"),
+        (("changes", 0, "keys", RATE, "before"), True, "before must be a number or null"),
         (("changes", 0, "keys", RATE, "before"), 2000, "two different values"),
         (("changes", 0, "keys"), {"some_key": {"before": 1, "after": 2}}, "a quota key that this version writes"),
-        (("changes", 0, "keys"), {}, "at least one key"),
-        (("changes", 0, "error_code"), "x", "a whole number or null"),
+        (("changes", 0, "keys"), {}, "changes[0].keys must be filled"),
+        (("changes", 0, "error_code"), "x", "error_code must be a whole number or null"),
         (("changes", 0, "reached"), {OTHER: [1]}, "keys of the same change"),
-        (("changes", 0, "reached"), {RATE: []}, "keys of the same change"),
+        (("changes", 0, "reached"), {RATE: []}, "must be filled"),
         (("summary", "applied"), 2, "must be 3"),
     ],
 )
@@ -333,20 +339,20 @@ def test_a_report_that_is_none_is_refused_with_the_field(path: tuple[str | int, 
         place = place[step]
     place[path[-1]] = value
     with pytest.raises(ValueError, match=re.escape(said)):
-        report_from_json(document)
+        apply_report_from_json(document)
 
 
 def test_values_before_that_were_edited_are_noticed() -> None:
     document = good_document()
     document["changes"][0]["keys"][RATE]["before"] = 5
     with pytest.raises(FileAccessError, match="was changed after it was written"):
-        read_report(json.dumps(document), name="report.json")
+        read_apply_report(json.dumps(document), name="report.json")
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", "{", "[" * 100_000, '{"format_version": 1}', "\ufeff{}"])
 def test_what_is_no_report_is_one_sentence(text: str) -> None:
     with pytest.raises(FileAccessError, match="is not a report written by"):
-        read_report(text, name="report.json")
+        read_apply_report(text, name="report.json")
 
 
 def test_manifests_count_only_where_they_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -410,7 +416,9 @@ def test_how_a_state_was_read_is_a_note_of_the_plan_back() -> None:
 
 
 def test_the_report_of_a_run_that_never_began_has_nothing_to_go_back_from() -> None:
-    document = failure_to_json(WrongClusterError("no", expected="a", actual="b"), cluster=ClusterIdentity(), validate_only=False)
+    document = failed_apply_to_json(
+        WrongClusterError("no", expected="a", actual="b"), cluster=ClusterIdentity(), validate_only=False
+    )
     jsonschema.validate(document, SCHEMA)
     with pytest.raises(FileAccessError, match="ended before anything was written"):
-        read_report(document_text(document), name="report.json")
+        read_apply_report(document_text(document), name="report.json")

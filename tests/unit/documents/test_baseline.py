@@ -9,11 +9,11 @@ from typing import Any
 import jsonschema
 import pytest
 
+from reconciler.documents.baseline import baseline_to_json, read_baseline
 from reconciler.errors import BaselineError
 from reconciler.formats.canonical import document_text
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.state import ClusterIdentity
-from reconciler.planning.baseline import baseline_to_json, read_baseline
 from tests.builders import declared, desired, pair, user
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "baseline.v1.schema.json").read_text())
@@ -54,7 +54,8 @@ def test_the_order_of_declarations_does_not_show() -> None:
         ("[" * 100_000, "not a baseline"),
         (json.dumps(document(format_version="2.0")), "format 2.0"),
         (json.dumps(document(entities=[])), "do not give its digest"),
-        (json.dumps(document(digest=None)), "do not give its digest"),
+        (json.dumps(document(digest=None)), "digest must be a string, not null"),
+        (json.dumps(document(digest="sha256:" + "0" * 64)), "do not give its digest"),
         (json.dumps(document(cluster={"name": "prod", "id": "c2", "kafka_version": None})), "do not give its digest"),
     ],
 )

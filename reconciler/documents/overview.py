@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.formats import Json, cluster_to_json, entity_to_json, finding_to_json, moment_to_json, span_to_json, value_to_json
+from reconciler.documents.backtest import unjudged_to_json
+from reconciler.documents.findings import finding_to_json, span_to_json
+from reconciler.formats import Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
 from reconciler.model import BucketTraffic, ClusterOverview, EntityOverview, Overview, Quotas, RunRecord, TrafficOverview
-from reconciler.render.backtest_document import unjudged_to_json
 
+SCHEMA: Final = "report"
 _FORMAT_VERSION: Final = "2.0"
 
 
-def report_to_json(overview: Overview) -> dict[str, Json]:
+def overview_to_json(overview: Overview) -> dict[str, Json]:
     """The whole report; the times are all that differs between two on equal inputs."""
     return {
         "format_version": _FORMAT_VERSION,

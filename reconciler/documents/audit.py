@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Final
 
-from reconciler.apply.document import reason_of
+from reconciler.documents.apply_report import failure_reason_of
+from reconciler.documents.reading import checked, cluster_from_json, moment_from_json, parse
 from reconciler.errors import RefusedError
 from reconciler.formats import FORMAT_VERSION, Json, cluster_to_json, moment_to_json
-from reconciler.model import ApplyReport, ApplyResult, ChangeStatus, ClusterIdentity, GuardStatus, ManifestCommit
+from reconciler.model import ApplyReport, ApplyResult, ChangeStatus, ClusterIdentity, GuardStatus, ManifestCommit, RunRecord
+
+SCHEMA: Final = "audit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class AuditedRun:
     """What is known of a run, however it ends. ``principal``: the name that the client's own settings give, if any."""
 
     command: str
@@ -29,7 +34,7 @@ class Run:
     validate_only: bool = False
 
 
-def audit_of_report(run: Run, report: ApplyReport, *, at: datetime.datetime) -> dict[str, Json]:
+def audit_to_json(run: AuditedRun, report: ApplyReport, *, at: datetime.datetime) -> dict[str, Json]:
     """The line for a run that ended with a report."""
     counts: dict[str, Json] = {status.value: report.count(status) for status in ChangeStatus}
     accepted = sorted(guard.id for guard in report.guards if guard.status is GuardStatus.ACCEPTED)
@@ -45,7 +50,7 @@ def audit_of_report(run: Run, report: ApplyReport, *, at: datetime.datetime) -> 
     }
 
 
-def audit_of_error(run: Run, error: BaseException, *, at: datetime.datetime) -> dict[str, Json]:
+def failed_audit_to_json(run: AuditedRun, error: BaseException, *, at: datetime.datetime) -> dict[str, Json]:
     """The line for a run that an error ended before anything was written."""
     return {
         **_head(run, at),
@@ -55,7 +60,7 @@ def audit_of_error(run: Run, error: BaseException, *, at: datetime.datetime) -> 
         "summary": dict.fromkeys((status.value for status in ChangeStatus), 0),
         "verified": False,
         "result": (ApplyResult.REFUSED if isinstance(error, RefusedError) else ApplyResult.FAILED).value,
-        "failure_reason": reason_of(error),
+        "failure_reason": failure_reason_of(error),
     }
 
 
@@ -64,7 +69,7 @@ def audit_text(record: dict[str, Json]) -> str:
     return json.dumps(record, separators=(", ", ": "), ensure_ascii=True, allow_nan=False)
 
 
-def _head(run: Run, at: datetime.datetime) -> dict[str, Json]:
+def _head(run: AuditedRun, at: datetime.datetime) -> dict[str, Json]:
     return {
         "format_version": FORMAT_VERSION,
         "started": moment_to_json(run.started),
@@ -75,3 +80,34 @@ def _head(run: Run, at: datetime.datetime) -> dict[str, Json]:
         "source": {"commit": run.source.commit, "dirty": run.source.dirty},
         "validate_only": run.validate_only,
     }
+
+
+def read_audit_line(line: bytes, *, file: str) -> RunRecord:
+    """The run of one line; ``file`` goes into the record. Raises ``ValueError`` or ``RecursionError`` for any other text."""
+    return audit_from_json(parse(line), file=file)
+
+
+def audit_from_json(data: object, *, file: str) -> RunRecord:
+    """The run. Raises ``ForeignVersionError``, and ``FieldError`` that names the field."""
+    document = checked(data, SCHEMA)
+    counts: Mapping[str, Any] = document["summary"]
+    return RunRecord(
+        file=file,
+        started=moment_from_json(document["started"], "started"),
+        ended=moment_from_json(document["ended"], "ended"),
+        command=document["command"],
+        cluster=cluster_from_json(document["cluster"]),
+        result=document["result"],
+        failure_reason=document["failure_reason"],
+        verified=document["verified"],
+        validate_only=document["validate_only"],
+        accepted=tuple(document["accepted"]),
+        principal=document["principal"],
+        os_user=document["os_user"],
+        commit=document["source"]["commit"],
+        dirty=document["source"]["dirty"],
+        applied=counts["applied"],
+        failed=counts["failed"],
+        unknown=counts["unknown"],
+        not_attempted=counts["not_attempted"],
+    )

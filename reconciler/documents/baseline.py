@@ -7,11 +7,11 @@ edited, cut short or joined from two is noticed.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reconciler.documents.reading import ForeignVersionError, checked, cluster_from_json, items_from_json, number_from_json, parse
 from reconciler.errors import BaselineError
 from reconciler.formats import (
     FORMAT_VERSION,
@@ -20,10 +20,12 @@ from reconciler.formats import (
     cluster_to_json,
     entity_from_json,
     entity_to_json,
+    field_path,
     value_to_json,
 )
 from reconciler.model import ClusterIdentity, DesiredState, Entity, ForeignText, ManifestCommit, Quotas
 
+SCHEMA: Final = "baseline"
 _MAJOR: Final = FORMAT_VERSION.partition(".")[0]
 
 
@@ -56,32 +58,32 @@ def baseline_to_json(desired: DesiredState, cluster: ClusterIdentity, source: Ma
 
 
 def read_baseline(text: str, *, name: str) -> RecordedBaseline:
-    """Parse a baseline document. Raises ``BaselineError`` for one of another version, and for anything that is none."""
+    """The baseline of a document. Raises ``BaselineError`` for one of another version, and for text that is not one."""
     try:
-        document = json.loads(text)
-        version = str(document["format_version"])
-        if version.partition(".")[0] != _MAJOR:
-            msg = f"{name} is a baseline of format {version}, and this version reads format {_MAJOR}; record it again"
-            raise BaselineError(msg)
-        cluster = document["cluster"]
-        if document["digest"] != _digest(cluster["id"], document["entities"]):
-            msg = f"{name} is not as it was recorded: its entities do not give its digest; record it again"
-            raise BaselineError(msg)
-        rows = document["entities"]
-        identity = ClusterIdentity(name=cluster["name"], id=cluster["id"])
-        return RecordedBaseline(
-            cluster_id=identity.id,
-            cluster_name=identity.name,
-            commit=document["source"]["commit"],
-            entities={entity_from_json(row["entity"]): _quotas(row["quotas"]) for row in rows},
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        msg = f"{name} is not a baseline written by 'apply --record-baseline': {type(error).__name__}: {error}"
-        raise BaselineError(msg) from error
+        document = parse(text)
+        baseline = baseline_from_json(document)
+    except ForeignVersionError as error:
+        raise BaselineError(f"{name} is a baseline {error}; record it again") from error
+    except (ValueError, RecursionError) as error:
+        raise BaselineError(f"{name} is not a baseline written by 'apply --record-baseline': {error}") from error
+    if document["digest"] != _digest(baseline.cluster_id, document["entities"]):
+        raise BaselineError(f"{name} is not as it was recorded: its entities do not give its digest; record it again")
+    return baseline
 
 
-def _quotas(values: Mapping[str, Any]) -> Quotas:
-    return {key: float(value) for key, value in values.items()}
+def baseline_from_json(data: object) -> RecordedBaseline:
+    """The baseline of a document. Raises ``ForeignVersionError`` and ``FieldError``."""
+    document = checked(data, SCHEMA)
+    identity = cluster_from_json(document["cluster"])
+    rows = items_from_json(document["entities"], _declared_from_json, "entities")
+    return RecordedBaseline(
+        cluster_id=identity.id, cluster_name=identity.name, commit=document["source"]["commit"], entities=dict(rows)
+    )
+
+
+def _declared_from_json(row: Mapping[str, Any]) -> tuple[Entity, Quotas]:
+    quotas = {key: number_from_json(value, field_path(("quotas", key))) for key, value in row["quotas"].items()}
+    return entity_from_json(row["entity"]), quotas
 
 
 def _digest(cluster_id: str | None, rows: Json) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.formats import Json, cluster_to_json, entity_to_json, finding_to_json, moment_to_json, span_to_json, value_to_json
+from reconciler.documents.findings import finding_to_json, span_to_json
+from reconciler.formats import Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
 from reconciler.model import BaselineOrigin, Drift, EntityDrift, KeyDrift, Limit
 
+SCHEMA: Final = "drift"
 DRIFT_FORMAT_VERSION: Final = "2.0"
 
 

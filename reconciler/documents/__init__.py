@@ -1,0 +1,73 @@
+"""JSON documents: for each kind one module with the schema's name, ``to_json`` and ``from_json`` side by side.
+
+What is read is checked against the shipped schema first and built then. An error names the field, what it must be and what it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconciler.faces import lazy_face
+
+if TYPE_CHECKING:
+    from reconciler.documents.apply_report import (
+        apply_report_to_json,
+        failed_apply_to_json,
+        read_apply_report,
+        read_apply_summary,
+    )
+    from reconciler.documents.audit import AuditedRun, audit_text, audit_to_json, failed_audit_to_json, read_audit_line
+    from reconciler.documents.backtest import backtest_to_json, bucket_tags, read_backtest
+    from reconciler.documents.backtest_headline import Tone, headline
+    from reconciler.documents.baseline import RecordedBaseline, baseline_to_json, read_baseline
+    from reconciler.documents.clusters import cluster_failure_to_json, clusters_to_json
+    from reconciler.documents.drift import DRIFT_FORMAT_VERSION, drift_to_json
+    from reconciler.documents.explanations import explanations_to_json
+    from reconciler.documents.findings import finding_to_json, findings_to_json, severity_counts
+    from reconciler.documents.overview import overview_to_json
+    from reconciler.documents.plan import plan_digest, plan_to_json, read_plan
+    from reconciler.documents.resolve import answer_json_lines, answer_list_chunks, comparison_to_json, resolution_to_json
+    from reconciler.documents.snapshot import parse_snapshot, read_snapshot, selector_to_json, snapshot_chunks, write_snapshot
+
+__all__ = [
+    "DRIFT_FORMAT_VERSION",
+    "AuditedRun",
+    "RecordedBaseline",
+    "Tone",
+    "answer_json_lines",
+    "answer_list_chunks",
+    "apply_report_to_json",
+    "audit_text",
+    "audit_to_json",
+    "backtest_to_json",
+    "baseline_to_json",
+    "bucket_tags",
+    "cluster_failure_to_json",
+    "clusters_to_json",
+    "comparison_to_json",
+    "drift_to_json",
+    "explanations_to_json",
+    "failed_apply_to_json",
+    "failed_audit_to_json",
+    "finding_to_json",
+    "findings_to_json",
+    "headline",
+    "overview_to_json",
+    "parse_snapshot",
+    "plan_digest",
+    "plan_to_json",
+    "read_apply_report",
+    "read_apply_summary",
+    "read_audit_line",
+    "read_backtest",
+    "read_baseline",
+    "read_plan",
+    "read_snapshot",
+    "resolution_to_json",
+    "selector_to_json",
+    "severity_counts",
+    "snapshot_chunks",
+    "write_snapshot",
+]
+
+__getattr__ = lazy_face(__name__)

@@ -1,0 +1,199 @@
+"""Apply reports as JSON documents (``schemas/apply-report.v1.schema.json``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reconciler.documents.findings import finding_from_json, finding_to_json
+from reconciler.documents.plan import key_change_from_json, keys_from_json, require_digest
+from reconciler.documents.reading import (
+    FieldError,
+    ForeignVersionError,
+    checked,
+    cluster_from_json,
+    cyclic_collector_paused,
+    items_from_json,
+    number_from_json,
+    parse,
+)
+from reconciler.errors import DocumentVersionError, FileAccessError, ReconcilerError, RefusedError
+from reconciler.formats import Json, cluster_to_json, entity_from_json, entity_to_json, field_path, value_to_json
+from reconciler.model import (
+    KNOWN_KEYS,
+    Action,
+    ApplyReport,
+    ApplyResult,
+    Change,
+    ChangeOutcome,
+    ChangeStatus,
+    ClusterIdentity,
+    KeyChange,
+    Reason,
+)
+
+SCHEMA: Final = "apply-report"
+
+_FORMAT_VERSION: Final = "1.1"
+
+
+def apply_report_to_json(report: ApplyReport) -> dict[str, Json]:
+    """The whole report, with the values before, from which a run can be undone."""
+    return {
+        "format_version": _FORMAT_VERSION,
+        "cluster": cluster_to_json(report.cluster),
+        "digest": report.digest,
+        "result": report.result.value,
+        "failure_reason": report.failure_reason,
+        "message": report.message,
+        "validate_only": report.validate_only,
+        "verified": report.verified,
+        "summary": {status.value: report.count(status) for status in ChangeStatus},
+        "changes": [_outcome_to_json(outcome) for outcome in report.outcomes],
+        "findings": [finding_to_json(finding) for finding in report.findings],
+    }
+
+
+def failed_apply_to_json(error: BaseException, *, cluster: ClusterIdentity, validate_only: bool) -> dict[str, Json]:
+    """The report of a run that an error ended before there was a plan to write, or anything written."""
+    return {
+        "format_version": _FORMAT_VERSION,
+        "cluster": cluster_to_json(cluster),
+        "digest": None,
+        "result": (ApplyResult.REFUSED if isinstance(error, RefusedError) else ApplyResult.FAILED).value,
+        "failure_reason": failure_reason_of(error),
+        "message": str(error) or failure_reason_of(error),
+        "validate_only": validate_only,
+        "verified": False,
+        "summary": dict.fromkeys((status.value for status in ChangeStatus), 0),
+        "changes": [],
+    }
+
+
+def failure_reason_of(error: BaseException) -> str:
+    """The ``failure_reason`` of a run that an error ended."""
+    if isinstance(error, ReconcilerError):
+        return error.failure_reason
+    return "interrupted" if isinstance(error, KeyboardInterrupt) else "internal"
+
+
+def _outcome_to_json(outcome: ChangeOutcome) -> dict[str, Json]:
+    change = outcome.change
+    reached: dict[str, Json] = {}
+    if outcome.reached:
+        reached["reached"] = {key: [value_to_json(one) for one in values] for key, values in sorted(outcome.reached.items())}
+    return {
+        "entity": entity_to_json(change.entity),
+        "action": change.action.value,
+        "keys": {k.key: {"before": value_to_json(k.before), "after": value_to_json(k.after)} for k in change.keys},
+        "status": outcome.status.value,
+        "error_code": outcome.error_code,
+        "error": outcome.error,
+        **reached,
+    }
+
+
+def read_apply_report(text: str, *, name: str) -> ApplyReport:
+    """The report of a document; ``name`` is the file's.
+
+    Raises ``FileAccessError`` for text that is not such a document, ``DocumentVersionError`` for one of another major version,
+    and ``AlteredDocumentError`` for one whose digest is not that of its own changes.
+    """
+    try:
+        with cyclic_collector_paused():
+            report = apply_report_from_json(parse(text))
+    except ForeignVersionError as error:
+        raise DocumentVersionError(f"{name} is an apply report {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise FileAccessError(f"{name} is not a report written by 'apply --report': {error}") from error
+    require_digest(report.digest, report.cluster.id, [outcome.change for outcome in report.outcomes], name=name)
+    return report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplySummary:
+    """How a run ended; also of one that ended before it had a plan, whose report has no digest."""
+
+    result: ApplyResult
+    counts: Mapping[ChangeStatus, int]
+    verified: bool
+    validate_only: bool
+    failure_reason: str | None
+    message: str | None
+
+
+def read_apply_summary(text: str, *, name: str) -> ApplySummary:
+    """How the run of an apply report ended. Raises ``FileAccessError`` for text that is not such a document."""
+    try:
+        document = checked(parse(text), SCHEMA)
+    except ForeignVersionError as error:
+        raise DocumentVersionError(f"{name} is an apply report {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise FileAccessError(f"{name} is not a report written by 'apply --report': {error}") from error
+    return ApplySummary(
+        result=ApplyResult(document["result"]),
+        counts={status: document["summary"][status.value] for status in ChangeStatus},
+        verified=document["verified"],
+        validate_only=document["validate_only"],
+        failure_reason=document["failure_reason"],
+        message=document["message"],
+    )
+
+
+def apply_report_from_json(data: object) -> ApplyReport:
+    """The inverse of ``apply_report_to_json``, except for guards and reasons, which are not in the document.
+
+    Raises ``ForeignVersionError``, and ``FieldError`` that names the field.
+    """
+    document = checked(data, SCHEMA)
+    if document["digest"] is None:
+        raise FieldError("digest", "is null: the run ended before anything was written")
+    report = ApplyReport(
+        cluster=cluster_from_json(document["cluster"]),
+        digest=document["digest"],
+        result=ApplyResult(document["result"]),
+        outcomes=items_from_json(document["changes"], _outcome_from_json, "changes"),
+        verified=document["verified"],
+        failure_reason=document["failure_reason"],
+        message=document["message"],
+        validate_only=document["validate_only"],
+        findings=items_from_json(document.get("findings", []), finding_from_json, "findings"),
+    )
+    if len({outcome.change.entity for outcome in report.outcomes}) != len(report.outcomes):
+        raise FieldError("changes", "has an entity twice")
+    for status in ChangeStatus:
+        if document["summary"][status.value] != report.count(status):
+            problem = f"must be {report.count(status)}, the number of changes with this status"
+            raise FieldError(f"summary.{status}", problem)
+    return report
+
+
+def _outcome_from_json(row: Mapping[str, Any]) -> ChangeOutcome:
+    change = Change(
+        entity=entity_from_json(row["entity"]),
+        action=Action(row["action"]),
+        keys=keys_from_json(row["keys"], _key_from_json),
+    )
+    return ChangeOutcome(
+        change=change,
+        status=ChangeStatus(row["status"]),
+        error_code=row["error_code"],
+        error=row["error"],
+        reached=_reached_from_json(row["reached"], change) if "reached" in row else {},
+    )
+
+
+def _key_from_json(row: Mapping[str, Any], key: str) -> KeyChange:
+    if key not in KNOWN_KEYS:
+        raise FieldError("", "must be a quota key that this version writes")
+    return key_change_from_json(row, key, reason=Reason.VALUE_DIFFERS)
+
+
+def _reached_from_json(row: Mapping[str, Any], change: Change) -> dict[str, tuple[float, ...]]:
+    if not row.keys() <= {key.key for key in change.keys}:
+        raise FieldError("reached", "must have values of keys of the same change")
+    return {
+        key: tuple(number_from_json(one, field_path(("reached", key, index))) for index, one in enumerate(values))
+        for key, values in row.items()
+    }

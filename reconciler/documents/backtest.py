@@ -1,0 +1,491 @@
+"""Backtest reports as JSON documents (``schemas/backtest.v1.schema.json``)."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any, Final
+
+from reconciler.documents.backtest_headline import headline
+from reconciler.documents.findings import finding_from_json, finding_to_json
+from reconciler.documents.reading import (
+    FieldError,
+    ForeignVersionError,
+    checked,
+    items_from_json,
+    moment_from_json,
+    number_from_json,
+    optional_entity,
+    parse,
+    value_from_json,
+    within,
+)
+from reconciler.errors import DocumentVersionError, FileAccessError
+from reconciler.formats import FORMAT_VERSION, Json, entity_from_json, entity_to_json, value_to_json
+from reconciler.model import (
+    BacktestReport,
+    BucketName,
+    BucketVerdict,
+    CapacityUse,
+    Coverage,
+    EntityType,
+    FailedBucket,
+    Fit,
+    Form,
+    Member,
+    NotJudged,
+    PeakBound,
+    Provenance,
+    QuotaFit,
+    RateSeries,
+    Regrouped,
+    RuleOutcome,
+    UnjudgedChange,
+    UnusedQuota,
+    UnusedReason,
+    Verdict,
+    Waiting,
+    worst_of_buckets,
+)
+
+SCHEMA: Final = "backtest"
+
+
+def backtest_to_json(report: BacktestReport) -> dict[str, Json]:
+    """The whole report; equal inputs give equal bytes."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "cluster": report.cluster,
+        "summary": _summary_to_json(report),
+        "rules": [_rule_to_json(rule) for rule in report.rules],
+        "provenance": _provenance_to_json(report.provenance),
+        "verdicts": [_verdict_to_json(verdict) for verdict in report.verdicts],
+        "unjudged": [unjudged_to_json(one) for one in report.unjudged],
+        "unused": [
+            {"entity": entity_to_json(u.entity), "key": u.key, "value": value_to_json(u.value), "reason": u.reason.value}
+            for u in report.unused
+        ],
+        "fits": [_fit_to_json(fit) for fit in report.fits],
+        "capacity": [_capacity_to_json(use) for use in report.capacity],
+        "notes": list(report.notes),
+        "findings": [finding_to_json(finding) for finding in report.findings],
+    }
+
+
+def _summary_to_json(report: BacktestReport) -> dict[str, Json]:
+    found = worst_of_buckets(report.verdicts)
+    counts: dict[str, Json] = {v.value: sum(one.verdict is v for one in found) for v in Verdict}
+    return {
+        "headline": headline(report)[0],
+        "buckets": len(found),
+        "changed": sum(one.changed for one in found),
+        **counts,
+        "unjudged": len(report.unjudged),
+        "refused": report.refused,
+    }
+
+
+def unjudged_to_json(one: UnjudgedChange) -> dict[str, Json]:
+    """One change without recorded traffic."""
+    return {
+        "entity": entity_to_json(one.entity),
+        "key": one.key,
+        "limit_before": value_to_json(one.before),
+        "limit_after": value_to_json(one.after),
+        "verdict": Verdict.INCONCLUSIVE.value,
+        "reason": one.reason.value,
+    }
+
+
+def _rule_to_json(rule: RuleOutcome) -> dict[str, Json]:
+    place = rule.span
+    return {
+        "rule": rule.words,
+        "reason": rule.reason,
+        "file": place.file if place else None,
+        "line": place.line if place else None,
+        "failed": [
+            {
+                "bucket": {**bucket_tags(one.bucket)},
+                "key": one.key,
+                "broker": one.broker,
+                "verdict": one.verdict.value,
+                "seconds": one.seconds,
+                "owners": list(one.owners),
+            }
+            for one in rule.failed
+        ],
+        "unjudged": [unjudged_to_json(one) for one in rule.unjudged],
+    }
+
+
+def _fit_to_json(fit: QuotaFit) -> dict[str, Json]:
+    return {
+        "entity": entity_to_json(fit.entity),
+        "key": fit.key,
+        "limit": value_to_json(fit.limit),
+        "fit": fit.fit.value,
+        "share": fit.share,
+        "buckets": fit.buckets,
+        "fullest": {**bucket_tags(fit.fullest)},
+        "broker": fit.broker,
+    }
+
+
+def _capacity_to_json(use: CapacityUse) -> dict[str, Json]:
+    return {
+        "broker": use.broker,
+        "key": use.key,
+        "capacity": value_to_json(use.capacity),
+        "limits_before": value_to_json(use.before),
+        "limits_after": value_to_json(use.after),
+        "buckets": use.buckets,
+        "unlimited": use.unlimited,
+    }
+
+
+def _provenance_to_json(provenance: Provenance) -> dict[str, Json]:
+    return {
+        "source": provenance.source,
+        "form": provenance.form.value,
+        "files": list(provenance.files),
+        "semantics": provenance.semantics,
+        "span": {"from": _time_to_json(provenance.start), "to": _time_to_json(provenance.end)},
+        "coverage": [
+            {
+                "broker": c.broker,
+                "requests": c.requests,
+                "from": _time_to_json(c.start),
+                "to": _time_to_json(c.end),
+                "hours": c.minutes // 60,
+                "hours_missing": c.minutes_missing // 60,
+                "minutes": c.minutes,
+                "minutes_missing": c.minutes_missing,
+                "first_missing": _time_to_json(c.first_missing),
+            }
+            for c in provenance.coverage
+        ],
+        "requests": provenance.requests,
+        "series": provenance.series,
+        "censored": provenance.censored,
+        "throttled_then": provenance.throttled_then,
+        "not_charged": dict(provenance.not_charged),
+        "unreadable": {"lines": provenance.unreadable, "samples": list(provenance.unreadable_samples)},
+        "current_known": provenance.current_known,
+        "assumptions": list(provenance.assumptions),
+    }
+
+
+def _verdict_to_json(verdict: BucketVerdict) -> dict[str, Json]:
+    return {
+        "bucket": {**bucket_tags(verdict.name)},
+        "key": verdict.key,
+        "broker": verdict.broker,
+        "entity": None if verdict.entity is None else entity_to_json(verdict.entity),
+        "limit_before": value_to_json(verdict.limit_before),
+        "limits_before": [value_to_json(limit) for limit in verdict.limits_before],
+        "limit_after": value_to_json(verdict.limit_after),
+        "changed": verdict.changed,
+        "verdict": verdict.verdict.value,
+        "reason": verdict.reason,
+        "requests": verdict.requests,
+        "throttled_before": verdict.throttled_before,
+        "throttled_after": verdict.throttled,
+        "active_seconds": verdict.active_seconds,
+        "seconds_certain": verdict.seconds_certain,
+        "seconds_over": verdict.seconds_over,
+        "seconds_possible": verdict.seconds_possible,
+        "seconds_over_before": verdict.seconds_over_before,
+        "share_over": verdict.share_over,
+        "first": _time_to_json(verdict.first),
+        "longest_s": verdict.longest_s,
+        "longest_from": _time_to_json(verdict.longest_from),
+        "peak": verdict.peak,
+        "peak_bound": verdict.peak_bound.value,
+        "headroom": value_to_json(verdict.headroom),
+        "p999": verdict.p999,
+        "safe": value_to_json(verdict.safe),
+        "safe_p999": value_to_json(verdict.safe_p999),
+        "recommended": value_to_json(verdict.recommended),
+        "recommended_reason": verdict.recommended_reason,
+        "margin": verdict.margin,
+        "regrouped": verdict.regrouped.value,
+        "buckets_before": [{**bucket_tags(name)} for name in verdict.buckets_before],
+        "members": [_member_to_json(member) for member in verdict.members],
+        "refused": verdict.refused,
+        "partly_refused": verdict.partly_refused,
+        "undecided": verdict.undecided,
+        "waiting": None if verdict.waiting is None else _waiting_to_json(verdict.waiting),
+        "rates": None if verdict.rates is None else _rates_to_json(verdict.rates),
+    }
+
+
+def bucket_tags(bucket: BucketName) -> dict[str, str]:
+    """Kafka's metric tags of a bucket, or those of a quota callback; absent tags are absent."""
+    tags = {"user": bucket.user, "client-id": bucket.client_id, **dict(bucket.other)}
+    return {tag: name for tag, name in tags.items() if name}
+
+
+def _rates_to_json(rates: RateSeries) -> dict[str, Json]:
+    return {
+        "from": _time_to_json(rates.start),
+        "step_s": rates.step_s,
+        "rate": list(rates.rate),
+        "upper": list(rates.upper),
+        "over": list(rates.over),
+        "possible": list(rates.possible),
+        "over_before": None if rates.over_before is None else list(rates.over_before),
+        "recorded": list(rates.recorded),
+    }
+
+
+def _waiting_to_json(waiting: Waiting) -> dict[str, Json]:
+    return {
+        "connections": waiting.connections,
+        "requests": waiting.requests,
+        "complete": waiting.complete,
+        "throughput": waiting.throughput,
+        "throughput_of_limit": waiting.throughput_of_limit,
+        "waited": waiting.waited,
+        "wait_median_s": waiting.wait_median_s,
+        "wait_longest_s": waiting.wait_longest_s,
+        "behind_longest_s": waiting.behind_longest_s,
+        "pulse_of_limit": waiting.pulse_of_limit,
+        "pulse_s": waiting.pulse_s,
+        "pulse_every_s": waiting.pulse_every_s,
+    }
+
+
+def _member_to_json(member: Member) -> dict[str, Json]:
+    return {
+        "user": member.user,
+        "client_id": member.client_id,
+        "share": member.share,
+        "share_of_excess": member.share_of_excess,
+        "requests": member.requests,
+        "limit_before": value_to_json(member.limit_before),
+    }
+
+
+def _time_to_json(moment: datetime.datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def read_backtest(text: str | bytes, *, name: str) -> BacktestReport:
+    """The report of a document; ``name`` is the file's.
+
+    Raises ``FileAccessError`` for text that is not such a document, ``DocumentVersionError`` for one of another major version.
+    """
+    try:
+        return backtest_from_json(parse(text))
+    except ForeignVersionError as error:
+        raise DocumentVersionError(f"{name} is a backtest report {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise FileAccessError(f"{name} is not a report written by 'backtest --format json': {error}") from error
+
+
+def backtest_from_json(data: object) -> BacktestReport:
+    """The inverse of ``backtest_to_json``, except for places of rules, which the document has without their columns.
+
+    Raises ``ForeignVersionError``, and ``FieldError`` that names the field.
+    """
+    document = checked(data, SCHEMA)
+    with within("provenance"):
+        provenance = _provenance_from_json(document["provenance"])
+    return BacktestReport(
+        cluster=document["cluster"],
+        rules=items_from_json(document["rules"], _rule_from_json, "rules"),
+        provenance=provenance,
+        verdicts=items_from_json(document["verdicts"], _verdict_from_json, "verdicts"),
+        unjudged=items_from_json(document["unjudged"], _unjudged_from_json, "unjudged"),
+        unused=items_from_json(document["unused"], _unused_from_json, "unused"),
+        fits=items_from_json(document["fits"], _fit_from_json, "fits"),
+        capacity=items_from_json(document["capacity"], _capacity_from_json, "capacity"),
+        findings=items_from_json(document["findings"], finding_from_json, "findings"),
+        notes=tuple(document["notes"]),
+    )
+
+
+def _provenance_from_json(row: Mapping[str, Any]) -> Provenance:
+    return Provenance(
+        source=row["source"],
+        form=Form(row["form"]),
+        files=tuple(row["files"]),
+        semantics=row["semantics"],
+        start=moment_from_json(row["span"]["from"], "span.from"),
+        end=moment_from_json(row["span"]["to"], "span.to"),
+        coverage=items_from_json(row["coverage"], _coverage_from_json, "coverage"),
+        requests=row["requests"],
+        series=row["series"],
+        censored=row["censored"],
+        throttled_then=row["throttled_then"],
+        not_charged=dict(row["not_charged"]),
+        unreadable=row["unreadable"]["lines"],
+        unreadable_samples=tuple(row["unreadable"]["samples"]),
+        current_known=row["current_known"],
+        assumptions=tuple(row["assumptions"]),
+    )
+
+
+def _coverage_from_json(row: Mapping[str, Any]) -> Coverage:
+    return Coverage(
+        broker=row["broker"],
+        requests=row["requests"],
+        start=moment_from_json(row["from"], "from"),
+        end=moment_from_json(row["to"], "to"),
+        minutes=row["minutes"],
+        minutes_missing=row["minutes_missing"],
+        first_missing=_time_from_json(row["first_missing"], "first_missing"),
+    )
+
+
+def _verdict_from_json(row: Mapping[str, Any]) -> BucketVerdict:
+    bucket = _bucket_from_json(row["bucket"])
+    waiting, rates = row.get("waiting"), row["rates"]
+    return BucketVerdict(
+        user=bucket.user,
+        client_id=bucket.client_id,
+        tags=bucket.other,
+        key=row["key"],
+        broker=row["broker"],
+        entity=optional_entity(row["entity"]),
+        limit_before=value_from_json(row["limit_before"], "limit_before"),
+        limits_before=tuple(value_from_json(one, f"limits_before[{i}]") for i, one in enumerate(row["limits_before"])),
+        limit_after=value_from_json(row["limit_after"], "limit_after"),
+        changed=row["changed"],
+        verdict=Verdict(row["verdict"]),
+        reason=row["reason"],
+        requests=row["requests"],
+        throttled_before=row["throttled_before"],
+        throttled=row["throttled_after"],
+        active_seconds=row["active_seconds"],
+        seconds_certain=row["seconds_certain"],
+        seconds_over=row["seconds_over"],
+        seconds_possible=row["seconds_possible"],
+        seconds_over_before=row["seconds_over_before"],
+        first=_time_from_json(row["first"], "first"),
+        longest_s=row["longest_s"],
+        longest_from=_time_from_json(row["longest_from"], "longest_from"),
+        peak=number_from_json(row["peak"], "peak"),
+        peak_bound=PeakBound(row["peak_bound"]),
+        p999=number_from_json(row["p999"], "p999"),
+        safe=value_from_json(row["safe"], "safe"),
+        safe_p999=value_from_json(row["safe_p999"], "safe_p999"),
+        recommended=value_from_json(row["recommended"], "recommended"),
+        recommended_reason=row["recommended_reason"],
+        margin=number_from_json(row["margin"], "margin"),
+        members=items_from_json(row["members"], _member_from_json, "members"),
+        refused=row.get("refused"),
+        partly_refused=row.get("partly_refused"),
+        undecided=row.get("undecided", False),
+        regrouped=Regrouped(row["regrouped"]),
+        buckets_before=tuple(_bucket_from_json(one) for one in row["buckets_before"]),
+        waiting=None if waiting is None else Waiting(**{field: waiting[field] for field in Waiting.__slots__}),
+        rates=None if rates is None else _rates_from_json(rates),
+    )
+
+
+def _rates_from_json(row: Mapping[str, Any]) -> RateSeries:
+    return RateSeries(
+        start=moment_from_json(row["from"], "rates.from"),
+        step_s=row["step_s"],
+        rate=tuple(row["rate"]),
+        upper=tuple(row["upper"]),
+        over=tuple(row["over"]),
+        possible=tuple(row["possible"]),
+        over_before=None if row["over_before"] is None else tuple(row["over_before"]),
+        recorded=tuple(row["recorded"]),
+    )
+
+
+def _member_from_json(row: Mapping[str, Any]) -> Member:
+    return Member(
+        user=row["user"],
+        client_id=row["client_id"],
+        share=number_from_json(row["share"], "share"),
+        requests=row["requests"],
+        limit_before=value_from_json(row["limit_before"], "limit_before"),
+        share_of_excess=value_from_json(row["share_of_excess"], "share_of_excess"),
+    )
+
+
+def _rule_from_json(row: Mapping[str, Any]) -> RuleOutcome:
+    return RuleOutcome(
+        words=row["rule"],
+        reason=row["reason"],
+        span=None,
+        failed=tuple(
+            FailedBucket(
+                bucket=_bucket_from_json(one["bucket"]),
+                key=one["key"],
+                broker=one["broker"],
+                verdict=Verdict(one["verdict"]),
+                seconds=one["seconds"],
+                owners=tuple(one["owners"]),
+            )
+            for one in row["failed"]
+        ),
+        unjudged=items_from_json(row["unjudged"], _unjudged_from_json, "unjudged"),
+    )
+
+
+def _unjudged_from_json(row: Mapping[str, Any]) -> UnjudgedChange:
+    return UnjudgedChange(
+        entity=entity_from_json(row["entity"]),
+        key=row["key"],
+        before=value_from_json(row["limit_before"], "limit_before"),
+        after=value_from_json(row["limit_after"], "limit_after"),
+        reason=NotJudged(row["reason"]),
+    )
+
+
+def _unused_from_json(row: Mapping[str, Any]) -> UnusedQuota:
+    return UnusedQuota(
+        entity=entity_from_json(row["entity"]),
+        key=row["key"],
+        value=_given(row, "value"),
+        reason=UnusedReason(row["reason"]),
+    )
+
+
+def _fit_from_json(row: Mapping[str, Any]) -> QuotaFit:
+    return QuotaFit(
+        entity=entity_from_json(row["entity"]),
+        key=row["key"],
+        limit=_given(row, "limit"),
+        fit=Fit(row["fit"]),
+        share=number_from_json(row["share"], "share"),
+        buckets=row["buckets"],
+        fullest=_bucket_from_json(row["fullest"]),
+        broker=row["broker"],
+    )
+
+
+def _capacity_from_json(row: Mapping[str, Any]) -> CapacityUse:
+    return CapacityUse(
+        broker=row["broker"],
+        key=row["key"],
+        capacity=_given(row, "capacity"),
+        before=value_from_json(row["limits_before"], "limits_before"),
+        after=_given(row, "limits_after"),
+        buckets=row["buckets"],
+        unlimited=row["unlimited"],
+    )
+
+
+def _given(row: Mapping[str, Any], field: str) -> float:
+    """A value that the schema lets be null, and that never is."""
+    value = value_from_json(row[field], field)
+    if value is None:
+        raise FieldError(field, "must be a number, not null")
+    return value
+
+
+def _bucket_from_json(tags: Mapping[str, str]) -> BucketName:
+    known = (EntityType.USER.value, EntityType.CLIENT_ID.value)
+    user, client_id = (tags.get(tag, "") for tag in known)
+    return BucketName(user=user, client_id=client_id, other=tuple(sorted((t, n) for t, n in tags.items() if t not in known)))
+
+
+def _time_from_json(text: str | None, path: str) -> datetime.datetime | None:
+    return None if text is None else moment_from_json(text, path)

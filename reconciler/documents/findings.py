@@ -1,0 +1,71 @@
+"""Findings as JSON: the objects that many documents carry, and the document ``schemas/findings.v1.schema.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from reconciler.documents.reading import FieldError, items_from_json
+from reconciler.formats import FORMAT_VERSION, Json, entity_from_json, entity_to_json
+from reconciler.model import Finding, Related, Severity, Span
+
+SCHEMA: Final = "findings"
+
+
+def findings_to_json(findings: Sequence[Finding], counts: Mapping[str, int] | None = None) -> dict[str, Json]:
+    """The document; ``counts`` (files, clusters, entities) join the summary when they are known."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "findings": [finding_to_json(finding) for finding in findings],
+        "summary": {**severity_counts(findings), **(counts or {})},
+    }
+
+
+def finding_to_json(finding: Finding) -> dict[str, Json]:
+    """``{id, severity, message, file, line, column, related, entity?, key?}``; the place is null when there is none."""
+    document: dict[str, Json] = {"id": finding.id, "severity": finding.severity.value, "message": finding.message}
+    document |= span_to_json(finding.span)
+    document["related"] = [{**span_to_json(r.span), "message": r.message} for r in finding.related]
+    if finding.entity is not None:
+        document["entity"] = entity_to_json(finding.entity)
+    if finding.key is not None:
+        document["key"] = finding.key
+    return document
+
+
+def span_to_json(span: Span | None) -> dict[str, Json]:
+    """``{file, line, column}``, all null for no place."""
+    if span is None:
+        return {"file": None, "line": None, "column": None}
+    return {"file": span.file, "line": span.line, "column": span.column}
+
+
+def finding_from_json(row: Mapping[str, Any]) -> Finding:
+    """The inverse of ``finding_to_json``."""
+    nowhere = row["file"] is None and row["line"] is None and row["column"] is None
+    return Finding(
+        id=row["id"],
+        severity=Severity(row["severity"]),
+        message=row["message"],
+        span=None if nowhere else span_from_json(row),
+        related=items_from_json(row["related"], _related, "related"),
+        entity=entity_from_json(row["entity"]) if "entity" in row else None,
+        key=row.get("key"),
+    )
+
+
+def span_from_json(row: Mapping[str, Any]) -> Span:
+    """``{file, line, column}``, none of them null."""
+    for part in ("file", "line", "column"):
+        if row[part] is None:
+            raise FieldError(part, "must be given, as the other parts of the place are, not null")
+    return Span(file=row["file"], line=row["line"], column=row["column"])
+
+
+def _related(row: Mapping[str, Any]) -> Related:
+    return Related(span=span_from_json(row), message=row["message"])
+
+
+def severity_counts(findings: Sequence[Finding]) -> dict[str, Json]:
+    """``{error: 1, warning: 0, info: 2}``."""
+    return {severity.value: sum(1 for f in findings if f.severity is severity) for severity in Severity}

@@ -1,0 +1,212 @@
+"""Plans as JSON documents (``schemas/plan.v1.schema.json``), and the digest that says which changes are in one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from reconciler.documents.effects import effects_from_json, effects_to_json
+from reconciler.documents.findings import finding_from_json, finding_to_json, span_from_json, span_to_json
+from reconciler.documents.reading import (
+    FieldError,
+    ForeignVersionError,
+    checked,
+    cluster_from_json,
+    cyclic_collector_paused,
+    items_from_json,
+    observed_from_json,
+    parse,
+    source_from_json,
+    value_from_json,
+    within,
+)
+from reconciler.errors import AlteredDocumentError, DocumentVersionError, FileAccessError
+from reconciler.formats import (
+    FORMAT_VERSION,
+    Json,
+    canonical_bytes,
+    cluster_to_json,
+    entity_from_json,
+    entity_to_json,
+    field_path,
+    moment_to_json,
+    number_text,
+    value_to_json,
+)
+from reconciler.model import Action, Change, GuardResult, GuardStatus, KeyChange, Plan, Reason, Summary, same_value
+
+SCHEMA: Final = "plan"
+
+
+def plan_to_json(plan: Plan) -> dict[str, Json]:
+    """The whole plan; ``observed.at`` is the only thing in it that differs between two runs on equal inputs."""
+    summary = plan.summary
+    effects: dict[str, Json] = {} if plan.effects is None else {"effects": effects_to_json(plan.effects)}
+    unmanaged: dict[str, Json] = {}
+    if plan.unmanaged is not None:
+        unmanaged["unmanaged"] = [entity_to_json(entity) for entity in plan.unmanaged]
+    return {
+        "format_version": FORMAT_VERSION,
+        "cluster": cluster_to_json(plan.cluster),
+        "source": {"commit": plan.source.commit, "dirty": plan.source.dirty},
+        "observed": {"at": moment_to_json(plan.observed.at), "from": plan.observed.origin.value},
+        "complete": plan.complete,
+        "applyable": plan.applyable,
+        "errored": plan.errored,
+        "summary": {
+            "create": summary.create,
+            "update": summary.update,
+            "delete": summary.delete,
+            "unchanged": summary.unchanged,
+            "unmanaged": summary.unmanaged,
+        },
+        "changes": [_change_to_json(change) for change in plan.changes],
+        "guards": [_guard_to_json(guard) for guard in plan.guards],
+        "notes": list(plan.notes),
+        "findings": [finding_to_json(finding) for finding in plan.findings],
+        **effects,
+        **unmanaged,
+        "digest": plan.digest,
+    }
+
+
+def _change_to_json(change: Change) -> dict[str, Json]:
+    """One entity and all its keys."""
+    document: dict[str, Json] = {
+        "entity": entity_to_json(change.entity),
+        "action": change.action.value,
+        "keys": {key.key: _key_to_json(key) for key in change.keys},
+    }
+    if change.note is not None:
+        document["note"] = change.note
+    return document
+
+
+def _key_to_json(key: KeyChange) -> dict[str, Json]:
+    return {
+        "before": value_to_json(key.before),
+        "after": value_to_json(key.after),
+        "reason": key.reason.value,
+        "source": span_to_json(key.source) if key.source else None,
+    }
+
+
+def _guard_to_json(guard: GuardResult) -> dict[str, Json]:
+    """``{id, status, measured, limit, set_in, message}``."""
+    return {
+        "id": guard.id,
+        "status": guard.status.value,
+        "measured": guard.measured,
+        "limit": guard.limit,
+        "set_in": guard.set_in,
+        "message": guard.message,
+    }
+
+
+def read_plan(text: str, *, name: str) -> Plan:
+    """The plan of a document; ``name`` is the file's.
+
+    Raises ``FileAccessError`` for text that is not such a document, ``DocumentVersionError`` for one of another major version,
+    and ``AlteredDocumentError`` for one whose digest is not that of its own changes.
+    """
+    try:
+        with cyclic_collector_paused():
+            plan = plan_from_json(parse(text))
+    except ForeignVersionError as error:
+        raise DocumentVersionError(f"{name} is a plan {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise FileAccessError(f"{name} is not a plan written by 'plan --format json': {error}") from error
+    require_digest(plan.digest, plan.cluster.id, plan.changes, name=name)
+    return plan
+
+
+def plan_from_json(data: object) -> Plan:
+    """The inverse of ``plan_to_json``. Raises ``ForeignVersionError``, and ``FieldError`` that names the field."""
+    document = checked(data, SCHEMA)
+    plan = Plan(
+        cluster=cluster_from_json(document["cluster"]),
+        source=source_from_json(document["source"]),
+        observed=observed_from_json(document["observed"]),
+        complete=document["complete"],
+        summary=Summary(**{key: document["summary"][key] for key in ("create", "update", "delete", "unchanged", "unmanaged")}),
+        changes=items_from_json(document["changes"], _change_from_json, "changes"),
+        guards=items_from_json(document["guards"], _guard_from_json, "guards"),
+        digest=document["digest"],
+        notes=tuple(document["notes"]),
+        findings=items_from_json(document["findings"], finding_from_json, "findings"),
+        effects=effects_from_json(document["effects"]) if "effects" in document else None,
+        unmanaged=tuple(entity_from_json(row) for row in document["unmanaged"]) if "unmanaged" in document else None,
+    )
+    for field, derived in (("applyable", plan.applyable), ("errored", plan.errored)):
+        if document[field] is not derived:
+            raise FieldError(field, f"must be {str(derived).lower()}, as its guards and findings say")
+    return plan
+
+
+def require_digest(recorded: str | None, cluster_id: str | None, changes: Iterable[Change], *, name: str) -> None:
+    """Raise ``AlteredDocumentError`` unless the digest that the document ``name`` records is that of its changes."""
+    actual = plan_digest(cluster_id, changes)
+    if recorded != actual:
+        msg = f"{name} was changed after it was written: its digest is {recorded}, but that of its changes is {actual}"
+        raise AlteredDocumentError(msg)
+
+
+def key_change_from_json(row: Mapping[str, Any], key: str, **described: Any) -> KeyChange:
+    """``{before, after}`` of one key, which must differ."""
+    before, after = value_from_json(row["before"], "before"), value_from_json(row["after"], "after")
+    if same_value(before, after):
+        raise FieldError("", "must be two different values in 'before' and 'after'")
+    return KeyChange(key=key, before=before, after=after, **described)
+
+
+def _change_from_json(row: Mapping[str, Any]) -> Change:
+    return Change(
+        entity=entity_from_json(row["entity"]),
+        action=Action(row["action"]),
+        keys=keys_from_json(row["keys"], _key_from_json),
+        note=row.get("note"),
+    )
+
+
+def keys_from_json(rows: Mapping[str, Any], read: Callable[[Mapping[str, Any], str], KeyChange]) -> tuple[KeyChange, ...]:
+    """The keys of a change, sorted."""
+    keys = []
+    key = ""
+    try:
+        for key in sorted(rows):
+            keys.append(read(rows[key], key))
+    except FieldError as error:
+        raise error.below(field_path(("keys", key))) from error.__cause__
+    return tuple(keys)
+
+
+def _key_from_json(row: Mapping[str, Any], key: str) -> KeyChange:
+    source = row["source"]
+    if source is not None:
+        with within("source"):
+            source = span_from_json(source)
+    return key_change_from_json(row, key, reason=Reason(row["reason"]), source=source)
+
+
+def _guard_from_json(row: Mapping[str, Any]) -> GuardResult:
+    texts = {field: row[field] for field in ("id", "measured", "limit", "set_in", "message")}
+    return GuardResult(status=GuardStatus(row["status"]), **texts)
+
+
+def plan_digest(cluster_id: str | None, changes: Iterable[Change]) -> str:
+    """``sha256:<hex>`` over the format's major version, the cluster id, and the changes sorted by entity and key.
+
+    Time, tool version, source lines, notes and findings are left out on purpose: what is approved is what is written.
+    """
+    rows: list[Json] = [
+        [entity_to_json(change.entity), key.key, _number_text(key.before), _number_text(key.after)]
+        for change in sorted(changes, key=lambda c: c.entity.sort_key)
+        for key in sorted(change.keys, key=lambda k: k.key)
+    ]
+    canonical: Json = {"format": FORMAT_VERSION.partition(".")[0], "cluster": cluster_id, "changes": rows}
+    return "sha256:" + hashlib.sha256(canonical_bytes(canonical)).hexdigest()
+
+
+def _number_text(value: float | None) -> str | None:
+    return None if value is None else number_text(value)
