@@ -147,7 +147,7 @@ def alter(cluster: QuotaCluster, wanted: Sequence[Change]) -> None:
 def whole_run(cluster: ZooKeeperCluster, wanted: Sequence[Change]) -> None:
     """As apply does."""
     from reconciler.apply.executor import ApplySettings, Executor
-    from reconciler.model.report import ApplyResult
+    from reconciler.model.plan import ApplyResult
     from reconciler.workflows.system_clock import SystemClock
     from tests.builders import plan
     from tests.fakes import Silent

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from reconciler.model.cluster import ClusterSpec
 from reconciler.model.entity import DEFAULT, Entity, EntityName
+from reconciler.model.finding import Span
 from reconciler.model.plan import ManifestCommit, Plan, Summary
 from reconciler.model.quota import QuotaKey
-from reconciler.model.source import Span
 from reconciler.model.state import (
     ClusterIdentity,
     CurrentState,

@@ -8,7 +8,8 @@ from typing import Final
 
 from reconciler.errors import UsageError
 from reconciler.formats import did_you_mean, shown
-from reconciler.model import DEFAULT, LONGEST_STRING, Entity, EntityName, EntityType, MatchKind, Selector, TypeMatch
+from reconciler.model import DEFAULT, Entity, EntityName, EntityType, MatchKind, Selector, TypeMatch
+from reconciler.resolution import LONGEST_STRING
 
 _TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
 _LITERAL_DEFAULT: Final = "<default>"

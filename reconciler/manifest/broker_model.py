@@ -6,7 +6,8 @@ from typing import Final
 
 from reconciler.formats import YamlMapping, YamlScalar
 from reconciler.manifest.fields import mapping, text
-from reconciler.model import BROKER_SETTINGS, CallbackClass
+from reconciler.model import CallbackClass
+from reconciler.resolution import BROKER_SETTINGS
 
 _LEAST: Final = 1
 

@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from reconciler.model import Example, entries, entry, repository, stream
-from reconciler.model.explanation import cluster
+from reconciler.model import Example, cluster_manifest, join_manifests, quota_manifest, quotas_manifest, repository_manifest
 
-_GOOD: Final = entry("{producer_byte_rate: 1MiB}")
+_GOOD: Final = quota_manifest("{producer_byte_rate: 1MiB}")
 _CHECK: Final = "kafka-quotas validate ."
 
 
 def _value(bad: str, good: str, key: str = "producer_byte_rate") -> Example:
     match = "{ip: 10.0.0.7}" if key == "connection_creation_rate" else "{user: orders}"
-    return Example(bad=entry(f"{{{key}: {bad}}}", match), good=entry(f"{{{key}: {good}}}", match))
+    return Example(bad=quota_manifest(f"{{{key}: {bad}}}", match), good=quota_manifest(f"{{{key}: {good}}}", match))
 
 
 def _match(bad: str, good: str, key: str = "producer_byte_rate", good_key: str = "") -> Example:
-    return Example(bad=entry(f"{{{key}: 1000}}", bad), good=entry(f"{{{good_key or key}: 1000}}", good))
+    return Example(bad=quota_manifest(f"{{{key}: 1000}}", bad), good=quota_manifest(f"{{{good_key or key}: 1000}}", good))
 
 
 def _cluster(bad: str, good: str) -> Example:
-    return Example(bad=cluster(bad), good=cluster(good))
+    return Example(bad=cluster_manifest(bad), good=cluster_manifest(good))
 
 
 def _shell(*bad: str, good: str) -> Example:
@@ -72,39 +71,41 @@ _YAML: Final = {
         + "".join(
             f"{this}: &{this} [{', '.join([f'*{last}'] * 10)}]\n" for last, this in zip("abcdefgh", "bcdefghi", strict=True)
         ),
-        good=stream(
-            entries(("{user: orders}", "&usual {producer_byte_rate: 1MiB}"), ("{user: payments}", "*usual")),
+        good=join_manifests(
+            quotas_manifest(("{user: orders}", "&usual {producer_byte_rate: 1MiB}"), ("{user: payments}", "*usual")),
         ),
     ),
     "yaml-tag": _value("!!int 1000000", "1000000"),
     "yaml-merge-key": Example(
-        bad=entries(("{user: orders}", "&usual {producer_byte_rate: 1MiB}"), ("{user: payments}", "{<<: *usual}")),
-        good=entries(("{user: orders}", "&usual {producer_byte_rate: 1MiB}"), ("{user: payments}", "*usual")),
+        bad=quotas_manifest(("{user: orders}", "&usual {producer_byte_rate: 1MiB}"), ("{user: payments}", "{<<: *usual}")),
+        good=quotas_manifest(("{user: orders}", "&usual {producer_byte_rate: 1MiB}"), ("{user: payments}", "*usual")),
     ),
-    "duplicate-key": Example(bad=entry("{producer_byte_rate: 1MiB, producer_byte_rate: 2MiB}"), good=_GOOD),
-    "non-string-key": Example(bad=entry("{[producer_byte_rate]: 1MiB}"), good=_GOOD),
+    "duplicate-key": Example(bad=quota_manifest("{producer_byte_rate: 1MiB, producer_byte_rate: 2MiB}"), good=_GOOD),
+    "non-string-key": Example(bad=quota_manifest("{[producer_byte_rate]: 1MiB}"), good=_GOOD),
 }
 
 _ONE_SERVER: Final = 'connection: {bootstrapServers: ["b1:9092"]}'
 
 _STRUCTURE: Final = {
     "cluster-misplaced": Example(
-        bad=stream(repository("clusterPaths: [clusters/**]"), cluster()),
-        good=stream(repository("clusterPaths: ['*']"), cluster()),
+        bad=join_manifests(repository_manifest("clusterPaths: [clusters/**]"), cluster_manifest()),
+        good=join_manifests(repository_manifest("clusterPaths: ['*']"), cluster_manifest()),
     ),
     "cluster-without-id": Example(
-        bad=stream(cluster(_ONE_SERVER), cluster(_ONE_SERVER).replace("{name: prod}", "{name: prod-mirror}")),
-        good=stream(
-            cluster(_ONE_SERVER, "clusterId: 4L6g3nShT-eMCtK--X86sw"),
-            cluster(_ONE_SERVER, "clusterId: 4L6g3nShT-eMCtK--X86sw").replace("{name: prod}", "{name: prod-mirror}"),
+        bad=join_manifests(
+            cluster_manifest(_ONE_SERVER), cluster_manifest(_ONE_SERVER).replace("{name: prod}", "{name: prod-mirror}")
+        ),
+        good=join_manifests(
+            cluster_manifest(_ONE_SERVER, "clusterId: 4L6g3nShT-eMCtK--X86sw"),
+            cluster_manifest(_ONE_SERVER, "clusterId: 4L6g3nShT-eMCtK--X86sw").replace("{name: prod}", "{name: prod-mirror}"),
         ),
     ),
     "unknown-document": Example(bad=_GOOD.replace("ClientQuotas", "ClientQuota"), good=_GOOD),
     "unknown-field": Example(bad=_GOOD + "      nots: settlement run\n", good=_GOOD + "      note: settlement run\n"),
-    "missing-field": Example(bad=cluster().replace("  prune: never\n", "  protected: []\n"), good=cluster()),
+    "missing-field": Example(bad=cluster_manifest().replace("  prune: never\n", "  protected: []\n"), good=cluster_manifest()),
     "wrong-type": Example(bad=_GOOD.replace("{producer_byte_rate: 1MiB}", "[producer_byte_rate]"), good=_GOOD),
-    "wrong-value": Example(bad=cluster(prune="sometimes"), good=cluster(prune="confirm")),
-    "unknown-quota-key": Example(bad=entry("{producer_byterate: 1MiB}"), good=_GOOD),
+    "wrong-value": Example(bad=cluster_manifest(prune="sometimes"), good=cluster_manifest(prune="confirm")),
+    "unknown-quota-key": Example(bad=quota_manifest("{producer_byterate: 1MiB}"), good=_GOOD),
     "unknown-entity-type": _match("{principal: orders}", "{user: orders}"),
     "invalid-selector": _cluster('protected: [{user: {regex: "("}}]', 'protected: [{user: {regex: "svc-.*"}}]'),
     "unknown-guard": _cluster(
@@ -129,20 +130,21 @@ _STRUCTURE: Final = {
         good=f"printf '%s\\n' 'apiVersion: kafka-quotas/v1' 'kind: Repository' 'spec: {{}}' > kafka-quotas.yaml\n{_CHECK}",
     ),
     "unknown-lint-rule": Example(
-        bad=repository("lint: {percent-encodedname: error}"), good=repository("lint: {percent-encoded-name: error}")
+        bad=repository_manifest("lint: {percent-encodedname: error}"),
+        good=repository_manifest("lint: {percent-encoded-name: error}"),
     ),
     "invalid-limit": Example(
-        bad=repository("limits: [{producer_byte_rate: {min: 2MiB, max: 1MiB}}]"),
-        good=repository("limits: [{producer_byte_rate: {min: 1MiB, max: 2MiB}}]"),
+        bad=repository_manifest("limits: [{producer_byte_rate: {min: 2MiB, max: 1MiB}}]"),
+        good=repository_manifest("limits: [{producer_byte_rate: {min: 1MiB, max: 2MiB}}]"),
     ),
-    "duplicate-cluster": Example(bad=stream(cluster(), cluster()), good=cluster()),
+    "duplicate-cluster": Example(bad=join_manifests(cluster_manifest(), cluster_manifest()), good=cluster_manifest()),
 }
 
 _VALUES: Final = {
     "value-syntax": _value("1_000_000", "1000000"),
     "unknown-unit": _value("10Mb", "10MB"),
-    "value-not-positive": Example(bad=entry("{producer_byte_rate: 0}"), good=entry("{}")),
-    "value-not-finite": Example(bad=entry("{request_percentage: .inf}"), good=entry("{}")),
+    "value-not-positive": Example(bad=quota_manifest("{producer_byte_rate: 0}"), good=quota_manifest("{}")),
+    "value-not-finite": Example(bad=quota_manifest("{request_percentage: .inf}"), good=quota_manifest("{}")),
     "value-fractional": _value("0.5B", "1B"),
     "value-too-large": _value("3000000000", "100", "connection_creation_rate"),
     "value-not-exact": _value("9007199254740993", "9007199254740992"),
@@ -169,30 +171,32 @@ _ENTITIES: Final = {
     "unrendered-template": _match('{user: "${TEAM}-orders"}', "{user: team-a-orders}"),
     "wildcard-name": _match("{client-id: my-*}", "{client-id: my-app}"),
     "duplicate-entity": Example(
-        bad=entries(("{user: orders}", "{producer_byte_rate: 1MiB}"), ("{user: orders}", "{consumer_byte_rate: 1MiB}")),
-        good=entry("{producer_byte_rate: 1MiB, consumer_byte_rate: 1MiB}"),
+        bad=quotas_manifest(("{user: orders}", "{producer_byte_rate: 1MiB}"), ("{user: orders}", "{consumer_byte_rate: 1MiB}")),
+        good=quota_manifest("{producer_byte_rate: 1MiB, consumer_byte_rate: 1MiB}"),
     ),
     "outside-scope": Example(
-        bad=stream(cluster("scope: {include: [{user: {prefix: payments-}}]}"), _GOOD),
-        good=stream(cluster("scope: {include: [{user: {prefix: ord}}]}"), _GOOD),
+        bad=join_manifests(cluster_manifest("scope: {include: [{user: {prefix: payments-}}]}"), _GOOD),
+        good=join_manifests(cluster_manifest("scope: {include: [{user: {prefix: ord}}]}"), _GOOD),
     ),
     "unknown-cluster": Example(
-        bad=stream(cluster(), _GOOD.replace("spec:\n", "spec:\n  clusters: [prd]\n")),
-        good=stream(cluster(), _GOOD.replace("spec:\n", "spec:\n  clusters: [prod]\n")),
+        bad=join_manifests(cluster_manifest(), _GOOD.replace("spec:\n", "spec:\n  clusters: [prd]\n")),
+        good=join_manifests(cluster_manifest(), _GOOD.replace("spec:\n", "spec:\n  clusters: [prod]\n")),
     ),
     "overlapping-overrides": Example(
-        bad=stream(
-            cluster(),
+        bad=join_manifests(
+            cluster_manifest(),
             _GOOD + "      overrides:\n"
             "        - {clusters: [prod], quotas: {producer_byte_rate: 2MiB}}\n"
             "        - {clusters: [prod], quotas: {producer_byte_rate: 3MiB}}\n",
         ),
-        good=stream(cluster(), _GOOD + "      overrides:\n        - {clusters: [prod], quotas: {producer_byte_rate: 2MiB}}\n"),
+        good=join_manifests(
+            cluster_manifest(), _GOOD + "      overrides:\n        - {clusters: [prod], quotas: {producer_byte_rate: 2MiB}}\n"
+        ),
     ),
     "no-cluster-matches": Example(
-        bad=stream(cluster(), _GOOD.replace("spec:\n", "spec:\n  clusters: {labels: {tier: gold}}\n")),
-        good=stream(
-            cluster().replace("{name: prod}", "{name: prod, labels: {tier: gold}}"),
+        bad=join_manifests(cluster_manifest(), _GOOD.replace("spec:\n", "spec:\n  clusters: {labels: {tier: gold}}\n")),
+        good=join_manifests(
+            cluster_manifest().replace("{name: prod}", "{name: prod, labels: {tier: gold}}"),
             _GOOD.replace("spec:\n", "spec:\n  clusters: {labels: {tier: gold}}\n"),
         ),
     ),
@@ -202,15 +206,15 @@ _ENTITIES: Final = {
 def _owned(owners: str, bad: str, good: str, entity: str = "{user: orders}") -> Example:
     """Two values of ``metadata.owner`` (or none) for one entity."""
     bad, good = (_GOOD.replace("{user: orders}", entity).replace("spec:\n", f"{one}spec:\n", 1) for one in (bad, good))
-    settings = repository(f"owners: {owners}")
-    return Example(bad=stream(settings, bad), good=stream(settings, good))
+    settings = repository_manifest(f"owners: {owners}")
+    return Example(bad=join_manifests(settings, bad), good=join_manifests(settings, good))
 
 
 def _limited(limit: str, bad: str, good: str) -> Example:
-    settings = repository(f"limits: [{{producer_byte_rate: {limit}}}]")
+    settings = repository_manifest(f"limits: [{{producer_byte_rate: {limit}}}]")
     return Example(
-        bad=stream(settings, entry(f"{{producer_byte_rate: {bad}}}")),
-        good=stream(settings, entry(f"{{producer_byte_rate: {good}}}")),
+        bad=join_manifests(settings, quota_manifest(f"{{producer_byte_rate: {bad}}}")),
+        good=join_manifests(settings, quota_manifest(f"{{producer_byte_rate: {good}}}")),
     )
 
 
@@ -225,8 +229,16 @@ _OWNERS: Final = {
     "outside-owner-entities": _owned("{team-a: {}, team-b: {entities: [{user: {prefix: pay}}]}}", _B, _A),
     "foreign-entity": _owned(_BY_USER, _B, _A),
     "outside-owner-clusters": Example(
-        bad=stream(repository("owners: {team-a: {clusters: [dev]}}"), cluster(), _GOOD.replace("spec:\n", f"{_A}spec:\n", 1)),
-        good=stream(repository("owners: {team-a: {clusters: [prod]}}"), cluster(), _GOOD.replace("spec:\n", f"{_A}spec:\n", 1)),
+        bad=join_manifests(
+            repository_manifest("owners: {team-a: {clusters: [dev]}}"),
+            cluster_manifest(),
+            _GOOD.replace("spec:\n", f"{_A}spec:\n", 1),
+        ),
+        good=join_manifests(
+            repository_manifest("owners: {team-a: {clusters: [prod]}}"),
+            cluster_manifest(),
+            _GOOD.replace("spec:\n", f"{_A}spec:\n", 1),
+        ),
     ),
     "above-limit": _limited("{max: 200MiB}", "300MiB", "200MiB"),
     "below-limit": _limited("{min: 1MiB}", "1KiB", "1MiB"),

@@ -35,40 +35,58 @@ if TYPE_CHECKING:
         worst_of_buckets,
     )
     from reconciler.model.backtest_policy import BacktestPolicy, FailRule, HistoryNeeds, KnownOwner, OwnerChoice
-    from reconciler.model.broker_rules import (
-        INVALID_REQUEST,
-        LONGEST_STRING,
-        entity_refusal,
-        needs_broker,
-        refusal,
-        unsendable,
-        value_refusal,
-    )
-    from reconciler.model.broker_settings import (
-        BROKER_SETTINGS,
-        CONTROLLER_WINDOW_NUM,
-        CONTROLLER_WINDOW_SECONDS,
-        WINDOW_NUM,
-        WINDOW_SECONDS,
-    )
     from reconciler.model.change import Action, Alteration, AlterationResult, Change, KeyChange, Reason
-    from reconciler.model.changed_cluster import ChangedCluster, ClusterChange, slug_of
-    from reconciler.model.cluster import Acceptance, CallbackClass, ClusterSpec, Connection, Prune, Scope
-    from reconciler.model.cluster_failure import ClusterFailure
+    from reconciler.model.cluster import (
+        WEEKDAYS,
+        Acceptance,
+        CallbackClass,
+        ClusterSpec,
+        Connection,
+        CountLimit,
+        FreezeWindow,
+        GuardLimits,
+        Once,
+        Prune,
+        Recurrence,
+        ReductionLimit,
+        Scope,
+        VolumeLimit,
+        Weekly,
+        WindowKind,
+    )
+    from reconciler.model.cluster_outcome import ChangedCluster, ClusterChange, ClusterFailure, slug_of
     from reconciler.model.drift import Baseline, BaselineKind, BaselineOrigin, Drift, DriftClass, EntityDrift, KeyDrift
     from reconciler.model.effect import OTHER, ClientName, Direction, Effect, Known, KnownAddress, KnownClient, Limit, PlanEffects
-    from reconciler.model.entity import DEFAULT, Entity, EntityName, EntityType, ForeignText, display_name, escaped
-    from reconciler.model.entity_order import in_canonical_order
-    from reconciler.model.explanation import Example, Explanation, Topic, entries, entry, repository, stream
-    from reconciler.model.finding import Finding, Related, Severity, in_order
-    from reconciler.model.freeze import WEEKDAYS, FreezeWindow, Once, Recurrence, Weekly, WindowKind
-    from reconciler.model.guard_limits import CountLimit, GuardLimits, ReductionLimit, VolumeLimit
-    from reconciler.model.ip_literals import IpVerdict, address_of, ip_verdict
+    from reconciler.model.entity import (
+        DEFAULT,
+        Entity,
+        EntityName,
+        EntityType,
+        ForeignText,
+        display_name,
+        escaped,
+        in_canonical_order,
+    )
+    from reconciler.model.explanation import (
+        Example,
+        Explanation,
+        Topic,
+        cluster_manifest,
+        join_manifests,
+        quota_manifest,
+        quotas_manifest,
+        repository_manifest,
+    )
+    from reconciler.model.finding import Finding, Related, Rule, Severity, Span, in_order
     from reconciler.model.lint_rules import LINT_RULES
     from reconciler.model.overview import BucketTraffic, ClusterOverview, EntityOverview, Overview, RunRecord, TrafficOverview
     from reconciler.model.plan import (
         NO_LONGER_DECLARED,
         OVERRIDES_DECLARED,
+        ApplyReport,
+        ApplyResult,
+        ChangeOutcome,
+        ChangeStatus,
         GuardResult,
         GuardStatus,
         ManifestCommit,
@@ -76,12 +94,7 @@ if TYPE_CHECKING:
         Summary,
     )
     from reconciler.model.quota import CLIENT_KEYS, INT_MAX, KNOWN_KEYS, LONG_MAX, QuotaKey, ValueType, legal_keys
-    from reconciler.model.relocate import relocated, without_places
-    from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
-    from reconciler.model.rule import Rule
-    from reconciler.model.sanitized_name import sanitized, unsanitized
     from reconciler.model.selector import MAX_REGEXES, MatchKind, PatternError, Selector, TypeMatch, any_matches, compile_regex
-    from reconciler.model.source import Span
     from reconciler.model.state import (
         ClusterIdentity,
         CurrentState,
@@ -96,17 +109,12 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "BROKER_SETTINGS",
     "CLIENT_KEYS",
     "CONTROLLER",
-    "CONTROLLER_WINDOW_NUM",
-    "CONTROLLER_WINDOW_SECONDS",
     "DEFAULT",
     "INT_MAX",
-    "INVALID_REQUEST",
     "KNOWN_KEYS",
     "LINT_RULES",
-    "LONGEST_STRING",
     "LONG_MAX",
     "MAX_REGEXES",
     "NOT_RECORDED",
@@ -114,8 +122,6 @@ __all__ = [
     "OTHER",
     "OVERRIDES_DECLARED",
     "WEEKDAYS",
-    "WINDOW_NUM",
-    "WINDOW_SECONDS",
     "Acceptance",
     "Action",
     "Alteration",
@@ -171,7 +177,6 @@ __all__ = [
     "GuardResult",
     "GuardStatus",
     "HistoryNeeds",
-    "IpVerdict",
     "KeyChange",
     "KeyDrift",
     "Known",
@@ -224,31 +229,21 @@ __all__ = [
     "Waiting",
     "Weekly",
     "WindowKind",
-    "address_of",
     "any_matches",
     "broker_words",
+    "cluster_manifest",
     "compile_regex",
     "display_name",
-    "entity_refusal",
-    "entries",
-    "entry",
     "escaped",
     "in_canonical_order",
     "in_order",
-    "ip_verdict",
+    "join_manifests",
     "legal_keys",
-    "needs_broker",
-    "refusal",
-    "relocated",
-    "repository",
+    "quota_manifest",
+    "quotas_manifest",
+    "repository_manifest",
     "same_value",
-    "sanitized",
     "slug_of",
-    "stream",
-    "unsanitized",
-    "unsendable",
-    "value_refusal",
-    "without_places",
     "worst_of_buckets",
 ]
 

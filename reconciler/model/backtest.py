@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.model.entity import Entity
-from reconciler.model.finding import Finding
+from reconciler.model.finding import Finding, Span
 from reconciler.model.quota import QuotaKey
-from reconciler.model.source import Span
 
 NOT_RECORDED: Final = "traffic-not-recorded"
 """Id of the finding about a changed quota that limits no recorded traffic."""

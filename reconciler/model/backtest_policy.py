@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from reconciler.model.backtest import Verdict
+from reconciler.model.finding import Span
 from reconciler.model.selector import Selector
-from reconciler.model.source import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from reconciler.model.entity import Entity
-from reconciler.model.source import Span
+from reconciler.model.finding import Span
 
 
 class Action(enum.StrEnum):

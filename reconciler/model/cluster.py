@@ -1,4 +1,7 @@
-"""What a Cluster document says: which cluster, what this repository owns there, and the limits of a change."""
+"""What a Cluster manifest says: which cluster, what this repository owns there, guard limits and freeze windows.
+
+These are data: clock, time zone rules and guards are applied by ``policy``.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,101 @@ import datetime
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
 from reconciler.model.backtest_policy import BacktestPolicy
 from reconciler.model.entity import Entity
-from reconciler.model.freeze import FreezeWindow
-from reconciler.model.guard_limits import GuardLimits
+from reconciler.model.finding import Span
 from reconciler.model.selector import Selector, any_matches
-from reconciler.model.source import Span
+
+WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+"""The words of a manifest, at the index that ``datetime.weekday`` gives the day."""
+
+
+class WindowKind(enum.StrEnum):
+    """``deny``: frozen inside. ``allow``: where there are such windows, frozen outside all of them. Deny beats allow."""
+
+    DENY = "deny"
+    ALLOW = "allow"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Once:
+    """From one moment (with its offset) to another; an end that is absent is open: frozen until somebody takes it out."""
+
+    start: datetime.datetime | None = None
+    end: datetime.datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weekly:
+    """On some weekdays, by the wall clock of a time zone.
+
+    ``start`` and ``end`` are minutes after midnight, ``end`` at most 1440; an ``end`` at or before ``start`` is on the next day,
+    and the window belongs to the day on which it begins.
+    """
+
+    days: frozenset[int]
+    start: int = 0
+    end: int = 1440
+    time_zone: str = "UTC"
+
+
+Recurrence: TypeAlias = Once | Weekly
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreezeWindow:
+    """One window of a Cluster document."""
+
+    kind: WindowKind
+    when: Recurrence
+    reason: str | None = None
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeLimit:
+    """How many entities, in percent of those in scope and as a number. ``set_in`` is absent for the built-in limit.
+
+    ``minimum``: the percentage applies only while more entities than this are in scope; of three entities, one is a third.
+    """
+
+    percent: float
+    count: int
+    minimum: int = 0
+    set_in: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReductionLimit:
+    """A new value below ``factor`` times the current one is a large reduction; ``keys`` has other factors for some keys."""
+
+    factor: float = 0.5
+    keys: Mapping[str, float] = field(default_factory=dict)
+    set_in: Span | None = field(default=None, compare=False)
+
+    def of(self, key: str) -> float:
+        """The factor for one key."""
+        return self.keys.get(key, self.factor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountLimit:
+    """How many entities; ``None``: the guard warns and never refuses."""
+
+    count: int | None = None
+    set_in: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardLimits:
+    """``spec.guards`` of a Cluster document. Removals trip above either of their two numbers, changes above both."""
+
+    too_many_removals: VolumeLimit = field(default_factory=lambda: VolumeLimit(percent=10.0, count=5, minimum=5))
+    too_many_changes: VolumeLimit = field(default_factory=lambda: VolumeLimit(percent=30.0, count=10))
+    large_reduction: ReductionLimit = field(default_factory=ReductionLimit)
+    unknown_current_keys: CountLimit = field(default_factory=CountLimit)
 
 
 class Prune(enum.StrEnum):

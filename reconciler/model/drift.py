@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from reconciler.model.cluster import Prune
 from reconciler.model.effect import Limit
 from reconciler.model.entity import Entity
-from reconciler.model.finding import Finding
+from reconciler.model.finding import Finding, Span
 from reconciler.model.plan import ManifestCommit
-from reconciler.model.source import Span
 from reconciler.model.state import ClusterIdentity, Observed
 
 

@@ -49,26 +49,26 @@ _CLUSTER: Final = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: 
 _REPOSITORY: Final = "apiVersion: kafka-quotas/v1\nkind: Repository\nspec:\n"
 
 
-def entries(*pairs: tuple[str, str]) -> str:
+def quotas_manifest(*pairs: tuple[str, str]) -> str:
     """A ClientQuotas document of entries, each the texts of its ``match`` and its ``quotas``."""
     return _QUOTAS + "".join(f"    - match: {match}\n      quotas: {quotas}\n" for match, quotas in pairs)
 
 
-def entry(quotas: str, match: str = "{user: orders}") -> str:
+def quota_manifest(quotas: str, match: str = "{user: orders}") -> str:
     """A ClientQuotas document of one entry."""
-    return entries((match, quotas))
+    return quotas_manifest((match, quotas))
 
 
-def cluster(*lines: str, prune: str = "never") -> str:
+def cluster_manifest(*lines: str, prune: str = "never") -> str:
     """A Cluster document called ``prod``."""
     return _CLUSTER + "".join(f"  {line}\n" for line in (f"prune: {prune}", *lines))
 
 
-def repository(*lines: str) -> str:
+def repository_manifest(*lines: str) -> str:
     """A Repository document."""
     return _REPOSITORY + "".join(f"  {line}\n" for line in lines)
 
 
-def stream(*documents: str) -> str:
+def join_manifests(*documents: str) -> str:
     """Several documents in one file."""
     return "---\n".join(documents)

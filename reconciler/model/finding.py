@@ -1,4 +1,4 @@
-"""Findings: one message with a stable id, whoever produced it (schema, lint, broker, traffic)."""
+"""Findings: one message with a stable id and a place, whatever produced it (schema, lint, broker, traffic), and their rules."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from reconciler.model.entity import Entity
-from reconciler.model.source import Span
+from reconciler.model.entity import Entity, escaped
 
 
 class Severity(enum.StrEnum):
@@ -57,3 +56,28 @@ def _order(finding: Finding) -> tuple[str, int, int, int, str, str]:
     span = finding.span
     place = (span.file, span.line, span.column) if span else ("", 0, 0)
     return (*place, finding.severity.rank, finding.id, finding.message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A place in a file. ``line`` and ``column`` count from 1; ``file`` is the path as the user would type it.
+
+    ``str(span)`` is for people: the path is escaped.
+    """
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{escaped(self.file)}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One kind of finding. ``adjustable``: a repository may give it another severity, or switch it off."""
+
+    id: str
+    severity: Severity
+    explanation: str
+    adjustable: bool = False

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from reconciler.model.finding import Severity
-from reconciler.model.rule import Rule
+from reconciler.model.finding import Rule, Severity
 
 
 def _rule(rule_id: str, severity: Severity, explanation: str) -> tuple[str, Rule]:

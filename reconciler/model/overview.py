@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from reconciler.model.backtest import Form, PeakBound, UnjudgedChange, Verdict
-from reconciler.model.cluster_failure import ClusterFailure
+from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.drift import BaselineOrigin, DriftClass
 from reconciler.model.entity import Entity
-from reconciler.model.finding import Finding
+from reconciler.model.finding import Finding, Span
 from reconciler.model.plan import ManifestCommit
-from reconciler.model.source import Span
 from reconciler.model.state import ClusterIdentity, Observed, Quotas
 
 

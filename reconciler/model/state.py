@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from reconciler.model.entity import Entity, ForeignText, escaped
+from reconciler.model.finding import Span
 from reconciler.model.quota import QuotaKey
-from reconciler.model.source import Span
 
 Quotas: TypeAlias = Mapping[str, float]
 """Quota key (wire name) to value; keys may be unknown to this tool when they come from a cluster."""

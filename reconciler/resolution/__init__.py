@@ -1,4 +1,4 @@
-"""Which quota wins for a client, and which bucket it shares: the eight levels of Kafka's default quota callback."""
+"""Kafka's own rules about quotas, without a broker: which quota applies, who shares it, what a broker refuses and answers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,24 @@ if TYPE_CHECKING:
     from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable, canonical_address
     from reconciler.resolution.answers import Answers, Doubts, KeyAnswer, Resolution, Wanted
     from reconciler.resolution.asked import asked_client
+    from reconciler.resolution.broker_rules import (
+        BROKER_SETTINGS,
+        CONTROLLER_WINDOW_NUM,
+        CONTROLLER_WINDOW_SECONDS,
+        INVALID_REQUEST,
+        LONGEST_STRING,
+        WINDOW_NUM,
+        WINDOW_SECONDS,
+        entity_refusal,
+        needs_broker,
+        refusal,
+        unsendable,
+        value_refusal,
+    )
     from reconciler.resolution.callback_limits import BrokerLimits, MakeCallback
     from reconciler.resolution.describe_filter import UNSUPPORTED_VERSION, answer, filter_refusal, is_exact, nearest_filter
     from reconciler.resolution.effects import effects_between, unclear_effects
+    from reconciler.resolution.kafka_names import IpVerdict, address_of, ip_verdict, sanitize_name, unsanitize_name
     from reconciler.resolution.ladder import Rung, RungStatus
     from reconciler.resolution.levels import Bucket, Candidate, QuotaTable, Resolved, Resolver
     from reconciler.resolution.overriding import DeclaredLimits
@@ -43,11 +58,18 @@ if TYPE_CHECKING:
 __all__ = [
     "ADDRESS_KEY",
     "ADDRESS_PRECEDENCE",
+    "BROKER_SETTINGS",
     "CLIENT_LEVELS",
     "CLIENT_PRECEDENCE",
+    "CONTROLLER_WINDOW_NUM",
+    "CONTROLLER_WINDOW_SECONDS",
+    "INVALID_REQUEST",
+    "LONGEST_STRING",
     "METHODS",
     "UNSUPPORTED_VERSION",
     "USER_LEVELS",
+    "WINDOW_NUM",
+    "WINDOW_SECONDS",
     "AddressLimits",
     "AddressTable",
     "Answers",
@@ -57,6 +79,7 @@ __all__ = [
     "ClientDifference",
     "DeclaredLimits",
     "Doubts",
+    "IpVerdict",
     "KeyAnswer",
     "LimitDifferences",
     "MakeCallback",
@@ -75,20 +98,29 @@ __all__ = [
     "ViewComparison",
     "ViewKind",
     "Wanted",
+    "address_of",
     "answer",
     "asked_client",
     "canonical_address",
     "compare",
     "compare_known",
     "effects_between",
+    "entity_refusal",
     "filter_refusal",
+    "ip_verdict",
     "is_exact",
     "level_of",
     "named_or_other",
     "nearest_filter",
+    "needs_broker",
+    "refusal",
+    "sanitize_name",
     "tags_of",
     "tags_of_address",
     "unclear_effects",
+    "unsanitize_name",
+    "unsendable",
+    "value_refusal",
     "weaker_levels",
 ]
 

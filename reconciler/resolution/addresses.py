@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.model import DEFAULT, Entity, EntityType, QuotaKey, address_of, same_value
+from reconciler.model import DEFAULT, Entity, EntityType, QuotaKey, same_value
+from reconciler.resolution.kafka_names import address_of
 from reconciler.resolution.levels import Candidate, QuotaTable
 from reconciler.resolution.precedence import ADDRESS_PRECEDENCE, NameMatch
 

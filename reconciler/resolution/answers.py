@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from reconciler.model import CLIENT_KEYS, DEFAULT, OTHER, Entity, EntityType, Known, KnownAddress, KnownClient, address_of
+from reconciler.model import CLIENT_KEYS, DEFAULT, OTHER, Entity, EntityType, Known, KnownAddress, KnownClient
 from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable, unclear_addresses
 from reconciler.resolution.asked import asked_client
+from reconciler.resolution.kafka_names import address_of
 from reconciler.resolution.ladder import Rung, address_ladder, client_ladder
 from reconciler.resolution.levels import Candidate, QuotaTable, Resolver
 from reconciler.resolution.sharing import SharedWith, Sharing, Tags, known_clients, tags_of, tags_of_address

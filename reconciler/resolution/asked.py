@@ -9,20 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from reconciler.formats import did_you_mean, shown
-from reconciler.model import (
-    DEFAULT,
-    LONGEST_STRING,
-    OTHER,
-    ClientName,
-    Entity,
-    EntityName,
-    EntityType,
-    IpVerdict,
-    Known,
-    KnownAddress,
-    KnownClient,
-    ip_verdict,
-)
+from reconciler.model import DEFAULT, OTHER, ClientName, Entity, EntityName, EntityType, Known, KnownAddress, KnownClient
+from reconciler.resolution.broker_rules import LONGEST_STRING
+from reconciler.resolution.kafka_names import IpVerdict, ip_verdict
 
 _USER: Final = EntityType.USER.value
 _CLIENT_ID: Final = EntityType.CLIENT_ID.value

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from reconciler.model import DEFAULT, INVALID_REQUEST, Entity, EntityName, EntityType, MatchKind, Quotas, Selector, TypeMatch
+from reconciler.model import DEFAULT, Entity, EntityName, EntityType, MatchKind, Quotas, Selector, TypeMatch
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
+from reconciler.resolution.broker_rules import INVALID_REQUEST
 
 UNSUPPORTED_VERSION: Final = 35
 """A broker's error code for a filter with an entity type that it does not know."""

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from reconciler.model import OTHER, ClientName, Entity, EntityType, Known, KnownAddress, KnownClient, address_of
+from reconciler.model import OTHER, ClientName, Entity, EntityType, Known, KnownAddress, KnownClient
 from reconciler.resolution.asked import asked_client
+from reconciler.resolution.kafka_names import address_of
 from reconciler.resolution.levels import Resolver
 from reconciler.resolution.precedence import CLIENT_LEVELS, USER_LEVELS
 

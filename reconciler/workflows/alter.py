@@ -21,11 +21,11 @@ from reconciler.model import (
     QuotaKey,
     Span,
     Summary,
-    needs_broker,
 )
 from reconciler.planning import change_of_one, nothing_to_do_notes
 from reconciler.policy import Situation, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
+from reconciler.resolution import needs_broker
 from reconciler.workflows.alter_request import AlterRequest
 from reconciler.workflows.alter_target import AlterTarget
 from reconciler.workflows.apply import Approval, write

@@ -6,14 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import UsageError
-from reconciler.model import (
-    BROKER_SETTINGS,
-    CONTROLLER_WINDOW_NUM,
-    CONTROLLER_WINDOW_SECONDS,
-    WINDOW_NUM,
-    WINDOW_SECONDS,
-    ClusterSpec,
-)
+from reconciler.model import ClusterSpec
+from reconciler.resolution import BROKER_SETTINGS, CONTROLLER_WINDOW_NUM, CONTROLLER_WINDOW_SECONDS, WINDOW_NUM, WINDOW_SECONDS
 from reconciler.workflows.quota_callback import chosen_callback
 from reconciler.workflows.trusted import TrustedTree
 

@@ -8,11 +8,12 @@ from typing import Final
 
 from reconciler.errors import GitError, ManifestError, UsageError
 from reconciler.formats import did_you_mean, shown
-from reconciler.model import ChangedCluster, ClusterChange, ClusterSpec, Severity, slug_of, without_places
+from reconciler.model import ChangedCluster, ClusterChange, ClusterSpec, Severity, slug_of
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
 from reconciler.workflows.git_repository import repository_around
 from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests
 from reconciler.workflows.references import References, declared_at, read_references
+from reconciler.workflows.spans import without_spans
 
 PLACEHOLDER: Final = "{cluster}"
 """Stands in a reference for the cluster's slug."""
@@ -122,4 +123,4 @@ def _reasons(loaded: LoadedManifests, name: str, at: ManifestsAt | None) -> Iter
 
 
 def _same_settings(one: ClusterSpec, other: ClusterSpec) -> bool:
-    return bool(without_places(one) == without_places(other))
+    return bool(without_spans(one) == without_spans(other))

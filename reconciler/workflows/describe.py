@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import BackendError, RequestRefusedError, UnsupportedClusterError
-from reconciler.model import INVALID_REQUEST, CurrentState, EntityType, MatchKind, Selector, TypeMatch, display_name, escaped
+from reconciler.model import CurrentState, EntityType, MatchKind, Selector, TypeMatch, display_name, escaped
 from reconciler.ports import EntityFilter, FilteringReader, QuotaReader
-from reconciler.resolution import UNSUPPORTED_VERSION, answer, filter_refusal, is_exact, nearest_filter
+from reconciler.resolution import INVALID_REQUEST, UNSUPPORTED_VERSION, answer, filter_refusal, is_exact, nearest_filter
 
 EVERYTHING: Final = Selector(types=())
 """Selects every entity there is."""

@@ -15,9 +15,10 @@ from reconciler.errors import GitError, ManifestError, UntrustedError
 from reconciler.formats import shown
 from reconciler.logs import log_event
 from reconciler.manifest import REPOSITORY_FILE
-from reconciler.model import Finding, Severity, Span, relocated
+from reconciler.model import Finding, Severity, Span
 from reconciler.workflows.git_repository import Git, TreeEntry, repository_around
 from reconciler.workflows.load import LoadedManifests, find_repository_root, load_manifests
+from reconciler.workflows.spans import relocate_spans
 
 _log: Final = logging.getLogger(__name__)
 _MOST_BYTES: Final = 512 * 1024 * 1024
@@ -56,8 +57,8 @@ class ManifestsAt:
         raise ManifestError(msg, findings=errors)
 
     def _named(self, one: Finding) -> Finding:
-        # A span that was relocated already is not in the folder.
-        named = relocated(one, lambda span: self.span(span) if span.file.startswith(self.folder) else span)
+        # A span that was relocate_spans already is not in the folder.
+        named = relocate_spans(one, lambda span: self.span(span) if span.file.startswith(self.folder) else span)
         return replace(named, message=one.message.replace(f"{self.folder}/", f"{self.ref}:"))
 
 
@@ -85,7 +86,7 @@ def manifests_at(ref: str, paths: Sequence[str], *, same_links: bool = False) ->
     # A folder that held no manifest yet is a good answer here.
     made.require_good(one for one in loaded.findings if one.id != "no-manifests")
     # The documents themselves keep their places: there are many of them, and only what they declare is asked for.
-    clusters, repository = relocated((loaded.clusters, loaded.repository), made.span)
+    clusters, repository = relocate_spans((loaded.clusters, loaded.repository), made.span)
     loaded = replace(loaded, findings=(), root=None, files=(), clusters=clusters, repository=repository)
     found = None if root is None else os.path.relpath(root, folder)
     return replace(made, loaded=loaded, root="" if found == "." else found)

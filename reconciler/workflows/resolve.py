@@ -10,8 +10,18 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.model import OTHER, Entity, Known, KnownAddress, address_of
-from reconciler.resolution import Answers, QuotaView, Resolution, ViewComparison, Wanted, asked_client, compare, compare_known
+from reconciler.model import OTHER, Entity, Known, KnownAddress
+from reconciler.resolution import (
+    Answers,
+    QuotaView,
+    Resolution,
+    ViewComparison,
+    Wanted,
+    address_of,
+    asked_client,
+    compare,
+    compare_known,
+)
 
 MOST_EFFECTS: Final = 100_000
 """Differences that are listed when nobody was asked about in particular."""

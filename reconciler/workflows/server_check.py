@@ -8,19 +8,9 @@ from typing import Final
 
 from reconciler.apply import ChunkLimits, split_into_requests
 from reconciler.errors import AuthorizationError
-from reconciler.model import (
-    AlterationResult,
-    Change,
-    CurrentState,
-    Finding,
-    ObservedFrom,
-    Plan,
-    Severity,
-    escaped,
-    in_order,
-    needs_broker,
-)
+from reconciler.model import AlterationResult, Change, CurrentState, Finding, ObservedFrom, Plan, Severity, escaped, in_order
 from reconciler.ports import ModeInspector, Progress, QuotaCluster
+from reconciler.resolution import needs_broker
 
 REFUSED: Final = "refused-by-broker"
 """The id of the findings."""

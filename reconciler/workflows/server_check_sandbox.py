@@ -9,8 +9,9 @@ from typing import Final
 
 from reconciler.apply import ChunkLimits, split_into_requests
 from reconciler.backends import BrokerCluster, ConnectionSettings, parse_servers
-from reconciler.model import Action, Alteration, Change, CurrentState, Entity, KeyChange, Quotas, Reason, escaped, refusal
+from reconciler.model import Action, Alteration, Change, CurrentState, Entity, KeyChange, Quotas, Reason, escaped
 from reconciler.ports import Progress, QuotaCluster
+from reconciler.resolution import refusal
 from reconciler.sandbox import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, SandboxSpec, running
 
 _FIRST_WITHOUT_ZOOKEEPER: Final = 4

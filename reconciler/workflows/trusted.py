@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from reconciler.model import Finding, Rule, Severity, display_name, without_places
+from reconciler.model import Finding, Rule, Severity, display_name
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
 from reconciler.workflows.load import LoadedManifests, Trust
+from reconciler.workflows.spans import without_spans
 from reconciler.workflows.trusted_files import TrustedFiles, files_at
 
 _WORDS: Final = {
@@ -93,7 +94,7 @@ def _differing(what: str, proposed: object, trusted: object, ref: str) -> Iterat
 
 
 def _same(one: object, other: object, name: str) -> bool:
-    return bool(without_places(getattr(one, name)) == without_places(getattr(other, name)))
+    return bool(without_spans(getattr(one, name)) == without_spans(getattr(other, name)))
 
 
 def not_yet_findings(loaded: LoadedManifests, name: str | None) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.guard_limits import ReductionLimit, VolumeLimit
+from reconciler.model.cluster import ReductionLimit, VolumeLimit
 from reconciler.policy.guards import GUARDS
 from reconciler.workflows.load import desired_for, load_manifests
 from tests.builders import user

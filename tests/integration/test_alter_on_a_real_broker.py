@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from reconciler.backends.broker.cluster import BrokerCluster
 from reconciler.backends.broker.settings import ConnectionSettings, parse_servers
 from reconciler.model.entity import Entity
+from reconciler.model.plan import ApplyReport, ApplyResult
 from reconciler.model.quota import legal_keys
-from reconciler.model.report import ApplyReport, ApplyResult
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.policy.guards import GUARDS
 from reconciler.render.describe_text import describe_text

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from reconciler.model.cluster import ClusterSpec, Prune, Scope
 from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.plan import ApplyReport, ApplyResult
 from reconciler.model.quota import QuotaKey, legal_keys
-from reconciler.model.report import ApplyReport, ApplyResult
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.policy.guards import GUARDS
 from reconciler.ports import QuotaCluster

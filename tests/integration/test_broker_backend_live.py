@@ -16,7 +16,7 @@ from reconciler.backends.security.tls import Tls
 from reconciler.errors import AuthenticationError, AuthorizationError, OutcomeUnknownError, UnreachableError, WrongClusterError
 from reconciler.model.change import Alteration
 from reconciler.model.cluster import ClusterSpec, Connection
-from reconciler.model.source import Span
+from reconciler.model.finding import Span
 from reconciler.ports import EntityFilter
 from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
 from reconciler.workflows.connect import check_cluster_id, connect

@@ -11,10 +11,10 @@ import pytest
 
 from reconciler.backends.broker.cluster import BrokerCluster
 from reconciler.backends.broker.settings import ConnectionSettings, parse_servers
-from reconciler.model.broker_rules import entity_refusal, needs_broker, refusal
 from reconciler.model.change import Alteration
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.model.quota import KNOWN_KEYS
+from reconciler.resolution.broker_rules import entity_refusal, needs_broker, refusal
 
 pytestmark = pytest.mark.kafka
 

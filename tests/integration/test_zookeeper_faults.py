@@ -15,7 +15,7 @@ from reconciler.apply.executor import ApplySettings
 from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
 from reconciler.backends.zookeeper.settings import ZooKeeperSettings, parse_connection
 from reconciler.model.change import Alteration
-from reconciler.model.report import ApplyReport, ApplyResult
+from reconciler.model.plan import ApplyReport, ApplyResult
 from reconciler.ports import EntityFilter
 from reconciler.sandbox.spec import Sandbox
 from reconciler.workflows.apply import Approval, apply

@@ -13,8 +13,8 @@ import pytest
 
 from reconciler.model.cluster import ClusterSpec
 from reconciler.model.entity import DEFAULT, Entity, EntityName
+from reconciler.model.plan import ApplyResult
 from reconciler.model.quota import INT_MAX, LONG_MAX
-from reconciler.model.report import ApplyResult
 from reconciler.ports import QuotaCluster
 from reconciler.sandbox.spec import Sandbox
 from reconciler.workflows.apply import Approval, apply

@@ -12,8 +12,7 @@ from reconciler.apply.writing import ChunkLimits
 from reconciler.errors import AuthorizationError, BackendError, OutcomeUnknownError, RequestRefusedError, UnreachableError
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.entity import Entity
-from reconciler.model.plan import Plan
-from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
+from reconciler.model.plan import ApplyReport, ApplyResult, ChangeStatus, Plan
 from reconciler.model.state import CurrentState, Observed, ObservedFrom
 from reconciler.planning.diff import difference
 from reconciler.planning.order import in_writing_order

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import RequestRefusedError, UnsupportedClusterError
 from reconciler.formats.entity_text import entity_text, word
-from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.entity_order import in_canonical_order
+from reconciler.model.entity import DEFAULT, Entity, in_canonical_order
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
 from reconciler.resolution.describe_filter import answer, filter_refusal, is_exact, nearest_filter

@@ -16,9 +16,8 @@ from reconciler.formats.canonical import document_text
 from reconciler.formats.schema_files import load_schema
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import DEFAULT, Entity, escaped
-from reconciler.model.finding import Finding, Related, Severity
+from reconciler.model.finding import Finding, Related, Severity, Span
 from reconciler.model.plan import GuardResult, GuardStatus, ManifestCommit, Plan, Summary
-from reconciler.model.source import Span
 from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom
 from reconciler.render.annotations import plan_annotations
 from reconciler.render.escape_markdown import code, in_cell, prose

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.apply.stepping import is_stepped, way_down
-from reconciler.model.broker_rules import refusal
 from reconciler.model.change import Alteration, KeyChange, Reason
 from reconciler.model.entity import Entity, EntityType
 from reconciler.model.quota import IP_KEYS, QuotaKey, ValueType
+from reconciler.resolution.broker_rules import refusal
 
 WHOLE = [k for k in QuotaKey if k.value_type is not ValueType.DOUBLE]
 DOUBLES = [k for k in QuotaKey if k.value_type is ValueType.DOUBLE]

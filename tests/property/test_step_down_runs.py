@@ -14,8 +14,8 @@ from reconciler.documents.apply_report import apply_report_from_json, apply_repo
 from reconciler.formats.canonical import document_text
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.entity import Entity
+from reconciler.model.plan import ApplyReport, ApplyResult
 from reconciler.model.quota import KNOWN_KEYS
-from reconciler.model.report import ApplyReport, ApplyResult
 from reconciler.model.state import CurrentState, Observed, ObservedFrom
 from reconciler.planning.diff import difference
 from reconciler.planning.order import in_writing_order

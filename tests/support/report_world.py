@@ -17,12 +17,12 @@ from reconciler.errors import UnreachableError
 from reconciler.formats.canonical import document_text
 from reconciler.model.backtest import BacktestReport, Form, Verdict
 from reconciler.model.cluster import Prune, Scope
-from reconciler.model.cluster_failure import ClusterFailure
+from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.finding import Span
 from reconciler.model.overview import BucketTraffic, ClusterOverview, Overview, RunRecord, TrafficOverview
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
-from reconciler.model.source import Span
 from reconciler.model.state import ClusterIdentity, DesiredEntity, DesiredState
 from reconciler.render.report_page import report_html
 from reconciler.workflows.baselines import GivenBaseline

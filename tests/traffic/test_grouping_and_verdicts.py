@@ -13,8 +13,8 @@ from reconciler.formats.units import parse_value
 from reconciler.model.backtest import UnusedReason
 from reconciler.model.cluster import ClusterSpec, Prune
 from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.finding import Span
 from reconciler.model.quota import QuotaKey
-from reconciler.model.source import Span
 from reconciler.model.state import (
     ClusterIdentity,
     CurrentState,

@@ -15,7 +15,8 @@ from typing import Final
 
 from reconciler.backends.broker import wire
 from reconciler.backends.broker.wire import COMPACT, TWO_BYTES, Encoding
-from reconciler.model import DEFAULT, LONGEST_STRING, Alteration, Entity, Quotas
+from reconciler.model import DEFAULT, Alteration, Entity, Quotas
+from reconciler.resolution import LONGEST_STRING
 
 _HEAD: Final = struct.Struct(">ih")
 _FLOAT64: Final = struct.Struct(">d")

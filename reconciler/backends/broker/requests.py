@@ -23,8 +23,9 @@ from kafka.protocol.admin import (
 
 from reconciler.backends.broker.quota_messages import RawAnswer, write_alter_body
 from reconciler.errors import RequestRefusedError
-from reconciler.model import INVALID_REQUEST, Alteration, unsendable
+from reconciler.model import Alteration
 from reconciler.ports import EntityFilter
+from reconciler.resolution import INVALID_REQUEST, unsendable
 
 _FRAME: Final = struct.Struct(">i")
 

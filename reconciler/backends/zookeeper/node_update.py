@@ -14,20 +14,17 @@ from reconciler.backends.zookeeper.node_text import NodeText, UnreadableNodeErro
 from reconciler.backends.zookeeper.nodes import UnwritableNameError, node_path
 from reconciler.backends.zookeeper.values import is_readable, read_quotas, stored_text
 from reconciler.model import (
-    INVALID_REQUEST,
     KNOWN_KEYS,
     Alteration,
     AlterationResult,
     Entity,
     EntityType,
-    IpVerdict,
     QuotaKey,
     ValueType,
     escaped,
-    ip_verdict,
-    refusal,
     same_value,
 )
+from reconciler.resolution import INVALID_REQUEST, IpVerdict, ip_verdict, refusal
 
 LONGEST_PATH: Final = 150_000
 """A transaction names a path up to five times, and ZooKeeper closes the connection on a request of more than 1 MiB."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from kazoo.exceptions import NoNodeError
 
 from reconciler.errors import AuthorizationError
-from reconciler.model import DEFAULT, Entity, EntityName, EntityType, IpVerdict, display_name, ip_verdict, sanitized, unsanitized
+from reconciler.model import DEFAULT, Entity, EntityName, EntityType, display_name
+from reconciler.resolution import IpVerdict, ip_verdict, sanitize_name, unsanitize_name
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
@@ -47,14 +48,14 @@ def node_name(name: EntityName) -> str:
     if name in _NO_ELEMENTS:
         raise UnwritableNameError(f"ZooKeeper cannot hold a node for the name {display_name(name)}")
     try:
-        return sanitized(name)
+        return sanitize_name(name)
     except UnicodeEncodeError:
         raise UnwritableNameError("the name is not Unicode text (it has half a surrogate pair)") from None
 
 
 def name_of_node(node: str) -> EntityName | None:
     """The name behind a node; ``None`` for a node that is nobody's, because ``node_name`` gives it for no name."""
-    return DEFAULT if node == DEFAULT_NODE else unsanitized(node)
+    return DEFAULT if node == DEFAULT_NODE else unsanitize_name(node)
 
 
 def address_node(address: EntityName) -> str:

@@ -29,7 +29,8 @@ from reconciler.backends.zookeeper.pipeline import Flight, Task
 from reconciler.backends.zookeeper.transaction_checks import ControllerChangedError, Fence, LockLostError
 from reconciler.errors import AuthorizationError, BackendError
 from reconciler.logs import log_event
-from reconciler.model import INVALID_REQUEST, Alteration, AlterationResult, Entity
+from reconciler.model import Alteration, AlterationResult, Entity
+from reconciler.resolution import INVALID_REQUEST
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.model import DEFAULT, Entity, EntityName, Finding, unsanitized
+from reconciler.model import DEFAULT, Entity, EntityName, Finding
 from reconciler.policy.lint.subject import IP, Subject, lint
+from reconciler.resolution import unsanitize_name
 
 _DEFAULT_NODE: Final = "<default>"
 
@@ -45,5 +46,5 @@ def _name(entity_type: str, name: EntityName) -> EntityName:
         return DEFAULT
     if entity_type == IP:
         return name
-    decoded = unsanitized(name)
+    decoded = unsanitize_name(name)
     return name if decoded is None else decoded

@@ -10,7 +10,7 @@ from reconciler import errors
 from reconciler.apply.executor import ApplySettings
 from reconciler.apply.retry import Backoff
 from reconciler.apply.writing import ChunkLimits
-from reconciler.model.report import ApplyResult, ChangeStatus
+from reconciler.model.plan import ApplyResult, ChangeStatus
 
 PAGE = (Path(__file__).parents[3] / "docs" / "apply.md").read_text("utf-8")
 NOT_OF_A_RUN = {

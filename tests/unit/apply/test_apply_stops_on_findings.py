@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.errors import ManifestError
 from reconciler.model.finding import Severity
-from reconciler.model.report import ApplyResult
+from reconciler.model.plan import ApplyResult
 from reconciler.workflows.apply import Approval, apply
 from reconciler.workflows.plan import load_intent
 from tests.builders import NOON, user

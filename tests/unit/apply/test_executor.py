@@ -14,8 +14,7 @@ from reconciler.apply.writing import ChunkLimits, estimated_size, split_into_req
 from reconciler.errors import RequestRefusedError, UnreachableError
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
-from reconciler.model.plan import Plan
-from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
+from reconciler.model.plan import ApplyReport, ApplyResult, ChangeStatus, Plan
 from reconciler.ports import BrokerNode, EntityFilter
 from tests.builders import plan, user
 from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent

@@ -10,8 +10,7 @@ from reconciler.apply.executor import ApplySettings
 from reconciler.apply.stepping import StepDown, SteppedExecutor, rounds_of, stepping_note
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
-from reconciler.model.plan import Plan
-from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
+from reconciler.model.plan import ApplyReport, ApplyResult, ChangeStatus, Plan
 from tests.builders import plan, user
 from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
 

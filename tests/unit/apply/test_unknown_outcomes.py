@@ -13,8 +13,7 @@ from reconciler.apply.writing import ChunkLimits
 from reconciler.errors import AuthorizationError, BackendError, OutcomeUnknownError, RequestRefusedError, UnreachableError
 from reconciler.model.change import Action, Alteration, AlterationResult, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
-from reconciler.model.plan import Plan
-from reconciler.model.report import ApplyReport, ApplyResult
+from reconciler.model.plan import ApplyReport, ApplyResult, Plan
 from tests.builders import plan, user
 from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
 from tests.support.records import recorded

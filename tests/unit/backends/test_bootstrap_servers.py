@@ -7,7 +7,7 @@ import pytest
 from reconciler.backends.broker.settings import parse_servers, server_text
 from reconciler.errors import UsageError, WrongClusterError
 from reconciler.model.cluster import ClusterSpec, Connection
-from reconciler.model.source import Span
+from reconciler.model.finding import Span
 from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.connect import Access, check_cluster_id, connect
 

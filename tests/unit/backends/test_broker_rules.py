@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from reconciler.model.broker_rules import needs_broker, refusal
 from reconciler.model.change import Alteration
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.ip_literals import IpVerdict, ip_verdict
+from reconciler.resolution.broker_rules import needs_broker, refusal
+from reconciler.resolution.kafka_names import IpVerdict, ip_verdict
 from tests.builders import client, ip, pair, user
 
 PRODUCER, PERCENT, CONNECTIONS = "producer_byte_rate", "request_percentage", "connection_creation_rate"

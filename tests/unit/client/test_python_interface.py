@@ -33,9 +33,8 @@ from reconciler.errors import (
     UsageError,
     WrongClusterError,
 )
-from reconciler.model.cluster import ClusterSpec, Scope
-from reconciler.model.freeze import FreezeWindow, Once, WindowKind
-from reconciler.model.report import ApplyResult, ChangeStatus
+from reconciler.model.cluster import ClusterSpec, FreezeWindow, Once, Scope, WindowKind
+from reconciler.model.plan import ApplyResult, ChangeStatus
 from reconciler.model.selector import Selector
 from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.alter_target import AlterTarget

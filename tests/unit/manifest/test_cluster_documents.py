@@ -7,13 +7,22 @@ import pytest
 from reconciler.manifest.catalogue import RULES
 from reconciler.manifest.documents import ClusterDocument, RepositoryDocument
 from reconciler.manifest.reading import read_documents
-from reconciler.model.cluster import Acceptance, Connection, Prune
+from reconciler.model.cluster import (
+    Acceptance,
+    Connection,
+    CountLimit,
+    FreezeWindow,
+    GuardLimits,
+    Once,
+    Prune,
+    ReductionLimit,
+    VolumeLimit,
+    Weekly,
+    WindowKind,
+)
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.finding import Severity
-from reconciler.model.freeze import FreezeWindow, Once, Weekly, WindowKind
-from reconciler.model.guard_limits import CountLimit, GuardLimits, ReductionLimit, VolumeLimit
+from reconciler.model.finding import Severity, Span
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
-from reconciler.model.source import Span
 
 CLUSTER = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: prod-eu, labels: {tier: gold, zone: 1}}\nspec:\n"
 REPOSITORY = "apiVersion: kafka-quotas/v1\nkind: Repository\nspec:\n"

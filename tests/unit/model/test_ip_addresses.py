@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.ip_literals import address_of
+from reconciler.resolution.kafka_names import address_of
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.freeze import WEEKDAYS, FreezeWindow, Once, Recurrence, Weekly, WindowKind
+from reconciler.model.cluster import WEEKDAYS, FreezeWindow, Once, Recurrence, Weekly, WindowKind
 from reconciler.policy.freeze import freeze_at
 
 

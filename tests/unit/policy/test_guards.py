@@ -8,10 +8,20 @@ import pytest
 
 from reconciler.errors import UsageError
 from reconciler.model.change import Change
-from reconciler.model.cluster import Acceptance, ClusterSpec, Prune, Scope
+from reconciler.model.cluster import (
+    Acceptance,
+    ClusterSpec,
+    CountLimit,
+    FreezeWindow,
+    GuardLimits,
+    Once,
+    Prune,
+    ReductionLimit,
+    Scope,
+    VolumeLimit,
+    WindowKind,
+)
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.freeze import FreezeWindow, Once, WindowKind
-from reconciler.model.guard_limits import CountLimit, GuardLimits, ReductionLimit, VolumeLimit
 from reconciler.model.plan import GuardResult, GuardStatus
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import CurrentState, DesiredState

@@ -33,8 +33,7 @@ from reconciler.model.backtest import (
     Verdict,
 )
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.finding import Finding, Severity
-from reconciler.model.source import Span
+from reconciler.model.finding import Finding, Severity, Span
 from reconciler.render.backtest_markdown import backtest_markdown, backtest_section, backtest_summary
 from reconciler.render.backtest_page import anchor, backtest_html
 from reconciler.render.backtest_text import backtest_lines

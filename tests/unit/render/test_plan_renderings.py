@@ -14,8 +14,7 @@ from reconciler.formats.canonical import document_text
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Related, Severity
-from reconciler.model.plan import GuardResult, GuardStatus, Plan, Summary
-from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
+from reconciler.model.plan import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus, GuardResult, GuardStatus, Plan, Summary
 from reconciler.render.amounts import amount, factor
 from reconciler.render.plan_text import plan_lines
 from reconciler.render.report_text import report_lines

@@ -17,7 +17,7 @@ import pytest
 from reconciler.documents.overview import overview_to_json
 from reconciler.model.backtest import Form
 from reconciler.model.cluster import Scope
-from reconciler.model.cluster_failure import ClusterFailure
+from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.drift import DriftClass
 from reconciler.model.overview import ClusterOverview, Overview
 from reconciler.model.selector import MatchKind, Selector, TypeMatch

@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.errors import AuthenticationError, UnreachableError
 from reconciler.model.change import Action
-from reconciler.model.report import ChangeStatus
+from reconciler.model.plan import ChangeStatus
 from reconciler.service.outcome import PassOutcome, PassResult
 from reconciler.service.pacing import Pace, Pacing
 from reconciler.workflows.plan import load_intent

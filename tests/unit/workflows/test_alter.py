@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 from reconciler.apply.executor import ApplySettings
 from reconciler.errors import UsageError, WrongClusterError
 from reconciler.model.change import Action, Reason
-from reconciler.model.cluster import Acceptance, Scope
+from reconciler.model.cluster import Acceptance, GuardLimits, Scope, VolumeLimit
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.guard_limits import GuardLimits, VolumeLimit
-from reconciler.model.plan import GuardStatus, Plan
+from reconciler.model.plan import ApplyReport, ApplyResult, GuardStatus, Plan
 from reconciler.model.quota import CLIENT_KEYS
-from reconciler.model.report import ApplyReport, ApplyResult
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.planning.one_entity import change_of_one
 from reconciler.workflows.alter import alter

@@ -14,8 +14,7 @@ import pytest
 
 from reconciler.errors import FileAccessError, ManifestError, UnreachableError, WrongClusterError
 from reconciler.model.change import Action, Change, KeyChange, Reason
-from reconciler.model.plan import GuardResult, GuardStatus, ManifestCommit
-from reconciler.model.report import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
+from reconciler.model.plan import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus, GuardResult, GuardStatus, ManifestCommit
 from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.audit import AuditFile, os_user
 from reconciler.workflows.connect import Access, principal

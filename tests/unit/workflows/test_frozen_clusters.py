@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.plan import GuardStatus, Plan
-from reconciler.model.report import ApplyReport, ApplyResult
+from reconciler.model.plan import ApplyReport, ApplyResult, GuardStatus, Plan
 from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.apply import Approval, apply
 from reconciler.workflows.plan import load_intent, make_plan

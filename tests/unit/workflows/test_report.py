@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.documents.baseline import RecordedBaseline
 from reconciler.errors import BaselineError, UnreachableError
-from reconciler.model.cluster_failure import ClusterFailure
+from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.drift import DriftClass
 from reconciler.model.overview import ClusterOverview, EntityOverview
 from reconciler.model.state import ClusterIdentity

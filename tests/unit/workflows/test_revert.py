@@ -28,8 +28,7 @@ from reconciler.formats.canonical import document_text
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.cluster import ClusterSpec, Scope
 from reconciler.model.entity import Entity
-from reconciler.model.plan import Plan
-from reconciler.model.report import ApplyReport, ApplyResult, ChangeStatus
+from reconciler.model.plan import ApplyReport, ApplyResult, ChangeStatus, Plan
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, CurrentState
 from reconciler.workflows.apply import Approval
@@ -282,7 +281,7 @@ VALUES = st.none() | st.floats() | st.integers(1, 2**53).map(float)
 
 @given(st.dictionaries(ENTITIES, st.tuples(VALUES, VALUES), max_size=5), st.data())
 def test_a_report_reads_back_as_it_was(values: dict[Entity, tuple[float | None, float | None]], data: st.DataObject) -> None:
-    from reconciler.model.report import ChangeOutcome
+    from reconciler.model.plan import ChangeOutcome
     from reconciler.model.state import same_value
 
     outcomes = tuple(

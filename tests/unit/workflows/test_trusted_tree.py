@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import FileAccessError, GitError, ManifestError, UntrustedError, UsageError
-from reconciler.model.relocate import relocated, without_places
-from reconciler.model.source import Span
+from reconciler.model.finding import Span
 from reconciler.workflows.git_manifests import manifests_at
 from reconciler.workflows.git_repository import repository_around
 from reconciler.workflows.references import declared_at
+from reconciler.workflows.spans import relocate_spans, without_spans
 from reconciler.workflows.trusted import trusted_tree
 from reconciler.workflows.trusted_files import TrustedFiles
 from tests.builders import declared, user
@@ -163,11 +163,11 @@ def test_without_git_it_says_so(repo: GitRepository, monkeypatch: pytest.MonkeyP
 
 def test_places_are_renamed_wherever_they_are_and_nothing_else_changes() -> None:
     one = declared(user("alice"), 7, producer_byte_rate=1.0)
-    renamed = relocated(one, lambda span: Span(file=f"main:{span.file}", line=span.line, column=span.column))
+    renamed = relocate_spans(one, lambda span: Span(file=f"main:{span.file}", line=span.line, column=span.column))
     assert (renamed.source.file, [quota.source.file for quota in renamed.quotas.values()]) == (
         "main:quotas.yaml",
         ["main:quotas.yaml"],
     )
     assert renamed != one
-    assert without_places(renamed) == without_places(one)
-    assert relocated(one, lambda span: span) == one
+    assert without_spans(renamed) == without_spans(one)
+    assert relocate_spans(one, lambda span: span) == one

@@ -1,4 +1,4 @@
-"""Whether what the manifests say of a cluster has changed since some commit."""
+"""One cluster of several: whether its manifests changed since a commit, or why there is no result for it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import hashlib
 import re
 from dataclasses import dataclass
 from typing import Final
+
+from reconciler.model.finding import Finding
+from reconciler.model.state import ClusterIdentity
 
 _PLAIN: Final = re.compile(r"(?!.*(?:\.\.|\.lock$|\.$))[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
@@ -52,3 +55,17 @@ def slug_of(name: str) -> str:
         return name
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:60].strip("-")
     return f"{plain or 'cluster'}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFailure:
+    """Why there is no result for a cluster. ``skipped``: there cannot be one yet, which is no failure of the run.
+
+    ``failure_reason`` is the word of the error tree; ``findings`` are those that stopped it, when it was the manifests.
+    """
+
+    cluster: ClusterIdentity
+    failure_reason: str
+    message: str
+    skipped: bool = False
+    findings: tuple[Finding, ...] = ()

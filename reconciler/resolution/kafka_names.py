@@ -1,8 +1,12 @@
-"""Which ip entity names a broker takes without asking DNS: what Java's ``InetAddress.getByName`` reads as a literal address.
+"""How Kafka reads names: which ip names are literal addresses, and names percent-encoded for ZooKeeper and metrics.
 
-Java is more liberal than most: ``1`` and ``1.2`` are IPv4 addresses, leading zeros are decimal, brackets may stand around IPv6.
-What depends on the Java release or on the machine (octal and hexadecimal forms, named zones, zones on mapped addresses) counts as
-a matter for the broker. Checked against Java 17.
+A broker takes an ip name without DNS when Java's ``InetAddress.getByName`` reads it as a literal address. Java is more liberal
+than most: ``1`` and ``1.2`` are IPv4 addresses, leading zeros are decimal, brackets may stand around IPv6. What depends on the
+Java release or on the machine (octal and hexadecimal forms, named zones, zones on mapped addresses) counts as a matter for the
+broker. Checked against Java 17.
+
+The percent-encoding is that of Kafka's ``Sanitizer`` (``URLEncoder`` in UTF-8, then ``*`` and ``+`` encoded too). Over the wire
+and in KRaft names are never encoded.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import enum
 import re
 from typing import Final
+from urllib.parse import quote, unquote_to_bytes
 
 
 class IpVerdict(enum.Enum):
@@ -112,3 +117,22 @@ def _is_ipv6(text: str) -> bool:
 
 def _groups(text: str) -> list[str]:
     return text.split(":") if text else []
+
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9._-]*")
+
+
+def sanitize_name(name: str) -> str:
+    """``alice@EXAMPLE`` as ``alice%40EXAMPLE``. Raises ``UnicodeEncodeError`` for half a surrogate pair."""
+    return name if _PLAIN.fullmatch(name) else quote(name, safe="").replace("~", "%7E")
+
+
+def unsanitize_name(text: str) -> str | None:
+    """The one name that ``sanitize_name`` makes this text of; ``None`` when there is none."""
+    if _PLAIN.fullmatch(text):
+        return text
+    try:
+        name = unquote_to_bytes(text).decode()
+        return name if sanitize_name(name) == text else None
+    except UnicodeError:
+        return None

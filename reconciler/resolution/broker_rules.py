@@ -1,4 +1,4 @@
-"""What a KRaft broker refuses: its checks of an alteration, with its own words, without a broker.
+"""What a KRaft broker refuses, in its own words and without a broker, and the names of its settings for quotas.
 
 Source: Kafka's ``ClientQuotaControlManager`` as of 3.5 to 4.x (3.0 to 3.4 took zero and negative values, and rounded fractions).
 A broker answers each of these with ``INVALID_REQUEST`` (42) for that entity and writes nothing of it.
@@ -9,10 +9,19 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from reconciler.model.change import Alteration
-from reconciler.model.entity import DEFAULT, Entity, EntityType
-from reconciler.model.ip_literals import IpVerdict, ip_verdict
-from reconciler.model.quota import INT_MAX, KNOWN_KEYS, LONG_MAX, QuotaKey, ValueType, legal_keys
+from reconciler.model import (
+    DEFAULT,
+    INT_MAX,
+    KNOWN_KEYS,
+    LONG_MAX,
+    Alteration,
+    Entity,
+    EntityType,
+    QuotaKey,
+    ValueType,
+    legal_keys,
+)
+from reconciler.resolution.kafka_names import IpVerdict, ip_verdict
 
 INVALID_REQUEST: Final = 42
 """The error code of every refusal here."""
@@ -102,3 +111,12 @@ def _ops_refusal(alteration: Alteration) -> str | None:
         if refused := value_refusal(key, value):
             return refused
     return None
+
+
+WINDOW_NUM: Final = "quota.window.num"
+WINDOW_SECONDS: Final = "quota.window.size.seconds"
+CONTROLLER_WINDOW_NUM: Final = "controller.quota.window.num"
+CONTROLLER_WINDOW_SECONDS: Final = "controller.quota.window.size.seconds"
+
+BROKER_SETTINGS: Final = {WINDOW_NUM: 11, WINDOW_SECONDS: 1, CONTROLLER_WINDOW_NUM: 11, CONTROLLER_WINDOW_SECONDS: 1}
+"""By name, Kafka's defaults."""
