@@ -45,8 +45,8 @@ class FailRule:
 class HistoryNeeds:
     """How much a history must show before a bucket in it is called clear."""
 
-    hours: float = 0.0
-    """From the first to the last request."""
+    hours: float = 24.0
+    """From the first to the last request. A day has its own peaks: a night without traffic clears no limit."""
     coverage_percent: float = 95.0
     """Of the minutes of the history, those that are in no hole of a broker's recording."""
 

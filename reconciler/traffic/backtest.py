@@ -69,7 +69,8 @@ class Question:
     """Judge every request, where they are known."""
     unchanged: bool = False
     """Judge limits that stay, too, also where only per-second totals are known."""
-    needs: HistoryNeeds = field(default_factory=HistoryNeeds)
+    needs: HistoryNeeds = field(default_factory=lambda: HistoryNeeds(hours=0.0))
+    """How much history a clear verdict needs. Built in: any length, since the length to ask for is a matter of policy."""
     capacity: Mapping[str, float] = field(default_factory=dict)
     """What one broker can do, by quota key."""
     plots: int = 0

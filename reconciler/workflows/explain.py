@@ -62,9 +62,9 @@ _RUN_TIME: Final = (
     Rule(
         id="history-incomplete",
         severity=Severity.WARNING,
-        explanation="The recorded traffic shows too little to call a bucket clear that this change touches: hours of a broker "
-        "are missing, the whole history is short, or it does not say who sent what. Record more, or change what spec.backtest "
-        "of the Cluster document asks for.",
+        explanation="The recorded traffic shows too little to call a bucket clear that this change touches: the recording of "
+        "a broker has holes, the whole history is shorter than 24 hours, or it does not say who sent what. Record more, or "
+        "change spec.backtest.history in the Cluster manifest.",
     ),
     Rule(
         id="limits-above-capacity",

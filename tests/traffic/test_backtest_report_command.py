@@ -39,6 +39,7 @@ spec:
   prune: always
   capacity: {producer_byte_rate: 300KB}
   backtest:
+    history: {hours: 0}
     fail:
       - {verdicts: [certain], owners: {labels: {tier: gold}}, reason: gold is never throttled}
       - {verdicts: [certain], match: {user: nobody}}

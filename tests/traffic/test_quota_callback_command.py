@@ -42,12 +42,15 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
+ANY_LENGTH = "  backtest: {history: {hours: 0}}\n"
+
+
 @pytest.fixture
 def merged(tmp_path: Path) -> GitRepository:
     """The example's manifests, merged; the class is installed elsewhere."""
     made = GitRepository(tmp_path / "repository")
-    for name in ("cluster.yaml", "quotas.yaml"):
-        made.write(name, (EXAMPLE / name).read_text(encoding="utf-8"))
+    made.write("cluster.yaml", (EXAMPLE / "cluster.yaml").read_text(encoding="utf-8") + ANY_LENGTH)
+    made.write("quotas.yaml", (EXAMPLE / "quotas.yaml").read_text(encoding="utf-8"))
     made.commit()
     (tmp_path / "site").mkdir()
     shutil.copy(EXAMPLE / "quota_groups.py", tmp_path / "site")
@@ -150,7 +153,7 @@ def test_window_settings_of_the_document_are_overridden_by_options(
     merged: GitRepository, log: Path, warm_command: Command
 ) -> None:
     text = (EXAMPLE / "cluster.yaml").read_text(encoding="utf-8").partition("  # What the brokers'")[0]
-    merged.write("cluster.yaml", text + "  brokerSettings: {quota.window.num: 3, quota.window.size.seconds: 5}\n")
+    merged.write("cluster.yaml", text + ANY_LENGTH + "  brokerSettings: {quota.window.num: 3, quota.window.size.seconds: 5}\n")
     merged.write("quotas.yaml", (EXAMPLE / "quotas.yaml").read_text(encoding="utf-8").replace("payments_", "payments_api"))
     merged.commit()
     done = backtest(merged, log, "--format", "json", "--window-seconds", "20", command=warm_command)

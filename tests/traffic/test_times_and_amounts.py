@@ -99,7 +99,9 @@ def test_a_row_of_2120_is_not_counted_to_another_client(tmp_path: Path) -> None:
     pq.write_table(pa.concat_tables([rows, wrong]), tmp_path / "rows.parquet")
     (tmp_path / "quotas.yaml").write_text(
         "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nmetadata: {name: t}\nspec:\n  quotas:\n"
-        + "".join(f"    - match: {{user: {user}}}\n      quotas: {{producer_byte_rate: 10KiB}}\n" for user in ("alice", "bob")),
+        + "".join(f"    - match: {{user: {user}}}\n      quotas: {{producer_byte_rate: 10KiB}}\n" for user in ("alice", "bob"))
+        + "---\napiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: c}\n"
+        + "spec: {prune: never, backtest: {history: {hours: 0}}}\n",
         encoding="utf-8",
     )
     done = run_in_process(

@@ -60,7 +60,7 @@ def test_a_policy_with_everything_is_read() -> None:
 
 
 def test_without_a_policy_only_coverage_counts() -> None:
-    assert spec().backtest == BacktestPolicy(history=HistoryNeeds(hours=0, coverage_percent=95), fail=())
+    assert spec().backtest == BacktestPolicy(history=HistoryNeeds(hours=24, coverage_percent=95), fail=())
     assert spec().capacity == {}
 
 
