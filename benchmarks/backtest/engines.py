@@ -72,12 +72,12 @@ def judged(spark: SparkSession | None, folder: Path, *, exact: bool = False, one
 
 def compacted(spark: SparkSession, folder: Path) -> int:
     """The normal form to cells."""
-    from reconciler.traffic.cells.compact import SourceFile, compact_columns
+    from reconciler.traffic.cells.compact import Compaction, SourceFile
     from reconciler.traffic.cells.segments import SegmentFolder
 
     files = sorted((folder / "rows").glob("*.parquet"))
     sources = {path: SourceFile(path=path, id=path.stem, size=path.stat().st_size) for path in files}
-    return len(compact_columns(spark, sources, SegmentFolder(folder / "cells")))
+    return len(Compaction(files=sources, folder=SegmentFolder(folder / "cells")).of_normal_form(spark))
 
 
 def verdicts(report: BacktestReport) -> object:

@@ -8,13 +8,13 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.traffic.backtest import Backtest, Question
-    from reconciler.traffic.cells.compact import SourceFile, compact, compact_columns
-    from reconciler.traffic.cells.segments import SegmentFolder
+    from reconciler.traffic.cells.compact import Compaction, SourceFile
+    from reconciler.traffic.cells.segments import Segment, SegmentFolder
     from reconciler.traffic.job_progress import spark_with_progress
     from reconciler.traffic.judging.quota_tables import BrokerRule
     from reconciler.traffic.kernels.sampled_rate import Era, Window
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
-    from reconciler.traffic.opening import Traffic, find_traffic, look_first, open_traffic, read_rows
+    from reconciler.traffic.opening import Traffic, find_traffic, look_first, open_traffic, read_batches, read_rows
     from reconciler.traffic.recorded import Source
     from reconciler.traffic.requirements import require_arrow, require_packages
     from reconciler.traffic.session import SessionOptions
@@ -29,9 +29,11 @@ __all__ = [
     "KEY_OF_KIND",
     "Backtest",
     "BrokerRule",
+    "Compaction",
     "Era",
     "Kind",
     "Question",
+    "Segment",
     "SegmentFolder",
     "SessionOptions",
     "Source",
@@ -39,14 +41,13 @@ __all__ = [
     "Traffic",
     "TrafficMapping",
     "Window",
-    "compact",
-    "compact_columns",
     "find_traffic",
     "log_identity",
     "look_first",
     "open_traffic",
     "parquet_identity",
     "parse_mapping",
+    "read_batches",
     "read_mapping",
     "read_rows",
     "require_arrow",

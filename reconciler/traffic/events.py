@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.window import Window as Rows
 
 from reconciler.model import Waiting
 from reconciler.traffic.columns.workers import ColumnFiles, minutes_of
@@ -37,9 +36,10 @@ from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.recorded import Source
+from reconciler.traffic.sources.copies import mark_copies_on_spark
 from reconciler.traffic.sources.normal_form import NOT_AN_EVENT
 from reconciler.traffic.sources.one_cluster import NAMED_BROKERS
-from reconciler.traffic.sources.statuses import DUPLICATE, UNREADABLE
+from reconciler.traffic.sources.statuses import UNREADABLE
 
 
 class Events:
@@ -146,16 +146,10 @@ class Events:
 
     def _count_once(self) -> None:
         """Give all but one line of the same connection, number and time the status ``DUPLICATE``."""
-        timed = F.col("ts_us").isNotNull()
-        lines = self._rows.where(timed & F.col("begins_line")).groupBy("tie", "ts_us").count()
-        # Numbers alone are compared first: nearly every log is without copies.
-        if lines.where("count > 1").limit(1).count() == 0:
+        once = mark_copies_on_spark(self._rows)
+        if once is self._rows:
             return
-        copies = Rows.partitionBy("tie", "ts_us", "kind", "part").orderBy("broker")
-        is_copy = timed & (F.row_number().over(copies) > 1)
-        once = self._rows.withColumn("is_copy", is_copy)
-        once = once.withColumn("status", F.when(F.col("is_copy"), F.lit(DUPLICATE)).otherwise(F.col("status")))
-        once = once.drop("is_copy").persist(StorageLevel.MEMORY_AND_DISK)
+        once = once.persist(StorageLevel.MEMORY_AND_DISK)
         once.count()
         self._rows.unpersist()
         self._rows = once

@@ -42,8 +42,9 @@ from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.recorded import Source
+from reconciler.traffic.sources.copies import mark_copies
 from reconciler.traffic.sources.one_cluster import CLUSTER, NAMED_BROKERS, require_one
-from reconciler.traffic.sources.statuses import CHARGED, DUPLICATE, UNREADABLE
+from reconciler.traffic.sources.statuses import CHARGED, UNREADABLE
 
 _CONNECTION: Final = "connection"
 _ROWS_A_BATCH: Final = 1 << 16
@@ -58,7 +59,8 @@ class InProcess:
         found = list(batches)
         if not found:
             raise TrafficError(f"recorded traffic {files[0]}: it has no rows")
-        rows = _counted_once(pa.Table.from_batches(found).unify_dictionaries().combine_chunks())
+        rows = pa.Table.from_batches(found).unify_dictionaries().combine_chunks()
+        rows = mark_copies(rows) if "begins_line" in rows.schema.names else rows
         self._minutes = _minutes(rows)
         counted = _counted(rows)
         self.means: tuple[Mean, ...] = means_of(group_means(rows)) if "interval_us" in rows.schema.names else ()
@@ -168,25 +170,6 @@ class InProcess:
         made = {"key": key[order], "order_": told_apart, "series": self._of[place].astype(np.int32)}
         columns = {name: pa.array(column) for name, column in made.items()}
         return pa.table(columns | dict(zip(chosen.column_names, chosen.columns, strict=True)))
-
-
-def _counted_once(rows: pa.Table) -> pa.Table:
-    """All but one line of the same connection, number and time get the status ``DUPLICATE``."""
-    if "begins_line" not in rows.schema.names:
-        return rows
-    timed = np.flatnonzero(rows.column("ts_us").is_valid().to_numpy())
-    some = rows.take(pa.array(timed))
-    kinds = pc.fill_null(some.column("kind").combine_chunks().dictionary_encode().indices, -1)
-    keys = [numbers_of(some, "tie"), numbers_of(some, "ts_us"), np.asarray(kinds.to_numpy(zero_copy_only=False), dtype=np.int64)]
-    keys.append(np.asarray(pc.fill_null(some.column("part"), -1).to_numpy(), dtype=np.int64))
-    order = np.lexsort((numbers_of(some, "broker"), *reversed(keys)))
-    again = np.logical_and.reduce([np.diff(key[order], prepend=key[order][:1] - 1) == 0 for key in keys])
-    if not again.any():
-        return rows
-    is_copy = np.zeros(rows.num_rows, dtype=np.bool_)
-    is_copy[timed[order[again]]] = True
-    status = pc.if_else(pa.array(is_copy), DUPLICATE, rows.column("status"))
-    return rows.set_column(rows.schema.get_field_index("status"), "status", status).combine_chunks()
 
 
 def _named_brokers(rows: pa.Table) -> set[int]:

@@ -131,7 +131,8 @@ def open_traffic(
     if traffic.cells is not None:
         found = Cells(SegmentFolder(traffic.cells), session)
     elif in_process:
-        batches = _batches(traffic, log_timezone=log_timezone, also=also, kinds=kinds)
+        said = (*also, CLUSTER, NAMED_BROKERS) if logs else also
+        batches = read_batches(traffic, log_timezone=log_timezone, also=said, kinds=kinds)
         found = _kept_to_seconds(traffic, InProcess(batches, source=traffic.source, files=traffic.files))
     else:
         found = _on_spark(traffic, session, log_timezone=log_timezone, also=also, kinds=kinds)
@@ -158,21 +159,6 @@ def look_first(traffic: Traffic, *, log_timezone: str) -> None:
     elif traffic.source is Source.NORMAL_FORM:
         for file in traffic.parquet:
             require_columns(footer_of(file).schema.to_arrow_schema(), file)
-
-
-def _batches(traffic: Traffic, *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind]) -> Iterator[pa.RecordBatch]:
-    if traffic.source is Source.LOGS:
-        for log in log_parts(traffic.logs, 1):
-            yield from parse_lines(
-                log.lines(), broker=log.broker, file=log.uri, zone=log_timezone, kinds=kinds, also=(*also, CLUSTER, NAMED_BROKERS)
-            )
-        return
-    if traffic.mapping is not None:
-        yield from mapped_rows(MappedFiles.of(traffic.parquet, traffic.mapping).parts, traffic.mapping)
-        return
-    names = [name for name, _ in COLUMNS]
-    for part in parts_of(traffic.parquet):
-        yield from map(rows_of, part.batches(names))
 
 
 def _on_spark(
@@ -208,6 +194,24 @@ def _on_spark(
 def _kept_to_seconds(traffic: Traffic, found: RecordedOverTime) -> Recorded:
     sums = traffic.mapping is not None and traffic.mapping.semantics == DELTA
     return SecondsOnly(found) if sums else found
+
+
+def read_batches(
+    traffic: Traffic, *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind] = LOG_KINDS
+) -> Iterator[pa.RecordBatch]:
+    """The rows of ``read_rows`` in this process, file by file."""
+    with_file = "file" in also
+    if traffic.source is Source.LOGS:
+        for log in log_parts(traffic.logs, 1):
+            yield from parse_lines(log.lines(), broker=log.broker, file=log.uri, zone=log_timezone, kinds=kinds, also=also)
+        return
+    if traffic.mapping is not None:
+        yield from mapped_rows(MappedFiles.of(traffic.parquet, traffic.mapping).parts, traffic.mapping, with_file=with_file)
+        return
+    names = [name for name, _ in COLUMNS]
+    for part in parts_of(traffic.parquet):
+        file = Path(part.path).as_uri() if with_file else None
+        yield from (rows_of(batch, file) for batch in part.batches(names))
 
 
 def read_rows(

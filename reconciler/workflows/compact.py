@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from reconciler.errors import UsageError
 from reconciler.ports import Progress
 
 if TYPE_CHECKING:
-    from reconciler.traffic import SourceFile, Traffic
+    from reconciler.traffic import Segment, SegmentFolder, SourceFile, Traffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,71 +30,94 @@ class CompactOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactResult:
-    """Files by name: those that were compacted, those whose cells were there already, and those without a whole line yet."""
+    """Files by name: those that were compacted, those whose totals were there already, and those without a whole line yet."""
 
     compacted: tuple[str, ...]
     known: tuple[str, ...]
     empty: tuple[str, ...]
     requests: int
     """Of the files compacted now."""
+    copies: int
+    """Lines of the files compacted now that are not counted, since another line is the same request."""
     segments: int
     """In the folder, of this and earlier runs."""
 
 
 def compact(options: CompactOptions, *, progress: Progress) -> CompactResult:
-    """Add what is new to the folder.
+    """Add what is new to the folder: small files in this process, large ones, or with a master or remote given, on Spark.
 
-    Raises ``UsageError`` for traffic that is cells already, ``MissingDependencyError`` without pyspark or Java, ``TrafficError``
-    for traffic that cannot be used, ``FileAccessError`` when the folder cannot be written.
+    Raises ``UsageError`` for traffic that is per-second totals already, ``MissingDependencyError`` without the packages or, for
+    large files, Java, ``TrafficError`` for traffic that cannot be used, ``FileAccessError`` when the folder cannot be written.
     """
-    from reconciler.traffic import SessionOptions, require_packages, spark_with_progress
+    from reconciler.traffic import require_arrow
 
-    require_packages()
-    from reconciler.traffic import (
-        CLUSTER,
-        SegmentFolder,
-        Source,
-        compact_columns,
-        find_traffic,
-        look_first,
-        read_mapping,
-        read_rows,
-    )
-    from reconciler.traffic import compact as compact_rows
+    require_arrow()
+    from reconciler.traffic import SegmentFolder, find_traffic, look_first, read_mapping
 
     traffic = find_traffic(options.traffic, read_mapping(options.mapping) if options.mapping else None)
     if traffic.cells is not None:
         raise UsageError(f"{traffic.cells} holds cells already, and no requests")
     folder = SegmentFolder(options.folder.resolve())
     sources, empty = _sources(traffic)
-    there = {segment.id: segment for segment in folder.segments()}
-    wanted = {p: s for p, s in sources.items() if s.id not in there or there[s.id].size != s.size}
-    known = tuple(str(path) for path in sources if path not in wanted)
-    requests = 0
+    wanted = _files_to_read(sources, folder.segments())
+    made: tuple[Segment, ...] = ()
     if wanted:
         chosen = traffic.only(wanted)
         look_first(chosen, log_timezone=options.log_timezone)
-        where = SessionOptions(
-            master=options.master, remote=options.remote, memory=options.memory, small=chosen.small, light=chosen.light
-        )
-        with spark_with_progress(where, progress) as spark:
-            progress.step(f"compacting {len(wanted)} of {len(sources) + len(empty)} files")
-            # This looks at the columns, too, whoever then reads the rows.
-            rows = read_rows(
-                chosen, spark, log_timezone=options.log_timezone, also=("file", CLUSTER) if chosen.logs else ("file",)
-            )
-            if chosen.source is Source.NORMAL_FORM:
-                made = compact_columns(spark, wanted, folder, max_unreadable=options.max_unreadable)
-            else:
-                made = compact_rows(rows, wanted, folder, max_unreadable=options.max_unreadable)
-            requests = sum(segment.requests for segment in made)
+        made = _add(chosen, wanted, folder, options, progress, f"compacting {len(wanted)} of {len(sources) + len(empty)} files")
     return CompactResult(
         compacted=tuple(str(path) for path in wanted),
-        known=known,
+        known=tuple(str(path) for path in sources if path not in wanted),
         empty=tuple(str(path) for path in empty),
-        requests=requests,
+        requests=sum(segment.requests for segment in made),
+        copies=sum(segment.copies for segment in made),
         segments=len(folder.segments()),
     )
+
+
+def _add(
+    traffic: Traffic,
+    files: Mapping[Path, SourceFile],
+    folder: SegmentFolder,
+    options: CompactOptions,
+    progress: Progress,
+    step: str,
+) -> tuple[Segment, ...]:
+    from reconciler.traffic import CLUSTER, Compaction, SessionOptions, Source, read_batches, read_rows, spark_with_progress
+
+    compaction = Compaction(files=files, folder=folder, max_unreadable=options.max_unreadable)
+    zone, also = options.log_timezone, ("file", CLUSTER) if traffic.logs else ("file",)
+    where = SessionOptions(
+        master=options.master, remote=options.remote, memory=options.memory, small=traffic.small, light=traffic.light
+    )
+    if where.unasked and traffic.fits_here:
+        progress.step(step)
+        return compaction.in_process(read_batches(traffic, log_timezone=zone, also=also))
+    with spark_with_progress(where, progress) as spark:
+        progress.step(step)
+        if traffic.source is Source.NORMAL_FORM:
+            return compaction.of_normal_form(spark)
+        return compaction.on_spark(read_rows(traffic, spark, log_timezone=zone, also=also))
+
+
+def _files_to_read(sources: Mapping[Path, SourceFile], segments: Sequence[Segment]) -> dict[Path, SourceFile]:
+    """Those that are new or have grown, and those that have lines in common with them, which only together count once.
+
+    Raises ``UsageError`` when one of these is not given.
+    """
+    known = {segment.id: segment for segment in segments}
+    paths = {source.id: path for path, source in sources.items()}
+    wanted = {one.id for one in sources.values() if one.id not in known or known[one.id].size != one.size}
+    shared = {segment.id: {segment.id, *segment.copies_of} for segment in segments if segment.copies_of}
+    while more := {one for ids in shared.values() if ids & wanted for one in ids} - wanted:
+        wanted |= more
+    for missing in sorted(wanted - paths.keys()):
+        with_it = " and ".join(sorted(str(paths[one]) for ids in shared.values() if missing in ids for one in ids & paths.keys()))
+        raise UsageError(
+            f"{with_it} has lines in common with {known[missing].source}, compacted earlier: give both files with --traffic, so "
+            "that these lines count once"
+        )
+    return {path: source for path, source in sources.items() if source.id in wanted}
 
 
 def _sources(traffic: Traffic) -> tuple[dict[Path, SourceFile], tuple[Path, ...]]:

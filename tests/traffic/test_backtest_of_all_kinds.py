@@ -158,13 +158,13 @@ def test_seconds_agree_with_the_single_requests(spark: SparkSession, history: Pa
 def test_cells_say_of_mutations_what_they_prove(
     spark: SparkSession, history: Path, exactly: BacktestReport, tmp_path: Path
 ) -> None:
-    from reconciler.traffic.cells.compact import SourceFile, compact
+    from reconciler.traffic.cells.compact import Compaction, SourceFile
     from reconciler.traffic.cells.segments import SegmentFolder
     from reconciler.traffic.sources.spark_files import read_normal_form
 
     frame = read_normal_form(spark, [str(history)], also=("file",))
     source = SourceFile(path=history, id="all", size=history.stat().st_size)
-    compact(frame, {history.resolve(): source}, SegmentFolder(tmp_path / "cells"))
+    Compaction(files={history.resolve(): source}, folder=SegmentFolder(tmp_path / "cells")).on_spark(frame)
     found, wanted = by_place(report_of(opened(spark, tmp_path / "cells"), current=False)), by_place(exactly)
     assert set(found) == set(wanted) - {("producer_byte_rate", "")}, "all that is limited"
     for place, one in found.items():

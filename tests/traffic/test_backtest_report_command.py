@@ -191,14 +191,14 @@ def test_every_format_tells_the_same_and_no_name_breaks_it(folder: Path, documen
 
 @pytest.fixture(scope="module")
 def cells(folder: Path, spark: SparkSession) -> str:
-    from reconciler.traffic.cells.compact import SourceFile, compact
+    from reconciler.traffic.cells.compact import Compaction, SourceFile
     from reconciler.traffic.cells.segments import SegmentFolder
     from reconciler.traffic.sources.spark_files import read_normal_form
 
     path = folder / "traffic.parquet"
     rows = read_normal_form(spark, [str(path)], also=("file",))
     file = SourceFile(path=path, id="one", size=path.stat().st_size)
-    compact(rows, {path.resolve(): file}, SegmentFolder(folder / "cells"))
+    Compaction(files={path.resolve(): file}, folder=SegmentFolder(folder / "cells")).on_spark(rows)
     return "cells"
 
 

@@ -98,7 +98,7 @@ def test_logs_of_two_clusters_are_told_apart(spark: SparkSession, tmp_path: Path
 
 
 def test_logs_of_two_clusters_do_not_come_into_one_folder_of_cells(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.cells.compact import SourceFile, compact
+    from reconciler.traffic.cells.compact import Compaction, SourceFile
     from reconciler.traffic.cells.segments import SegmentFolder
     from reconciler.traffic.opening import find_traffic, read_rows
     from reconciler.traffic.sources.one_cluster import CLUSTER
@@ -109,14 +109,14 @@ def test_logs_of_two_clusters_do_not_come_into_one_folder_of_cells(spark: SparkS
         sources = {path: SourceFile(path=path, id=name, size=path.stat().st_size) for path, name in files.items()}
         traffic = find_traffic([str(folder) for folder in folders])
         rows = read_rows(traffic, spark, log_timezone="UTC", also=("file", CLUSTER))
-        compact(rows, sources, SegmentFolder(tmp_path / into))
+        Compaction(files=sources, folder=SegmentFolder(tmp_path / into)).on_spark(rows)
         return SegmentFolder(tmp_path / into)
 
     for broker, cluster in ((1, "one"), (2, "one"), (3, "other")):
         folder = tmp_path / f"broker-{broker}"
         folder.mkdir()
-        metadata = line("METADATA", 12, request={}, response={"clusterId": cluster, "topics": []})
-        (folder / "kafka-request.log").write_text(f"{line()}\n{metadata}\n", encoding="utf-8")
+        metadata = line("METADATA", 12, request={}, response={"clusterId": cluster, "topics": []}, correlation_id=100 + broker)
+        (folder / "kafka-request.log").write_text(f"{line(correlation_id=broker)}\n{metadata}\n", encoding="utf-8")
     cells = add("broker-1", "broker-2", into="cells")
     told = [(one.clusters, [(part.broker, part.requests) for part in one.coverage]) for one in cells.segments()]
     # The line that names the cluster is charged for its time.
@@ -180,7 +180,8 @@ def test_an_old_java_is_named_before_anything_is_read(tmp_path: Path) -> None:
     java = home / "bin" / "java"
     java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n", encoding="utf-8")
     java.chmod(0o755)
-    done = run("compact", "--traffic", str(LOG), "--out", "cells", cwd=tmp_path, env={"JAVA_HOME": str(home)}, timeout=400)
+    asked = ("compact", "--traffic", str(LOG), "--out", "cells", "--master", "local[2]")
+    done = run(*asked, cwd=tmp_path, env={"JAVA_HOME": str(home)}, timeout=400)
     assert (done.code, done.out) == (1, "")
     assert "needs Java 17 or newer" in done.err
     assert "has Java 11" in done.err

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
+import random
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from reconciler.errors import TrafficError
+from reconciler.traffic.cells.compact import Compaction, SourceFile
+from reconciler.traffic.cells.numbers import Client, client_number, number_clients
 from reconciler.traffic.cells.reading import History, open_history, read_totals
 from reconciler.traffic.cells.segments import CELLS, SERIES, Covered, Segment, SegmentFolder
+from reconciler.traffic.sources.normal_form import FILE, ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 START = 1_795_266_000
+NAMES = st.sampled_from([None, "", "a", "b", "\ud800"])
 CLIENTS = ("a", "b", "c", "d", None)
 
 
@@ -88,6 +97,69 @@ def test_numbers_that_all_segments_agree_on_are_the_keys(tmp_path: Path) -> None
 def test_a_segment_with_one_number_for_two_clients_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TrafficError, match="0 has one number for two clients"):
         open_history(write_history(tmp_path, [{"a": 5, "b": 5}]))
+
+
+def crafted() -> tuple[Client, Client]:
+    """Two client-ids of one user with one number, found in a fraction of a second."""
+    seen: dict[int, Client] = {}
+    for name in itertools.count():
+        one = Client(1, "produce", "mallory", f"app-{name}")
+        other = seen.setdefault(client_number(one), one)
+        if other is not one:
+            return other, one
+    raise AssertionError
+
+
+@given(st.lists(st.builds(Client, st.integers(0, 2), st.just("fetch"), NAMES, NAMES), unique=True, max_size=40), st.randoms())
+@settings(deadline=None)
+def test_numbers_are_distinct_whatever_the_hash_and_the_order(clients: list[Client], chance: random.Random) -> None:
+    for number in (client_number, lambda one: one.broker, lambda _: (1 << 32) - 2, lambda _: -1):
+        found = dict(zip(clients, number_clients(clients, number), strict=True))
+        assert len(set(found.values())) == len(clients)
+        assert all(-(2**63) <= one < 2**63 for one in found.values())
+        # The upper half, which keeps a user's clients together, stays.
+        assert all(one >> 32 == number(client) >> 32 for client, one in found.items())
+        # Who has a number alone keeps it.
+        times = Counter(map(number, clients))
+        assert all(found[client] == number(client) for client in clients if times[number(client)] == 1)
+        chance.shuffle(clients)
+        assert dict(zip(clients, number_clients(clients, number), strict=True)) == found
+
+
+def test_the_totals_of_clients_with_one_number_in_one_file_stay_apart(tmp_path: Path) -> None:
+    history = open_history(compact_here(tmp_path, *crafted()))
+    assert sorted(one.amount for one in history.series) == [150, 1500]
+    for one in history.series:
+        totals = list(read_totals(history, [one.key]))
+        assert sum(int(amounts.sum()) for _, _, amounts in totals) == one.amount
+
+
+def compact_here(root: Path, *clients: Client) -> SegmentFolder:
+    """The first client sends 15 times 10 bytes, the second one 100, and so on, all in one file."""
+    rows = [row(client, 10 ** (place + 1), at) for place, client in enumerate(clients) for at in range(15)]
+    batch = pa.RecordBatch.from_pylist(rows, schema=ROWS.append(FILE))
+    source = SourceFile(path=Path("/a.log"), id="a", size=1)
+    Compaction(files={source.path: source}, folder=SegmentFolder(root)).in_process([batch])
+    return SegmentFolder(root)
+
+
+def row(client: Client, amount: int, at: int) -> dict[str, object]:
+    values = {"status": "charged", "ts_us": (START + at) * 10**6, "records": amount, "overhead": 0, "throttled": False, "tie": at}
+    return values | client._asdict() | {"file": "file:///a.log"}
+
+
+@pytest.mark.spark
+def test_spark_keeps_clients_with_one_number_in_one_file_apart(spark: SparkSession, tmp_path: Path) -> None:
+    clients = crafted()
+    here = open_history(compact_here(tmp_path / "here", *clients))
+    rows = [row(client, 10 ** (place + 1), at) for place, client in enumerate(clients) for at in range(15)]
+    frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema=ROWS.append(FILE))).repartition(3)
+    source = SourceFile(path=Path("/a.log"), id="a", size=1)
+    Compaction(files={source.path: source}, folder=SegmentFolder(tmp_path / "there")).on_spark(frame)
+    there = open_history(SegmentFolder(tmp_path / "there"))
+    assert there.series == here.series
+    (a,), (b,) = here.files(), there.files()
+    assert Path(a.path).read_bytes() == Path(b.path).read_bytes()
 
 
 @pytest.mark.spark

@@ -113,7 +113,7 @@ def test_a_quota_that_an_unnamed_client_may_use_is_not_called_unused() -> None:
 @pytest.mark.parametrize("form", ["requests", "seconds", "cells"])
 def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, form: str, tmp_path: Path) -> None:
     from reconciler.traffic.backtest import Backtest, Question
-    from reconciler.traffic.cells.compact import SourceFile, compact
+    from reconciler.traffic.cells.compact import Compaction, SourceFile
     from reconciler.traffic.cells.segments import SegmentFolder
     from reconciler.traffic.opening import find_traffic, open_traffic
     from reconciler.traffic.sources.normal_form import COLUMNS
@@ -132,7 +132,9 @@ def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, form: s
     if form == "cells":
         (file,) = recorded.glob("*.parquet")
         found = read_normal_form(spark, [str(file)], also=("file",))
-        compact(found, {file: SourceFile(path=file, id="one", size=1)}, SegmentFolder(tmp_path / "cells"))
+        Compaction(files={file: SourceFile(path=file, id="one", size=1)}, folder=SegmentFolder(tmp_path / "cells")).on_spark(
+            found
+        )
         recorded = tmp_path / "cells"
     quotas = {
         ALICE_APP: {PRODUCE: 10**6.0},

@@ -174,7 +174,7 @@ def test_sums_are_exact_for_few_and_many_and_large_numbers(size: int, most: int)
 @pytest.mark.spark
 def test_cells_written_from_columns_are_those_of_the_rows(spark: SparkSession, tmp_path: Path) -> None:
     from reconciler.errors import TrafficError
-    from reconciler.traffic.cells.compact import SourceFile, compact, compact_columns
+    from reconciler.traffic.cells.compact import Compaction, SourceFile
     from reconciler.traffic.cells.reading import open_history, read_totals
     from reconciler.traffic.cells.segments import SegmentFolder
     from reconciler.traffic.sources.spark_files import read_normal_form
@@ -187,8 +187,8 @@ def test_cells_written_from_columns_are_those_of_the_rows(spark: SparkSession, t
     files = [Path(name) for name in names]
     sources = {file: SourceFile(path=file, id=file.stem, size=file.stat().st_size) for file in files}
     by_rows, by_columns = SegmentFolder(tmp_path / "by rows"), SegmentFolder(tmp_path / "by columns")
-    compact(read_normal_form(spark, names, also=("file",)), sources, by_rows)
-    compact_columns(spark, sources, by_columns)
+    Compaction(files=sources, folder=by_rows).on_spark(read_normal_form(spark, names, also=("file",)))
+    Compaction(files=sources, folder=by_columns).of_normal_form(spark)
 
     def told(folder: SegmentFolder) -> list[tuple[object, ...]]:
         return [(one.id, one.source, one.size, one.coverage, one.statuses) for one in folder.segments() if one.statuses]
@@ -212,5 +212,5 @@ def test_cells_written_from_columns_are_those_of_the_rows(spark: SparkSession, t
             assert rising == sorted(set(rising))
 
     with pytest.raises(TrafficError, match="cannot be read"):
-        compact_columns(spark, sources, SegmentFolder(tmp_path / "strict"), max_unreadable=0.01)
+        Compaction(files=sources, folder=SegmentFolder(tmp_path / "strict"), max_unreadable=0.01).of_normal_form(spark)
     assert SegmentFolder(tmp_path / "strict").segments() == ()

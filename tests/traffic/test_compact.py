@@ -36,14 +36,14 @@ def rows(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple
 
 
 def compacted(rows: tuple[Path, DataFrame], target: Path) -> tuple[Segment, ...]:
-    from reconciler.traffic.cells.compact import SourceFile, compact
+    from reconciler.traffic.cells.compact import Compaction, SourceFile
 
     folder, frame = rows
     files = {
         path.resolve(): SourceFile(path=path, id=f"id-{number}", size=path.stat().st_size)
         for number, path in enumerate(sorted(folder.iterdir()))
     }
-    return compact(frame, files, SegmentFolder(target))
+    return Compaction(files=files, folder=SegmentFolder(target)).on_spark(frame)
 
 
 def test_cells_hold_what_the_requests_hold(spark: SparkSession, rows: tuple[Path, DataFrame], tmp_path: Path) -> None:

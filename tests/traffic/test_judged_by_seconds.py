@@ -25,7 +25,7 @@ def resolvers(quotas: dict[Entity, dict[str, float]]) -> dict[str, Resolver]:
 
 
 def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity, dict[str, float]]], tmp_path: Path) -> None:
-    from reconciler.traffic.cells.compact import SourceFile, compact
+    from reconciler.traffic.cells.compact import Compaction, SourceFile
     from reconciler.traffic.cells.reading import open_history, read_totals
     from reconciler.traffic.cells.segments import SegmentFolder
     from reconciler.traffic.judging.by_seconds import Limits
@@ -38,7 +38,7 @@ def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity
     log, quotas = recording
     rows = read_request_logs(spark, find_logs([f"1={log}"]), also=("file",)).cache()
     source = SourceFile(path=log, id="log", size=log.stat().st_size)
-    compact(rows, {log.resolve(): source}, SegmentFolder(tmp_path))
+    Compaction(files={log.resolve(): source}, folder=SegmentFolder(tmp_path)).on_spark(rows)
     history = open_history(SegmentFolder(tmp_path))
     grouping = group_series(history.series, resolvers(quotas), resolvers(SPLIT))
     everything = range(len(grouping.groups))

@@ -127,7 +127,7 @@ class Judged:
 
 
 def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path) -> Judged:
-    from reconciler.traffic.cells.compact import SourceFile, compact
+    from reconciler.traffic.cells.compact import Compaction, SourceFile
     from reconciler.traffic.cells.on_spark import judge_on_spark
     from reconciler.traffic.cells.reading import open_history, read_totals
     from reconciler.traffic.cells.segments import SegmentFolder
@@ -142,7 +142,7 @@ def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path
     names, era, window = [str(file) for file in files], world.era, Window(era=world.era)
     rows, columns = read_normal_form(spark, names, also=("file",)).cache(), ColumnFiles(spark, names)
     sources = {file.resolve(): SourceFile(path=file, id=file.stem, size=file.stat().st_size) for file in files}
-    compact(rows, sources, SegmentFolder(cells))
+    Compaction(files=sources, folder=SegmentFolder(cells)).on_spark(rows)
     history = open_history(SegmentFolder(cells))
     series, grouping = history.series, grouped(world, history.series)
     groups = range(len(grouping.groups))

@@ -65,6 +65,7 @@ def _document(result: CompactResult) -> dict[str, Json]:
         "known": list(result.known),
         "empty": list(result.empty),
         "requests": result.requests,
+        "copies": result.copies,
         "segments": result.segments,
     }
 
@@ -75,6 +76,8 @@ def _lines(result: CompactResult, folder: str) -> tuple[Line, ...]:
 
     where = display_name(folder)
     found = [line(f"Compacted {len(result.compacted)} files with {result.requests:,} charged requests into {where}.")]
+    if result.copies:
+        found.append(line(f"{result.copies:,} lines have the connection, number and time of another line and count once."))
     if result.known:
         found.append(line(f"{len(result.known)} files had been compacted before and are as long as then."))
     if result.empty:

@@ -1,38 +1,37 @@
-"""Recorded requests to cells on Spark: what each client did in each second, and who the clients are."""
+"""Recorded requests to per-second totals, file by file: in this process, or on Spark. Both add up with ``FileTotals``."""
 
 from __future__ import annotations
 
-import itertools
+import shutil
 import urllib.parse
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, Self
 
-import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 
-from reconciler.errors import TrafficError
 from reconciler.traffic.cells.clients import keep_clients
-from reconciler.traffic.cells.minutes import MINUTE_US, ranges_of
-from reconciler.traffic.cells.segment_files import ROWS_A_GROUP, Clients, write_segment
-from reconciler.traffic.cells.segment_files import SCHEMA as LINES
-from reconciler.traffic.cells.segments import CELLS, SERIES, Covered, Segment, SegmentFolder
-from reconciler.traffic.columns.places import KnownClients
-from reconciler.traffic.columns.workers import ColumnFiles
-from reconciler.traffic.counted import added_up, series_of
-from reconciler.traffic.shuffle.on_spark import run_on_workers
-from reconciler.traffic.sources.one_cluster import CLUSTER, require_one
+from reconciler.traffic.cells.file_totals import FileSummary, FileTotals
+from reconciler.traffic.cells.numbers import Client, client_number
+from reconciler.traffic.cells.segments import Segment, SegmentFolder
+from reconciler.traffic.columns.counting import COUNTED
+from reconciler.traffic.columns.parts import parts_of
+from reconciler.traffic.sources.copies import mark_copies, mark_copies_on_spark
+from reconciler.traffic.sources.one_cluster import require_one
 from reconciler.traffic.sources.readable import require_readable
-from reconciler.traffic.sources.series_key import IDENTITY, series_key
-from reconciler.traffic.sources.statuses import CHARGED, UNREADABLE
+from reconciler.traffic.sources.statuses import UNREADABLE
 
-_SPREAD: Final = 4
-"""A file's cells are sorted and written in two to the power of so many parts at most."""
-_SAME_NUMBER: Final = "two clients of this history have the same number; judge it without compacting it"
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_BYTES_A_TASK: Final = 32 * 1024 * 1024
+_SAVED: Final = "file string, folder string, summary string"
+_SUMMARIES: Final = "file int, summary string"
+_BEGINS_LINE: Final = "begins_line"
+"""The column that only rows of request logs have, of which there can be copies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,191 +43,184 @@ class SourceFile:
     size: int
 
 
-def compact(
-    rows: DataFrame, files: Mapping[Path, SourceFile], folder: SegmentFolder, *, max_unreadable: float = 1.0
-) -> tuple[Segment, ...]:
-    """Write a segment for each file. ``rows``: as ``request_log`` reads them, with their ``file``.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """Files and where their totals go. ``max_unreadable``: the largest share of a file that may be unreadable.
 
-    Raises ``TrafficError`` when two clients have one number, or when more than the share ``max_unreadable`` of a file cannot be
-    read; ``FileAccessError`` when the folder cannot be written. What was
-    whole before stays whole, whatever happens.
+    All three ways write a segment for each file. They raise ``TrafficError`` when more of a file cannot be read or files
+    are of several clusters, ``FileAccessError`` when the folder cannot be written. What was whole before stays whole then.
     """
-    made = folder.fresh(run := _fresh_run())
-    keyed = rows.where(F.col("status") == CHARGED).withColumn("series", series_key()).withColumn("file_key", F.xxhash64("file"))
-    by_file = _lines_by_file(rows)
-    _require_one_cluster(by_file, files, folder)
-    for lines in by_file:
-        _require_readable(lines, max_unreadable, _path_of(lines[0].file))
-    _write_cells(keyed, made / CELLS)
-    _write_series(keyed, made / SERIES)
-    segments = []
-    for lines in by_file:
-        source = files[_path_of(lines[0].file)]
-        target = made / f"done-{source.id}"
-        target.mkdir()
-        for part in (CELLS, SERIES):
-            found = made / part / f"file_key={lines[0].file_key}"
-            if found.exists():
-                found.rename(target / part)
-        segments.append(_publish(folder, target, run, source, lines))
-    return _tidied(folder, segments)
+
+    files: Mapping[Path, SourceFile]
+    folder: SegmentFolder
+    max_unreadable: float = 1.0
+    number: Callable[[Client], int] = client_number
+
+    def in_process(self, batches: Iterable[pa.RecordBatch]) -> tuple[Segment, ...]:
+        """From rows of small files, with their ``file``, which have to fit into memory."""
+        with _Run(self) as run:
+            totals: dict[str, FileTotals] = {}
+            for batch in _without_copies(batches):
+                self._add_by_file(totals, batch)
+            done = {run.index[_path_of(file)]: one.write(run.target(_path_of(file))) for file, one in totals.items()}
+            return run.publish(done)
+
+    def on_spark(self, rows: DataFrame) -> tuple[Segment, ...]:
+        """From rows as ``opening.read_rows`` reads them, with their ``file``: workers add up what they read, then by file."""
+        with _Run(self) as run:
+            saved_in = run.made / "parts"
+
+            def save(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+                totals: dict[str, FileTotals] = {}
+                for batch in batches:
+                    self._add_by_file(totals, batch)
+                found = []
+                for file, one in totals.items():
+                    folder = saved_in / uuid.uuid4().hex
+                    found.append({"file": file, "folder": str(folder), "summary": one.save(folder)})
+                yield pa.RecordBatch.from_pylist(found, schema=_SAVED_ARROW)
+
+            parts = _saved_parts(rows, save)
+
+            def merge(numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
+                for number in numbers:
+                    one = FileTotals(self.number)
+                    for folder, summary in parts[run.paths[number]]:
+                        one.add_saved(Path(folder), summary)
+                    yield _summary_row(number, one.write(run.target(run.paths[number])))
+
+            return run.publish(run.on_workers(rows.sparkSession, merge, [path for path in run.paths if path in parts]))
+
+    def of_normal_form(self, spark: SparkSession) -> tuple[Segment, ...]:
+        """From files in the normal form, whose columns have been looked at before: each is read by one worker, once."""
+        with _Run(self) as run:
+            parts = {path: parts_of([str(source.path)]) for path, source in self.files.items()}
+
+            def add_up(numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
+                for number in numbers:
+                    one = FileTotals(self.number)
+                    for part in parts[run.paths[number]]:
+                        for batch in part.batches(COUNTED):
+                            one.add_normal_form(batch)
+                    yield _summary_row(number, one.write(run.target(run.paths[number])))
+
+            return run.publish(run.on_workers(spark, add_up, run.paths))
+
+    def _add_by_file(self, totals: dict[str, FileTotals], batch: pa.RecordBatch) -> None:
+        for file in batch.column("file").unique().to_pylist():
+            rows = batch.filter(pc.equal(batch.column("file"), file))
+            totals.setdefault(file, FileTotals(self.number)).add_rows(rows)
 
 
-def compact_columns(
-    spark: SparkSession, files: Mapping[Path, SourceFile], folder: SegmentFolder, *, max_unreadable: float = 1.0
-) -> tuple[Segment, ...]:
-    """The same from files in the normal form, whose columns have been looked at before: each is read by one worker, twice."""
-    made = folder.fresh(run := _fresh_run())
-    sources = list(files.values())
-    columns = ColumnFiles(spark, [str(source.path) for source in sources])
-    series = series_of(added_up(columns.counted()))
-    keys = np.asarray([one.key for one in series], dtype=np.int64)
-    if len(np.unique(keys)) < len(keys):
-        raise TrafficError(_SAME_NUMBER)
-    clients = Clients(KnownClients.of(series), keys)
-    parts_of = columns.parts_by_file()
-    parts = [parts_of.get(str(source.path), ()) for source in sources]
-    targets = [made / f"done-{source.id}" for source in sources]
+class _Run:
+    """One run over a folder: what it makes is out of the way until it is published, and gone when it fails."""
 
-    def write(number: int) -> Iterator[pa.RecordBatch]:
-        yield write_segment(number, parts[number], clients, targets[number])
+    def __init__(self, compaction: Compaction) -> None:
+        self._of = compaction
+        self._id = uuid.uuid4().hex[:12]
+        self.made = compaction.folder.fresh(self._id)
+        self.paths = list(compaction.files)
+        self.index = {path: number for number, path in enumerate(self.paths)}
 
-    found = run_on_workers(spark, range(len(sources)), write, LINES).toArrow().to_pylist()
-    by_file: list[list[Row]] = [[] for _ in sources]
-    for line in sorted(found, key=lambda line: (line["status"] or "", line["broker"] or 0)):
-        by_file[line["file"]].append(Row(**line, clusters=[]))
-    for source, lines in zip(sources, by_file, strict=True):
-        _require_readable(lines, max_unreadable, source.path)
-    segments = []
-    for source, target, lines in zip(sources, targets, by_file, strict=True):
-        target.mkdir(exist_ok=True)
-        segments.append(_publish(folder, target, run, source, lines))
-    return _tidied(folder, segments)
+    def __enter__(self) -> Self:
+        return self
 
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._of.folder.sweep()
+        else:
+            shutil.rmtree(self.made, ignore_errors=True)
 
-def _tidied(folder: SegmentFolder, segments: Sequence[Segment]) -> tuple[Segment, ...]:
-    folder.sweep()
-    keep_clients(folder)
-    return tuple(segments)
+    def target(self, path: Path) -> Path:
+        """Where the segment of a file is made."""
+        return self.made / f"done-{self._of.files[path].id}"
 
+    def on_workers(
+        self, spark: SparkSession, work: Callable[[Sequence[int]], Iterator[pa.RecordBatch]], paths: Sequence[Path]
+    ) -> dict[int, FileSummary]:
+        """What ``work`` yields of the numbers of these files, many small ones in one task."""
+        from reconciler.traffic.shuffle.on_spark import run_on_workers, split_work
 
-def _fresh_run() -> str:
-    return uuid.uuid4().hex[:12]
+        sizes = [self._of.files[path].size for path in paths]
+        least = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        shares = split_work([self.index[path] for path in paths], sizes, max(least, sum(sizes) // _BYTES_A_TASK))
+        rows = run_on_workers(spark, shares, work, _SUMMARIES).toArrow().to_pylist()
+        return {row["file"]: FileSummary.from_json(row["summary"]) for row in rows}
 
-
-def _require_readable(lines: Sequence[Row], most: float, path: Path) -> None:
-    unreadable = sum(row.lines for row in lines if row.status == UNREADABLE)
-    require_readable(unreadable, sum(row.lines for row in lines), most, files=[str(path)])
-
-
-def _require_one_cluster(by_file: Sequence[Sequence[Row]], files: Mapping[Path, SourceFile], folder: SegmentFolder) -> None:
-    """Of these files and those that were compacted before; an earlier version of the same file is gone afterwards."""
-    named: dict[str, str] = {}
-    for lines in by_file:
-        named |= dict.fromkeys(_clusters(lines), str(_path_of(lines[0].file)))
-    again = {source.id for source in files.values()}
-    for segment in folder.segments():
-        if segment.id not in again:
-            named |= dict.fromkeys(segment.clusters, f"{segment.source}, compacted earlier")
-    require_one(named)
-
-
-def _clusters(lines: Sequence[Row]) -> tuple[str, ...]:
-    return tuple(sorted({name for row in lines for name in row.clusters}))
-
-
-def _write_cells(keyed: DataFrame, target: Path) -> None:
-    second = F.floor(F.col("ts_us") / 1_000_000).alias("second")
-    cells = keyed.groupBy("file_key", "series", second).agg(F.sum(F.col("records") + F.col("overhead")).alias("amount"))
-    ordered = cells.repartition("file_key", F.shiftrightunsigned("series", 64 - _SPREAD))
-    ordered = ordered.sortWithinPartitions("file_key", "series", "second")
-    writer = ordered.write.partitionBy("file_key").option("compression", "zstd")
-    writer.option("parquet.block.row.count.limit", ROWS_A_GROUP).parquet(str(target))
-
-
-def _write_series(keyed: DataFrame, target: Path) -> None:
-    # All by numbers and sums: a smallest text would make Spark sort all rows.
-    series = keyed.groupBy("file_key", "series", *IDENTITY).agg(
-        F.count(F.lit(1)).alias("requests"),
-        F.sum(F.col("records") + F.col("overhead")).alias("amount"),
-        F.max("records").alias("largest"),
-        F.sum(F.col("throttled").cast("long")).alias("throttled"),
-        F.min("ts_us").alias("start_us"),
-        F.max("ts_us").alias("end_us"),
-    )
-    series.coalesce(1).write.partitionBy("file_key").parquet(str(target))
-    # Read back, so that a long history is not gone through once more.
-    written = keyed.sparkSession.read.parquet(str(target)).groupBy("file_key", "series").count()
-    if written.where("count > 1").count():
-        raise TrafficError(_SAME_NUMBER)
-
-
-def _lines_by_file(rows: DataFrame) -> list[list[Row]]:
-    cluster = F.col(CLUSTER) if CLUSTER in rows.columns else F.lit(None).cast("string").alias(CLUSTER)
-    minute = F.floor(F.col("ts_us") / MINUTE_US).alias("minute")
-    # Two steps: collecting the minutes of all lines at once would take Spark its slow way of adding up.
-    of_minutes = rows.groupBy("file", F.xxhash64("file").alias("file_key"), "status", "broker", cluster, minute).agg(
-        F.count(F.lit(1)).alias("lines"), F.min("ts_us").alias("start_us"), F.max("ts_us").alias("end_us")
-    )
-    counted = of_minutes.groupBy("file", "file_key", "status", "broker", CLUSTER).agg(
-        F.sum("lines").alias("lines"),
-        F.min("start_us").alias("start_us"),
-        F.max("end_us").alias("end_us"),
-        F.collect_list("minute").alias("minutes"),
-    )
-    found = counted.orderBy("file", "status", "broker", CLUSTER).collect()
-    by_file: dict[str, list[Row]] = {}
-    # Those that name a cluster were counted apart.
-    for (file, _, _), alike in itertools.groupby(found, key=lambda row: (row.file, row.status, row.broker)):
-        by_file.setdefault(file, []).append(_together(list(alike)))
-    return list(by_file.values())
-
-
-def _together(rows: Sequence[Row]) -> Row:
-    def known(name: str) -> list[int]:
-        return [row[name] for row in rows if row[name] is not None]
-
-    return Row(
-        file=rows[0].file,
-        file_key=rows[0].file_key,
-        status=rows[0].status,
-        broker=rows[0].broker,
-        lines=sum(row.lines for row in rows),
-        start_us=min(known("start_us"), default=None),
-        end_us=max(known("end_us"), default=None),
-        minutes=[minute for row in rows for minute in row.minutes],
-        clusters=[row[CLUSTER] for row in rows if row[CLUSTER] is not None],
-    )
-
-
-def _publish(folder: SegmentFolder, target: Path, run: str, source: SourceFile, lines: Sequence[Row]) -> Segment:
-    """``lines`` without a status are of all of a broker's."""
-    statuses: dict[str, int] = {}
-    for row in (row for row in lines if row.status is not None):
-        statuses[row.status] = statuses.get(row.status, 0) + row.lines
-    segment = Segment(
-        id=source.id,
-        source=source.path.name,
-        size=source.size,
-        folder=f"{source.id}-{run}",
-        coverage=tuple(
-            Covered(
-                broker=row.broker,
-                requests=row.lines,
-                start_us=row.start_us,
-                end_us=row.end_us,
-                minutes=ranges_of([minute for one in lines if one.broker == row.broker for minute in one.minutes or ()]),
+    def publish(self, summaries: Mapping[int, FileSummary]) -> tuple[Segment, ...]:
+        """A segment for each file, after all of them were checked; a file without rows has none."""
+        files, folder = self._of.files, self._of.folder
+        found = {path: summaries.get(number) or FileTotals().write(self.target(path)) for path, number in self.index.items()}
+        self._require_one_cluster(found)
+        for path, summary in found.items():
+            statuses = summary.statuses
+            require_readable(statuses.get(UNREADABLE, 0), sum(statuses.values()), self._of.max_unreadable, files=[str(path)])
+        segments = []
+        for path, summary in found.items():
+            source = files[path]
+            segment = Segment(
+                id=source.id,
+                source=source.path.name,
+                size=source.size,
+                folder=f"{source.id}-{self._id}",
+                coverage=summary.coverage,
+                statuses=summary.statuses,
+                clusters=summary.clusters,
+                copies=summary.copies,
+                copies_of=tuple(sorted({files[_path_of(file)].id for file in summary.copies_of} - {source.id})),
             )
-            for row in lines
-            if row.status == CHARGED
-        ),
-        statuses=statuses,
-        clusters=_clusters(lines),
-    )
-    folder.publish(segment, target)
-    return segment
+            folder.publish(segment, self.target(path))
+            segments.append(segment)
+        keep_clients(folder)
+        return tuple(segments)
+
+    def _require_one_cluster(self, found: Mapping[Path, FileSummary]) -> None:
+        """Of these files and those that were compacted before; an earlier version of the same file is gone afterwards."""
+        named: dict[str, str] = {}
+        for path, summary in found.items():
+            named |= dict.fromkeys(summary.clusters, str(path))
+        again = {source.id for source in self._of.files.values()}
+        for segment in self._of.folder.segments():
+            if segment.id not in again:
+                named |= dict.fromkeys(segment.clusters, f"{segment.source}, compacted earlier")
+        require_one(named)
+
+
+_SAVED_ARROW: Final = pa.schema([("file", pa.string()), ("folder", pa.string()), ("summary", pa.string())])
+_SUMMARIES_ARROW: Final = pa.schema([("file", pa.int32()), ("summary", pa.string())])
+
+
+def _without_copies(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    found = list(batches)
+    if not found or _BEGINS_LINE not in found[0].schema.names:
+        yield from found
+        return
+    yield from mark_copies(pa.Table.from_batches(found)).to_batches()
+
+
+def _saved_parts(
+    rows: DataFrame, save: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+) -> dict[Path, list[tuple[str, str]]]:
+    """By file the folders and summaries that ``save`` yields, in no order; lines that are there twice are marked before."""
+    from pyspark import StorageLevel
+
+    has_copies = _BEGINS_LINE in rows.columns
+    known = rows.persist(StorageLevel.MEMORY_AND_DISK) if has_copies else rows
+    try:
+        marked = mark_copies_on_spark(known) if has_copies else known
+        found = marked.mapInArrow(save, _SAVED).toArrow().to_pylist()
+    finally:
+        known.unpersist()
+    parts: dict[Path, list[tuple[str, str]]] = {}
+    for row in found:
+        parts.setdefault(_path_of(row["file"]), []).append((row["folder"], row["summary"]))
+    return parts
+
+
+def _summary_row(number: int, summary: FileSummary) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"file": number, "summary": summary.to_json()}], schema=_SUMMARIES_ARROW)
 
 
 def _path_of(uri: str) -> Path:
-    """Spark names files by their address."""
+    """Rows name their file by its address."""
     return Path(urllib.parse.unquote(urllib.parse.urlparse(uri).path))

@@ -59,6 +59,10 @@ class Segment:
     statuses: dict[str, int]
     clusters: tuple[str, ...] = ()
     """The ids of clusters that its lines name; only a few lines of logs name any."""
+    copies: int = 0
+    """Lines that do not count here, since a line of the same run is the same request."""
+    copies_of: tuple[str, ...] = ()
+    """The ids of the segments in which those lines count."""
 
     @property
     def requests(self) -> int:
@@ -140,7 +144,7 @@ class SegmentFolder:
             if document.pop("format_version").split(".")[0] != FORMAT_VERSION.split(".", maxsplit=1)[0]:
                 raise TrafficError(f"{path} is of another version of this tool; run compact again, into an empty folder")
             document["coverage"] = tuple(_covered(one) for one in document["coverage"])
-            document["clusters"] = tuple(document.get("clusters", ()))
+            document |= {name: tuple(document.get(name, ())) for name in ("clusters", "copies_of")}
             segment = Segment(**document)
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise TrafficError(f"{path} does not describe cells: {error}; remove it and run compact again") from error

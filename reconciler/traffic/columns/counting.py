@@ -48,7 +48,11 @@ class Counts:
 
     def add(self, chunk: Chunk, batch: pa.RecordBatch) -> None:
         """``chunk`` is of ``batch``."""
-        self._held.append(_of_chunk(chunk, batch))
+        self.add_folded(_of_chunk(chunk, batch))
+
+    def add_folded(self, table: pa.Table) -> None:
+        """``table``: as ``folded`` returns it."""
+        self._held.append(table)
         if sum(table.num_rows for table in self._held) > _MOST_HELD:
             self._held = [fold(pa.concat_tables(self._held))]
 

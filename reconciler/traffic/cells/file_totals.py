@@ -1,0 +1,264 @@
+"""The per-second totals of one file, added up batch by batch, by the command itself or by Spark's workers."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from reconciler.traffic.cells.minutes import MINUTE_US, Ranges, minutes_in, ranges_of
+from reconciler.traffic.cells.numbers import Client, client_number, number_clients
+from reconciler.traffic.cells.segments import CELLS, SERIES, Covered
+from reconciler.traffic.columns.chunk import Chunk, chunk_of, moments
+from reconciler.traffic.columns.counting import Counts
+from reconciler.traffic.columns.seconds import client_seconds
+from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.sources.copies import COPY_OF
+from reconciler.traffic.sources.one_cluster import CLUSTER
+from reconciler.traffic.sources.series_key import IDENTITY
+from reconciler.traffic.sources.statuses import CHARGED, DUPLICATE
+
+_ROWS_A_GROUP: Final = 25_000
+"""Of totals: what is read, at least, of a few clients."""
+_ROWS_A_FILE: Final = 4_000_000
+_MOST_HELD: Final = 8_000_000
+_FIGURES: Final = {"requests": "lines", **{name: name for name in ("amount", "largest", "throttled", "start_us", "end_us")}}
+_IDENTITY_TYPES: Final = (pa.int32(), pa.string(), pa.string(), pa.string())
+_NO_INTEGERS: Final = np.empty(0, dtype=np.int64)
+_TOTALS_OF_PART, _CLIENTS_OF_PART, _COUNTS_OF_PART = "totals.parquet", "clients.parquet", "counts.parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSummary:
+    """What a file has, as its segment's document says it.
+
+    ``minutes``: by broker, of every row with a time. ``copies``: lines that count in another file, or before in this one.
+    ``copies_of``: the addresses of those files, this one too.
+    """
+
+    coverage: tuple[Covered, ...] = ()
+    statuses: dict[str, int]
+    minutes: dict[int, Ranges]
+    clusters: tuple[str, ...]
+    copies: int
+    copies_of: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> FileSummary:
+        """The reverse of ``to_json``."""
+        document = json.loads(text)
+        minutes = {int(broker): _ranges(ranges) for broker, ranges in document["minutes"].items()}
+        return cls(
+            coverage=tuple(Covered(**{**one, "minutes": _ranges(one["minutes"])}) for one in document["coverage"]),
+            statuses=document["statuses"],
+            minutes=minutes,
+            clusters=tuple(document["clusters"]),
+            copies=document["copies"],
+            copies_of=tuple(document["copies_of"]),
+        )
+
+
+class FileTotals:
+    """Adds up the rows of one file, in any order. ``number``: the number that a client gets unless another one has it."""
+
+    def __init__(self, number: Callable[[Client], int] = client_number) -> None:
+        self._number = number
+        self._clients: dict[Client, int] = {}
+        self._totals, self._counts = _Totals(), Counts()
+        self._minutes: dict[int, set[int]] = {}
+        self._clusters: set[str] = set()
+        self._copies_of: set[str] = set()
+        self._copies = 0
+
+    def add_normal_form(self, batch: pa.RecordBatch) -> None:
+        """Rows with the columns ``counting.COUNTED``, as ``Part.batches`` reads them."""
+        self._add(chunk_of(batch), batch)
+        self._add_moments(*moments(batch))
+
+    def add_rows(self, rows: pa.RecordBatch) -> None:
+        """Rows of ``request_log.schema`` or ``normal_form.ROWS``, with ``CLUSTER`` and ``COPY_OF`` where these are known."""
+        self._add(_chunk_of_rows(rows), rows)
+        timed = rows.filter(pc.and_(rows.column("ts_us").is_valid(), rows.column("broker").is_valid()))
+        self._add_moments(*(_integers(timed.column(name)) for name in ("ts_us", "broker")))
+        if CLUSTER in rows.schema.names:
+            self._clusters.update(rows.column(CLUSTER).unique().drop_null().to_pylist())
+        if COPY_OF in rows.schema.names:
+            copied = rows.filter(pc.equal(rows.column("status"), DUPLICATE))
+            self._copies += pc.sum(copied.column("begins_line")).as_py() or 0
+            self._copies_of.update(copied.column(COPY_OF).unique().drop_null().to_pylist())
+
+    def save(self, folder: Path) -> str:
+        """Write what was added to a new folder, and return its summary for ``add_saved``."""
+        folder.mkdir(parents=True)
+        names = [*self._clients]
+        columns = [pa.array([client[place] for client in names], kind) for place, kind in enumerate(_IDENTITY_TYPES)]
+        pq.write_table(pa.table(columns, names=list(IDENTITY)), folder / _CLIENTS_OF_PART)
+        pq.write_table(pa.table(list(self._totals.summed()), names=["client", "second", "amount"]), folder / _TOTALS_OF_PART)
+        counted = self._counts.folded()
+        pq.write_table(counted, folder / _COUNTS_OF_PART)
+        return self._summary(counted).to_json()
+
+    def add_saved(self, folder: Path, summary: str) -> None:
+        """What another instance saved."""
+        clients = pq.read_table(folder / _CLIENTS_OF_PART)
+        place = self._places(zip(*(clients.column(name).to_pylist() for name in IDENTITY), strict=True))
+        totals = pq.read_table(folder / _TOTALS_OF_PART)
+        client, second, amount = (np.asarray(column.to_numpy(), dtype=np.int64) for column in totals.columns)
+        self._totals.add(place[client], second, amount)
+        self._counts.add_folded(pq.read_table(folder / _COUNTS_OF_PART))
+        known = FileSummary.from_json(summary)
+        for broker, ranges in known.minutes.items():
+            self._minutes.setdefault(broker, set()).update(minutes_in(ranges).tolist())
+        self._clusters.update(known.clusters)
+        self._copies_of.update(known.copies_of)
+        self._copies += known.copies
+
+    def write(self, target: Path) -> FileSummary:
+        """Write the Parquet files of a segment below ``target``, whatever an earlier try left there."""
+        target.mkdir(parents=True, exist_ok=True)
+        counted = self._counts.folded()
+        charged = counted.filter(pc.field("status") == CHARGED)
+        if charged.num_rows:
+            numbers = np.asarray(number_clients([*self._clients], self._number), dtype=np.int64)
+            for place, table in enumerate(self._totals.tables(numbers)):
+                _write(table, target / CELLS, place)
+            _write(self._series(charged, numbers), target / SERIES, 0)
+        return self._summary(counted)
+
+    def _add(self, chunk: Chunk, batch: pa.RecordBatch) -> None:
+        names = (chunk.broker.tolist(), *(column.to_pylist() for column in (chunk.kind, chunk.user, chunk.client_id)))
+        place = self._places(zip(*names, strict=True))
+        client, second, amount = client_seconds(chunk, np.ones(chunk.clients, dtype=np.bool_))
+        self._totals.add(place[client], second, amount)
+        self._counts.add(chunk, batch)
+
+    def _add_moments(self, ts_us: Integers, broker: Integers) -> None:
+        for one in np.unique(broker).tolist():
+            self._minutes.setdefault(one, set()).update(np.unique(ts_us[broker == one] // MINUTE_US).tolist())
+
+    def _places(self, clients: Iterator[tuple[int, str, str | None, str | None]]) -> Integers:
+        known = self._clients
+        found = [known.setdefault(Client(*client), len(known)) for client in clients]
+        return np.asarray(found, dtype=np.int64)
+
+    def _series(self, charged: pa.Table, numbers: Integers) -> pa.Table:
+        place = self._places(zip(*(charged.column(name).to_pylist() for name in IDENTITY), strict=True))
+        columns = {"series": pa.array(numbers[place]), **{name: charged.column(name) for name in IDENTITY}}
+        return pa.table(columns | {name: charged.column(counted) for name, counted in _FIGURES.items()}).sort_by("series")
+
+    def _summary(self, counted: pa.Table) -> FileSummary:
+        minutes = {broker: ranges_of(found) for broker, found in sorted(self._minutes.items())}
+        statuses = counted.group_by("status", use_threads=False).aggregate([("lines", "sum")]).sort_by("status")
+        charged = counted.filter(pc.field("status") == CHARGED).group_by("broker", use_threads=False)
+        figures = charged.aggregate([("lines", "sum"), ("start_us", "min"), ("end_us", "max")]).sort_by("broker")
+        return FileSummary(
+            coverage=tuple(
+                Covered(
+                    broker=row["broker"],
+                    requests=row["lines_sum"],
+                    start_us=row["start_us_min"],
+                    end_us=row["end_us_max"],
+                    minutes=minutes[row["broker"]],
+                )
+                for row in figures.to_pylist()
+            ),
+            statuses={row["status"]: row["lines_sum"] for row in statuses.to_pylist()},
+            minutes=minutes,
+            clusters=tuple(sorted(self._clusters)),
+            copies=self._copies,
+            copies_of=tuple(sorted(self._copies_of)),
+        )
+
+
+class _Totals:
+    """Sums of clients, by their place, and seconds."""
+
+    def __init__(self) -> None:
+        self._held: list[tuple[Integers, Integers, Integers]] = [(_NO_INTEGERS,) * 3]
+        self._rows, self._next_sum = 0, _MOST_HELD
+
+    def add(self, clients: Integers, seconds: Integers, amounts: Integers) -> None:
+        self._held.append((clients, seconds, amounts))
+        self._rows += len(clients)
+        if self._rows > self._next_sum:
+            self._held = [self.summed()]
+            self._rows = len(self._held[0][0])
+            self._next_sum = max(_MOST_HELD, 2 * self._rows)
+
+    def summed(self) -> tuple[Integers, Integers, Integers]:
+        """Rising by client and second, each pair once."""
+        clients, seconds, amounts = (np.concatenate(parts) for parts in zip(*self._held, strict=True))
+        if not len(clients):
+            return clients, seconds, amounts
+        order = np.lexsort((seconds, clients))
+        clients, seconds, amounts = clients[order], seconds[order], amounts[order]
+        first = np.flatnonzero(_changes(clients) | _changes(seconds))
+        return clients[first], seconds[first], np.add.reduceat(amounts, first)
+
+    def tables(self, numbers: Integers) -> Iterator[pa.Table]:
+        """In the order of the clients' numbers, in files of a bounded size."""
+        clients, seconds, amounts = self.summed()
+        order = np.argsort(numbers[clients], kind="stable")
+        columns = {"series": numbers[clients][order], "second": seconds[order], "amount": amounts[order]}
+        whole = pa.table(columns)
+        for begin in range(0, whole.num_rows, _ROWS_A_FILE):
+            yield whole.slice(begin, _ROWS_A_FILE)
+
+
+def _chunk_of_rows(rows: pa.RecordBatch) -> Chunk:
+    status = rows.column("status")
+    others = {one["values"]: one["counts"] for one in status.value_counts().to_pylist() if one["values"] != CHARGED}
+    places = np.flatnonzero(pc.fill_null(pc.equal(status, CHARGED), pa.scalar(value=False)).to_numpy(zero_copy_only=False))
+    charged = rows.take(pa.array(places))
+    code = np.zeros(len(places), dtype=np.int64)
+    for name in IDENTITY:
+        encoded = charged.column(name).dictionary_encode(null_encoding="encode")
+        _, before = np.unique(code, return_inverse=True)
+        code = before * max(1, len(encoded.dictionary)) + encoded.indices.to_numpy(zero_copy_only=False)
+    _, first, of = np.unique(code, return_index=True, return_inverse=True)
+    broker, kind, user, client_id = (charged.column(name).take(pa.array(first)) for name in IDENTITY)
+    return Chunk(
+        of=np.asarray(of, dtype=np.int64),
+        ts_us=_integers(charged.column("ts_us")),
+        amount=_integers(charged.column("records")) + _integers(charged.column("overhead")),
+        broker=_integers(broker),
+        kind=kind,
+        user=user,
+        client_id=client_id,
+        rows=places,
+        others=others,
+    )
+
+
+def _changes(values: Integers) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    return np.asarray(np.diff(values, prepend=values[:1] - 1) != 0, dtype=np.bool_)
+
+
+def _integers(column: pa.Array) -> Integers:
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _ranges(document: Sequence[Sequence[int]]) -> Ranges:
+    return tuple((first, last) for first, last in document)
+
+
+def _write(table: pa.Table, folder: Path, number: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    made = folder / f".{uuid.uuid4().hex}"
+    try:
+        pq.write_table(table, made, compression="zstd", row_group_size=_ROWS_A_GROUP)
+        made.replace(folder / f"part-{number:05}.parquet")
+    finally:
+        made.unlink(missing_ok=True)

@@ -1,0 +1,76 @@
+"""Lines that request logs have more than once: copied logs, logs cut by rotation, one log under two names.
+
+A line is a copy of another one when the connection, the correlation id and the time are the same. The line that counts is that of
+the smallest broker, then of the first file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.sources.statuses import DUPLICATE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+COPY_OF: Final = "copy_of"
+"""The column that rows with a ``file`` get: the file whose line counts, on the rows of copies."""
+_REQUEST: Final = ("tie", "ts_us", "kind", "part")
+
+
+def mark_copies(rows: pa.Table) -> pa.Table:
+    """Rows of ``request_log.schema``; copies get the status ``DUPLICATE``, and ``COPY_OF`` where files are known."""
+    timed = np.flatnonzero(rows.column("ts_us").is_valid().to_numpy())
+    some = rows.take(pa.array(timed))
+    files = ("file",) if "file" in rows.schema.names else ()
+    request = [_codes(some.column(name)) for name in _REQUEST]
+    preference = [_codes(some.column(name)) for name in ("broker", *files)]
+    order = np.lexsort((*reversed(preference), *reversed(request)))
+    again = np.logical_and.reduce([np.diff(key[order], prepend=key[order][:1] - 1) == 0 for key in request])
+    if not again.any():
+        return rows
+    first = np.maximum.accumulate(np.where(again, 0, np.arange(len(again))))
+    original = np.full(rows.num_rows, -1, dtype=np.int64)
+    original[timed[order[again]]] = timed[order[first[again]]]
+    places = pa.array(original, mask=original < 0)
+    status = pc.if_else(places.is_valid(), DUPLICATE, rows.column("status"))
+    marked = rows.set_column(rows.schema.get_field_index("status"), "status", status)
+    for name in files:
+        marked = marked.append_column(COPY_OF, rows.column(name).take(places))
+    return marked.combine_chunks()
+
+
+def mark_copies_on_spark(rows: DataFrame) -> DataFrame:
+    """The same on Spark, from rows that are persisted; ``rows`` itself when there are no copies."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.window import Window
+
+    timed = F.col("ts_us").isNotNull()
+    lines = rows.where(timed & F.col("begins_line")).groupBy("tie", "ts_us").count()
+    # Numbers alone are compared first: nearly every log is without copies.
+    if lines.where("count > 1").limit(1).count() == 0:
+        return rows
+    files = ("file",) if "file" in rows.columns else ()
+    of_request = Window.partitionBy(*_REQUEST).orderBy("broker", *files)
+    numbered = rows.withColumn("is_copy", timed & (F.row_number().over(of_request) > 1))
+    for name in files:
+        numbered = numbered.withColumn(COPY_OF, F.when(F.col("is_copy"), F.first(name).over(of_request)))
+    status = F.when(F.col("is_copy"), F.lit(DUPLICATE)).otherwise(F.col("status"))
+    return numbered.withColumn("status", status).drop("is_copy")
+
+
+def _codes(column: pa.ChunkedArray) -> Integers:
+    """Numbers in the order of the values: of numbers themselves, of texts their rank; -1 for null."""
+    if pa.types.is_integer(column.type):
+        return np.asarray(pc.fill_null(column, -1).to_numpy(), dtype=np.int64)
+    encoded = pc.dictionary_encode(column).combine_chunks()
+    names = np.asarray(encoded.dictionary.to_pylist(), dtype=np.object_)
+    rank = np.empty(len(names) + 1, dtype=np.int64)
+    rank[np.argsort(names)] = np.arange(len(names))
+    rank[-1] = -1
+    return rank[np.asarray(pc.fill_null(encoded.indices, len(names)).to_numpy(zero_copy_only=False), dtype=np.int64)]

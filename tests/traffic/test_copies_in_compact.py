@@ -1,0 +1,147 @@
+"""compact counts a line once, in this process and on Spark, and reads files with common lines together."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.command import run
+from tests.traffic.conftest import RECORDINGS
+
+if TYPE_CHECKING:
+    from reconciler.traffic.cells.segments import SegmentFolder
+
+*LINES, LAST = gzip.decompress((RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz").read_bytes()).splitlines(keepends=True)
+SPARK = pytest.param(("--master", "local[2]"), marks=pytest.mark.spark, id="Spark")
+HERE = pytest.param((), id="in process")
+
+
+def compact(folder: Path, *options: str, out: str = "totals") -> dict[str, Any]:
+    done = run("compact", "--traffic", "7=logs", "--out", out, "--format", "json", *options, cwd=folder)
+    assert (done.code, done.err) == (0, ""), done.err
+    return done.json()
+
+
+def totals(folder: SegmentFolder) -> tuple[list[tuple[object, ...]], list[tuple[int, ...]]]:
+    """Clients with their figures, and all totals of seconds by client."""
+    from reconciler.traffic.cells.reading import open_history, read_totals
+
+    history = open_history(folder)
+    place = {one.key: index for index, one in enumerate(history.series)}
+    clients = [(one.sort_key, one.requests, one.amount, one.largest, one.throttled) for one in history.series]
+    sums: dict[tuple[int, int], int] = {}
+    for batch in read_totals(history, list(place)):
+        for key, second, amount in zip(*(column.tolist() for column in batch), strict=True):
+            sums[place[key], second] = sums.get((place[key], second), 0) + amount
+    return clients, [(*where, amount) for where, amount in sorted(sums.items())]
+
+
+def write_copies(folder: Path) -> None:
+    """A log, its second half as rotation cut it, and a compressed copy without the first line, of another broker."""
+    logs = folder / "logs"
+    logs.mkdir()
+    (logs / "kafka-request.log").write_bytes(b"".join(LINES))
+    (logs / "kafka-request.log.cut").write_bytes(b"".join(LINES[len(LINES) // 2 :]))
+    (folder / "elsewhere-request.log.gz").write_bytes(gzip.compress(b"".join(LINES[1:])))
+
+
+@pytest.mark.parametrize("options", [HERE, SPARK])
+def test_copied_lines_count_once_and_are_reported(tmp_path: Path, options: tuple[str, ...]) -> None:
+    from reconciler.traffic.cells.segments import SegmentFolder
+
+    (tmp_path / "alone" / "logs").mkdir(parents=True)
+    (tmp_path / "alone" / "logs" / "kafka-request.log").write_bytes(b"".join(LINES))
+    alone = compact(tmp_path / "alone")
+    assert alone["copies"] == 0
+
+    write_copies(tmp_path)
+    found = compact(tmp_path, "--traffic", "8=elsewhere-request.log.gz", *options)
+    assert found["requests"] == alone["requests"] > 1000
+    marked = sum(b"Completed request:" in line for line in [*LINES[1:], *LINES[len(LINES) // 2 :]])
+    assert 0.5 * marked < found["copies"] <= marked
+    assert totals(SegmentFolder(tmp_path / "totals")) == totals(SegmentFolder(tmp_path / "alone" / "totals"))
+
+
+def test_files_with_common_lines_are_read_together_when_one_grows(tmp_path: Path) -> None:
+    from reconciler.traffic.cells.segments import SegmentFolder
+
+    write_copies(tmp_path)
+    first = compact(tmp_path)
+    cut = tmp_path / "logs" / "kafka-request.log.cut"
+    with cut.open("ab") as stream:
+        stream.write(LAST)
+    again = compact(tmp_path)
+    assert len(again["compacted"]) == 2
+    assert again["requests"] <= first["requests"] + 2
+    assert totals(SegmentFolder(tmp_path / "totals"))[0] == totals(fresh(tmp_path))[0]
+
+    with cut.open("ab") as stream:
+        stream.write(LINES[0])
+    (tmp_path / "logs" / "kafka-request.log").rename(tmp_path / "gone")
+    alone = run("compact", "--traffic", "7=logs", "--out", "totals", cwd=tmp_path)
+    assert (alone.code, alone.out) == (64, "")
+    assert "kafka-request.log.cut has lines in common with kafka-request.log, compacted earlier: give both files" in alone.err
+
+
+def fresh(folder: Path) -> SegmentFolder:
+    from reconciler.traffic.cells.segments import SegmentFolder
+
+    compact(folder, out="fresh")
+    return SegmentFolder(folder / "fresh")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("form", ["logs", "parquet", "csv"])
+def test_this_process_and_spark_write_the_same_bytes(tmp_path: Path, form: str) -> None:
+    from tests.support import all_kinds
+    from tests.traffic.test_without_spark import mapped_csv
+
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    options: tuple[str, ...] = ("--max-unreadable", "2%")
+    if form == "logs":
+        (logs / "kafka-request.log").write_bytes(b"".join(LINES))
+    elif form == "parquet":
+        all_kinds.write(logs / "all.parquet", all_kinds.rows())
+    else:
+        mapped_csv(logs)
+        options = (*options, "--mapping", "logs/map.yaml")
+    for out, where in (("here", ()), ("spark", ("--master", "local[2]"))):
+        traffic = "7=logs" if form == "logs" else "logs"
+        done = run("compact", "--traffic", traffic, "--out", out, *options, *where, cwd=tmp_path)
+        assert (done.code, done.err) == (0, ""), done.err
+    here, spark = content(tmp_path / "here"), content(tmp_path / "spark")
+    assert here == spark
+    assert sum(name.endswith(".parquet") for name in here) >= 2
+
+
+def content(root: Path) -> dict[str, object]:
+    """By path, without the run's id: bytes of Parquet files, the values of documents."""
+    found: dict[str, object] = {}
+    for path in sorted(path for path in root.rglob("*") if path.is_file()):
+        name = str(path.relative_to(root))
+        if path.suffix == ".json":
+            document = json.loads(path.read_text())
+            found[name] = document | {"folder": document["folder"][:24]}
+        elif not name.startswith("clients"):
+            folder = path.relative_to(root).parts[1]
+            found[name.replace(folder, folder[:24])] = path.read_bytes()
+    return found
+
+
+def test_small_files_are_compacted_without_java_and_pyspark(tmp_path: Path) -> None:
+    shadow = tmp_path / "shadow" / "pyspark"
+    shadow.mkdir(parents=True)
+    (shadow / "__init__.py").write_text("raise AssertionError('pyspark is loaded')\n", encoding="utf-8")
+    write_copies(tmp_path)
+    environment = {"PYTHONPATH": f"{shadow.parent}:{Path(__file__).parents[2]}", "JAVA_HOME": "/no/java", "PATH": "/no"}
+    done = run("compact", "--traffic", "7=logs", "--out", "totals", cwd=tmp_path, env=environment)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[0].startswith("Compacted 2 files with")
+    assert "lines have the connection, number and time of another line and count once." in done.out
+    asked = run("compact", "--traffic", "7=logs", "--out", "more", "--master", "local[2]", cwd=tmp_path, env=environment)
+    assert asked.code != 0
