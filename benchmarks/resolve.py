@@ -33,7 +33,7 @@ def pure(number: int, *, times: int) -> float:
     from reconciler.documents.resolve import answer_json_lines
     from reconciler.model.entity import DEFAULT, Entity
     from reconciler.resolution.answers import Answers, Wanted
-    from reconciler.workflows.entity_lines import parse_asked
+    from reconciler.workflows.entity_lines import parse_clients
 
     quotas = {}
     for n in range(number):
@@ -45,14 +45,14 @@ def pure(number: int, *, times: int) -> float:
     asked = principals(number)
 
     def lines(wanted: Wanted, *, clients: int) -> None:
-        parsed = parse_asked(io.BytesIO(asked), "principals")[:clients]
+        parsed = parse_clients(io.BytesIO(asked), "principals")[:clients]
         written = answer_json_lines(Answers(quotas), parsed, wanted, seen=lambda _: None)
         collections.deque(written, maxlen=0)
 
     took = cpu_seconds(lambda: lines(Wanted(), clients=number), times=times)
     row(f"{number} principals against {number} entities, JSON lines", took, note=f"{took / number * 1e6:.1f} us each")
     if number == SIZES[-1]:
-        read = cpu_seconds(lambda: parse_asked(io.BytesIO(asked), "principals"), times=times)
+        read = cpu_seconds(lambda: parse_clients(io.BytesIO(asked), "principals"), times=times)
         row("  of which reading the principals", read)
         row("  of which building the tables", cpu_seconds(lambda: Answers(quotas), times=times))
         overrides, members = Wanted(include_overrides=True), Wanted(members=3)

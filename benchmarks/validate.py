@@ -36,13 +36,13 @@ def compare(folder: Path, paths: list[Path], *, times: int) -> None:
 
     from reconciler.workflows.lint import lint_offline
     from reconciler.workflows.load import desired_for, load_manifests
-    from reconciler.workflows.validate import validate
+    from reconciler.workflows.validate import validate_manifests
 
     loaded = load_manifests([str(folder)])
     spec, desired, _ = desired_for(loaded, None)
     row("  in one process: reading and checking the files", cpu_seconds(lambda: load_manifests([str(folder)]), times=times), bare)
     row("  in one process: lint", cpu_seconds(lambda: lint_offline(loaded, spec, desired), times=times), bare)
-    row("  in one process: all of validate", cpu_seconds(lambda: validate([str(folder)]), times=times), bare)
+    row("  in one process: all of validate", cpu_seconds(lambda: validate_manifests([str(folder)]), times=times), bare)
 
 
 def main() -> None:

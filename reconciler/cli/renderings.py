@@ -221,10 +221,10 @@ def explanations() -> Mapping[str, str]:
     """Why each finding, guard and class of drift exists, by its id in annotations and SARIF."""
     from reconciler.model import Topic
     from reconciler.render import DRIFT_PREFIX, GUARD_PREFIX
-    from reconciler.workflows import explain
+    from reconciler.workflows import explanations as catalogue
 
     prefixes = {Topic.GUARD: GUARD_PREFIX, Topic.DRIFT: DRIFT_PREFIX}
-    return {f"{prefixes.get(one.topic, '')}{one.id}": one.text for one in explain.explanations().values()}
+    return {f"{prefixes.get(one.topic, '')}{one.id}": one.text for one in catalogue().values()}
 
 
 def places() -> Places:

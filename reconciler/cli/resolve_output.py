@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from reconciler.model import Entity
     from reconciler.render import Line
     from reconciler.resolution import Answers, QuotaView, Resolution, ViewComparison, Wanted
-    from reconciler.workflows.entity_lines import Asked
+    from reconciler.workflows import AskedClient
 
 _AT_ONCE: Final = 1_000
 """Clients whose text is written together."""
@@ -49,7 +49,7 @@ def print_one(args: argparse.Namespace, view: QuotaView, entity: Entity, wanted:
     return not is_unknown(resolution)
 
 
-def print_many(args: argparse.Namespace, view: QuotaView, asked: list[Asked] | None, wanted: Wanted) -> bool:
+def print_many(args: argparse.Namespace, view: QuotaView, asked: list[AskedClient] | None, wanted: Wanted) -> bool:
     """Print the answers for these entities, or for every one that the state names; false when nothing of any is known."""
     answers = view.answers()
     seen = _Seen()
@@ -95,7 +95,7 @@ class _Seen:
         return self._known or not self._unknown
 
 
-def _json_lines(answers: Answers, asked: Iterable[Asked], wanted: Wanted, seen: _Seen) -> Iterator[str]:
+def _json_lines(answers: Answers, asked: Iterable[AskedClient], wanted: Wanted, seen: _Seen) -> Iterator[str]:
     from reconciler.documents import answer_json_lines
 
     return answer_json_lines(answers, asked, wanted, seen=seen)

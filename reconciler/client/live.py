@@ -23,17 +23,17 @@ from reconciler.workflows import (
     AlterTarget,
     Approval,
     SystemClock,
+    alter_entity,
     alter_plan,
     check_cluster_id,
     current_view,
+    describe_cluster,
     load_target,
+    make_alter_request,
     name_warnings,
     read_state,
 )
-from reconciler.workflows.alter import alter
-from reconciler.workflows.alter_request import alter_request
-from reconciler.workflows.connect import connect as open_connection
-from reconciler.workflows.describe import describe
+from reconciler.workflows import open_cluster as open_connection
 
 Answer = TypeVar("Answer")
 
@@ -62,7 +62,7 @@ class ClusterQuotas:
         Raises ``RequestRefusedError`` or ``UnsupportedClusterError`` for a selector that Kafka does not take, with its words, and
         other ``BackendError``.
         """
-        state = self._asking(lambda cluster: describe(cluster, selector))
+        state = self._asking(lambda cluster: describe_cluster(cluster, selector))
         return Description(
             kind=ViewKind.CLUSTER, cluster=self._named(state.cluster), observed=state.observed, entities=state.entities
         )
@@ -112,7 +112,7 @@ class ClusterQuotas:
         """
         if isinstance(delete, str):
             delete = (delete,)
-        request = alter_request(target, add=add, delete=delete)
+        request = make_alter_request(target, add=add, delete=delete)
         state = self._asking(lambda cluster: read_state(self._target.spec, cluster))
         plan = alter_plan(request, state, Approval(), target=self._target, clock=SystemClock())
         warnings = [message for _, message in name_warnings(target)]
@@ -127,7 +127,7 @@ class ClusterQuotas:
 
     def _write(self, request: AlterRequest, approval: Approval) -> ApplyReport:
         def write(cluster: QuotaCluster) -> ApplyReport:
-            return alter(
+            return alter_entity(
                 cluster,
                 request,
                 approval,

@@ -19,10 +19,12 @@ from reconciler.workflows import (
     SystemClock,
     Where,
     current_view,
+    describe_cluster,
+    difference_between,
+    require_client,
+    resolve_known,
     snapshot_reader,
 )
-from reconciler.workflows import resolve as resolving
-from reconciler.workflows.describe import describe
 
 
 class RecordedQuotas:
@@ -56,7 +58,7 @@ class RecordedQuotas:
 
     def describe(self, selector: Selector = EVERYTHING) -> Description:
         """The entities that match, with all their quotas. Raises as ``ClusterQuotas.describe``."""
-        found = describe(_Held(self._view), selector)
+        found = describe_cluster(_Held(self._view), selector)
         view = self._view
         return Description(kind=view.kind, cluster=view.cluster, observed=view.observed, entities=found.entities)
 
@@ -83,7 +85,7 @@ class RecordedQuotas:
 
     def resolve_known(self, *, include_overrides: bool = False, explain: bool = False, members: int = 0) -> Iterator[Resolution]:
         """The same for every client that the state names."""
-        return resolving.resolve_known(self._view, _wanted(include_overrides=include_overrides, explain=explain, members=members))
+        return resolve_known(self._view, _wanted(include_overrides=include_overrides, explain=explain, members=members))
 
     @cached_property
     def _answers(self) -> Answers:
@@ -94,7 +96,7 @@ class RecordedQuotas:
         try:
             return self._answers.answer(client, wanted)
         except ValueError:
-            resolving.asked(client)  # Says in a UsageError what is wrong with it.
+            require_client(client)  # Says in a UsageError what is wrong with it.
             raise
 
     def __repr__(self) -> str:
@@ -154,7 +156,7 @@ def compare(before: RecordedQuotas, after: RecordedQuotas, clients: Iterable[Ent
 
     Raises ``UsageError`` for an entity that no client can be.
     """
-    found = resolving.difference_between(before.view, after.view, clients)
+    found = difference_between(before.view, after.view, clients)
     result = found.comparison
     return Differences(clients=result.clients, unknown=result.unknown, left_out=result.left_out, notes=found.notes)
 

@@ -25,8 +25,7 @@ from reconciler.service.signals import SignalRequests
 from reconciler.service.telling import Telling, label_values
 from reconciler.service.traces import FileTraces
 from reconciler.service.watch import Watch
-from reconciler.workflows import Access, GivenBaseline, Intent, References, given_baseline, load_intent
-from reconciler.workflows.connect import connect
+from reconciler.workflows import Access, GivenBaseline, Intent, References, given_baseline, load_intent, open_cluster
 
 _STALE_INTERVALS: Final = 3.0
 _BEYOND_DEADLINE: Final = 300.0
@@ -92,7 +91,7 @@ def run_service(settings: RunSettings, stream: TextIO, *, clock: Clock) -> RunEn
             writing = ApplySettings(run_seconds=settings.run_seconds, stop_wanted=requests.stop_wanted)
         traces = FileTraces(audit=settings.audit, report=settings.report, access=settings.access, clock=clock)
         world = World(
-            connect=lambda intent: connect(intent.spec, settings.access, trusted=intent.trusted),
+            connect=lambda intent: open_cluster(intent.spec, settings.access, trusted=intent.trusted),
             given=lambda intent: _given(settings, intent),
             traces=traces,
             clock=clock,

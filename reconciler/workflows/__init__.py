@@ -7,47 +7,58 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.workflows.alter import alter_plan
-    from reconciler.workflows.alter_request import AlterRequest, name_warnings
+    from reconciler.workflows.alter import alter_entity, alter_plan
+    from reconciler.workflows.alter_request import AlterRequest, make_alter_request, name_warnings
     from reconciler.workflows.alter_target import AlterTarget, load_target
-    from reconciler.workflows.apply import Approval
+    from reconciler.workflows.apply import Approval, apply_manifests
     from reconciler.workflows.audit import AuditFile
-    from reconciler.workflows.backtest import BacktestOptions, proposal_of
+    from reconciler.workflows.backtest import BacktestOptions, proposal_of, run_backtest
     from reconciler.workflows.baselines import GivenBaseline, given_baseline
     from reconciler.workflows.broker_model import ModelOptions
+    from reconciler.workflows.changed_clusters import find_changed_clusters
     from reconciler.workflows.comment import body_content, with_backtest
     from reconciler.workflows.comment_on_github import GitHubTarget, PullRequestOutcome, post_comment
     from reconciler.workflows.comment_states import state_of_report
     from reconciler.workflows.compact import CompactOptions, CompactResult
-    from reconciler.workflows.connect import Access, check_cluster_id, principal, quota_reader, read_state, snapshot_reader
+    from reconciler.workflows.connect import (
+        Access,
+        check_cluster_id,
+        cluster_to_read,
+        open_cluster,
+        principal,
+        quota_reader,
+        read_state,
+        snapshot_reader,
+    )
     from reconciler.workflows.demo import Screen, run_demo
-    from reconciler.workflows.describe import EVERYTHING
+    from reconciler.workflows.describe import EVERYTHING, describe_cluster
     from reconciler.workflows.drift import find_drift
-    from reconciler.workflows.entity_lines import parse_asked, read_asked
+    from reconciler.workflows.entity_lines import AskedClient, parse_clients, read_clients
     from reconciler.workflows.every_cluster import for_every, load_every_intent
-    from reconciler.workflows.explain import explanations
-    from reconciler.workflows.export import ExportResult, cluster_to_export, connection_to_write, require_free
+    from reconciler.workflows.explain import explain_id, explanations
+    from reconciler.workflows.export import ExportResult, cluster_to_export, connection_to_write, export_cluster, require_free
     from reconciler.workflows.git_repository import source_of
-    from reconciler.workflows.import_quotas import ImportResult
+    from reconciler.workflows.import_quotas import ImportResult, import_files
     from reconciler.workflows.init import CLUSTER_FOLDER, Made, Setting, make_repository, require_room
     from reconciler.workflows.init_template import parse_workflows
     from reconciler.workflows.load import find_repository_root, stop_on
     from reconciler.workflows.plan import Intent, load_intent, make_plan
     from reconciler.workflows.plan_extras import Checker, Extras, plan_with
     from reconciler.workflows.reconcile import Observation, observe, write_observed
-    from reconciler.workflows.record_baseline import check_recordable, is_clean
+    from reconciler.workflows.record_baseline import check_recordable, is_clean, write_baseline
     from reconciler.workflows.references import References
-    from reconciler.workflows.report import failed, load_asked, make_report
+    from reconciler.workflows.report import ReportRequest, has_failed, load_report_intents, make_report
     from reconciler.workflows.report_files import read_report_inputs
-    from reconciler.workflows.resolve import asked, difference_between, is_unknown, notes_about
+    from reconciler.workflows.resolve import difference_between, is_unknown, notes_about, require_client, resolve_known
     from reconciler.workflows.resolve_sources import MANIFESTS, PLANNED, Sources, Where, check_names
     from reconciler.workflows.resolve_views import current_view
-    from reconciler.workflows.revert import Undoing, load_undoing
-    from reconciler.workflows.sandbox import run_in_sandbox, sandbox_status, start_sandbox, stop_sandbox, wanted
+    from reconciler.workflows.revert import Undoing, load_undoing, revert_report
+    from reconciler.workflows.sandbox import run_in_sandbox, sandbox_spec, sandbox_status, start_sandbox, stop_sandbox
     from reconciler.workflows.stored_reference import SNAPSHOT, GitHubRepository, StoredReference, verify_reference
     from reconciler.workflows.system_clock import SystemClock
     from reconciler.workflows.trusted import TrustedTree
-    from reconciler.workflows.validate import Validation, validate_every
+    from reconciler.workflows.trusted_files import read_trusted_files
+    from reconciler.workflows.validate import Validation, validate_every, validate_manifests
 
 __all__ = [
     "CLUSTER_FOLDER",
@@ -59,6 +70,7 @@ __all__ = [
     "AlterRequest",
     "AlterTarget",
     "Approval",
+    "AskedClient",
     "AuditFile",
     "BacktestOptions",
     "Checker",
@@ -76,6 +88,7 @@ __all__ = [
     "Observation",
     "PullRequestOutcome",
     "References",
+    "ReportRequest",
     "Screen",
     "Setting",
     "Sources",
@@ -85,49 +98,64 @@ __all__ = [
     "Undoing",
     "Validation",
     "Where",
+    "alter_entity",
     "alter_plan",
-    "asked",
+    "apply_manifests",
     "body_content",
     "check_cluster_id",
     "check_names",
     "check_recordable",
     "cluster_to_export",
+    "cluster_to_read",
     "connection_to_write",
     "current_view",
+    "describe_cluster",
     "difference_between",
+    "explain_id",
     "explanations",
-    "failed",
+    "export_cluster",
+    "find_changed_clusters",
     "find_drift",
     "find_repository_root",
     "for_every",
     "given_baseline",
+    "has_failed",
+    "import_files",
     "is_clean",
     "is_unknown",
-    "load_asked",
     "load_every_intent",
     "load_intent",
+    "load_report_intents",
     "load_target",
     "load_undoing",
+    "make_alter_request",
     "make_plan",
     "make_report",
     "make_repository",
     "name_warnings",
     "notes_about",
     "observe",
-    "parse_asked",
+    "open_cluster",
+    "parse_clients",
     "parse_workflows",
     "plan_with",
     "post_comment",
     "principal",
     "proposal_of",
     "quota_reader",
-    "read_asked",
+    "read_clients",
     "read_report_inputs",
     "read_state",
+    "read_trusted_files",
+    "require_client",
     "require_free",
     "require_room",
+    "resolve_known",
+    "revert_report",
+    "run_backtest",
     "run_demo",
     "run_in_sandbox",
+    "sandbox_spec",
     "sandbox_status",
     "snapshot_reader",
     "source_of",
@@ -136,9 +164,10 @@ __all__ = [
     "stop_on",
     "stop_sandbox",
     "validate_every",
+    "validate_manifests",
     "verify_reference",
-    "wanted",
     "with_backtest",
+    "write_baseline",
     "write_observed",
 ]
 

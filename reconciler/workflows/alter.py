@@ -36,7 +36,7 @@ _NOT_ABOUT_ONE_ENTITY: Final = frozenset({"empty-desired-state", "too-many-chang
 _BY_HAND: Final = Span(file="command line", line=1, column=1)
 
 
-def alter(
+def alter_entity(
     cluster: QuotaCluster,
     request: AlterRequest,
     approval: Approval,

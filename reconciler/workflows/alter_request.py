@@ -18,14 +18,16 @@ _NO_BROKER_TAKES: Final = {"value-not-positive": 0.0, "value-too-large": math.in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterRequest:
-    """Made by ``alter_request``. Values are per broker, in the unit of the key; ``add`` and ``delete`` have no key in common."""
+    """Made by ``make_alter_request``. Values are per broker, in the unit of the key; no key is in ``add`` and ``delete``."""
 
     entity: Entity
     add: Mapping[str, float]
     delete: tuple[str, ...] = ()
 
 
-def alter_request(entity: Entity, *, add: Mapping[str, str | float] | None = None, delete: Collection[str] = ()) -> AlterRequest:
+def make_alter_request(
+    entity: Entity, *, add: Mapping[str, str | float] | None = None, delete: Collection[str] = ()
+) -> AlterRequest:
     """A request, checked as far as that is possible without a cluster.
 
     A value is a number, or text as in manifests (``10MiB``). Raises ``UsageError`` when nothing is asked for, for an entity that

@@ -35,7 +35,7 @@ class Approval:
     """Lower large reductions in steps."""
 
 
-def apply(
+def apply_manifests(
     intent: Intent,
     cluster: QuotaCluster,
     approval: Approval,
@@ -77,7 +77,7 @@ def write(
     progress: Progress,
     on_refusal: Callable[[Plan], None] = lambda _: None,
 ) -> ApplyReport:
-    """Write a plan that was just made, if what was approved is what it does. Returns and raises as ``apply``."""
+    """Write a plan that was just made, if what was approved is what it does. Returns and raises as ``apply_manifests``."""
     try:
         _require_reviewed(plan, approval)
         _require_accepted(plan)

@@ -103,7 +103,7 @@ def changed_quotas(current: Mapping[Entity, Mapping[str, float]], changes: Seque
     return {entity: values for entity, values in state.items() if values}
 
 
-def backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress | None = None) -> BacktestReport:
+def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress | None = None) -> BacktestReport:
     """Replay the traffic: small traffic in this process, large traffic, or with a master or remote given, on Spark.
 
     Raises ``UsageError`` for options that cannot work, ``MissingDependencyError`` without the packages, ``TrafficError`` for

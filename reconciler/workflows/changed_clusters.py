@@ -19,7 +19,7 @@ PLACEHOLDER: Final = "{cluster}"
 """Stands in a reference for the cluster's slug."""
 
 
-def changed_clusters(
+def find_changed_clusters(
     paths: Sequence[str], *, since: str | None = None, trusted_ref: str | None = None, only: Sequence[str] = ()
 ) -> tuple[ChangedCluster, ...]:
     """Every cluster by name, or those of ``only``, compared with what the manifests said at ``since``.

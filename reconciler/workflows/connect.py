@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -44,18 +44,20 @@ _AS_THE_DOCUMENT_SAYS: Final = Access()
 
 @contextlib.contextmanager
 def quota_reader(spec: ClusterSpec, access: Access, *, trusted: TrustedTree | None = None) -> Iterator[QuotaReader]:
-    """Something to read quotas from and nothing to write them with, closed at the end. Raises as ``connect``."""
+    """Something to read quotas from and nothing to write them with, closed at the end. Raises as ``open_cluster``."""
     if access.current is not None:
         yield snapshot_reader(access.current, trusted=trusted.files if trusted is not None else None)
         return
-    cluster = connect(spec, access, trusted=trusted)
+    cluster = open_cluster(spec, access, trusted=trusted)
     try:
         yield cluster
     finally:
         cluster.close()
 
 
-def connect(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trusted: TrustedTree | None = None) -> QuotaCluster:
+def open_cluster(
+    spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trusted: TrustedTree | None = None
+) -> QuotaCluster:
     """Connect; what the command line says replaces the document's whole connection.
 
     With ``trusted``, files of the work tree count as the trusted reference has them. Raises ``UsageError`` when neither says
@@ -100,7 +102,10 @@ def _open_zookeeper(
 
 
 def principal(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trusted: TrustedTree | None = None) -> str | None:
-    """Whom the cluster takes us for, by the settings that ``connect`` would use; ``None`` when they do not tell. Raises as it."""
+    """The principal that the cluster will authenticate us as, by the settings that ``open_cluster`` uses; ``None`` if unknown.
+
+    Raises as ``open_cluster``.
+    """
     place, properties = _chosen(spec, access, trusted)
     if properties is None:
         return None
@@ -135,6 +140,21 @@ def _client_properties(path: Path, trusted: TrustedTree | None) -> ClientPropert
     for file in client.security.files:
         files.require_same(file)
     return client
+
+
+def cluster_to_read(paths: Sequence[str], cluster: str | None) -> ClusterSpec:
+    """The cluster of the manifests when a path or a name is given (of the current folder then), else the stand-in.
+
+    Raises ``ManifestError`` for manifests with errors, and ``UsageError`` when it is not clear which cluster is meant.
+    """
+    if not paths and cluster is None:
+        return ClusterSpec()
+    # Imported here: without manifests there is no reason to wait for what reads them.
+    from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
+
+    loaded = load_manifests(list(paths) or ["."])
+    stop_on(loaded.findings)
+    return chosen_cluster(loaded, cluster)
 
 
 def read_state(spec: ClusterSpec, reader: QuotaReader) -> CurrentState:

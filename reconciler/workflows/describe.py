@@ -18,7 +18,7 @@ _WHAT_KAFKA_TAKES: Final = (
 )
 
 
-def describe(reader: QuotaReader, query: Selector = EVERYTHING) -> CurrentState:
+def describe_cluster(reader: QuotaReader, query: Selector = EVERYTHING) -> CurrentState:
     """The entities that ``query`` selects, with all their quotas; types and keys that this tool does not know included.
 
     A broker filters by itself as far as Kafka's match types go (a literal name, the default, any of both); prefixes, globs,

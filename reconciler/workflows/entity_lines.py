@@ -15,23 +15,23 @@ from reconciler.formats import shown
 from reconciler.model import DEFAULT, Entity, EntityName, Known, escaped
 from reconciler.resolution import asked_client
 
-Asked = tuple[Entity, Known]
+AskedClient = tuple[Entity, Known]
 """An entity as it was asked for, and the client that it stands for."""
 
 _OBJECTS: Final = json.JSONDecoder(object_pairs_hook=tuple)
 """An object as a tuple of pairs, so that a type that is there twice is seen."""
 
 
-def read_asked(path: Path) -> list[Asked]:
-    """The entities of a file, in order. Raises ``FileAccessError`` as ``parse_asked``, and when the file cannot be read."""
+def read_clients(path: Path) -> list[AskedClient]:
+    """The entities of a file, in order. Raises ``FileAccessError`` as ``parse_clients``, and when the file cannot be read."""
     try:
         with path.open("rb") as stream:
-            return parse_asked(stream, str(path))
+            return parse_clients(stream, str(path))
     except OSError as error:
         raise FileAccessError(f"{escaped(str(path))} cannot be read: {error.strerror}") from error
 
 
-def parse_asked(stream: BinaryIO, name: str) -> list[Asked]:
+def parse_clients(stream: BinaryIO, name: str) -> list[AskedClient]:
     """The entities of a stream, in order; empty lines are left out.
 
     An empty client id is a client that sends none. Raises ``FileAccessError`` with ``name`` and the line for the first line that
@@ -51,7 +51,7 @@ def parse_asked(stream: BinaryIO, name: str) -> list[Asked]:
             gc.enable()
 
 
-def _parsed(lines: Iterable[str], name: str) -> list[Asked]:
+def _parsed(lines: Iterable[str], name: str) -> list[AskedClient]:
     found = []
     for number, line in enumerate(lines, start=1):
         text = line.strip()

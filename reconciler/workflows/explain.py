@@ -152,7 +152,7 @@ def explanations() -> Mapping[str, Explanation]:
     return found
 
 
-def explain(topic_id: str) -> Explanation:
+def explain_id(topic_id: str) -> Explanation:
     """What an id means. Raises ``UsageError`` for one that nothing has."""
     found = explanations()
     topic_id = RENAMED.get(topic_id, topic_id)

@@ -69,7 +69,7 @@ def _seen_from(connection: Connection, base: Path, folder: Path) -> Connection:
     return replace(connection, properties=os.path.relpath(base / connection.properties, folder))
 
 
-def export(
+def export_cluster(
     reader: QuotaReader,
     spec: ClusterSpec,
     *,

@@ -51,7 +51,7 @@ class ImportResult:
         return bool(self.files)
 
 
-def import_quotas(
+def import_files(
     tool: str, paths: Sequence[str], *, folder: Path, overwrite: bool = False, partial: bool = False
 ) -> ImportResult:
     """Read the files of one tool (a folder stands for its files), then write manifests to ``folder``.

@@ -32,7 +32,7 @@ from reconciler.workflows.connect import read_state
 from reconciler.workflows.git_repository import source_of
 from reconciler.workflows.lint import lint_change, lint_offline
 from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests, stop_on
-from reconciler.workflows.references import Before, References, Seen, read_references
+from reconciler.workflows.references import Before, ReadReferences, References, read_references
 from reconciler.workflows.same_cluster import OtherClusters
 from reconciler.workflows.trusted import TrustedTree
 from reconciler.workflows.undeclared import DeclaredEarlier, undeclared_findings, undeclared_notes
@@ -88,7 +88,9 @@ def load_intent(
     return intent_of(loaded, seen, paths, cluster=cluster, fail_on=fail_on)
 
 
-def intent_of(loaded: LoadedManifests, seen: Seen, paths: Sequence[str], *, cluster: str | None, fail_on: Severity) -> Intent:
+def intent_of(
+    loaded: LoadedManifests, seen: ReadReferences, paths: Sequence[str], *, cluster: str | None, fail_on: Severity
+) -> Intent:
     """One cluster's part of manifests that are good as far as they are not about one. Raises as ``load_intent``."""
     spec, desired, findings = desired_for(loaded, cluster)
     everything = (*loaded.findings, *findings, *lint_offline(loaded, spec, desired))

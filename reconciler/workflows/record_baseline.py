@@ -34,6 +34,6 @@ def is_clean(report: ApplyReport) -> bool:
     return nothing_left or (report.result is ApplyResult.DONE and report.verified)
 
 
-def record_baseline(intent: Intent, report: ApplyReport, path: Path) -> None:
+def write_baseline(intent: Intent, report: ApplyReport, path: Path) -> None:
     """Write the baseline whole or not at all. Raises ``FileAccessError``."""
     write_whole(path, [document_text(baseline_to_json(intent.desired, report.cluster, source_of(Path(intent.paths[0]))))])

@@ -32,7 +32,7 @@ class Before:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ReadReferences:
     """The references, read. The trusted one is the base too, unless another is given."""
 
     trusted: TrustedTree | None = None
@@ -57,12 +57,12 @@ def _before(base: ManifestsAt, spec: ClusterSpec) -> Before:
     return Before(ref=base.ref, commit=base.commit, desired=declared_at(base, spec.name), place=base.span)
 
 
-def read_references(references: References, paths: Sequence[str]) -> Seen:
+def read_references(references: References, paths: Sequence[str]) -> ReadReferences:
     """Read the manifests at both. Raises as ``manifests_at``."""
     trusted = trusted_tree(references.trusted, paths)
     if references.base is None or references.base == references.trusted:
-        return Seen(trusted=trusted, base=trusted.at if trusted else None)
-    return Seen(trusted=trusted, base=manifests_at(references.base, paths))
+        return ReadReferences(trusted=trusted, base=trusted.at if trusted else None)
+    return ReadReferences(trusted=trusted, base=manifests_at(references.base, paths))
 
 
 def declared_at(at: ManifestsAt, cluster: str | None) -> DesiredState:

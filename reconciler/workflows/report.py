@@ -46,7 +46,7 @@ _NO_DIFFERENCE: Final = (DriftClass.IN_SYNC, DriftClass.UNMANAGED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ReportRequest:
     """Which clusters, and how to reach them: one by its name or by ``access``, or all of the manifests.
 
     ``{cluster}`` in the names of the baseline and of the snapshot stands for each cluster's slug.
@@ -78,7 +78,7 @@ class Asked:
         return self.baseline is not None and PLACEHOLDER in self.baseline
 
 
-def load_asked(asked: Asked) -> tuple[Intent | ClusterFailure, ...]:
+def load_report_intents(asked: ReportRequest) -> tuple[Intent | ClusterFailure, ...]:
     """What the manifests want of each cluster. Raises as ``load_intent`` and ``load_every_intent``."""
     references = References(trusted=asked.trusted_ref)
     if asked.one:
@@ -88,7 +88,7 @@ def load_asked(asked: Asked) -> tuple[Intent | ClusterFailure, ...]:
 
 def make_report(
     intents: Sequence[Intent | ClusterFailure],
-    asked: Asked,
+    asked: ReportRequest,
     *,
     recorded: ReportInputs,
     clock: Clock,
@@ -115,7 +115,7 @@ def make_report(
 
 
 def _overview(
-    intent: Intent | ClusterFailure, asked: Asked, baseline: GivenBaseline | None, progress: Progress
+    intent: Intent | ClusterFailure, asked: ReportRequest, baseline: GivenBaseline | None, progress: Progress
 ) -> ClusterOverview:
     if isinstance(intent, ClusterFailure):
         return ClusterOverview(cluster=intent.cluster, findings=intent.findings, failure=intent)
@@ -136,7 +136,7 @@ def _overview(
         return declared_only(intent, error)
 
 
-def _baseline_of_all(intents: Sequence[Intent | ClusterFailure], asked: Asked) -> GivenBaseline | None:
+def _baseline_of_all(intents: Sequence[Intent | ClusterFailure], asked: ReportRequest) -> GivenBaseline | None:
     if asked.baseline is None or asked.baseline_of_each:
         return None
     if len(intents) > 1 and Path(asked.baseline).is_file():
@@ -149,7 +149,7 @@ def _baseline_of_all(intents: Sequence[Intent | ClusterFailure], asked: Asked) -
     return given_baseline(asked.baseline, asked.paths, trusted=trusted)
 
 
-def _baseline_of(intent: Intent, asked: Asked) -> GivenBaseline:
+def _baseline_of(intent: Intent, asked: ReportRequest) -> GivenBaseline:
     assert asked.baseline is not None
     return given_baseline(_of_cluster(asked.baseline, intent.spec.name), asked.paths, trusted=intent.trusted)
 
@@ -230,6 +230,6 @@ def _without_class(desired: DesiredState, entity: Entity) -> DriftClass | None:
     return DriftClass.IN_SYNC if desired.complete or entity in desired.entities else None
 
 
-def failed(overview: Overview) -> bool:
+def has_failed(overview: Overview) -> bool:
     """True when a cluster could not be read that should have been."""
     return any(one.failure is not None and not one.failure.skipped for one in overview.clusters)

@@ -29,7 +29,7 @@ MOST_EFFECTS: Final = 100_000
 _PLAIN: Final = Wanted()
 
 
-def asked(entity: Entity) -> tuple[Entity, Known]:
+def require_client(entity: Entity) -> tuple[Entity, Known]:
     """An entity with the client that it stands for. Raises ``UsageError`` for what no connection can be."""
     try:
         return entity, asked_client(entity)
@@ -37,11 +37,11 @@ def asked(entity: Entity) -> tuple[Entity, Known]:
         raise UsageError(f"nobody can be {entity}: {error}") from None
 
 
-def resolve(view: QuotaView, entities: Iterable[Entity], wanted: Wanted = _PLAIN) -> Iterator[Resolution]:
+def resolve_each(view: QuotaView, entities: Iterable[Entity], wanted: Wanted = _PLAIN) -> Iterator[Resolution]:
     """The effective quotas of each entity in turn. Raises ``UsageError`` when the iterator reaches one that nobody can be."""
     answers = view.answers()
     for entity in entities:
-        asked(entity)
+        require_client(entity)
         yield answers.answer(entity, wanted)
 
 
@@ -61,7 +61,7 @@ def difference_between(before: QuotaView, after: QuotaView, entities: Iterable[E
     if entities is None:
         found = compare_known(one, other, most=MOST_EFFECTS)
         return ViewComparison(before=before, after=after, comparison=found, asked=None, notes=notes)
-    pairs = [asked(entity) for entity in entities]
+    pairs = [require_client(entity) for entity in entities]
     return ViewComparison(before=before, after=after, comparison=compare(one, other, pairs), asked=len(pairs), notes=notes)
 
 

@@ -15,10 +15,10 @@ from reconciler.resolution import QuotaView
 from reconciler.workflows.connect import Access, quota_reader, read_state, snapshot_reader
 from reconciler.workflows.load import LoadedManifests, chosen_cluster, load_manifests, stop_on
 from reconciler.workflows.plan import Intent, intent_of
-from reconciler.workflows.references import References, Seen, read_references
+from reconciler.workflows.references import ReadReferences, References, read_references
 from reconciler.workflows.resolve_views import current_view, manifests_view, planned_view
 from reconciler.workflows.trusted import TrustedTree
-from reconciler.workflows.trusted_files import trusted_files
+from reconciler.workflows.trusted_files import read_trusted_files
 
 CURRENT: Final = "current"
 CLUSTER: Final = "cluster"
@@ -62,7 +62,7 @@ class Sources:
         if name == PLANNED:
             return planned_view(self._intent(everything=False), self._current)
         ref, paths = self._where.trusted_ref, self._where.paths or (".",)
-        reader = snapshot_reader(name, trusted=trusted_files(ref, paths[0]) if ref is not None else None)
+        reader = snapshot_reader(name, trusted=read_trusted_files(ref, paths[0]) if ref is not None else None)
         return current_view(reader.current_state(), source=reader)
 
     @cached_property
@@ -88,7 +88,7 @@ class Sources:
         return chosen_cluster(loaded, where.cluster), seen.trusted
 
     @cached_property
-    def _loaded(self) -> tuple[Seen, LoadedManifests]:
+    def _loaded(self) -> tuple[ReadReferences, LoadedManifests]:
         paths = self._where.paths or (".",)
         seen = read_references(References(trusted=self._where.trusted_ref), paths)
         loaded = load_manifests(paths, trust=seen.trust)

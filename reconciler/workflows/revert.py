@@ -37,7 +37,7 @@ from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
 from reconciler.workflows.references import References, read_references
 from reconciler.workflows.same_cluster import OtherClusters
 from reconciler.workflows.trusted import TrustedTree
-from reconciler.workflows.trusted_files import trusted_files
+from reconciler.workflows.trusted_files import read_trusted_files
 
 _NOT_ABOUT_MANIFESTS: Final = frozenset({"empty-desired-state"})
 """Guards that ask what manifests declare, where there are none that the way back comes from."""
@@ -63,7 +63,7 @@ def load_undoing(text: str, *, file: str, paths: Sequence[str], cluster: str | N
     """
     where = list(paths) or ["."]
     if trusted_ref is not None:
-        trusted_files(trusted_ref, where[0]).require_same(file)
+        read_trusted_files(trusted_ref, where[0]).require_same(file)
     report = read_apply_report(text, name=file)
     if not paths and cluster is None and trusted_ref is None:
         return Undoing(report=report, file=file)
@@ -81,7 +81,7 @@ def load_undoing(text: str, *, file: str, paths: Sequence[str], cluster: str | N
     )
 
 
-def revert(
+def revert_report(
     undoing: Undoing,
     cluster: QuotaCluster,
     approval: Approval,

@@ -25,7 +25,7 @@ _NOTICED_S: Final = 2.0
 _TERM_S: Final = 3.0
 
 
-def wanted(
+def sandbox_spec(
     *, kafka_version: str, nodes: int, users: Sequence[str], request_log: bool, zookeeper: bool = False, chroot: str = ""
 ) -> SandboxSpec:
     """The spec for what a command line asks; every user gets a random password. Raises ``UsageError``."""

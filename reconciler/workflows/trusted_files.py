@@ -131,7 +131,7 @@ class TrustedFiles:
         )
 
 
-def trusted_files(ref: str, path: str) -> TrustedFiles:
+def read_trusted_files(ref: str, path: str) -> TrustedFiles:
     """Of the repository around a path. Raises ``GitError`` and ``UsageError`` as ``repository_around``."""
     git = repository_around(path)
     return files_at(git, ref=ref, commit=git.commit(ref))

@@ -24,7 +24,7 @@ class Validation:
     """Different entities, over all clusters that were checked."""
 
 
-def validate(paths: Sequence[str], *, cluster: str | None = None, trusted_ref: str | None = None) -> Validation:
+def validate_manifests(paths: Sequence[str], *, cluster: str | None = None, trusted_ref: str | None = None) -> Validation:
     """Check everything below the paths, for one cluster or (``None``) for each.
 
     Findings about files that the user did not ask for are left out. A cluster that the trusted reference does not have yet is

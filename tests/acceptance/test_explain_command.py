@@ -21,7 +21,7 @@ from reconciler.model.plan import GuardStatus
 from reconciler.policy.guards import GUARDS
 from reconciler.workflows.explain import explanations
 from reconciler.workflows.plan import load_intent, plan_from
-from reconciler.workflows.validate import validate
+from reconciler.workflows.validate import validate_manifests
 from tests.builders import NOON, current
 from tests.support.command import run
 
@@ -78,7 +78,7 @@ def ids_of(example: Example, text: str, folder: Path) -> set[str]:
     name = "kafka-quotas.yaml" if "kind: Repository" in text else "quotas.yaml"
     (folder / name).write_text(text, encoding="utf-8")
     if not example.live:
-        return {one.id for one in validate([str(folder)]).findings}
+        return {one.id for one in validate_manifests([str(folder)]).findings}
     several = text.count("kind: Cluster\n") > 1
     intent = load_intent([str(folder)], cluster="prod" if several else None)
     state = live_state(example.live)

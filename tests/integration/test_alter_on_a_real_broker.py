@@ -17,11 +17,11 @@ from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.policy.guards import GUARDS
 from reconciler.render.describe_text import describe_text
 from reconciler.sandbox.spec import Sandbox
-from reconciler.workflows.alter import alter
-from reconciler.workflows.alter_request import AlterRequest, alter_request
+from reconciler.workflows.alter import alter_entity
+from reconciler.workflows.alter_request import AlterRequest, make_alter_request
 from reconciler.workflows.alter_target import AlterTarget
 from reconciler.workflows.apply import Approval
-from reconciler.workflows.describe import describe
+from reconciler.workflows.describe import describe_cluster
 from reconciler.workflows.system_clock import SystemClock
 from tests.builders import client, pair, user
 from tests.fakes import Silent
@@ -45,7 +45,7 @@ def broker(kafka_sandbox: Sandbox) -> Iterator[BrokerCluster]:
 
 
 def altered(broker: BrokerCluster, request: AlterRequest) -> ApplyReport:
-    return alter(
+    return alter_entity(
         broker,
         request,
         Approval(accepted=tuple(GUARDS)),
@@ -72,7 +72,7 @@ def requests(draw: st.DrawFn) -> AlterRequest:
     named = draw(st.lists(st.sampled_from(keys), min_size=1, unique=True))
     added = draw(st.sets(st.sampled_from(named)))
     add = {key: HIGH.get(key, 1e9) + draw(st.integers(0, 2)) for key in added}
-    return alter_request(entity, add=add, delete=[key for key in named if key not in added])
+    return make_alter_request(entity, add=add, delete=[key for key in named if key not in added])
 
 
 @given(asked=st.lists(requests(), min_size=1, max_size=4))
@@ -81,7 +81,7 @@ def test_every_request_leads_to_what_it_asks_for_and_changes_nothing_else(
     broker: BrokerCluster, asked: list[AlterRequest]
 ) -> None:
     for request in asked:
-        before = dict(describe(broker).entities)
+        before = dict(describe_cluster(broker).entities)
         live = before.pop(request.entity, {})
         wanted = {key: value for key, value in {**live, **request.add}.items() if key not in request.delete}
 
@@ -89,7 +89,7 @@ def test_every_request_leads_to_what_it_asks_for_and_changes_nothing_else(
 
         expected = ApplyResult.NOTHING_TO_DO if wanted == live else ApplyResult.DONE
         assert (report.result, report.verified) == (expected, True)
-        assert describe(broker).entities == before | ({request.entity: wanted} if wanted else {})
+        assert describe_cluster(broker).entities == before | ({request.entity: wanted} if wanted else {})
 
 
 @pytest.mark.parametrize("make", [user, client, lambda name: pair(name, name)], ids=["user", "client-id", "both"])
@@ -97,12 +97,12 @@ def test_hostile_names_are_written_found_and_shown_as_they_are(broker: BrokerClu
     raw_quotas.remove_all(kafka_sandbox.bootstrap_servers)
     some = SENDABLE[:: 1 if make is user else 6]
     for name in some:
-        report = altered(broker, alter_request(make(name), add={"producer_byte_rate": 1e12}))
+        report = altered(broker, make_alter_request(make(name), add={"producer_byte_rate": 1e12}))
         assert report.result is ApplyResult.DONE, name
 
-    everything = read_description("".join(describe_text(describe(broker))))
+    everything = read_description("".join(describe_text(describe_cluster(broker))))
     assert [name for name in some if everything.get(make(name)) != {"producer_byte_rate": 1e12}] == []
     for name in some[:10]:
-        assert read_description("".join(describe_text(describe(broker, only(make(name)))))) == {
+        assert read_description("".join(describe_text(describe_cluster(broker, only(make(name)))))) == {
             make(name): {"producer_byte_rate": 1e12}
         }

@@ -18,8 +18,8 @@ from reconciler.policy.guards import GUARDS
 from reconciler.ports import QuotaCluster
 from reconciler.sandbox.clients import create_topic, produce_steadily
 from reconciler.sandbox.spec import Sandbox
-from reconciler.workflows.apply import Approval, apply
-from reconciler.workflows.connect import Access, connect
+from reconciler.workflows.apply import Approval, apply_manifests
+from reconciler.workflows.connect import Access, open_cluster
 from reconciler.workflows.plan import Intent, make_plan
 from reconciler.workflows.system_clock import SystemClock
 from tests.builders import client, declared, desired, ip, pair, user
@@ -65,7 +65,7 @@ def states(draw: st.DrawFn) -> dict[Entity, dict[str, float]]:
 
 @pytest.fixture
 def cluster(clean_kafka: Sandbox) -> Iterator[QuotaCluster]:
-    connected = connect(ClusterSpec(), Access(bootstrap_server=clean_kafka.bootstrap_servers))
+    connected = open_cluster(ClusterSpec(), Access(bootstrap_server=clean_kafka.bootstrap_servers))
     yield connected
     connected.close()
 
@@ -89,7 +89,7 @@ def intent(state: State, scope: Scope | None = None) -> Intent:
 
 def run(wanted: Intent, cluster: QuotaCluster) -> ApplyReport:
     approval = Approval(accepted=tuple(GUARDS))
-    return apply(wanted, cluster, approval, confirm=lambda _: True, clock=SystemClock(), progress=Silent())
+    return apply_manifests(wanted, cluster, approval, confirm=lambda _: True, clock=SystemClock(), progress=Silent())
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)

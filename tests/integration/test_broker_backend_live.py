@@ -19,7 +19,8 @@ from reconciler.model.cluster import ClusterSpec, Connection
 from reconciler.model.finding import Span
 from reconciler.ports import EntityFilter
 from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
-from reconciler.workflows.connect import check_cluster_id, connect
+from reconciler.workflows.connect import check_cluster_id
+from reconciler.workflows.connect import open_cluster as open_documented
 from tests.builders import user
 from tests.support import raw_quotas
 from tests.support.bad_servers import CuttingProxy, serving
@@ -75,7 +76,7 @@ def test_a_cluster_document_is_enough_to_connect_and_its_properties_lie_beside_i
         connection=Connection(bootstrap_servers=(sasl_servers,), properties="client.properties"),
         span=Span(file=str(tmp_path / "prod.yaml"), line=1, column=1),
     )
-    cluster = connect(spec)
+    cluster = open_documented(spec)
     state = cluster.current_state()
     cluster.close()
 

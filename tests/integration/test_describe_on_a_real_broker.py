@@ -17,7 +17,7 @@ from reconciler.model.state import Quotas
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
 from reconciler.resolution.describe_filter import answer, filter_refusal, nearest_filter
 from reconciler.sandbox.spec import Sandbox
-from reconciler.workflows.describe import describe
+from reconciler.workflows.describe import describe_cluster
 from tests.support import random_filters, raw_quotas
 from tests.support.polling import wait_until
 
@@ -47,7 +47,7 @@ def test_the_fixture_is_answered_as_the_reference_says(broker: BrokerCluster) ->
     become(broker, {entity: random_filters.quotas_for(entity) for entity in random_filters.FIXTURE.values()})
 
     for query, expected in random_filters.EXPECTED:
-        found = describe(broker, query).entities
+        found = describe_cluster(broker, query).entities
         assert {words for words, entity in random_filters.FIXTURE.items() if entity in found} == expected, query
 
 
@@ -64,7 +64,7 @@ def test_a_snapshot_is_filtered_exactly_as_a_broker_filters(
     for query in queries:
         entity_filter = nearest_filter(query)
         assert broker.describe(entity_filter) == answer(entity_filter, wanted), query
-        assert describe(broker, query).entities == {e: q for e, q in wanted.items() if query.matches(e)}, query
+        assert describe_cluster(broker, query).entities == {e: q for e, q in wanted.items() if query.matches(e)}, query
 
 
 REFUSED = [
@@ -96,7 +96,7 @@ def test_what_a_broker_refuses_we_know_by_code_and_words(broker: BrokerCluster, 
 
 def test_a_filter_that_the_broker_refuses_is_told_in_its_words_and_explained(broker: BrokerCluster) -> None:
     with pytest.raises(UnsupportedClusterError) as raised:
-        describe(broker, Selector(types=(("group", TypeMatch(kind=MatchKind.NAME, text="g")),)))
+        describe_cluster(broker, Selector(types=(("group", TypeMatch(kind=MatchKind.NAME, text="g")),)))
 
     assert "error 35: Unsupported entity type group" in str(raised.value)
     assert "the filter was: group g; Kafka filters by user, client-id" in str(raised.value)

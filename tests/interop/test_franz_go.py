@@ -17,8 +17,8 @@ from reconciler.model.plan import ApplyResult
 from reconciler.model.quota import INT_MAX, LONG_MAX
 from reconciler.ports import QuotaCluster
 from reconciler.sandbox.spec import Sandbox
-from reconciler.workflows.apply import Approval, apply
-from reconciler.workflows.connect import Access, connect
+from reconciler.workflows.apply import Approval, apply_manifests
+from reconciler.workflows.connect import Access, open_cluster
 from reconciler.workflows.plan import Intent
 from reconciler.workflows.system_clock import SystemClock
 from tests.builders import client, declared, desired, ip, pair, user
@@ -84,7 +84,7 @@ def franz_go(program: Path, clean_kafka: Sandbox) -> FranzGo:
 
 @pytest.fixture
 def cluster(clean_kafka: Sandbox) -> Iterator[QuotaCluster]:
-    connected = connect(ClusterSpec(), Access(bootstrap_server=clean_kafka.bootstrap_servers))
+    connected = open_cluster(ClusterSpec(), Access(bootstrap_server=clean_kafka.bootstrap_servers))
     yield connected
     connected.close()
 
@@ -138,7 +138,7 @@ def test_it_reads_what_we_wrote(franz_go: FranzGo, cluster: QuotaCluster, state:
     wanted = desired(*(declared(one, **values) for one, values in state.items()))
     intent = Intent(spec=ClusterSpec(), desired=wanted, findings=(), paths=())
     accepted = Approval(accepted=("default-entity",))
-    report = apply(intent, cluster, accepted, confirm=lambda _: True, clock=SystemClock(), progress=Silent())
+    report = apply_manifests(intent, cluster, accepted, confirm=lambda _: True, clock=SystemClock(), progress=Silent())
     assert (report.result, report.verified) == (ApplyResult.DONE, True), report.message
     assert franz_go.describe() == state
 

@@ -10,7 +10,7 @@ from reconciler.model.entity import DEFAULT, Entity, in_canonical_order
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
 from reconciler.resolution.describe_filter import answer, filter_refusal, is_exact, nearest_filter
-from reconciler.workflows.describe import describe
+from reconciler.workflows.describe import describe_cluster
 from tests.builders import current, pair, user
 from tests.fakes import FakeCluster
 from tests.support import random_filters
@@ -40,7 +40,7 @@ class Snapshot:
 def test_the_fixture_is_answered_as_kafka_answers_it(query, expected):
     reader = Snapshot({entity: {"request_percentage": 1.0} for entity in random_filters.FIXTURE.values()})
 
-    found = describe(reader, query).entities
+    found = describe_cluster(reader, query).entities
 
     assert {words for words, entity in random_filters.FIXTURE.items() if entity in found} == expected
 
@@ -51,7 +51,7 @@ def test_the_nearest_filter_lets_through_all_that_is_selected_and_nothing_else_w
     selected = {entity: quotas for entity, quotas in state.items() if query.matches(entity)}
 
     assert selected.items() <= through.items()
-    assert describe(Snapshot(state), query).entities == selected
+    assert describe_cluster(Snapshot(state), query).entities == selected
     if is_exact(query):
         assert through == selected
 
@@ -62,7 +62,7 @@ def test_two_copies_of_the_brokers_filter_agree(state, query):
 
 
 def test_an_entity_without_quotas_is_no_answer():
-    assert describe(Snapshot({user("a"): {}, user("b"): {"producer_byte_rate": 1.0}})).entities.keys() == {user("b")}
+    assert describe_cluster(Snapshot({user("a"): {}, user("b"): {"producer_byte_rate": 1.0}})).entities.keys() == {user("b")}
 
 
 COMPONENTS = st.builds(
@@ -91,7 +91,7 @@ def test_a_query_that_is_no_filter_is_refused_with_the_words_of_a_broker_and_our
     query = Selector(types=(("group", TypeMatch(kind=MatchKind.NAME, text="g")),))
 
     with pytest.raises(UnsupportedClusterError) as raised:
-        describe(Snapshot({}), query)
+        describe_cluster(Snapshot({}), query)
 
     for words in ("error 35", "Unsupported entity type group", "the filter was: group g", "Kafka filters by user, client-id"):
         assert words in str(raised.value)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Severity
 from reconciler.model.quota import legal_keys
-from reconciler.workflows.import_quotas import import_quotas
+from reconciler.workflows.import_quotas import import_files
 from reconciler.workflows.load import desired_for, load_manifests
-from reconciler.workflows.validate import validate
+from reconciler.workflows.validate import validate_manifests
 from tests.support import foreign_quotas
 from tests.support.hostile_names import HOSTILE
 
@@ -77,7 +77,7 @@ def test_the_manifests_of_an_import_declare_what_the_file_did(form, state):
     with tempfile.TemporaryDirectory() as place:
         source, folder = Path(place) / name, Path(place) / "quotas"
         source.write_text(write(said), encoding="utf-8", newline="")
-        result = import_quotas(tool, [str(source)], folder=folder)
+        result = import_files(tool, [str(source)], folder=folder)
 
         errors = [one for one in result.findings if one.severity is Severity.ERROR]
         assert bool(errors) != bool(said)
@@ -85,7 +85,7 @@ def test_the_manifests_of_an_import_declare_what_the_file_did(form, state):
         assert result.written == bool(said)
         if said:
             assert declared_by(folder) == said
-            assert [one for one in validate([str(folder)]).findings if one.severity is Severity.ERROR] == []
+            assert [one for one in validate_manifests([str(folder)]).findings if one.severity is Severity.ERROR] == []
 
 
 @pytest.mark.parametrize("form", TOOLS)
@@ -96,7 +96,7 @@ def test_no_file_whatever_makes_the_import_fail(form, text):
     with tempfile.TemporaryDirectory() as place:
         source, folder = Path(place) / name, Path(place) / "quotas"
         source.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
-        result = import_quotas(tool, [str(source)], folder=folder, partial=True)
+        result = import_files(tool, [str(source)], folder=folder, partial=True)
 
     assert result.written or any(one.id.startswith(("import-", "yaml-")) or one.span for one in result.findings)
 
@@ -110,7 +110,7 @@ def test_a_file_that_is_cut_off_never_declares_anything_else(form, state, cut):
     with tempfile.TemporaryDirectory() as place:
         source, folder = Path(place) / name, Path(place) / "quotas"
         source.write_text(write(said)[:cut], encoding="utf-8", newline="")
-        result = import_quotas(tool, [str(source)], folder=folder, partial=True)
+        result = import_files(tool, [str(source)], folder=folder, partial=True)
         declared = declared_by(folder) if result.written else {}
 
     # The last entity may have lost keys or digits; a cut text cannot say that it is one.

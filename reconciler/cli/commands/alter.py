@@ -64,12 +64,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _request(args: argparse.Namespace) -> AlterRequest:
-    from reconciler.workflows.alter_request import alter_request
+    from reconciler.workflows import make_alter_request
 
     entity = entity_options.entity_of(args)
     if entity is None:
         raise UsageError("say which entity: --name TYPE=NAME, --names TYPE=NAME,..., --defaults TYPE,...")
-    return alter_request(entity, add=_added(args), delete=_deleted(args))
+    return make_alter_request(entity, add=_added(args), delete=_deleted(args))
 
 
 def _added(args: argparse.Namespace) -> dict[str, str]:
@@ -125,14 +125,12 @@ def _approval(args: argparse.Namespace) -> Approval:
 def _alter(
     args: argparse.Namespace, request: AlterRequest, approval: Approval, target: AlterTarget, progress: PatientProgress
 ) -> ApplyReport:
-    from reconciler.workflows import SystemClock
-    from reconciler.workflows.alter import alter
-    from reconciler.workflows.connect import connect
+    from reconciler.workflows import SystemClock, alter_entity, open_cluster
 
     progress.step("connecting to the cluster")
-    cluster = connect(target.spec, options.access(args), trusted=target.trusted)
+    cluster = open_cluster(target.spec, options.access(args), trusted=target.trusted)
     with contextlib.closing(cluster):
-        return alter(
+        return alter_entity(
             cluster,
             request,
             approval,

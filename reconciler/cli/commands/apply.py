@@ -36,9 +36,15 @@ def run(args: argparse.Namespace) -> int:
     from reconciler.cli.progress import PatientProgress
     from reconciler.model import Severity
     from reconciler.policy import check_guard_ids
-    from reconciler.workflows import References, SystemClock, check_recordable, load_intent, source_of
-    from reconciler.workflows.apply import apply
-    from reconciler.workflows.connect import connect
+    from reconciler.workflows import (
+        References,
+        SystemClock,
+        apply_manifests,
+        check_recordable,
+        load_intent,
+        open_cluster,
+        source_of,
+    )
 
     check_guard_ids(args.accept)
     with run_traces.audited(args, "apply") as audit, PatientProgress(args) as progress:
@@ -53,9 +59,9 @@ def run(args: argparse.Namespace) -> int:
             output.print_findings(args, intent.findings, to_stdout=False)
             audit.about(intent.spec, source=lambda: source_of(Path(intent.paths[0])), trusted=intent.trusted)
             progress.step("connecting to the cluster")
-            cluster = connect(intent.spec, options.access(args), trusted=intent.trusted)
+            cluster = open_cluster(intent.spec, options.access(args), trusted=intent.trusted)
             with writing.given_back(cluster):
-                report = apply(
+                report = apply_manifests(
                     intent,
                     cluster,
                     approval,
@@ -86,12 +92,11 @@ def _approval(args: argparse.Namespace) -> Approval:
 
 
 def _record(args: argparse.Namespace, report: ApplyReport, intent: Intent) -> None:
-    from reconciler.workflows import is_clean
-    from reconciler.workflows.record_baseline import record_baseline
+    from reconciler.workflows import is_clean, write_baseline
 
     if not args.record_baseline:
         return
     if is_clean(report):
-        record_baseline(intent, report, Path(args.record_baseline))
+        write_baseline(intent, report, Path(args.record_baseline))
     elif not args.quiet:
         output.tell("no baseline was recorded: the run was not a complete one")

@@ -78,8 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay and print; 0, or 1 when the policy refuses it or a finding is at or above ``--fail-on``."""
     from reconciler.model import Severity
-    from reconciler.workflows import BacktestOptions, References, load_intent, proposal_of
-    from reconciler.workflows.backtest import backtest
+    from reconciler.workflows import BacktestOptions, References, load_intent, proposal_of, run_backtest
 
     limit, files = Severity(args.fail_on), output.parse_out(args.out, formats=backtest_renderings.FORMATS)
     if args.without_python_workers:
@@ -105,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
         model=model_options(args),
         plots=plots,
     )
-    report = backtest(proposal_of(intent, _current(args, intent)), chosen, progress=output.StderrProgress(args))
+    report = run_backtest(proposal_of(intent, _current(args, intent)), chosen, progress=output.StderrProgress(args))
     backtest_renderings.print_backtest(args, report, files)
     stopped = report.refused or any(finding.severity.at_least(limit) for finding in report.findings)
     return exit_codes.NOT_DONE if stopped else exit_codes.DONE

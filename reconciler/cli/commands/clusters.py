@@ -35,10 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the clusters; 0, also when nothing changed."""
     from reconciler.formats import write_whole
-    from reconciler.workflows.changed_clusters import changed_clusters
+    from reconciler.workflows import find_changed_clusters
 
     files = output.parse_out(args.out, formats=_FORMATS)
-    found = changed_clusters(args.paths, since=args.changed_since, trusted_ref=args.trusted_ref, only=args.cluster)
+    found = find_changed_clusters(args.paths, since=args.changed_since, trusted_ref=args.trusted_ref, only=args.cluster)
     for name, path in files:
         write_whole(path, [_as(name, found, args)])
     output.print_result(

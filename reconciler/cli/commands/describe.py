@@ -27,9 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, filter, print."""
-    from reconciler.workflows import check_cluster_id, quota_reader
-    from reconciler.workflows.cluster_to_read import cluster_to_read
-    from reconciler.workflows.describe import describe
+    from reconciler.workflows import check_cluster_id, cluster_to_read, describe_cluster, quota_reader
 
     options.check_one_state(args)
     query = entity_options.selector_of(args)
@@ -37,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
         output.tell(f"warning: {warning}")
     spec = cluster_to_read(args.paths, args.cluster)
     with quota_reader(spec, options.access(args)) as reader:
-        state = describe(reader, query)
+        state = describe_cluster(reader, query)
     check_cluster_id(spec, state.cluster)
     if spec.name is not None:
         state = replace(state, cluster=state.cluster.named(spec.name))

@@ -17,10 +17,9 @@ def run(args: argparse.Namespace) -> int:
     """Print one explanation, or without an id all of them in a line each."""
     from reconciler.documents import explanations_to_json
     from reconciler.render import explanation_lines, index_lines
-    from reconciler.workflows import explanations
-    from reconciler.workflows.explain import explain
+    from reconciler.workflows import explain_id, explanations
 
-    chosen = [explain(args.id)] if args.id else list(explanations().values())
+    chosen = [explain_id(args.id)] if args.id else list(explanations().values())
     output.print_result(
         args,
         document=lambda: explanations_to_json(chosen),

@@ -30,9 +30,7 @@ def run(args: argparse.Namespace) -> int:
     """Read the cluster, write the files, print what was done."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.documents import findings_to_json
-    from reconciler.workflows import cluster_to_export, connection_to_write, require_free
-    from reconciler.workflows.connect import connect
-    from reconciler.workflows.export import export
+    from reconciler.workflows import cluster_to_export, connection_to_write, export_cluster, open_cluster, require_free
 
     if args.out is None and args.snapshot is None:
         msg = "say where to write: --out DIR for manifests, --snapshot FILE for a snapshot"
@@ -52,9 +50,9 @@ def run(args: argparse.Namespace) -> int:
         )
     with PatientProgress(args) as progress:
         progress.step("connecting to the cluster")
-        with contextlib.closing(connect(spec, options.access(args))) as cluster:
+        with contextlib.closing(open_cluster(spec, options.access(args))) as cluster:
             progress.step("reading the cluster's quotas")
-            result = export(
+            result = export_cluster(
                 cluster,
                 spec,
                 folder=folder,

@@ -31,11 +31,11 @@ def run(args: argparse.Namespace) -> int:
     """Print findings and what was written; 1 when nothing was."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.documents import findings_to_json
-    from reconciler.workflows.import_quotas import import_quotas
+    from reconciler.workflows import import_files
 
     with PatientProgress(args) as progress:
         progress.step(f"reading the files of {args.tool}")
-        result = import_quotas(args.tool, args.files, folder=Path(args.out), overwrite=args.overwrite, partial=args.partial)
+        result = import_files(args.tool, args.files, folder=Path(args.out), overwrite=args.overwrite, partial=args.partial)
     counts = {
         "files": len(result.files),
         "clusters": result.clusters if result.written else 0,

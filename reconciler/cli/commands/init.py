@@ -73,15 +73,14 @@ def _state(args: argparse.Namespace) -> CurrentState | None:
 
     from reconciler.cli.progress import PatientProgress
     from reconciler.model import ClusterSpec
-    from reconciler.workflows import snapshot_reader
-    from reconciler.workflows.connect import connect
+    from reconciler.workflows import open_cluster, snapshot_reader
 
     if args.current:
         state = snapshot_reader(args.current).current_state()
     elif args.bootstrap_server or args.zookeeper:
         with PatientProgress(args) as progress:
             progress.step("reading the cluster's quotas")
-            with contextlib.closing(connect(ClusterSpec(), options.access(args))) as cluster:
+            with contextlib.closing(open_cluster(ClusterSpec(), options.access(args))) as cluster:
                 state = cluster.current_state()
     else:
         return None

@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, write the page, print; 1 when a cluster could not be read, 2 for differences with ``--detailed-exitcode``."""
     from reconciler.formats import write_whole
-    from reconciler.workflows import failed
+    from reconciler.workflows import has_failed
 
     options.check_one_state(args)
     files = _files(args.out)
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     for name, path in files:
         write_whole(path, [_as(name, overview, page)])
     _print(args, overview, page)
-    if failed(overview):
+    if has_failed(overview):
         return exit_codes.NOT_DONE
     differs = any(one.differs for one in overview.clusters)
     return exit_codes.DIFFERENCES if args.detailed_exitcode and differs else exit_codes.DONE
@@ -85,11 +85,16 @@ def run(args: argparse.Namespace) -> int:
 def _read(args: argparse.Namespace) -> Overview:
     from reconciler.cli.progress import PatientProgress
     from reconciler.model import Severity
-    from reconciler.workflows import SystemClock, load_asked, make_report, read_report_inputs
-    from reconciler.workflows.report import Asked
-    from reconciler.workflows.trusted_files import trusted_files
+    from reconciler.workflows import (
+        ReportRequest,
+        SystemClock,
+        load_report_intents,
+        make_report,
+        read_report_inputs,
+        read_trusted_files,
+    )
 
-    asked = Asked(
+    asked = ReportRequest(
         paths=tuple(args.paths),
         cluster=args.cluster,
         access=options.access(args),
@@ -99,9 +104,9 @@ def _read(args: argparse.Namespace) -> Overview:
     )
     with PatientProgress(args) as progress:
         progress.step("reading the manifests")
-        trusted = trusted_files(args.trusted_ref, args.paths[0]) if args.trusted_ref is not None else None
+        trusted = read_trusted_files(args.trusted_ref, args.paths[0]) if args.trusted_ref is not None else None
         recorded = read_report_inputs(args.audit, args.backtest, trusted=trusted)
-        intents = load_asked(asked)
+        intents = load_report_intents(asked)
         return make_report(intents, asked, recorded=recorded, clock=SystemClock(), progress=progress)
 
 

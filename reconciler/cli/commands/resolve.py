@@ -13,8 +13,7 @@ from reconciler.errors import FileAccessError, ManifestError, UsageError
 if TYPE_CHECKING:
     from reconciler.model import Entity
     from reconciler.resolution import Wanted
-    from reconciler.workflows import Sources
-    from reconciler.workflows.entity_lines import Asked
+    from reconciler.workflows import AskedClient, Sources
 
 _STATES: Final = "current (the cluster, or the snapshot of --current), cluster, manifests, planned, or the file of a snapshot"
 _MEMBERS: Final = 10
@@ -57,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     for warning in entity_options.literal_default_warnings(args):
         output.tell(f"warning: {warning}")
     check_names([args.state, *([] if args.diff is None else [args.diff])])
-    asked = _asked(args, single)
+    clients = _asked(args, single)
     where = Where(
         paths=tuple(args.paths),
         cluster=args.cluster,
@@ -66,30 +65,30 @@ def run(args: argparse.Namespace) -> int:
         fail_on=Severity(args.fail_on),
     )
     try:
-        return _answer(args, Sources(where), asked)
+        return _answer(args, Sources(where), clients)
     except ManifestError as error:
         if error.findings:
             output.print_findings(args, error.findings, to_stdout=args.format != "jsonl")
         raise
 
 
-def _answer(args: argparse.Namespace, sources: Sources, asked: list[Asked] | None) -> int:
+def _answer(args: argparse.Namespace, sources: Sources, clients: list[AskedClient] | None) -> int:
     from reconciler.workflows import difference_between
 
     view = sources.view(args.state)
     other = sources.view(args.diff) if args.diff is not None else None
     output.print_findings(args, sources.findings, to_stdout=False)
     if other is not None:
-        compared = difference_between(view, other, None if asked is None else [entity for entity, _ in asked])
+        compared = difference_between(view, other, None if clients is None else [entity for entity, _ in clients])
         resolve_output.print_comparison(args, compared)
         if compared.comparison.unknown is not None:
             return exit_codes.NOT_DONE
         return exit_codes.DIFFERENCES if args.detailed_exitcode and compared.comparison.clients else exit_codes.DONE
     wanted = _wanted(args)
-    if asked is not None and args.from_file is None:
-        known = resolve_output.print_one(args, view, asked[0][0], wanted)
+    if clients is not None and args.from_file is None:
+        known = resolve_output.print_one(args, view, clients[0][0], wanted)
     else:
-        known = resolve_output.print_many(args, view, asked, wanted)
+        known = resolve_output.print_many(args, view, clients, wanted)
     return exit_codes.DONE if known else exit_codes.NOT_DONE
 
 
@@ -116,18 +115,18 @@ def _check(args: argparse.Namespace, single: Entity | None) -> None:
         raise UsageError("--diff prints text or json")
 
 
-def _asked(args: argparse.Namespace, single: Entity | None) -> list[Asked] | None:
-    from reconciler.workflows import asked, parse_asked, read_asked
+def _asked(args: argparse.Namespace, single: Entity | None) -> list[AskedClient] | None:
+    from reconciler.workflows import parse_clients, read_clients, require_client
 
     if single is not None:
-        return [asked(single)]
+        return [require_client(single)]
     if args.from_file is None:
         return None
     if args.from_file != "-":
-        return read_asked(Path(args.from_file))
+        return read_clients(Path(args.from_file))
     if sys.stdin is None:
         raise FileAccessError("--from - reads standard input, and that is closed")
-    return parse_asked(sys.stdin.buffer, "stdin")
+    return parse_clients(sys.stdin.buffer, "stdin")
 
 
 def _wanted(args: argparse.Namespace) -> Wanted:

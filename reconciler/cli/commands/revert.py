@@ -58,14 +58,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _revert(args: argparse.Namespace, undoing: Undoing, approval: Approval, progress: PatientProgress) -> ApplyReport:
-    from reconciler.workflows import SystemClock
-    from reconciler.workflows.connect import connect
-    from reconciler.workflows.revert import revert
+    from reconciler.workflows import SystemClock, open_cluster, revert_report
 
     progress.step("connecting to the cluster")
-    cluster = connect(undoing.spec, options.access(args), trusted=undoing.trusted)
+    cluster = open_cluster(undoing.spec, options.access(args), trusted=undoing.trusted)
     with writing.given_back(cluster):
-        return revert(
+        return revert_report(
             undoing,
             cluster,
             approval,

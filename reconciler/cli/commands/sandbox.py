@@ -103,9 +103,9 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _spec(args: argparse.Namespace) -> SandboxSpec:
-    from reconciler.workflows import wanted
+    from reconciler.workflows import sandbox_spec
 
-    return wanted(
+    return sandbox_spec(
         kafka_version=args.kafka_version,
         nodes=args.nodes,
         users=args.user,

@@ -33,8 +33,7 @@ def run(args: argparse.Namespace) -> int:
     from reconciler.documents import findings_to_json
     from reconciler.model import Severity
     from reconciler.render import validation_lines
-    from reconciler.workflows import stop_on
-    from reconciler.workflows.validate import validate
+    from reconciler.workflows import stop_on, validate_manifests
 
     files = output.parse_out(args.out, formats=renderings.VALIDATE_FORMATS)
     options.check_all_clusters(args)
@@ -42,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         return _every(args, files)
     with PatientProgress(args) as progress:
         progress.step("reading the manifests")
-        checked = validate(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
+        checked = validate_manifests(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
     counts = _counts(checked)
     output.write_findings(files, checked.findings)
     output.print_result(

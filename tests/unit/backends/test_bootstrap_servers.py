@@ -9,7 +9,7 @@ from reconciler.errors import UsageError, WrongClusterError
 from reconciler.model.cluster import ClusterSpec, Connection
 from reconciler.model.finding import Span
 from reconciler.model.state import ClusterIdentity
-from reconciler.workflows.connect import Access, check_cluster_id, connect
+from reconciler.workflows.connect import Access, check_cluster_id, open_cluster
 
 
 def test_lists_are_split_at_commas_and_documents_at_items():
@@ -30,7 +30,7 @@ def test_what_is_no_server_is_a_usage_error(text):
 
 def test_nothing_given_says_how_to_give_it():
     with pytest.raises(UsageError, match="--bootstrap-server HOST:PORT"):
-        connect(ClusterSpec(name="prod"))
+        open_cluster(ClusterSpec(name="prod"))
 
 
 def test_the_command_line_replaces_the_whole_connection(tmp_path):
@@ -39,7 +39,7 @@ def test_the_command_line_replaces_the_whole_connection(tmp_path):
         span=Span(file=str(tmp_path / "prod.yaml"), line=1, column=1),
     )
     with pytest.raises(UsageError, match="'nonsense' is not a bootstrap server"):
-        connect(spec, Access(bootstrap_server="nonsense"))
+        open_cluster(spec, Access(bootstrap_server="nonsense"))
 
 
 def test_properties_lie_beside_the_document(tmp_path):
@@ -48,7 +48,7 @@ def test_properties_lie_beside_the_document(tmp_path):
         span=Span(file=str(tmp_path / "prod.yaml"), line=1, column=1),
     )
     with pytest.raises(Exception, match=str(tmp_path / "not-there.properties")):
-        connect(spec)
+        open_cluster(spec)
 
 
 def test_a_cluster_id_is_compared_only_when_it_is_given():

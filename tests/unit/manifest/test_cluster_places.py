@@ -11,7 +11,7 @@ from reconciler.model.finding import Finding, Severity
 from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.load import chosen_cluster, load_manifests
 from reconciler.workflows.same_cluster import OtherClusters
-from reconciler.workflows.validate import validate
+from reconciler.workflows.validate import validate_manifests
 from tests.builders import user
 from tests.support.manifests import cluster, quotas, repository
 
@@ -24,7 +24,7 @@ def errors(root: Path, files: dict[str, str], path: str = ".") -> list[Finding]:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
-    return [one for one in validate([str(root / path)]).findings if one.severity is Severity.ERROR]
+    return [one for one in validate_manifests([str(root / path)]).findings if one.severity is Severity.ERROR]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.model.finding import Finding, Severity
 from reconciler.workflows.load import desired_for, load_manifests
-from reconciler.workflows.validate import validate
+from reconciler.workflows.validate import validate_manifests
 
 HEAD = "apiVersion: kafka-quotas/v1\n"
 OWNERS = """\
@@ -41,7 +41,7 @@ def checked(root: Path, files: dict[str, str], repository: str = OWNERS) -> tupl
 
 
 def errors(paths: list[str]) -> tuple[Finding, ...]:
-    return tuple(one for one in validate(paths).findings if one.severity is Severity.ERROR)
+    return tuple(one for one in validate_manifests(paths).findings if one.severity is Severity.ERROR)
 
 
 @pytest.mark.parametrize(

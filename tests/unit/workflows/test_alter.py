@@ -17,8 +17,8 @@ from reconciler.model.plan import ApplyReport, ApplyResult, GuardStatus, Plan
 from reconciler.model.quota import CLIENT_KEYS
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.planning.one_entity import change_of_one
-from reconciler.workflows.alter import alter
-from reconciler.workflows.alter_request import AlterRequest, alter_request
+from reconciler.workflows.alter import alter_entity
+from reconciler.workflows.alter_request import AlterRequest, make_alter_request
 from reconciler.workflows.alter_target import AlterTarget
 from reconciler.workflows.apply import Approval
 from tests.builders import TODAY, cluster_spec, ip, pair, span, user
@@ -38,7 +38,7 @@ class Run:
         self.asked: list[Plan] = []
 
     def alter(self, request: AlterRequest, *accepted: str, validate_only: bool = False) -> ApplyReport:
-        return alter(
+        return alter_entity(
             self.cluster,
             request,
             Approval(accepted=accepted, settings=ApplySettings(validate_only=validate_only)),
@@ -61,7 +61,7 @@ class Run:
     ],
 )
 def test_values_are_numbers_or_text_as_in_manifests(key: str, text: str | float, number: float) -> None:
-    assert alter_request(user("alice"), add={key: text}).add == {key: number}
+    assert make_alter_request(user("alice"), add={key: text}).add == {key: number}
 
 
 @pytest.mark.parametrize(
@@ -100,14 +100,16 @@ def test_what_cannot_be_asked_for_is_a_usage_error_with_our_words_and_a_brokers(
     entity: Entity, add: dict[str, str | float], delete: tuple[str, ...], words: list[str]
 ) -> None:
     with pytest.raises(UsageError) as raised:
-        alter_request(entity, add=add, delete=delete)
+        make_alter_request(entity, add=add, delete=delete)
     assert [word for word in words if word not in str(raised.value)] == []
     assert str(raised.value).isprintable()
 
 
 def test_only_what_differs_is_written_and_keys_that_nobody_named_stay() -> None:
     cluster = FakeCluster({user("a"): {"producer_byte_rate": 5.0, "consumer_byte_rate": 6.0, "future_key": 7.0}})
-    request = alter_request(user("a"), add={"producer_byte_rate": 5.0, "request_percentage": 9.0}, delete=["consumer_byte_rate"])
+    request = make_alter_request(
+        user("a"), add={"producer_byte_rate": 5.0, "request_percentage": 9.0}, delete=["consumer_byte_rate"]
+    )
     run = Run(cluster)
 
     report = run.alter(request)
@@ -126,7 +128,7 @@ def test_nothing_to_do_asks_nobody_and_says_why() -> None:
     cluster = FakeCluster({user("a"): {"producer_byte_rate": 5.0}})
     run = Run(cluster)
 
-    report = run.alter(alter_request(user("b"), delete=["producer_byte_rate"]))
+    report = run.alter(make_alter_request(user("b"), delete=["producer_byte_rate"]))
 
     assert (report.result, cluster.writes, cluster.validations, run.asked) == (ApplyResult.NOTHING_TO_DO, 0, 0, [])
     assert run.seen[0].notes == ("producer_byte_rate is not set on user=b, so there is nothing to delete",)
@@ -136,7 +138,7 @@ def test_an_entity_that_loses_its_last_key_is_deleted() -> None:
     cluster = FakeCluster({user("a"): {"producer_byte_rate": 5.0}})
     run = Run(cluster)
 
-    assert run.alter(alter_request(user("a"), delete=["producer_byte_rate"])).result is ApplyResult.DONE
+    assert run.alter(make_alter_request(user("a"), delete=["producer_byte_rate"])).result is ApplyResult.DONE
     assert (cluster.entities, run.asked[0].changes[0].action) == ({}, Action.DELETE)
     assert run.asked[0].summary.delete == 1
 
@@ -147,14 +149,14 @@ def test_one_entity_that_was_named_is_never_too_many() -> None:
     cluster = FakeCluster({user(name): {"producer_byte_rate": 5.0} for name in ("a", "b", "c")})
     run = Run(cluster, target=AlterTarget(spec=spec, managed=False))
 
-    assert run.alter(alter_request(user("a"), delete=["producer_byte_rate"])).result is ApplyResult.DONE
+    assert run.alter(make_alter_request(user("a"), delete=["producer_byte_rate"])).result is ApplyResult.DONE
     assert set(cluster.entities) == {user("b"), user("c")}
 
 
 def test_who_says_no_is_a_refusal() -> None:
     run = Run(FakeCluster(), answer=False)
 
-    report = run.alter(alter_request(user("a"), add={"producer_byte_rate": 5.0}))
+    report = run.alter(make_alter_request(user("a"), add={"producer_byte_rate": 5.0}))
 
     assert (report.result, report.failure_reason, run.cluster.writes) == (ApplyResult.REFUSED, "not-confirmed", 0)
 
@@ -162,14 +164,14 @@ def test_who_says_no_is_a_refusal() -> None:
 def test_validate_only_asks_the_cluster_and_writes_nothing() -> None:
     run = Run(FakeCluster(faults=Faults(read_only=True)))
 
-    report = run.alter(alter_request(user("a"), add={"producer_byte_rate": 5.0}), validate_only=True)
+    report = run.alter(make_alter_request(user("a"), add={"producer_byte_rate": 5.0}), validate_only=True)
 
     assert (report.result, report.validate_only, run.cluster.validations, run.asked) == (ApplyResult.DONE, True, 1, [])
     assert len(run.seen) == 1
 
 
 def test_a_host_name_that_the_cluster_does_not_know_is_explained() -> None:
-    report = Run(FakeCluster()).alter(alter_request(ip("db.example"), add={"connection_creation_rate": 5.0}))
+    report = Run(FakeCluster()).alter(make_alter_request(ip("db.example"), add={"connection_creation_rate": 5.0}))
 
     assert report.result is ApplyResult.FAILED
     assert report.outcomes[0].error == "db.example is not a valid IP or resolvable host."
@@ -189,7 +191,7 @@ MANAGED = AlterTarget(
     [(user("a"), "teams/a.yaml:7:1"), (user("b"), "cluster.yaml:4:1"), (pair("b", DEFAULT), "cluster.yaml:4:1")],
 )
 def test_what_manifests_manage_is_refused_with_the_place_and_can_be_accepted(entity: Entity, place: str) -> None:
-    request = alter_request(entity, add={"producer_byte_rate": 5.0})
+    request = make_alter_request(entity, add={"producer_byte_rate": 5.0})
     run = Run(FakeCluster(), target=MANAGED)
 
     refused = run.alter(request, "default-entity")
@@ -203,13 +205,13 @@ def test_an_acceptance_in_the_manifest_counts() -> None:
     accepted = Acceptance(guard="managed-entity", reason="on call", until=TODAY)
     target = AlterTarget(spec=cluster_spec(accept=(accepted,)), managed=True)
 
-    assert Run(FakeCluster(), target=target).alter(alter_request(user("a"), add={"producer_byte_rate": 5.0})).verified
+    assert Run(FakeCluster(), target=target).alter(make_alter_request(user("a"), add={"producer_byte_rate": 5.0})).verified
 
 
 def test_what_manifests_do_not_manage_is_free() -> None:
     run = Run(FakeCluster(), target=MANAGED)
 
-    assert run.alter(alter_request(ip("10.0.0.7"), add={"connection_creation_rate": 5.0})).result is ApplyResult.DONE
+    assert run.alter(make_alter_request(ip("10.0.0.7"), add={"connection_creation_rate": 5.0})).result is ApplyResult.DONE
     guard = next(guard for guard in run.seen[0].guards if guard.id == "managed-entity")
     assert guard.status is GuardStatus.PASSED
 
@@ -218,7 +220,7 @@ def test_another_cluster_is_neither_planned_nor_written() -> None:
     run = Run(FakeCluster(), target=AlterTarget(spec=cluster_spec(cluster_id="another"), managed=True))
 
     with pytest.raises(WrongClusterError):
-        run.alter(alter_request(user("a"), add={"producer_byte_rate": 5.0}))
+        run.alter(make_alter_request(user("a"), add={"producer_byte_rate": 5.0}))
     assert (run.seen, run.cluster.writes) == ([], 0)
 
 

@@ -9,7 +9,7 @@ from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import CurrentState
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
 from reconciler.resolution.describe_filter import answer
-from reconciler.workflows.describe import describe, query_words
+from reconciler.workflows.describe import describe_cluster, query_words
 from tests.builders import current, pair, user
 
 LIVE = {entity: {"producer_byte_rate": 5.0} for entity in (user("alice"), user("bob"), user(), pair("alice", "app"))}
@@ -52,7 +52,7 @@ def test_a_broker_is_asked_for_no_more_than_its_filters_can_say(
 ) -> None:
     broker = Broker()
 
-    assert describe(broker, query).entities.keys() == found
+    assert describe_cluster(broker, query).entities.keys() == found
     (asked,) = broker.asked
     assert asked == EntityFilter(
         components=(FilterComponent(entity_type="user", kind=sent[0], name=sent[1]),), strict=query.strict
@@ -76,7 +76,7 @@ UNSUPPORTED = UnsupportedClusterError("the cluster refused the request with erro
 )
 def test_only_what_is_about_the_filter_is_explained_by_it(error: BackendError, query: Selector, explained: bool) -> None:
     with pytest.raises(type(error)) as raised:
-        describe(Broker(error), query)
+        describe_cluster(Broker(error), query)
 
     assert str(raised.value).startswith(str(error))
     assert ("the filter was" in str(raised.value)) == explained

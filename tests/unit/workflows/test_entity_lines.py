@@ -10,11 +10,11 @@ import pytest
 from reconciler.errors import FileAccessError
 from reconciler.model.effect import OTHER, KnownAddress, KnownClient
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.workflows.entity_lines import parse_asked, read_asked
+from reconciler.workflows.entity_lines import parse_clients, read_clients
 
 
 def parsed(text: str | bytes) -> list[tuple[Entity, object]]:
-    return list(parse_asked(io.BytesIO(text if isinstance(text, bytes) else text.encode()), "list.jsonl"))
+    return list(parse_clients(io.BytesIO(text if isinstance(text, bytes) else text.encode()), "list.jsonl"))
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,6 @@ def test_bytes_that_are_no_text_and_files_that_are_not_there_are_told(tmp_path: 
     with pytest.raises(FileAccessError, match=r"list\.jsonl is not UTF-8 text"):
         parsed(b'{"user": "\xff"}')
     with pytest.raises(FileAccessError, match="cannot be read: No such file"):
-        read_asked(tmp_path / "none")
+        read_clients(tmp_path / "none")
     with pytest.raises(FileAccessError, match="cannot be read: Is a directory"):
-        read_asked(tmp_path)
+        read_clients(tmp_path)

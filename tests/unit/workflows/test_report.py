@@ -13,7 +13,7 @@ from reconciler.model.drift import DriftClass
 from reconciler.model.overview import ClusterOverview, EntityOverview
 from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.baselines import GivenBaseline
-from reconciler.workflows.report import Asked, declared_only, failed, make_report, overview_of
+from reconciler.workflows.report import ReportRequest, declared_only, has_failed, make_report, overview_of
 from reconciler.workflows.report_files import ReportInputs
 from tests.builders import current, declared, user
 from tests.fakes import FakeClock, FakeCluster, Silent
@@ -67,19 +67,19 @@ def test_a_cluster_that_cannot_be_read_keeps_what_is_declared() -> None:
     assert {one.drift for one in found.entities} == {None}
     assert found.failure is not None
     assert (found.failure.failure_reason, found.failure.skipped) == ("unreachable", False)
-    assert failed(report_world.overview(found))
+    assert has_failed(report_world.overview(found))
 
 
 def test_a_skipped_cluster_is_no_failure() -> None:
     identity = ClusterIdentity(name="new")
     skipped = ClusterFailure(cluster=identity, failure_reason="untrusted", message="later", skipped=True)
-    assert not failed(report_world.overview(ClusterOverview(cluster=identity, failure=skipped)))
+    assert not has_failed(report_world.overview(ClusterOverview(cluster=identity, failure=skipped)))
 
 
 def test_one_cluster_without_a_way_to_it_stops_no_other() -> None:
     made = make_report(
         [intent("a"), ClusterFailure(cluster=ClusterIdentity(name="b"), failure_reason="invalid-manifests", message="no")],
-        Asked(),
+        ReportRequest(),
         recorded=ReportInputs(),
         clock=FakeClock(),
         progress=Silent(),

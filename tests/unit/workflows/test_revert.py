@@ -32,7 +32,7 @@ from reconciler.model.plan import ApplyReport, ApplyResult, ChangeStatus, Plan
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, CurrentState
 from reconciler.workflows.apply import Approval
-from reconciler.workflows.revert import Undoing, load_undoing, revert
+from reconciler.workflows.revert import Undoing, load_undoing, revert_report
 from tests.builders import client, ip, pair, plan, user
 from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
 from tests.support.git_repository import GitRepository
@@ -84,7 +84,7 @@ def undo(
         report=read_apply_report(text_of(report), name="report.json"), file="report.json", spec=spec or ClusterSpec()
     )
     shown: list[Plan] = []
-    return revert(
+    return revert_report(
         undoing,
         cluster,
         Approval(accepted=accepted, **approval),
@@ -261,7 +261,7 @@ def test_validate_only_shows_the_plan_and_writes_nothing() -> None:
     cluster = FakeCluster(BEFORE)
     report = read_apply_report(text_of(applied(cluster, *CHANGES)), name="r")
     shown: list[Plan] = []
-    back = revert(
+    back = revert_report(
         Undoing(report=report, file="r"),
         cluster,
         Approval(accepted=EVERYTHING, settings=ApplySettings(validate_only=True)),
@@ -383,7 +383,7 @@ def test_a_scope_that_a_pull_request_widens_counts_only_after_merge(tmp_path: Pa
         undoing = load_undoing(text, file="r", paths=["."], cluster=None, trusted_ref=ref)
         assert undoing.source.commit == head
         approval = Approval(accepted=EVERYTHING)
-        return revert(
+        return revert_report(
             undoing, cluster, approval, confirm=lambda _: True, preview=lambda _: None, clock=Still(), progress=Silent()
         )
 
@@ -410,7 +410,7 @@ def test_how_a_state_was_read_is_a_note_of_the_plan_back() -> None:
     shown: list[Plan] = []
     undoing = Undoing(report=report, file="report.json", spec=ClusterSpec())
     approval = Approval(accepted=EVERYTHING, settings=ApplySettings(validate_only=True))
-    revert(undoing, cluster, approval, confirm=lambda _: True, preview=shown.append, clock=Still(), progress=Silent())
+    revert_report(undoing, cluster, approval, confirm=lambda _: True, preview=shown.append, clock=Still(), progress=Silent())
     assert "it was read in parts" in shown[0].notes
 
 

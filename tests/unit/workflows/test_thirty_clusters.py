@@ -14,7 +14,7 @@ from reconciler.model.entity import Entity
 from reconciler.model.finding import Severity
 from reconciler.model.quota import QuotaKey
 from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests
-from reconciler.workflows.validate import validate
+from reconciler.workflows.validate import validate_manifests
 from tests.builders import user
 from tests.support.many_clusters import labels_of, write_repository
 
@@ -60,10 +60,10 @@ def test_every_cluster_has_what_is_meant_for_it(tmp_path: Path) -> None:
 
 def test_all_of_it_is_valid_and_one_wrong_value_is_told_once(tmp_path: Path) -> None:
     write_repository(tmp_path)
-    assert [one for one in validate([str(tmp_path)]).findings if one.severity is Severity.ERROR] == []
+    assert [one for one in validate_manifests([str(tmp_path)]).findings if one.severity is Severity.ERROR] == []
     file = tmp_path / "teams" / "7" / "all.yaml"
     file.write_text(file.read_text(encoding="utf-8").replace("rate: 1MiB", "rate: 200MiB", 1), encoding="utf-8")
-    errors = [one for one in validate([str(tmp_path)]).findings if one.severity is Severity.ERROR]
+    errors = [one for one in validate_manifests([str(tmp_path)]).findings if one.severity is Severity.ERROR]
     assert [(one.id, one.span.line if one.span else 0, one.entity) for one in errors] == [("above-limit", 7, user("t7-0"))]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.errors import FileAccessError, UnreachableError, UsageError
 from reconciler.model.cluster import ClusterSpec, Connection
-from reconciler.workflows.connect import Access, connect, principal
+from reconciler.workflows.connect import Access, open_cluster, principal
 from reconciler.workflows.export import connection_to_write
 from tests.builders import cluster_spec
 
@@ -21,14 +21,14 @@ def old() -> ClusterSpec:
 
 def test_a_document_with_a_zookeeper_is_reached_there(old: ClusterSpec) -> None:
     with pytest.raises(UnreachableError, match=r"ZooKeeper at 127\.0\.0\.1:1"):
-        connect(old)
+        open_cluster(old)
 
 
 def test_the_command_line_replaces_either_by_the_other(old: ClusterSpec) -> None:
     with pytest.raises(UnreachableError) as by_brokers:
-        connect(old, Access(bootstrap_server=NOWHERE))
+        open_cluster(old, Access(bootstrap_server=NOWHERE))
     with pytest.raises(UnreachableError) as by_zookeeper:
-        connect(cluster_spec(connection=Connection(bootstrap_servers=(NOWHERE,))), Access(zookeeper=NOWHERE))
+        open_cluster(cluster_spec(connection=Connection(bootstrap_servers=(NOWHERE,))), Access(zookeeper=NOWHERE))
 
     assert "ZooKeeper" not in str(by_brokers.value)
     assert "ZooKeeper" in str(by_zookeeper.value)
@@ -37,17 +37,17 @@ def test_the_command_line_replaces_either_by_the_other(old: ClusterSpec) -> None
 @pytest.mark.parametrize("place", ["", "/", "a b:2181", "host:port", "host:2181/../x"])
 def test_a_place_that_cannot_be_is_a_usage_error(place: str) -> None:
     with pytest.raises(UsageError):
-        connect(cluster_spec(), Access(zookeeper=place))
+        open_cluster(cluster_spec(), Access(zookeeper=place))
 
 
 def test_both_at_once_are_a_usage_error() -> None:
     with pytest.raises(UsageError, match="exclude each other"):
-        connect(cluster_spec(), Access(zookeeper=NOWHERE, bootstrap_server=NOWHERE))
+        open_cluster(cluster_spec(), Access(zookeeper=NOWHERE, bootstrap_server=NOWHERE))
 
 
 def test_neither_names_all_the_ways_to_say_it() -> None:
     with pytest.raises(UsageError, match=r"--bootstrap-server.*--zookeeper.*spec\.connection"):
-        connect(cluster_spec())
+        open_cluster(cluster_spec())
 
 
 def test_the_principal_is_that_of_the_login_to_zookeeper(old: ClusterSpec, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from reconciler.backends.zookeeper.settings import parse_connection, parse_zookeeper_properties
-from reconciler.workflows.validate import validate
+from reconciler.workflows.validate import validate_manifests
 from tests.support.certificates import Authority
 
 PAGE = (Path(__file__).parents[4] / "docs" / "zookeeper.md").read_text(encoding="utf-8")
@@ -30,7 +30,7 @@ def test_the_cluster_document_is_good(tmp_path: Path) -> None:
     (text,) = blocks("yaml")
     (tmp_path / "cluster.yaml").write_text(text, encoding="utf-8")
 
-    assert validate([str(tmp_path)]).findings == ()
+    assert validate_manifests([str(tmp_path)]).findings == ()
 
 
 def test_every_place_is_one() -> None:
