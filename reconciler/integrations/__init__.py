@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from reconciler.integrations.github.pulls import newest_commit, pull_request_of
     from reconciler.integrations.github.runs import has_artifact, workflow_run
     from reconciler.integrations.github.token import read_token
-    from reconciler.integrations.prometheus.metrics import LabelValues, RunMetrics
+    from reconciler.integrations.prometheus_metrics import LabelValues, RunMetrics
 
 __all__ = [
     "ACTIONS",

@@ -1,1 +1,21 @@
-"""The long-running reconciler: watches manifests and a cluster, tells what differs, and writes when it was told to."""
+"""The long-running reconciler: watches manifests and a cluster, reports differences, and writes where that is switched on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconciler.faces import lazy_face
+
+if TYPE_CHECKING:
+    from reconciler.service.log import LogFormat
+    from reconciler.service.loop import Pace
+    from reconciler.service.run import RunSettings, run_service
+
+__all__ = [
+    "LogFormat",
+    "Pace",
+    "RunSettings",
+    "run_service",
+]
+
+__getattr__ = lazy_face(__name__)

@@ -1,8 +1,9 @@
-"""The HTTP endpoint: ``/metrics``, ``/healthz``, ``/readyz``, nothing else; it reads, and never changes anything.
+"""The HTTP endpoint (``/metrics``, ``/healthz``, ``/readyz``), and whether the service is alive and its data are recent.
 
-The endpoint has no login and no TLS, so it listens on loopback unless told otherwise. A connection is for one request and has a
-deadline for all of it, however slowly bytes come or go. Where more are open than may be, the oldest is closed: a client that is
-slow on purpose loses its place to the next one, such as a probe of the service's health.
+The endpoint reads, and never changes anything. It has no login and no TLS, so it listens on loopback unless another address is
+given. A connection is for one request and has a deadline for all of it, however slowly bytes come or go. Where more are open than
+may be, the oldest is closed: a client that is slow on purpose loses its place to the next one, such as a probe of the service's
+health.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
 from typing import Final, Self, TypeAlias
 
 from reconciler.errors import ReconcilerError
 from reconciler.formats import Json
-from reconciler.service.health import Health
+from reconciler.ports import Clock
+from reconciler.service.passes import PassOutcome
 
 _MOST_AT_ONCE: Final = 128
 _WHOLE_CONNECTION_S: Final = 5.0
@@ -27,9 +30,53 @@ _LONGEST_HEAD: Final = 16 * 1024
 _TEXT: Final = "text/plain; charset=utf-8"
 _WAITING: Final = 256
 """Connections that the system keeps until they are accepted."""
-
 Page: TypeAlias = Callable[[str], tuple[HTTPStatus, bytes, str]]
 """Given an ``Accept`` header: status, body, content type."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthLimits:
+    """Seconds. ``silent``: how long the loop may do one thing; ``stale``: how old the last look at the cluster may be."""
+
+    silent: float = 1_200.0
+    stale: float = 1_000.0
+
+
+class Health:
+    """Written by the loop, read by the endpoint; each value is replaced as a whole, so no lock is needed."""
+
+    def __init__(self, limits: HealthLimits, *, clock: Clock) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._beat = clock.monotonic()
+        self._looked: float | None = None
+        self._result: str | None = None
+
+    def beat(self) -> None:
+        """The loop is alive."""
+        self._beat = self._clock.monotonic()
+
+    def note_pass(self, outcome: PassOutcome) -> None:
+        """A pass ended; it looked at manifests and cluster when it has counts."""
+        self.beat()
+        self._result = outcome.result.value
+        if outcome.counts is not None:
+            self._looked = self._clock.monotonic()
+
+    def alive(self) -> tuple[bool, dict[str, Json]]:
+        """False when the loop has been silent for too long."""
+        silent = self._clock.monotonic() - self._beat
+        alive = silent <= self._limits.silent
+        return alive, {"status": "alive" if alive else "stuck", "seconds_since_last_sign": round(silent, 1)}
+
+    def ready(self) -> tuple[bool, dict[str, Json]]:
+        """True when manifests and cluster were both read not too long ago."""
+        if self._looked is None:
+            return False, {"status": "not ready", "why": "manifests and cluster were not read yet", "last_pass": self._result}
+        age = self._clock.monotonic() - self._looked
+        ready = age <= self._limits.stale
+        document: dict[str, Json] = {"status": "ready" if ready else "not ready", "last_pass": self._result}
+        return ready, {**document, "seconds_since_last_look": round(age, 1)}
 
 
 class EndpointError(ReconcilerError):

@@ -59,7 +59,7 @@ class Log:
 
 
 @contextlib.contextmanager
-def libraries_into(log: Log) -> Iterator[None]:
+def redirect_library_logs(log: Log) -> Iterator[None]:
     """Inside, what libraries warn of becomes lines of this log: theirs would be no JSON, and would not be escaped."""
     handler = _LibraryHandler(log)
     root = logging.getLogger()

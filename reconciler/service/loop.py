@@ -1,18 +1,62 @@
-"""The loop: looks at the files every few seconds, runs a pass when they changed or it is time, until it is told to stop."""
+"""The loop: looks at the files every few seconds, runs a pass when they changed or it is time, until it is stopped.
+
+The next pass begins after the interval with jitter, or after a growing wait while something is wrong that may pass by itself.
+"""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from reconciler.ports import Clock
-from reconciler.service.outcome import PassOutcome, PassResult
-from reconciler.service.pacing import Pace, Pacing
-from reconciler.service.passes import Passes
+from reconciler.service.passes import Passes, PassOutcome, PassResult
 from reconciler.service.watch import Watch
+
+_PASSING: Final = frozenset({"stale-plan", "locked"})
+"""Refusals that mean that somebody else is writing now."""
+_MOST_DOUBLINGS: Final = 32
 
 _SETTLE_SECONDS: Final = 1.0
 """Files must be the same for so long before they are read: a checkout in the middle of its update is nobody's intent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Seconds. ``jitter``: the share of an interval that is added at random, so that many services do not come at once.
+
+    ``poll``: how often the files are looked at.
+    """
+
+    interval: float = 300.0
+    jitter: float = 0.1
+    poll: float = 5.0
+    first_retry: float = 5.0
+    longest_retry: float = 300.0
+
+
+class Pacing:
+    """Counts failures in a row and tells the wait after each pass."""
+
+    def __init__(self, pace: Pace, *, jitter: Callable[[], float] = random.random) -> None:
+        self._pace = pace
+        self._jitter = jitter
+        self.failures = 0
+
+    def after(self, outcome: PassOutcome) -> float:
+        """Seconds until the next pass, if no file changes before."""
+        self.failures = 0 if outcome.result.is_success else self.failures + 1
+        if not _may_pass(outcome):
+            return self._pace.interval * (1 + self._pace.jitter * self._jitter())
+        doubled = self._pace.first_retry * 2.0 ** min(self.failures - 1, _MOST_DOUBLINGS)
+        return min(doubled, self._pace.longest_retry) * (1 + self._jitter()) / 2
+
+
+def _may_pass(outcome: PassOutcome) -> bool:
+    if outcome.result in (PassResult.CLUSTER, PassResult.FAILED, PassResult.PARTIAL, PassResult.CHANGING):
+        return True
+    return outcome.result is PassResult.REFUSED and outcome.reason in _PASSING
 
 
 class Requests(Protocol):
@@ -38,7 +82,7 @@ class Observer(Protocol):
         """The loop is alive."""
         ...
 
-    def passed(self, outcome: PassOutcome, *, failures: int) -> None:
+    def pass_ended(self, outcome: PassOutcome, *, failures: int) -> None:
         """A pass ended; ``failures`` in a row, 0 after a success."""
         ...
 
@@ -72,7 +116,7 @@ class Loop:
                 outcome = self._passes.run(files)
                 handled = handled if outcome.result is PassResult.CHANGING else files
                 due = self._clock.monotonic() + self._pacing.after(outcome)
-                self._observer.passed(outcome, failures=self._pacing.failures)
+                self._observer.pass_ended(outcome, failures=self._pacing.failures)
                 if first:
                     on_first(outcome)
                 continue

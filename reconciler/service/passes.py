@@ -1,10 +1,14 @@
-"""One pass: read the manifests, look at the cluster, write if that is wanted and nothing speaks against it."""
+"""One pass: read the manifests, look at the cluster, write if that is wanted and nothing speaks against it.
+
+The outcome of a pass is words and counts, never entities, so that keeping one costs nothing.
+"""
 
 from __future__ import annotations
 
+import enum
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from reconciler.apply import ApplySettings
@@ -16,11 +20,85 @@ from reconciler.errors import (
     VanishedError,
     WrongClusterError,
 )
-from reconciler.model import Action, ApplyReport, ApplyResult, Change, ChangeStatus, ClusterIdentity, Drift, Plan, escaped
+from reconciler.model import (
+    Action,
+    ApplyReport,
+    ApplyResult,
+    Change,
+    ChangeStatus,
+    ClusterIdentity,
+    Drift,
+    DriftClass,
+    Plan,
+    escaped,
+)
 from reconciler.ports import Clock, Progress, QuotaCluster
-from reconciler.service.outcome import PassOutcome, PassResult, Seen
 from reconciler.service.watch import Fingerprint, Watch
 from reconciler.workflows import GivenBaseline, Intent, Observation, observe, write_observed
+
+_MOST_NAMED: Final = 10
+_LONGEST_MESSAGE: Final = 2_000
+_MOST_FINDINGS: Final = 20
+
+
+class PassResult(enum.StrEnum):
+    """The word for a whole pass.
+
+    ``DIFFERS``: the cluster differs, and the service does not write it: it only looks, or a person has to decide.
+    ``CHANGING``: the manifests changed while they were read. ``INVALID``, ``VANISHED``: nothing is written. ``CLUSTER``: it does
+    not answer, or not to this. ``FAILED``: nothing was written; ``PARTIAL``: something may be.
+    """
+
+    IN_SYNC = "in_sync"
+    DIFFERS = "differs"
+    APPLIED = "applied"
+    REFUSED = "refused"
+    FAILED = "failed"
+    PARTIAL = "partial"
+    CLUSTER = "cluster"
+    INVALID = "invalid"
+    VANISHED = "vanished"
+    CHANGING = "changing"
+
+    @property
+    def is_success(self) -> bool:
+        """True when manifests and cluster were read and nothing was left undone that the service was told to do."""
+        return self in (PassResult.IN_SYNC, PassResult.DIFFERS, PassResult.APPLIED)
+
+    @property
+    def manifests_are_good(self) -> bool:
+        """True when the manifests were read and hold no error."""
+        return self not in (PassResult.INVALID, PassResult.VANISHED, PassResult.CHANGING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityCounts:
+    """What manifests and cluster showed, in numbers of entities. ``tripped``: ids of guards that nobody accepted."""
+
+    drift: Mapping[DriftClass, int]
+    planned: Mapping[Action, int]
+    tripped: tuple[str, ...] = ()
+    held_back: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassOutcome:
+    """One pass. ``counts`` is absent when it did not get as far as the cluster.
+
+    ``reason`` is the ``failure_reason`` of the error tree; ``message`` and ``details`` (one finding each, the first of many) are
+    for people, escaped. ``written`` counts entities by action and status. ``again``: the very same values were written as in the
+    write before, so somebody else undoes them.
+    """
+
+    result: PassResult
+    reason: str | None = None
+    message: str = ""
+    details: tuple[str, ...] = ()
+    counts: EntityCounts | None = None
+    written: Mapping[tuple[Action, ChangeStatus], int] = field(default_factory=dict)
+    again: bool = False
+    seconds: float = 0.0
+
 
 _RESULTS: Final = {
     ApplyResult.DONE: PassResult.APPLIED,
@@ -29,12 +107,9 @@ _RESULTS: Final = {
     ApplyResult.PARTIAL: PassResult.PARTIAL,
     ApplyResult.FAILED: PassResult.FAILED,
 }
-_MOST_NAMED: Final = 10
-_LONGEST_MESSAGE: Final = 2_000
-_MOST_FINDINGS: Final = 20
 
 
-class Traces(Protocol):
+class WriteRecorder(Protocol):
     """What a write leaves behind for people and auditors."""
 
     def begin(self, intent: Intent, plan: Plan) -> None:
@@ -52,7 +127,7 @@ class World:
 
     connect: Callable[[Intent], QuotaCluster]
     given: Callable[[Intent], GivenBaseline | None]
-    traces: Traces
+    recorder: WriteRecorder
     clock: Clock
     progress: Progress
 
@@ -114,13 +189,13 @@ class Passes:
 
 
 class _AtCluster:
-    """The part of one pass that reaches the cluster; keeps what was seen when something breaks after that."""
+    """The part of one pass that reaches the cluster; keeps the counts when something breaks after that."""
 
     def __init__(self, passes: Passes, intent: Intent) -> None:
         self._passes = passes
         self._world = passes.world
         self._intent = intent
-        self._seen: Seen | None = None
+        self._counts: EntityCounts | None = None
 
     def run(self) -> PassOutcome:
         try:
@@ -133,7 +208,7 @@ class _AtCluster:
             outcome = _ended(PassResult.INVALID, error)
         except ReconcilerError as error:
             outcome = _ended(PassResult.FAILED, error)
-        return replace(outcome, seen=self._seen)
+        return replace(outcome, counts=self._counts)
 
     def _connected(self) -> PassOutcome:
         given = self._world.given(self._intent)
@@ -148,7 +223,7 @@ class _AtCluster:
         self._world.progress.step("reading the cluster's quotas")
         observation = observe(self._intent, cluster, given, clock=self._world.clock)
         self._passes.require_known(self._intent, observation.plan.cluster)
-        self._seen = _seen(observation)
+        self._counts = _counts(observation)
         plan, settings = observation.plan, self._passes.settings
         if not plan.changes:
             rest = f"{plan.summary.unchanged} unchanged, {plan.summary.unmanaged} unmanaged"
@@ -165,7 +240,7 @@ class _AtCluster:
         self, cluster: QuotaCluster, given: GivenBaseline | None, observation: Observation, settings: ApplySettings
     ) -> PassOutcome:
         world = self._world
-        world.traces.begin(self._intent, observation.plan)
+        world.recorder.begin(self._intent, observation.plan)
         report = write_observed(self._intent, observation, cluster, settings, clock=world.clock, progress=world.progress)
         outcome = PassOutcome(
             result=_RESULTS[report.result],
@@ -175,7 +250,7 @@ class _AtCluster:
             again=report.wrote and self._passes.written_again(report.digest),
         )
         try:
-            world.traces.ended(report)
+            world.recorder.ended(report)
         except KeyboardInterrupt:
             # Who does not want to wait still gets told what was written.
             return outcome
@@ -185,7 +260,7 @@ class _AtCluster:
             return replace(outcome, result=result, reason=error.failure_reason, message=message)
         if outcome.result is PassResult.APPLIED:
             try:
-                self._seen = _seen(observe(self._intent, cluster, given, clock=world.clock))
+                self._counts = _counts(observe(self._intent, cluster, given, clock=world.clock))
             except (ReconcilerError, KeyboardInterrupt):
                 # It was verified a moment ago; what this look could not tell, the next pass will.
                 return outcome
@@ -207,9 +282,9 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}... ({len(text)} characters)"
 
 
-def _seen(observation: Observation) -> Seen:
+def _counts(observation: Observation) -> EntityCounts:
     summary = observation.plan.summary
-    return Seen(
+    return EntityCounts(
         drift=dict(observation.drift.counts),
         planned={Action.CREATE: summary.create, Action.UPDATE: summary.update, Action.DELETE: summary.delete},
         tripped=tuple(guard.id for guard in observation.plan.tripped),

@@ -15,13 +15,13 @@ import pytest
 import yaml
 
 from reconciler.cli.main import build_parser
-from reconciler.integrations.prometheus.metrics import RunMetrics
-from reconciler.service.telling import label_values
+from reconciler.integrations.prometheus_metrics import RunMetrics
+from reconciler.service.observers import metric_labels
 from reconciler.workflows.plan import load_intent
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
-METRICS = RunMetrics(label_values(), version="0", applies=False)
+METRICS = RunMetrics(metric_labels(), version="0", applies=False)
 EXPOSED = METRICS.exposition("")[0].decode()
 NAME = re.compile(r"\bkafka_quotas_[a-z_]+\b")
 LABEL = re.compile(r'([a-z_]+)\s*(?:=~|!=|=)\s*"([^"]*)"')

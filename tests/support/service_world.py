@@ -9,15 +9,13 @@ from pathlib import Path
 
 from reconciler.apply.executor import ApplySettings
 from reconciler.errors import BackendError
-from reconciler.integrations.prometheus.metrics import RunMetrics
+from reconciler.integrations.prometheus_metrics import RunMetrics
 from reconciler.ports import QuotaCluster
-from reconciler.service.health import Health, HealthLimits
+from reconciler.service.endpoint import Health, HealthLimits
 from reconciler.service.log import Log, LogFormat
-from reconciler.service.loop import Loop
-from reconciler.service.outcome import PassOutcome
-from reconciler.service.pacing import Pace, Pacing
-from reconciler.service.passes import Passes, Traces, World
-from reconciler.service.telling import Telling, label_values
+from reconciler.service.loop import Loop, Pace, Pacing
+from reconciler.service.observers import Observers, metric_labels
+from reconciler.service.passes import Passes, PassOutcome, World, WriteRecorder
 from reconciler.service.watch import Watch
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.plan import Intent, load_intent
@@ -66,8 +64,8 @@ class Script:
             self._actions.pop(at)()
 
 
-class NoTraces:
-    """``Traces`` that leave none."""
+class NoRecorder:
+    """``WriteRecorder`` that leave none."""
 
     def begin(self, intent: object, plan: object) -> None:
         pass
@@ -87,7 +85,7 @@ class ServiceWorld:
         applies: bool = True,
         clock: FakeClock | None = None,
         settings: ApplySettings | None = None,
-        traces: Traces | None = None,
+        recorder: WriteRecorder | None = None,
         paths: tuple[str, ...] = (),
         log_format: LogFormat = LogFormat.TEXT,
         load: Callable[[], Intent] | None = None,
@@ -101,17 +99,17 @@ class ServiceWorld:
         self.outcomes: list[PassOutcome] = []
         self.keep_outcomes = True
         self.stream = io.StringIO()
-        self.metrics = RunMetrics(label_values(), version="0", applies=applies)
+        self.metrics = RunMetrics(metric_labels(), version="0", applies=applies)
         self.health = Health(HealthLimits(silent=1200.0, stale=305.0), clock=self.clock)
-        self._telling = Telling(self.metrics, Log(self.stream, log_format, clock=self.clock), self.health, clock=self.clock)
+        self._observers = Observers(self.metrics, Log(self.stream, log_format, clock=self.clock), self.health, clock=self.clock)
         places = paths or (str(folder),)
         self.watch = Watch(places, load or (lambda: load_intent(places, cluster=None)))
         world = World(
             connect=self._connect,
             given=lambda _: given(),
-            traces=traces or NoTraces(),
+            recorder=recorder or NoRecorder(),
             clock=self.clock,
-            progress=self._telling,
+            progress=self._observers,
         )
         self.script: Script | None = None
         stopping = settings or ApplySettings(stop_wanted=lambda: self.script is not None and self.script.stopped)
@@ -136,12 +134,12 @@ class ServiceWorld:
         return loop.run()
 
     def beat(self) -> None:
-        self._telling.beat()
+        self._observers.beat()
 
-    def passed(self, outcome: PassOutcome, *, failures: int) -> None:
+    def pass_ended(self, outcome: PassOutcome, *, failures: int) -> None:
         if self.keep_outcomes:
             self.outcomes.append(outcome)
-        self._telling.passed(outcome, failures=failures)
+        self._observers.pass_ended(outcome, failures=failures)
 
     @property
     def results(self) -> list[str]:

@@ -57,9 +57,7 @@ def run(args: argparse.Namespace) -> int:
     import signal
 
     from reconciler.model import Severity
-    from reconciler.service.log import LogFormat
-    from reconciler.service.pacing import Pace
-    from reconciler.service.starting import RunSettings, run_service
+    from reconciler.service import LogFormat, Pace, RunSettings, run_service
     from reconciler.workflows import SystemClock
 
     _check(args)

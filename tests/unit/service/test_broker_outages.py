@@ -12,8 +12,8 @@ import pytest
 from reconciler.errors import AuthenticationError, UnreachableError
 from reconciler.model.change import Action
 from reconciler.model.plan import ChangeStatus
-from reconciler.service.outcome import PassOutcome, PassResult
-from reconciler.service.pacing import Pace, Pacing
+from reconciler.service.loop import Pace, Pacing
+from reconciler.service.passes import PassOutcome, PassResult
 from reconciler.workflows.plan import load_intent
 from tests.builders import user
 from tests.fakes import FakeCluster
@@ -108,7 +108,7 @@ def outcome(result: PassResult, reason: str | None = None) -> PassOutcome:
 def test_what_may_pass_by_itself_is_tried_soon_and_what_needs_a_person_at_the_interval(
     result: PassResult, reason: str, *, waits_for_a_person: bool
 ) -> None:
-    pacing = Pacing(Pace(interval=300.0, jitter=0.0, first_retry=5.0, longest_retry=60.0), chance=lambda: 0.0)
+    pacing = Pacing(Pace(interval=300.0, jitter=0.0, first_retry=5.0, longest_retry=60.0), jitter=lambda: 0.0)
 
     waits = [pacing.after(outcome(result, reason)) for _ in range(100)]
 
@@ -120,12 +120,12 @@ def test_what_may_pass_by_itself_is_tried_soon_and_what_needs_a_person_at_the_in
 def test_jitter_only_adds_and_at_most_its_share() -> None:
     pace = Pace(interval=100.0, jitter=0.2)
 
-    assert Pacing(pace, chance=lambda: 0.0).after(outcome(PassResult.IN_SYNC)) == 100.0
-    assert 119.0 < Pacing(pace, chance=lambda: 0.999).after(outcome(PassResult.IN_SYNC)) < 120.0
+    assert Pacing(pace, jitter=lambda: 0.0).after(outcome(PassResult.IN_SYNC)) == 100.0
+    assert 119.0 < Pacing(pace, jitter=lambda: 0.999).after(outcome(PassResult.IN_SYNC)) < 120.0
 
 
 def test_a_success_ends_the_growth_of_the_waits() -> None:
-    pacing = Pacing(Pace(interval=300.0, first_retry=5.0), chance=lambda: 0.0)
+    pacing = Pacing(Pace(interval=300.0, first_retry=5.0), jitter=lambda: 0.0)
     for _ in range(10):
         pacing.after(outcome(PassResult.CLUSTER))
 

@@ -13,11 +13,10 @@ from collections.abc import Iterator
 import pytest
 
 from reconciler.errors import UnreachableError
-from reconciler.integrations.prometheus.metrics import RunMetrics
-from reconciler.service.endpoint import Endpoint, EndpointError
-from reconciler.service.health import Health, HealthLimits
-from reconciler.service.signals import SignalRequests
-from reconciler.service.telling import label_values
+from reconciler.integrations.prometheus_metrics import RunMetrics
+from reconciler.service.endpoint import Endpoint, EndpointError, Health, HealthLimits
+from reconciler.service.observers import metric_labels
+from reconciler.service.run import SignalRequests
 from tests.fakes import FakeClock, FakeCluster
 from tests.support.polling import wait_until
 from tests.support.service_world import ServiceWorld, write_manifests
@@ -30,7 +29,7 @@ def health() -> Health:
 
 @pytest.fixture
 def endpoint(health: Health) -> Iterator[Endpoint]:
-    metrics = RunMetrics(label_values(), version="1.2.3", applies=True)
+    metrics = RunMetrics(metric_labels(), version="1.2.3", applies=True)
     with Endpoint("127.0.0.1", 0, health, metrics.exposition) as serving:
         yield serving
 

@@ -106,7 +106,7 @@ class RunMetrics:
         for reason in values.broker_errors:
             self._errors.labels(reason)
 
-    def passed(self, result: str, *, seconds: float, at: float, failures: int, valid: bool) -> None:
+    def count_pass(self, result: str, *, seconds: float, at: float, failures: int, valid: bool) -> None:
         """A pass ended at this time; ``failures`` is 0 after a success."""
         self._passes.labels(result).inc()
         self._duration.observe(seconds)
@@ -116,7 +116,7 @@ class RunMetrics:
         if failures == 0:
             self._success.set(at)
 
-    def saw(self, *, drift: Mapping[str, int], planned: Mapping[str, int], tripped: Iterable[str], held_back: int) -> None:
+    def set_counts(self, *, drift: Mapping[str, int], planned: Mapping[str, int], tripped: Iterable[str], held_back: int) -> None:
         """What manifests and cluster showed; it stands until the next that gets so far."""
         for name, count in drift.items():
             self._drift.labels(name).set(count)
@@ -127,19 +127,19 @@ class RunMetrics:
             self._tripped.labels(guard).set(int(guard in in_the_way))
         self._held_back.set(held_back)
 
-    def refused(self, guards: Iterable[str]) -> None:
+    def count_refusals(self, guards: Iterable[str]) -> None:
         """A write was refused by these."""
         for guard in guards:
             self._refusals.labels(guard).inc()
 
-    def wrote(self, counts: Mapping[tuple[str, str], int], *, again: bool) -> None:
+    def count_writes(self, counts: Mapping[tuple[str, str], int], *, again: bool) -> None:
         """Entities by action and status; ``again``: the same as the write before."""
         for (action, status), count in counts.items():
             self._changes.labels(action, status).inc(count)
         if again:
             self._again.inc()
 
-    def broker_error(self, reason: str) -> None:
+    def count_broker_error(self, reason: str) -> None:
         """The cluster failed a pass."""
         self._errors.labels(reason).inc()
 

@@ -13,7 +13,7 @@ from reconciler.ports import Clock
 from reconciler.workflows import Access, AuditFile, Intent, principal
 
 
-class FileTraces:
+class AuditSink:
     """Both files are optional. ``report`` always holds the last run that wrote something; ``revert`` reads it."""
 
     def __init__(self, *, audit: Path | None, report: Path | None, access: Access, clock: Clock) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler.service.log import Level, Log, LogFormat, libraries_into
-from reconciler.service.traces import FileTraces
+from reconciler.service.audit_sink import AuditSink
+from reconciler.service.log import Level, Log, LogFormat, redirect_library_logs
 from reconciler.workflows.connect import Access
 from tests.builders import user
 from tests.fakes import FakeClock, FakeCluster
@@ -23,8 +23,8 @@ SCHEMAS = Path(__file__).parents[3] / "schemas"
 HOSTILE = 'a"\nerror pass: applied\u202e\x1b[2J\u2028'
 
 
-def traces(folder: Path, **files: Path) -> FileTraces:
-    return FileTraces(audit=files.get("audit"), report=files.get("report"), access=Access(), clock=FakeClock())
+def recorder(folder: Path, **files: Path) -> AuditSink:
+    return AuditSink(audit=files.get("audit"), report=files.get("report"), access=Access(), clock=FakeClock())
 
 
 @pytest.mark.parametrize("log_format", LogFormat)
@@ -77,7 +77,7 @@ def test_a_log_that_takes_no_more_stops_nothing() -> None:
 def test_what_a_library_warns_of_is_a_line_like_any_other() -> None:
     stream = io.StringIO()
 
-    with libraries_into(Log(stream, LogFormat.JSON, clock=FakeClock())):
+    with redirect_library_logs(Log(stream, LogFormat.JSON, clock=FakeClock())):
         logging.getLogger("kafka.conn").warning("node %s\nis away", 1)
         logging.getLogger("kafka.conn").debug("a detail")
     logging.getLogger("kafka.conn").debug("afterwards")
@@ -88,7 +88,7 @@ def test_what_a_library_warns_of_is_a_line_like_any_other() -> None:
 
 def test_each_write_leaves_a_line_of_audit_and_its_report(tmp_path: Path) -> None:
     folder, audit, report = write_manifests(tmp_path / "q"), tmp_path / "audit.jsonl", tmp_path / "report.json"
-    world = ServiceWorld(folder, FakeCluster(), traces=traces(tmp_path, audit=audit, report=report))
+    world = ServiceWorld(folder, FakeCluster(), recorder=recorder(tmp_path, audit=audit, report=report))
 
     world.run(250, at={150: lambda: world.cluster.write_from_outside(user("alice"), {})})
 
@@ -106,7 +106,7 @@ def test_the_same_refusal_over_and_over_is_one_line_of_audit(tmp_path: Path) -> 
     folder, audit = write_manifests(tmp_path / "q"), tmp_path / "audit.jsonl"
     (folder / "cluster.yaml").write_text(cluster_document(prune="never", protected=[{"user": "alice"}]))
     cluster = FakeCluster({user("alice"): {"producer_byte_rate": 5.0}})
-    world = ServiceWorld(folder, cluster, traces=traces(tmp_path, audit=audit))
+    world = ServiceWorld(folder, cluster, recorder=recorder(tmp_path, audit=audit))
 
     world.run(950)
 
@@ -116,7 +116,7 @@ def test_the_same_refusal_over_and_over_is_one_line_of_audit(tmp_path: Path) -> 
 
 def test_where_no_line_of_audit_could_be_added_nothing_is_written(tmp_path: Path) -> None:
     folder = write_manifests(tmp_path / "q")
-    world = ServiceWorld(folder, FakeCluster(), traces=traces(tmp_path, audit=tmp_path / "no" / "audit.jsonl"))
+    world = ServiceWorld(folder, FakeCluster(), recorder=recorder(tmp_path, audit=tmp_path / "no" / "audit.jsonl"))
 
     world.run(3)
 
@@ -126,7 +126,7 @@ def test_where_no_line_of_audit_could_be_added_nothing_is_written(tmp_path: Path
 
 def test_a_report_that_cannot_be_kept_does_not_hide_that_something_was_written(tmp_path: Path) -> None:
     folder = write_manifests(tmp_path / "q")
-    world = ServiceWorld(folder, FakeCluster(), traces=traces(tmp_path, report=tmp_path / "no" / "report.json"))
+    world = ServiceWorld(folder, FakeCluster(), recorder=recorder(tmp_path, report=tmp_path / "no" / "report.json"))
 
     world.run(3)
 

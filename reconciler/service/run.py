@@ -1,12 +1,21 @@
-"""A service from its settings: puts the parts together, runs the loop, and says truthfully how it ended."""
+"""``kafka-quotas run``: the parts of the service put together, and signals as requests to it.
+
+SIGTERM and SIGINT end the service, SIGHUP makes it read everything again at once. A handler only notes what was asked and wakes
+the loop through a pipe: nothing is torn out of a write. A second SIGTERM or SIGINT means not to wait any longer; that one
+interrupts.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import select
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TextIO
+from types import FrameType, TracebackType
+from typing import Any, Final, Self, TextIO
 
 import reconciler
 from reconciler.apply import ApplySettings
@@ -14,21 +23,66 @@ from reconciler.errors import UsageError
 from reconciler.integrations import RunMetrics
 from reconciler.model import Severity
 from reconciler.ports import Clock
-from reconciler.service.endpoint import Endpoint
-from reconciler.service.health import Health, HealthLimits
-from reconciler.service.log import Level, Log, LogFormat, libraries_into
-from reconciler.service.loop import Loop
-from reconciler.service.outcome import PassOutcome, PassResult
-from reconciler.service.pacing import Pace, Pacing
-from reconciler.service.passes import Passes, World
-from reconciler.service.signals import SignalRequests
-from reconciler.service.telling import Telling, label_values
-from reconciler.service.traces import FileTraces
+from reconciler.service.audit_sink import AuditSink
+from reconciler.service.endpoint import Endpoint, Health, HealthLimits
+from reconciler.service.log import Level, Log, LogFormat, redirect_library_logs
+from reconciler.service.loop import Loop, Pace, Pacing
+from reconciler.service.observers import Observers, metric_labels
+from reconciler.service.passes import Passes, PassOutcome, PassResult, World
 from reconciler.service.watch import Watch
 from reconciler.workflows import Access, GivenBaseline, Intent, References, given_baseline, load_intent, open_cluster
 
+_HANDLED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
 _STALE_INTERVALS: Final = 3.0
 _BEYOND_DEADLINE: Final = 300.0
+
+
+class SignalRequests:
+    """The requests that come as signals while the block lasts; only in the main thread. ``stopped_by``: the first to end it."""
+
+    def __init__(self) -> None:
+        self.stopped_by: int | None = None
+        self._reread = False
+        self._before: dict[int, Any] = {}
+        self._read_end, self._write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._note) for number in _HANDLED}
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        os.close(self._read_end)
+        os.close(self._write_end)
+
+    def stop_wanted(self) -> bool:
+        """True after a first SIGTERM or SIGINT."""
+        return self.stopped_by is not None
+
+    def take_reread(self) -> bool:
+        """True once after SIGHUP; several at once count as one."""
+        taken, self._reread = self._reread, False
+        return taken
+
+    def wait(self, seconds: float) -> None:
+        """Wait so long, or until a signal comes."""
+        select.select([self._read_end], [], [], seconds)
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._read_end, 4096)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        if number == signal.SIGHUP:
+            self._reread = True
+        elif self.stopped_by is not None:
+            raise KeyboardInterrupt
+        else:
+            self.stopped_by = number
+        # A full pipe wakes the loop just as well.
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._write_end, b"\0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +125,13 @@ def run_service(settings: RunSettings, stream: TextIO, *, clock: Clock) -> RunEn
     that counts as manifests that are not valid.
     """
     log = Log(stream, settings.log_format, clock=clock)
-    metrics = RunMetrics(label_values(), version=reconciler.__version__, applies=settings.applies)
+    metrics = RunMetrics(metric_labels(), version=reconciler.__version__, applies=settings.applies)
     pace = settings.pace
     stale = _STALE_INTERVALS * pace.interval * (1 + pace.jitter) + pace.poll
     health = Health(HealthLimits(silent=settings.run_seconds + _BEYOND_DEADLINE, stale=stale), clock=clock)
-    telling = Telling(metrics, log, health, clock=clock)
+    observers = Observers(metrics, log, health, clock=clock)
     endpoint = Endpoint(settings.host, settings.port, health, metrics.exposition)
-    with SignalRequests() as requests, endpoint, libraries_into(log):
+    with SignalRequests() as requests, endpoint, redirect_library_logs(log):
         mode = "applies what differs" if settings.applies else "only looks; --apply makes it write"
         log.write(
             Level.INFO,
@@ -89,16 +143,16 @@ def run_service(settings: RunSettings, stream: TextIO, *, clock: Clock) -> RunEn
         writing = None
         if settings.applies:
             writing = ApplySettings(run_seconds=settings.run_seconds, stop_wanted=requests.stop_wanted)
-        traces = FileTraces(audit=settings.audit, report=settings.report, access=settings.access, clock=clock)
+        recorder = AuditSink(audit=settings.audit, report=settings.report, access=settings.access, clock=clock)
         world = World(
             connect=lambda intent: open_cluster(intent.spec, settings.access, trusted=intent.trusted),
             given=lambda intent: _given(settings, intent),
-            traces=traces,
+            recorder=recorder,
             clock=clock,
-            progress=telling,
+            progress=observers,
         )
         passes = Passes(watch, world, writing)
-        loop = Loop(watch, passes, pace=pace, pacing=Pacing(pace), requests=requests, observer=telling, clock=clock)
+        loop = Loop(watch, passes, pace=pace, pacing=Pacing(pace), requests=requests, observer=observers, clock=clock)
         try:
             last = loop.run(on_first=_require_usable)
         except KeyboardInterrupt:

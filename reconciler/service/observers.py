@@ -9,9 +9,9 @@ from reconciler.integrations import LabelValues, RunMetrics
 from reconciler.model import Action, ChangeStatus, DriftClass
 from reconciler.policy import GUARDS
 from reconciler.ports import Clock
-from reconciler.service.health import Health
+from reconciler.service.endpoint import Health
 from reconciler.service.log import Level, Log
-from reconciler.service.outcome import PassOutcome, PassResult, Seen
+from reconciler.service.passes import EntityCounts, PassOutcome, PassResult
 
 _BROKER_ERRORS: Final = (
     "authentication",
@@ -32,7 +32,7 @@ _LEVELS: Final = {
 }
 
 
-def label_values() -> LabelValues:
+def metric_labels() -> LabelValues:
     """Every value that the labels of the metrics may have."""
     return LabelValues(
         results=[result.value for result in PassResult],
@@ -44,7 +44,7 @@ def label_values() -> LabelValues:
     )
 
 
-class Telling:
+class Observers:
     """The observer of the loop."""
 
     def __init__(self, metrics: RunMetrics, log: Log, health: Health, *, clock: Clock) -> None:
@@ -62,9 +62,9 @@ class Telling:
         del message
         self._health.beat()
 
-    def passed(self, outcome: PassOutcome, *, failures: int) -> None:
+    def pass_ended(self, outcome: PassOutcome, *, failures: int) -> None:
         """A pass ended."""
-        self._health.passed(outcome)
+        self._health.note_pass(outcome)
         self._count(outcome, failures)
         for detail in outcome.details:
             self._log.write(Level.ERROR, "finding", detail)
@@ -77,43 +77,43 @@ class Telling:
             "reason": outcome.reason,
             "seconds": round(outcome.seconds, 3),
             "failures": failures,
-            **_fields(outcome.seen),
+            **_fields(outcome.counts),
             "written": {status.value: _written(outcome, status) for status in ChangeStatus if _written(outcome, status)},
         }
         self._log.write(_LEVELS.get(outcome.result, Level.ERROR), "pass", f"{outcome.result.value}: {message}", fields)
 
     def _count(self, outcome: PassOutcome, failures: int) -> None:
-        self._metrics.passed(
+        self._metrics.count_pass(
             outcome.result.value,
             seconds=outcome.seconds,
             at=self._clock.now().timestamp(),
             failures=failures,
             valid=outcome.result.manifests_are_good,
         )
-        if outcome.seen is not None:
-            self._metrics.saw(
-                drift={drift.value: count for drift, count in outcome.seen.drift.items()},
-                planned={action.value: count for action, count in outcome.seen.planned.items()},
-                tripped=outcome.seen.tripped,
-                held_back=outcome.seen.held_back,
+        if outcome.counts is not None:
+            self._metrics.set_counts(
+                drift={drift.value: count for drift, count in outcome.counts.drift.items()},
+                planned={action.value: count for action, count in outcome.counts.planned.items()},
+                tripped=outcome.counts.tripped,
+                held_back=outcome.counts.held_back,
             )
             if outcome.result is PassResult.REFUSED and outcome.reason in _GUARD_REASONS:
-                self._metrics.refused(outcome.seen.tripped)
+                self._metrics.count_refusals(outcome.counts.tripped)
         if outcome.result is PassResult.CLUSTER:
-            self._metrics.broker_error(outcome.reason or "cluster")
-        self._metrics.wrote(
+            self._metrics.count_broker_error(outcome.reason or "cluster")
+        self._metrics.count_writes(
             {(action.value, status.value): count for (action, status), count in outcome.written.items()}, again=outcome.again
         )
 
 
-def _fields(seen: Seen | None) -> dict[str, Json]:
-    if seen is None:
+def _fields(counts: EntityCounts | None) -> dict[str, Json]:
+    if counts is None:
         return {}
     return {
-        "drift": {drift.value: count for drift, count in seen.drift.items()},
-        "planned": {action.value: count for action, count in seen.planned.items()},
-        "guards": list(seen.tripped),
-        "held_back": seen.held_back,
+        "drift": {drift.value: count for drift, count in counts.drift.items()},
+        "planned": {action.value: count for action, count in counts.planned.items()},
+        "guards": list(counts.tripped),
+        "held_back": counts.held_back,
     }
 
 

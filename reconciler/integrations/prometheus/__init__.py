@@ -1,1 +1,0 @@
-"""Prometheus: the metrics of the long-running service."""
