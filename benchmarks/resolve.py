@@ -32,7 +32,7 @@ def pure(number: int, *, times: int) -> float:
     """Reading the principals, building the tables, answering and writing; entities of six of the eight levels."""
     from reconciler.documents.resolve import answer_json_lines
     from reconciler.model.entity import DEFAULT, Entity
-    from reconciler.resolution.answers import Answers, Wanted
+    from reconciler.resolution.effective_quotas import EffectiveQuotas, ResolveOptions
     from reconciler.workflows.entity_lines import parse_clients
 
     quotas = {}
@@ -44,21 +44,21 @@ def pure(number: int, *, times: int) -> float:
     quotas[Entity.of({"user": DEFAULT, "client-id": DEFAULT})] = {"controller_mutation_rate": 10.0}
     asked = principals(number)
 
-    def lines(wanted: Wanted, *, clients: int) -> None:
+    def lines(wanted: ResolveOptions, *, clients: int) -> None:
         parsed = parse_clients(io.BytesIO(asked), "principals")[:clients]
-        written = answer_json_lines(Answers(quotas), parsed, wanted, seen=lambda _: None)
+        written = answer_json_lines(EffectiveQuotas(quotas), parsed, wanted, seen=lambda _: None)
         collections.deque(written, maxlen=0)
 
-    took = cpu_seconds(lambda: lines(Wanted(), clients=number), times=times)
+    took = cpu_seconds(lambda: lines(ResolveOptions(), clients=number), times=times)
     row(f"{number} principals against {number} entities, JSON lines", took, note=f"{took / number * 1e6:.1f} us each")
     if number == SIZES[-1]:
         read = cpu_seconds(lambda: parse_clients(io.BytesIO(asked), "principals"), times=times)
         row("  of which reading the principals", read)
-        row("  of which building the tables", cpu_seconds(lambda: Answers(quotas), times=times))
-        overrides, members = Wanted(include_overrides=True), Wanted(members=3)
+        row("  of which building the tables", cpu_seconds(lambda: EffectiveQuotas(quotas), times=times))
+        overrides, members = ResolveOptions(include_overrides=True), ResolveOptions(members=3)
         row("the same with what is hidden", cpu_seconds(lambda: lines(overrides, clients=number), times=times))
         row("the same with three members of each bucket", cpu_seconds(lambda: lines(members, clients=number), times=times))
-        row("one principal among as many entities", cpu_seconds(lambda: lines(Wanted(), clients=1), times=times) - read)
+        row("one principal among as many entities", cpu_seconds(lambda: lines(ResolveOptions(), clients=1), times=times) - read)
     return took
 
 

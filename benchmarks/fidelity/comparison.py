@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from benchmarks.fidelity.arrivals import Client, Timer
 from benchmarks.fidelity.prediction import Predicted
 from benchmarks.fidelity.scenarios import Quotas
-from reconciler.resolution.levels import Bucket, Resolver
+from reconciler.resolution.resolver import Bucket, Resolver
 
 _Key = TypeVar("_Key", bound=Any)
 

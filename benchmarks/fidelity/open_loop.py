@@ -16,7 +16,7 @@ from benchmarks.fidelity.recording import Recorded, cluster, record, warm_up, wr
 from benchmarks.fidelity.rehearsal import KEY_OF
 from benchmarks.fidelity.scenarios import Scenario
 from benchmarks.fidelity.seconds import SecondsFound, judged_seconds
-from reconciler.resolution.levels import Resolver
+from reconciler.resolution.resolver import Resolver
 
 NO_QUOTAS: Mapping[Any, Any] = {}
 NEAR_MS = 2.0

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from benchmarks.fidelity.arrivals import Arrival
 from benchmarks.fidelity.scenarios import Quotas
 from benchmarks.fidelity.sender import Place
-from reconciler.resolution.levels import Bucket, Resolver
+from reconciler.resolution.resolver import Bucket, Resolver
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, SampledRate, throttle_ms
 
 KEY_OF = {"produce": "producer_byte_rate", "fetch": "consumer_byte_rate"}

@@ -14,14 +14,14 @@ from reconciler.errors import OutputError
 if TYPE_CHECKING:
     from reconciler.model import Entity
     from reconciler.render import Line
-    from reconciler.resolution import Answers, QuotaView, Resolution, ViewComparison, Wanted
+    from reconciler.resolution import EffectiveQuotas, QuotaView, Resolution, ResolveOptions, ViewComparison
     from reconciler.workflows import AskedClient
 
 _AT_ONCE: Final = 1_000
 """Clients whose text is written together."""
 
 
-def print_one(args: argparse.Namespace, view: QuotaView, entity: Entity, wanted: Wanted) -> bool:
+def print_one(args: argparse.Namespace, view: QuotaView, entity: Entity, wanted: ResolveOptions) -> bool:
     """Print the answer for one entity; false when nothing of it is known."""
     from reconciler.workflows import is_unknown, notes_about
 
@@ -49,7 +49,7 @@ def print_one(args: argparse.Namespace, view: QuotaView, entity: Entity, wanted:
     return not is_unknown(resolution)
 
 
-def print_many(args: argparse.Namespace, view: QuotaView, asked: list[AskedClient] | None, wanted: Wanted) -> bool:
+def print_many(args: argparse.Namespace, view: QuotaView, asked: list[AskedClient] | None, wanted: ResolveOptions) -> bool:
     """Print the answers for these entities, or for every one that the state names; false when nothing of any is known."""
     answers = view.answers()
     seen = _Seen()
@@ -95,7 +95,7 @@ class _Seen:
         return self._known or not self._unknown
 
 
-def _json_lines(answers: Answers, asked: Iterable[AskedClient], wanted: Wanted, seen: _Seen) -> Iterator[str]:
+def _json_lines(answers: EffectiveQuotas, asked: Iterable[AskedClient], wanted: ResolveOptions, seen: _Seen) -> Iterator[str]:
     from reconciler.documents import answer_json_lines
 
     return answer_json_lines(answers, asked, wanted, seen=seen)

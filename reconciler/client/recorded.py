@@ -9,7 +9,7 @@ from pathlib import Path
 from reconciler.client.description import Description, Differences, counted, shown_view
 from reconciler.errors import UsageError
 from reconciler.model import ClusterIdentity, CurrentState, Entity, Observed, ObservedFrom, Selector
-from reconciler.resolution import Answers, QuotaView, Resolution, Wanted
+from reconciler.resolution import EffectiveQuotas, QuotaView, Resolution, ResolveOptions
 from reconciler.workflows import (
     EVERYTHING,
     MANIFESTS,
@@ -88,11 +88,11 @@ class RecordedQuotas:
         return resolve_known(self._view, _wanted(include_overrides=include_overrides, explain=explain, members=members))
 
     @cached_property
-    def _answers(self) -> Answers:
+    def _answers(self) -> EffectiveQuotas:
         # Two threads may both build it, and then one of the two is kept.
         return self._view.answers()
 
-    def _answer(self, client: Entity, wanted: Wanted) -> Resolution:
+    def _answer(self, client: Entity, wanted: ResolveOptions) -> Resolution:
         try:
             return self._answers.answer(client, wanted)
         except ValueError:
@@ -185,8 +185,8 @@ def _where(paths: Sequence[str | Path], cluster: str | None, access: Access | No
     return Where(paths=tuple(str(path) for path in paths), cluster=cluster, access=access or Access())
 
 
-def _wanted(*, include_overrides: bool, explain: bool, members: int) -> Wanted:
-    return Wanted(include_overrides=include_overrides, explain=explain, members=members)
+def _wanted(*, include_overrides: bool, explain: bool, members: int) -> ResolveOptions:
+    return ResolveOptions(include_overrides=include_overrides, explain=explain, members=members)
 
 
 class _Held:

@@ -17,18 +17,18 @@ from reconciler.resolution import (
     CLIENT_LEVELS,
     CLIENT_PRECEDENCE,
     USER_LEVELS,
-    Answers,
     Candidate,
+    Caveats,
     ClientDifference,
-    Doubts,
+    EffectiveQuotas,
     KeyAnswer,
     NameMatch,
     QuotaView,
     Resolution,
+    ResolveOptions,
     Rung,
     Tags,
     ViewComparison,
-    Wanted,
     tags_of,
     tags_of_address,
 )
@@ -51,7 +51,7 @@ _SOURCES: Final = tuple(
     for level in CLIENT_PRECEDENCE
 )
 """By level, a template for what sets a limit there, of the client's own tags."""
-_NO_DOUBTS: Final = Doubts()
+_NO_CAVEATS: Final = Caveats()
 
 
 def resolution_to_json(view: QuotaView, resolution: Resolution, notes: Sequence[str]) -> dict[str, Json]:
@@ -168,14 +168,14 @@ def _bucket(tags: Tags) -> dict[str, Json]:
 
 
 def answer_json_lines(
-    answers: Answers, asked: Iterable[tuple[Entity, Known]], wanted: Wanted, *, seen: Callable[[Resolution], None]
+    answers: EffectiveQuotas, asked: Iterable[tuple[Entity, Known]], wanted: ResolveOptions, *, seen: Callable[[Resolution], None]
 ) -> Iterator[str]:
     """JSON lines, one an entity, in their order; each is an answer with ``format_version``.
 
     ``seen`` gets every answer of which something may be unknown.
     """
     quick = _Writer(answers, include_overrides=wanted.include_overrides)
-    only_numbers = not wanted.explain and not wanted.members and answers.doubts == _NO_DOUBTS
+    only_numbers = not wanted.explain and not wanted.members and answers.caveats == _NO_CAVEATS
     for entity, client in asked:
         if only_numbers and isinstance(client, KnownClient):
             yield _VERSION + quick.rest(entity, client)
@@ -198,7 +198,7 @@ def answer_list_chunks(view: QuotaView, lines: Iterable[str]) -> Iterator[str]:
 class _Writer:
     """The rest of a line for a client. What wins at a level bears the client's own names, so its text is made of theirs."""
 
-    def __init__(self, answers: Answers, *, include_overrides: bool) -> None:
+    def __init__(self, answers: EffectiveQuotas, *, include_overrides: bool) -> None:
         self._keys = [(f'"{key}":{{"value":', resolver.winner, resolver.hidden) for key, resolver in answers.resolvers.items()]
         self._include_overrides = include_overrides
         self._numbers: dict[float, str] = {}

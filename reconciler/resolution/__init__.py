@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.resolution.address_limits import AddressLimits
-    from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable, canonical_address
-    from reconciler.resolution.answers import Answers, Doubts, KeyAnswer, Resolution, Wanted
-    from reconciler.resolution.asked import asked_client
+    from reconciler.resolution.addresses import ADDRESS_KEY, AddressLimits, AddressTable, canonical_address
     from reconciler.resolution.broker_rules import (
         BROKER_SETTINGS,
         CONTROLLER_WINDOW_NUM,
@@ -25,12 +22,19 @@ if TYPE_CHECKING:
         unsendable,
         value_refusal,
     )
-    from reconciler.resolution.callback_limits import BrokerLimits, MakeCallback
+    from reconciler.resolution.clients import client_of
     from reconciler.resolution.describe_filter import UNSUPPORTED_VERSION, answer, filter_refusal, is_exact, nearest_filter
+    from reconciler.resolution.effective_quotas import (
+        Caveats,
+        EffectiveQuotas,
+        KeyAnswer,
+        Resolution,
+        ResolveOptions,
+        Rung,
+        RungStatus,
+    )
     from reconciler.resolution.effects import effects_between, unclear_effects
     from reconciler.resolution.kafka_names import IpVerdict, address_of, ip_verdict, sanitize_name, unsanitize_name
-    from reconciler.resolution.ladder import Rung, RungStatus
-    from reconciler.resolution.levels import Bucket, Candidate, QuotaTable, Resolved, Resolver
     from reconciler.resolution.overriding import DeclaredLimits
     from reconciler.resolution.precedence import (
         ADDRESS_PRECEDENCE,
@@ -43,7 +47,8 @@ if TYPE_CHECKING:
         named_or_other,
         weaker_levels,
     )
-    from reconciler.resolution.quota_callback import METHODS, QuotaCallback
+    from reconciler.resolution.quota_callback import METHODS, BrokerLimits, MakeCallback, QuotaCallback, callback_limits
+    from reconciler.resolution.resolver import Bucket, Candidate, QuotaTable, Resolved, Resolver
     from reconciler.resolution.sharing import SharedWith, Tags, tags_of, tags_of_address
     from reconciler.resolution.views import (
         ClientDifference,
@@ -72,13 +77,13 @@ __all__ = [
     "WINDOW_SECONDS",
     "AddressLimits",
     "AddressTable",
-    "Answers",
     "BrokerLimits",
     "Bucket",
     "Candidate",
+    "Caveats",
     "ClientDifference",
     "DeclaredLimits",
-    "Doubts",
+    "EffectiveQuotas",
     "IpVerdict",
     "KeyAnswer",
     "LimitDifferences",
@@ -89,6 +94,7 @@ __all__ = [
     "QuotaTable",
     "QuotaView",
     "Resolution",
+    "ResolveOptions",
     "Resolved",
     "Resolver",
     "Rung",
@@ -97,11 +103,11 @@ __all__ = [
     "Tags",
     "ViewComparison",
     "ViewKind",
-    "Wanted",
     "address_of",
     "answer",
-    "asked_client",
+    "callback_limits",
     "canonical_address",
+    "client_of",
     "compare",
     "compare_known",
     "effects_between",

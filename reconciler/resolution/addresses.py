@@ -13,8 +13,8 @@ from typing import Final
 
 from reconciler.model import DEFAULT, Entity, EntityType, QuotaKey, same_value
 from reconciler.resolution.kafka_names import address_of
-from reconciler.resolution.levels import Candidate, QuotaTable
 from reconciler.resolution.precedence import ADDRESS_PRECEDENCE, NameMatch
+from reconciler.resolution.resolver import Bucket, Candidate, QuotaTable, Resolved
 
 ADDRESS_KEY: Final = QuotaKey.CONNECTION_CREATION_RATE.value
 
@@ -94,3 +94,25 @@ def unclear_addresses(tables: Sequence[AddressTable], names: Iterable[str]) -> M
             entities = ", ".join(str(candidate.entity) for candidate in spellings)
             found[name] = f"{entities} are one address with different limits; in each broker the one applied last decides"
     return found
+
+
+class AddressLimits:
+    """The connection limits of addresses, resolved like those of clients: a quota group, and its limit.
+
+    A broker counts connections by address: its own limit, else that of the default address, one bucket for each address.
+
+    Where two spellings of an address have different limits, the one that was applied last holds; that is not known, so the lower
+    one is taken. What is set for a host name is about no address that is known here.
+    """
+
+    def __init__(self, quotas: QuotaTable) -> None:
+        self._table = AddressTable(quotas)
+
+    def resolve(self, _user: str, address: str, /) -> Resolved:
+        """``address`` stands where a client has its client id, whose user plays no part."""
+        answer = self._table.resolve(address)
+        bucket = Bucket(user="", client_id="", other=((EntityType.IP.value, canonical_address(address)),))
+        if answer.unclear:
+            lower, *others = sorted(answer.unclear, key=lambda one: one.value)
+            return Resolved(bucket=bucket, winner=lower, overridden=tuple(others))
+        return Resolved(bucket=bucket, winner=answer.found[0] if answer.found else None, overridden=answer.found[1:])

@@ -1,6 +1,6 @@
-"""Kafka's own quota callback, told through its protocol: the eight levels by tags, as a broker without a class of its own has it.
+"""Kafka's own quota callback in terms of its protocol: precedence levels by tags, as in a broker without its own class.
 
-Source: ``DefaultQuotaCallback`` in Kafka's ``ClientQuotaManager``. ``levels.Resolver`` gives the same buckets and limits with
+Source: ``DefaultQuotaCallback`` in Kafka's ``ClientQuotaManager``. ``Resolver`` gives the same buckets and limits with
 their reasons; this one is what a user's class may build on.
 """
 
@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from reconciler.model import Entity, EntityName, EntityType
 from reconciler.resolution.precedence import CLIENT_PRECEDENCE, GroupedBy, LevelName, level_of_names
-from reconciler.resolution.quota_callback import ClusterMetadata, Principal, QuotaType
-
-USER_TAG: Final = "user"
-CLIENT_ID_TAG: Final = "client-id"
+from reconciler.resolution.quota_callback import CLIENT_ID_TAG, USER_TAG, ClusterMetadata, Principal, QuotaType
 
 _Pair: TypeAlias = tuple[EntityName | None, EntityName | None]
 

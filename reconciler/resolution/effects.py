@@ -34,8 +34,8 @@ from reconciler.model import (
     same_value,
 )
 from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable, canonical_address, unclear_addresses
-from reconciler.resolution.levels import Candidate, QuotaTable, Resolver
 from reconciler.resolution.precedence import CLIENT_PRECEDENCE, NameMatch
+from reconciler.resolution.resolver import Candidate, QuotaTable, Resolver
 
 MOST: Final = 1_000
 """Effects listed by default; the rest is counted."""

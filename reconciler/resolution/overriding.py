@@ -11,8 +11,8 @@ from typing import Final
 
 from reconciler.model import CLIENT_KEYS, DEFAULT, OTHER, ClientName, Entity, EntityType, Limit
 from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable
-from reconciler.resolution.levels import Candidate, QuotaTable, Resolver
 from reconciler.resolution.precedence import CLIENT_PRECEDENCE, GroupedBy, NameMatch, PrecedenceLevel, level_of
+from reconciler.resolution.resolver import Candidate, QuotaTable, Resolver
 
 _NAMES_USER: Final = frozenset(level.number for level in CLIENT_PRECEDENCE if level.user is NameMatch.NAME)
 

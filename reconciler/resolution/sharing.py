@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from reconciler.model import OTHER, ClientName, Entity, EntityType, Known, KnownAddress, KnownClient
-from reconciler.resolution.asked import asked_client
+from reconciler.resolution.clients import client_of
 from reconciler.resolution.kafka_names import address_of
-from reconciler.resolution.levels import Resolver
 from reconciler.resolution.precedence import CLIENT_LEVELS, USER_LEVELS
+from reconciler.resolution.resolver import Resolver
 
 Tags: TypeAlias = Mapping[str, str | None]
 """The broker's metric tags, with raw names; a tag that is empty there is absent here.
@@ -114,7 +114,7 @@ def known_clients(entities: Iterable[Entity]) -> Iterator[tuple[Entity, Known]]:
     """The clients that the entities of a state stand for, in canonical order; what no connection can be stands for none."""
     for entity in sorted(entities, key=lambda entity: entity.sort_key):
         with contextlib.suppress(ValueError):
-            yield entity, asked_client(entity)
+            yield entity, client_of(entity)
 
 
 def _place(client: KnownClient, level: int) -> _Place:

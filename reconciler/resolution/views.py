@@ -22,10 +22,10 @@ from reconciler.model import (
     Quotas,
 )
 from reconciler.resolution.addresses import ADDRESS_KEY, unclear_addresses
-from reconciler.resolution.answers import KEYS, Answers, Doubts
-from reconciler.resolution.asked import asking_entity
+from reconciler.resolution.clients import entity_of
+from reconciler.resolution.effective_quotas import KEYS, Caveats, EffectiveQuotas
 from reconciler.resolution.effects import address_effect, effect_of, effects_between
-from reconciler.resolution.levels import QuotaTable
+from reconciler.resolution.resolver import QuotaTable
 
 
 class ViewKind(enum.StrEnum):
@@ -47,17 +47,17 @@ class QuotaView:
     entities: Mapping[Entity, Quotas]
     cluster: ClusterIdentity = field(default_factory=ClusterIdentity)
     observed: Observed | None = None
-    doubts: Doubts = field(default_factory=Doubts)
+    caveats: Caveats = field(default_factory=Caveats)
     notes: tuple[str, ...] = ()
 
-    def answers(self) -> Answers:
+    def answers(self) -> EffectiveQuotas:
         """Its tables, built anew; keep them for many questions."""
-        return Answers(self.entities, self.doubts)
+        return EffectiveQuotas(self.entities, self.caveats)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientDifference:
-    """One client whose limits differ; ``unknown``: keys of which that cannot be told, and why."""
+    """One client whose limits differ; ``unknown``: keys whose limit is not known in one of the states, and why."""
 
     entity: Entity
     client: Known
@@ -67,7 +67,10 @@ class ClientDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitDifferences:
-    """What differs. ``unknown``: why nothing can be told about users and client ids; ``left_out``: effects not listed."""
+    """Differences of two states.
+
+    ``unknown``: why those of users and client-ids are not known; ``left_out``: how many effects are not listed.
+    """
 
     clients: tuple[ClientDifference, ...] = ()
     unknown: str | None = None
@@ -85,53 +88,56 @@ class ViewComparison:
     notes: tuple[str, ...] = ()
 
 
-def compare(before: Answers, after: Answers, asked: Iterable[tuple[Entity, Known]]) -> LimitDifferences:
-    """Whoever of ``asked`` differs, in their order."""
-    unknown = before.doubts.callback or after.doubts.callback
-    clients = (_compared(before, after, entity, client, told=unknown is None) for entity, client in asked)
+def compare(before: EffectiveQuotas, after: EffectiveQuotas, asked: Iterable[tuple[Entity, Known]]) -> LimitDifferences:
+    """Those of ``asked`` whose limits differ, in their order."""
+    unknown = before.caveats.callback or after.caveats.callback
+    clients = (_difference(before, after, entity, client, resolvable=unknown is None) for entity, client in asked)
     return LimitDifferences(clients=tuple(one for one in clients if one.effects or one.unknown), unknown=unknown)
 
 
-def compare_known(before: Answers, after: Answers, *, most: int) -> LimitDifferences:
-    """All known clients of both states: first those whom nobody names, then what limits more; addresses at the end."""
-    unknown = before.doubts.callback or after.doubts.callback
+def compare_known(before: EffectiveQuotas, after: EffectiveQuotas, *, most: int) -> LimitDifferences:
+    """All known clients of both states: first those that no entity names, then tighter limits first; addresses at the end.
+
+    At most ``most`` effects are listed; the rest is counted in ``left_out``.
+    """
+    unknown = before.caveats.callback or after.caveats.callback
     sides = [side.quotas if unknown is None else _of_addresses(side.quotas) for side in (before, after)]
     found = effects_between(*sides, most=most)
     effects: dict[Known, list[Effect]] = {}
     for effect in found.effects:
         effects.setdefault(effect.client, []).append(effect)
-    clients = [_differing(client, of_client) for client, of_client in effects.items() if isinstance(client, KnownClient)]
+    clients = [_difference_of(client, of_client) for client, of_client in effects.items() if isinstance(client, KnownClient)]
     if unknown is None:
         clients += _without_client_id(before, after)
-    addresses = [_differing(client, of_client) for client, of_client in effects.items() if isinstance(client, KnownAddress)]
+    addresses = [_difference_of(client, of_client) for client, of_client in effects.items() if isinstance(client, KnownAddress)]
     addresses += _unclear(before, after)
     addresses.sort(key=lambda one: one.entity.sort_key)
     return LimitDifferences(clients=(*clients, *addresses), unknown=unknown, left_out=found.left_out)
 
 
-def _differing(client: Known, effects: Iterable[Effect]) -> ClientDifference:
-    return ClientDifference(entity=asking_entity(client), client=client, effects=tuple(effects))
+def _difference_of(client: Known, effects: Iterable[Effect]) -> ClientDifference:
+    return ClientDifference(entity=entity_of(client), client=client, effects=tuple(effects))
 
 
 def _of_addresses(quotas: QuotaTable) -> QuotaTable:
     return {entity: values for entity, values in quotas.items() if entity.types == (EntityType.IP.value,)}
 
 
-def _unclear(before: Answers, after: Answers) -> Iterator[ClientDifference]:
+def _unclear(before: EffectiveQuotas, after: EffectiveQuotas) -> Iterator[ClientDifference]:
     """Addresses whose effect is not known, those of unchanged entities included: the states may be of two clusters."""
     of_addresses = (entity.name(EntityType.IP) for entity in before.quotas.keys() | after.quotas.keys())
     names = (name for name in of_addresses if isinstance(name, str))
     for name, reason in unclear_addresses((before.addresses, after.addresses), names).items():
         client = KnownAddress(ip=name)
-        yield ClientDifference(entity=asking_entity(client), client=client, effects=(), unknown={ADDRESS_KEY: reason})
+        yield ClientDifference(entity=entity_of(client), client=client, effects=(), unknown={ADDRESS_KEY: reason})
 
 
-def _without_client_id(before: Answers, after: Answers) -> Iterator[ClientDifference]:
+def _without_client_id(before: EffectiveQuotas, after: EffectiveQuotas) -> Iterator[ClientDifference]:
     """Named users whose clients without a client id move otherwise than those with one that no quota names."""
     of_clients = (e.name(EntityType.USER) for e in before.quotas.keys() | after.quotas.keys() if e.is_known)
     for user in sorted(name for name in set(of_clients) if isinstance(name, str)):
         silent, other = KnownClient(user=user, client_id=""), KnownClient(user=user, client_id=OTHER)
-        moved = _compared(before, after, asking_entity(silent), silent, told=True)
+        moved = _difference(before, after, entity_of(silent), silent, resolvable=True)
         if moved.effects and not {_move(e) for e in moved.effects} <= {_move(e) for e in _effects(before, after, other)}:
             yield moved
 
@@ -140,17 +146,19 @@ def _move(effect: Effect) -> tuple[object, ...]:
     return effect.key, effect.before, effect.after
 
 
-def _compared(before: Answers, after: Answers, entity: Entity, client: Known, *, told: bool) -> ClientDifference:
+def _difference(
+    before: EffectiveQuotas, after: EffectiveQuotas, entity: Entity, client: Known, *, resolvable: bool
+) -> ClientDifference:
     if isinstance(client, KnownAddress):
         reason = before.reason_of_address(client) or after.reason_of_address(client)
         if reason is not None:
             return ClientDifference(entity=entity, client=client, effects=(), unknown={ADDRESS_KEY: reason})
         moved = address_effect(before.addresses, after.addresses, client)
         return ClientDifference(entity=entity, client=client, effects=() if moved is None else (moved,))
-    return ClientDifference(entity=entity, client=client, effects=tuple(_effects(before, after, client)) if told else ())
+    return ClientDifference(entity=entity, client=client, effects=tuple(_effects(before, after, client)) if resolvable else ())
 
 
-def _effects(before: Answers, after: Answers, client: KnownClient) -> Iterator[Effect]:
+def _effects(before: EffectiveQuotas, after: EffectiveQuotas, client: KnownClient) -> Iterator[Effect]:
     for key in KEYS:
         winners = (side.resolvers[key].winner(client.user, client.client_id) for side in (before, after))
         if (effect := effect_of(client, key, *winners)) is not None:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final
 from reconciler.errors import FileAccessError
 from reconciler.formats import shown
 from reconciler.model import DEFAULT, Entity, EntityName, Known, escaped
-from reconciler.resolution import asked_client
+from reconciler.resolution import client_of
 
 AskedClient = tuple[Entity, Known]
 """An entity as it was asked for, and the client that it stands for."""
@@ -62,7 +62,7 @@ def _parsed(lines: Iterable[str], name: str) -> list[AskedClient]:
             if end != len(text):
                 raise json.JSONDecodeError("Extra data", text, end)
             entity = _entity(value)
-            found.append((entity, asked_client(entity)))
+            found.append((entity, client_of(entity)))
         except (ValueError, RecursionError) as error:
             raise FileAccessError(
                 f'{name}:{number}: {_reason(error)}; a line is {{"user": "alice", "client-id": "app"}}'

@@ -174,8 +174,8 @@ def overview_of(intent: Intent, state: CurrentState, *, source: object, baseline
         baseline=given.origin if given else None,
         counts=found.counts,
         entities=tuple(_entities(intent, state.entities, given, classes)),
-        callback=view.doubts.callback,
-        static_defaults=view.doubts.static_defaults,
+        callback=view.caveats.callback,
+        static_defaults=view.caveats.static_defaults,
         notes=tuple(dict.fromkeys((*state.notes, *unreadable, *view.notes, *intent.notes))),
         findings=intent.findings,
     )

@@ -12,13 +12,13 @@ from typing import Final
 from reconciler.errors import UsageError
 from reconciler.model import OTHER, Entity, Known, KnownAddress
 from reconciler.resolution import (
-    Answers,
+    EffectiveQuotas,
     QuotaView,
     Resolution,
+    ResolveOptions,
     ViewComparison,
-    Wanted,
     address_of,
-    asked_client,
+    client_of,
     compare,
     compare_known,
 )
@@ -26,18 +26,18 @@ from reconciler.resolution import (
 MOST_EFFECTS: Final = 100_000
 """Differences that are listed when nobody was asked about in particular."""
 
-_PLAIN: Final = Wanted()
+_PLAIN: Final = ResolveOptions()
 
 
 def require_client(entity: Entity) -> tuple[Entity, Known]:
     """An entity with the client that it stands for. Raises ``UsageError`` for what no connection can be."""
     try:
-        return entity, asked_client(entity)
+        return entity, client_of(entity)
     except ValueError as error:
         raise UsageError(f"nobody can be {entity}: {error}") from None
 
 
-def resolve_each(view: QuotaView, entities: Iterable[Entity], wanted: Wanted = _PLAIN) -> Iterator[Resolution]:
+def resolve_each(view: QuotaView, entities: Iterable[Entity], wanted: ResolveOptions = _PLAIN) -> Iterator[Resolution]:
     """The effective quotas of each entity in turn. Raises ``UsageError`` when the iterator reaches one that nobody can be."""
     answers = view.answers()
     for entity in entities:
@@ -45,7 +45,7 @@ def resolve_each(view: QuotaView, entities: Iterable[Entity], wanted: Wanted = _
         yield answers.answer(entity, wanted)
 
 
-def resolve_known(view: QuotaView, wanted: Wanted = _PLAIN) -> Iterator[Resolution]:
+def resolve_known(view: QuotaView, wanted: ResolveOptions = _PLAIN) -> Iterator[Resolution]:
     """The same for every entity that the state names, and a user's other client ids where those differ."""
     answers = view.answers()
     return (answers.answer(entity, wanted) for entity, _ in answers.everybody())
@@ -65,7 +65,7 @@ def difference_between(before: QuotaView, after: QuotaView, entities: Iterable[E
     return ViewComparison(before=before, after=after, comparison=compare(one, other, pairs), asked=len(pairs), notes=notes)
 
 
-def notes_about(resolution: Resolution, answers: Answers) -> tuple[str, ...]:
+def notes_about(resolution: Resolution, answers: EffectiveQuotas) -> tuple[str, ...]:
     """What to know about one answer beside it: whom it does not speak of, and what may be in the way."""
     client = resolution.client
     notes = []

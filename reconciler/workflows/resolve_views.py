@@ -11,7 +11,7 @@ from reconciler.formats import number_text
 from reconciler.model import ClusterIdentity, ClusterSpec, CurrentState, ObservedFrom, Prune, display_name
 from reconciler.planning import difference
 from reconciler.ports import CallbackInspector, StaticDefaultsInspector
-from reconciler.resolution import Doubts, QuotaView, ViewKind
+from reconciler.resolution import Caveats, QuotaView, ViewKind
 from reconciler.workflows.plan import Intent
 from reconciler.workflows.plan_effects import after
 
@@ -50,7 +50,7 @@ def current_view(state: CurrentState, *, source: object, name: str | None = None
         entities=state.entities,
         cluster=state.cluster.named(name),
         observed=state.observed,
-        doubts=Doubts(callback=callback, static_defaults=static),
+        caveats=Caveats(callback=callback, static_defaults=static),
         notes=(*notes, *_oddities(state, version)),
     )
 
@@ -62,7 +62,7 @@ def manifests_view(intent: Intent) -> QuotaView:
         kind=ViewKind.MANIFESTS,
         entities=intent.desired.values(),
         cluster=ClusterIdentity(name=intent.spec.name, id=intent.spec.cluster_id),
-        doubts=Doubts(callback=written),
+        caveats=Caveats(callback=written),
         notes=(_ALONE, *_incomplete(intent), written or _ASSUMED, *intent.notes),
     )
 

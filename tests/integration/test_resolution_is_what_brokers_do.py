@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pytest
 
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.levels import Resolver
+from reconciler.resolution.resolver import Resolver
 from reconciler.sandbox.clients import create_topic
 from reconciler.sandbox.cluster import running
 from reconciler.sandbox.ports import free_ports

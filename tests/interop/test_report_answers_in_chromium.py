@@ -17,7 +17,7 @@ from reconciler.model.overview import ClusterOverview, Overview
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.render.amounts import amount
 from reconciler.resolution.addresses import ADDRESS_KEY
-from reconciler.resolution.answers import KEYS, Answers, Doubts, Resolution, Wanted
+from reconciler.resolution.effective_quotas import KEYS, Caveats, EffectiveQuotas, Resolution, ResolveOptions
 from reconciler.workflows.report import overview_of
 from reconciler.workflows.resolve_views import current_view, planned_view
 from tests.builders import client, current, declared, ip, pair, user
@@ -212,9 +212,9 @@ def answered(raw: dict[str, Any], wanted: dict[str, Any]) -> dict[str, object]:
     return {"limits": limits, "ladder": ladder, "labels": labels}
 
 
-def overview_of_worlds(worlds: Sequence[Mapping[Entity, Mapping[str, float]]], doubts: Sequence[Doubts]) -> Overview:
+def overview_of_worlds(worlds: Sequence[Mapping[Entity, Mapping[str, float]]], caveats: Sequence[Caveats]) -> Overview:
     clusters: list[ClusterOverview] = []
-    for number, (quotas, doubt) in enumerate(zip(worlds, doubts, strict=True)):
+    for number, (quotas, doubt) in enumerate(zip(worlds, caveats, strict=True)):
         entities = tuple(declared(entity, 1, **values) for entity, values in quotas.items() if entity.is_known)
         made = report_world.cluster_of(f"c{number}", entities if number % 2 else (), quotas)
         clusters.append(replace(made, callback=doubt.callback, static_defaults=doubt.static_defaults))
@@ -225,18 +225,18 @@ def overview_of_worlds(worlds: Sequence[Mapping[Entity, Mapping[str, float]]], d
 def test_the_page_answers_thousands_of_random_questions_as_resolve_does(browser: Chromium, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     worlds = [random_quotas(chance) for _ in range(12)]
-    doubts = [Doubts() for _ in worlds]
-    doubts[4] = Doubts(callback="the brokers have their own rules")
-    doubts[5] = Doubts(static_defaults={"producer_byte_rate": "quota.producer.default holds"})
+    caveats = [Caveats() for _ in worlds]
+    caveats[4] = Caveats(callback="the brokers have their own rules")
+    caveats[5] = Caveats(static_defaults={"producer_byte_rate": "quota.producer.default holds"})
     browser.look(width=1280)
-    browser.open(write(tmp_path, overview_of_worlds(worlds, doubts)))
+    browser.open(write(tmp_path, overview_of_worlds(worlds, caveats)))
     questions = [(number, random_question(chance)) for number in range(len(worlds)) for _ in range(100)]
     cases = [case(number, "declared" if number % 2 and chance.random() < 0.5 else "live", known) for number, known in questions]
-    answers = [Answers(quotas, doubt) for quotas, doubt in zip(worlds, doubts, strict=True)]
+    answers = [EffectiveQuotas(quotas, doubt) for quotas, doubt in zip(worlds, caveats, strict=True)]
     found = browser.run(ASK, cases)
     winners = 0
     for (number, known), one, raw in zip(questions, cases, found, strict=True):
-        resolution = answers[number].answer(entity_asking(known), Wanted(explain=True))
+        resolution = answers[number].answer(entity_asking(known), ResolveOptions(explain=True))
         wanted = expected(resolution)
         assert answered(raw, wanted) == wanted, (one, worlds[number])
         winners += len(resolution.quotas)
@@ -256,21 +256,21 @@ def test_what_holds_after_the_next_apply_is_what_resolve_says_of_the_planned_sta
         state, source = current(live), FakeCluster(live)
         clusters.append(overview_of(intent, state, source=source))
         planned = planned_view(intent, current_view(state, source=source)).entities
-        answers.append(Answers(dict(sorted(planned.items(), key=lambda one: one[0].sort_key))))
+        answers.append(EffectiveQuotas(dict(sorted(planned.items(), key=lambda one: one[0].sort_key))))
     browser.look(width=1280)
     browser.open(write(tmp_path, report_world.overview(*clusters)))
     questions = [(number, random_question(chance)) for number in range(len(clusters)) for _ in range(60)]
     found = browser.run(ASK, [case(number, "planned", known) for number, known in questions])
     for (number, known), raw in zip(questions, found, strict=True):
-        wanted_answer = expected(answers[number].answer(entity_asking(known), Wanted(explain=True)))
+        wanted_answer = expected(answers[number].answer(entity_asking(known), ResolveOptions(explain=True)))
         assert answered(raw, wanted_answer) == wanted_answer, (number, known)
 
 
 def test_what_is_no_address_is_told_as_such(browser: Chromium, tmp_path: Path) -> None:
-    browser.open(write(tmp_path, overview_of_worlds([{ip("1.2.3.4"): {ADDRESS_KEY: 1.0}}], [Doubts()])))
+    browser.open(write(tmp_path, overview_of_worlds([{ip("1.2.3.4"): {ADDRESS_KEY: 1.0}}], [Caveats()])))
     for text in NOT_ADDRESSES:
         with pytest.raises(ValueError, match="neither an address nor a host name"):
-            Answers({}).answer(ip(text))
+            EffectiveQuotas({}).answer(ip(text))
         (found,) = browser.run(ASK, [{"cluster": 0, "state": "live", "ip": text}])
         assert found["limits"] == {}, text
         assert (

@@ -18,7 +18,7 @@ from reconciler.planning.diff import difference
 from reconciler.planning.drift import Comparison, compare
 from reconciler.planning.undeclared import in_scope, kept, overriding
 from reconciler.resolution.addresses import AddressTable
-from reconciler.resolution.levels import Resolver
+from reconciler.resolution.resolver import Resolver
 from tests.builders import client, current, declared, desired, ip, pair, user
 
 ENTITIES = (

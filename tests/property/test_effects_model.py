@@ -12,10 +12,10 @@ from reconciler.model.effect import OTHER, Effect, KnownAddress, KnownClient, Li
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import CLIENT_KEYS
 from reconciler.model.state import same_value
-from reconciler.resolution.answers import Answers
-from reconciler.resolution.asked import asking_entity
+from reconciler.resolution.clients import entity_of
+from reconciler.resolution.effective_quotas import EffectiveQuotas
 from reconciler.resolution.effects import effects_between
-from reconciler.resolution.levels import resolve
+from reconciler.resolution.resolver import resolve
 from reconciler.resolution.views import compare, compare_known
 from tests.builders import ip
 
@@ -88,7 +88,7 @@ def brute(before: Table, after: Table, client: KnownClient) -> list[Effect]:
 @given(before=TABLES, after=TABLES)
 def test_the_difference_of_two_states_is_exactly_the_clients_whose_limit_differs(before: Table, after: Table) -> None:
     expected = [shown(effect) for client in UNIVERSE for effect in brute(before, after, client)]
-    compared = compare(Answers(before), Answers(after), [(asking_entity(client), client) for client in UNIVERSE])
+    compared = compare(EffectiveQuotas(before), EffectiveQuotas(after), [(entity_of(client), client) for client in UNIVERSE])
     assert [shown(effect) for one in compared.clients for effect in one.effects] == expected
 
 
@@ -135,7 +135,7 @@ def test_every_client_s_move_is_listed_or_told_by_a_row_that_stands_for_it(
 @given(before=TABLES, after=TABLES)
 def test_a_plan_and_a_comparison_of_states_report_the_same_moves_of_addresses(before: Table, after: Table) -> None:
     of_plan = {shown(e) for e in effects_between(before, after).effects if isinstance(e.client, KnownAddress)}
-    compared = compare_known(Answers(before), Answers(after), most=1_000).clients
+    compared = compare_known(EffectiveQuotas(before), EffectiveQuotas(after), most=1_000).clients
     assert {shown(e) for one in compared for e in one.effects if isinstance(one.client, KnownAddress)} == of_plan
 
 

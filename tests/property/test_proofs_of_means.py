@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.model.backtest import PeakBound, Verdict
 from reconciler.model.entity import Entity
-from reconciler.resolution.levels import Resolver
+from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.judging.means import Mean, group_means, judge_means, means_of
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Era, Window

@@ -4,10 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.callback_limits import CallbackLimits, callback_limits
 from reconciler.resolution.default_callback import DefaultQuotaCallback
-from reconciler.resolution.levels import Resolved, Resolver
-from reconciler.resolution.quota_callback import QuotaCallback, QuotaType
+from reconciler.resolution.quota_callback import CallbackLimits, QuotaCallback, QuotaType, callback_limits
+from reconciler.resolution.resolver import Resolved, Resolver
 
 KEY = "producer_byte_rate"
 NAMES = ["a", "b", "<default>"]

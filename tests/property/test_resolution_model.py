@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.levels import Bucket, Resolver
+from reconciler.resolution.resolver import Bucket, Resolver
 from tests.support.quota_walk import limit_of, tags_of
 
 KEY = "consumer_byte_rate"

@@ -1,4 +1,4 @@
-"""Answers of ``resolve`` against a plain telling of Kafka's rules, and laws that hold for any quotas."""
+"""EffectiveQuotas of ``resolve`` against a plain telling of Kafka's rules, and laws that hold for any quotas."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from reconciler.documents.resolve import answer_json_lines, answer_to_json
 from reconciler.model.effect import OTHER, Direction
 from reconciler.model.entity import DEFAULT, Entity, EntityName
-from reconciler.resolution.answers import KEYS, Answers, Wanted
-from reconciler.resolution.ladder import RungStatus
+from reconciler.resolution.effective_quotas import KEYS, EffectiveQuotas, ResolveOptions, RungStatus
 from reconciler.resolution.views import LimitDifferences, compare, compare_known
 from tests.support.quota_walk import Names, limit_of, tags_of
 
@@ -21,7 +20,7 @@ Table = Mapping[Names, Mapping[str, float]]
 NAMES = ["a", "b", "<default>"]
 PARTS: list[EntityName | None] = [None, DEFAULT, *NAMES]
 SHAPES = [(u, c) for u in PARTS for c in PARTS if (u, c) != (None, None)]
-ALL = Wanted(include_overrides=True, explain=True, members=99)
+ALL = ResolveOptions(include_overrides=True, explain=True, members=99)
 MIRRORED = {
     Direction.TIGHTENS: Direction.LOOSENS,
     Direction.LOOSENS: Direction.TIGHTENS,
@@ -74,7 +73,7 @@ def test_values_buckets_and_what_is_unlimited_are_those_of_the_walk(
     user: EntityName | None,
     client_id: EntityName | None,
 ) -> None:
-    answer = Answers(quotas_of(table)).answer(question(user, client_id))
+    answer = EffectiveQuotas(quotas_of(table)).answer(question(user, client_id))
     names = stands_for(user, client_id)
     for key in KEYS:
         expected = limit_of(of_key(table, key), *names)
@@ -110,9 +109,9 @@ def test_what_is_hidden_holds_in_turn_as_the_winners_are_taken_away(
     client_id: EntityName | None,
 ) -> None:
     asked = question(user, client_id)
-    for key, found in Answers(quotas_of(table)).answer(asked, ALL).quotas.items():
+    for key, found in EffectiveQuotas(quotas_of(table)).answer(asked, ALL).quotas.items():
         left, in_turn = quotas_of(table), []
-        while (winner := Answers(left).answer(asked).quotas.get(key)) is not None:
+        while (winner := EffectiveQuotas(left).answer(asked).quotas.get(key)) is not None:
             in_turn.append((winner.source, winner.value, winner.level))
             del left[winner.source][key]
         assert found.overridden is not None
@@ -127,7 +126,7 @@ def test_the_ladder_has_eight_rungs_and_tells_what_the_answer_tells(
     client_id: EntityName | None,
 ) -> None:
     quotas = quotas_of(table)
-    answer = Answers(quotas).answer(question(user, client_id), ALL)
+    answer = EffectiveQuotas(quotas).answer(question(user, client_id), ALL)
     assert answer.ladder is not None
     assert tuple(answer.ladder) == KEYS
     for key, rungs in answer.ladder.items():
@@ -144,19 +143,19 @@ def test_the_ladder_has_eight_rungs_and_tells_what_the_answer_tells(
                 # Setting it makes it win, unless something stronger is set: every rung that is drawn as free can be used.
                 assert rung.entity is not None
                 more = {**quotas, rung.entity: {**quotas.get(rung.entity, {}), key: 77.0}}
-                level = Answers(more).answer(answer.entity).quotas[key].level
+                level = EffectiveQuotas(more).answer(answer.entity).quotas[key].level
                 assert level == min(rung.level, found.level if found else 9)
             if rung.status is RungStatus.NOT_APPLICABLE and rung.entity is not None:
                 more = {**quotas, rung.entity: {**quotas.get(rung.entity, {}), key: 77.0}}
-                assert Answers(more).answer(answer.entity).quotas.get(key) == Answers(quotas).answer(answer.entity).quotas.get(
-                    key
-                )
+                assert EffectiveQuotas(more).answer(answer.entity).quotas.get(key) == EffectiveQuotas(quotas).answer(
+                    answer.entity
+                ).quotas.get(key)
 
 
 @settings(max_examples=200)
 @given(table=tables, user=st.sampled_from(NAMES), client_id=st.sampled_from(["", *NAMES]))
 def test_a_bucket_is_shared_with_the_known_clients_whose_tags_are_equal(table: Table, user: str, client_id: str) -> None:
-    answer = Answers(quotas_of(table)).answer(entity_of(user, client_id), ALL)
+    answer = EffectiveQuotas(quotas_of(table)).answer(entity_of(user, client_id), ALL)
     for key, found in answer.quotas.items():
         rules = of_key(table, key)
         mine = tags_of(rules, user, client_id)
@@ -170,7 +169,12 @@ def test_a_bucket_is_shared_with_the_known_clients_whose_tags_are_equal(table: T
         assert found.shared_with is not None
         assert set(found.shared_with.clients) == expected
         assert list(found.shared_with.clients) == sorted(expected, key=lambda entity: entity.sort_key)
-        few = Answers(quotas_of(table)).answer(entity_of(user, client_id), Wanted(members=1)).quotas[key].shared_with
+        few = (
+            EffectiveQuotas(quotas_of(table))
+            .answer(entity_of(user, client_id), ResolveOptions(members=1))
+            .quotas[key]
+            .shared_with
+        )
         assert few is not None
         assert len(few.clients) + few.more == len(expected)
 
@@ -180,9 +184,9 @@ def test_a_bucket_is_shared_with_the_known_clients_whose_tags_are_equal(table: T
 def test_lines_put_together_are_the_answers_and_can_be_asked_again(
     table: Table,
 ) -> None:
-    answers = Answers(quotas_of(table))
+    answers = EffectiveQuotas(quotas_of(table))
     asked = list(answers.everybody())
-    for wanted in (Wanted(), Wanted(include_overrides=True), ALL):
+    for wanted in (ResolveOptions(), ResolveOptions(include_overrides=True), ALL):
         lines = list(answer_json_lines(answers, asked, wanted, seen=lambda _: None))
         assert all(line.endswith("}\n") and line.count("\n") == 1 for line in lines)
         assert [json.loads(line) for line in lines] == [
@@ -213,10 +217,10 @@ def test_comparing_is_empty_with_itself_and_mirrored_the_other_way_round(
     one: Table,
     other: Table,
 ) -> None:
-    before, after = Answers(quotas_of(one)), Answers(quotas_of(other))
+    before, after = EffectiveQuotas(quotas_of(one)), EffectiveQuotas(quotas_of(other))
     asked = [(e, c) for side in (before, after) for e, c in side.everybody()]
     for compared in (lambda a, b: compare(a, b, asked), lambda a, b: compare_known(a, b, most=100_000)):
-        assert compared(before, Answers(quotas_of(one))) == LimitDifferences()
+        assert compared(before, EffectiveQuotas(quotas_of(one))) == LimitDifferences()
         mirrored = {(c, k, a, b, MIRRORED[d]) for c, k, b, a, d in moves_of(compared(after, before))}
         assert moves_of(compared(before, after)) == mirrored
 
@@ -227,11 +231,11 @@ def test_comparing_all_known_misses_no_named_client_that_moves(
     one: Table,
     other: Table,
 ) -> None:
-    before, after = Answers(quotas_of(one)), Answers(quotas_of(other))
+    before, after = EffectiveQuotas(quotas_of(one)), EffectiveQuotas(quotas_of(other))
     told = {(c.user, c.client_id, *rest) for c, *rest in moves_of(compare_known(before, after, most=100_000))}
     clients = [(u, c) for u in [*NAMES, DEFAULT] for c in ["", *NAMES, DEFAULT]]
     for compared in compare(
-        before, after, [(entity_of(u, c), Answers({}).answer(entity_of(u, c)).client) for u, c in clients]
+        before, after, [(entity_of(u, c), EffectiveQuotas({}).answer(entity_of(u, c)).client) for u, c in clients]
     ).clients:
         for effect in compared.effects:
             user, client_id = effect.client.user, effect.client.client_id

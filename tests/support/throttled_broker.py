@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from reconciler.model.entity import DEFAULT, Entity, EntityName
-from reconciler.resolution.answers import Answers
-from reconciler.resolution.levels import Bucket, Resolved, Resolver
+from reconciler.resolution.effective_quotas import EffectiveQuotas
+from reconciler.resolution.resolver import Bucket, Resolved, Resolver
 from reconciler.sandbox.spec import Sandbox
 from tests.support import jmx, raw_quotas
 from tests.support.polling import wait_until
@@ -51,7 +51,7 @@ class ThrottledBroker:
         self._charges: dict[str, dict[Bucket, list[_Charge]]] = {key: defaultdict(list) for key in KINDS}
         self._marks = itertools.count(1)
         self._state: State = {}
-        self._answers = Answers({})
+        self._answers = EffectiveQuotas({})
 
     def hold(self, state: State) -> None:
         """Makes these the cluster's only quotas, and returns when they are enforced."""
@@ -65,7 +65,7 @@ class ThrottledBroker:
         raw_quotas.alter(servers, {mark: {"connection_creation_rate": 1000.0}})
         wait_until(lambda: mark in raw_quotas.describe(servers))
         self._state = state
-        self._answers = Answers(state)
+        self._answers = EffectiveQuotas(state)
 
     def check_bytes(self, user: str, client_id: str | None) -> tuple[float | None, float | None]:
         """A burst each of produce and fetch is throttled as resolution predicts; the two limits that were predicted."""

@@ -19,7 +19,7 @@ from reconciler.formats.canonical import document_text
 from reconciler.formats.schema_files import load_schema
 from reconciler.model.backtest import BacktestReport, Verdict
 from reconciler.model.entity import Entity
-from reconciler.resolution.levels import resolve
+from reconciler.resolution.resolver import resolve
 from reconciler.traffic.kernels.sampled_rate import SampledRate, throttle_ms
 
 if TYPE_CHECKING:

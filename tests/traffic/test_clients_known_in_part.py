@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reconciler.model.backtest import BucketVerdict, Verdict
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.levels import Resolver
+from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.grouping import Series, group_series
 from reconciler.traffic.judging.verdicts import unused_quotas
 from reconciler.traffic.kinds import Kind

@@ -14,7 +14,7 @@ import pytest
 
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import QuotaKey
-from reconciler.resolution.levels import Resolver
+from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.kernels.sampled_rate import Era
 
 if TYPE_CHECKING:

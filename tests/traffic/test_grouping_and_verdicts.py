@@ -24,7 +24,7 @@ from reconciler.model.state import (
     Observed,
     ObservedFrom,
 )
-from reconciler.resolution.levels import Resolver
+from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.exact import ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
 from reconciler.traffic.judging.outcome import Outcome, exact_outcomes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.levels import Resolver
+from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Era
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND
 from reconciler.traffic.sources.log_files import find_logs

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.levels import Resolver
+from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from tests.support.quota_oracles import Arrival, Seconds, bounds, by_seconds, in_duckdb, open_loop, replayed
 from tests.support.random_traffic import FLOWS, Flow, arrivals_of, write_files

@@ -7,7 +7,7 @@ import pytest
 from reconciler.errors import UsageError
 from reconciler.model.cluster import ClusterSpec
 from reconciler.model.entity import Entity
-from reconciler.resolution.levels import Bucket
+from reconciler.resolution.resolver import Bucket
 from reconciler.traffic.judging.grouping import Series, group_series
 from reconciler.traffic.judging.quota_tables import BrokerRule, quota_tables
 from reconciler.traffic.kernels.sampled_rate import Era, Window

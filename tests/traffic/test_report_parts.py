@@ -19,7 +19,7 @@ from reconciler.model.backtest_policy import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Severity
 from reconciler.model.quota import QuotaKey
-from reconciler.resolution.levels import Resolver
+from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.cells.minutes import minutes_in, ranges_of
 from reconciler.traffic.cells.segments import SegmentFolder
 from reconciler.traffic.judging.capacity import capacity_uses

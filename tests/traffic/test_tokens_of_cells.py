@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.levels import Resolver
+from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.grouping import Series, group_series
 from reconciler.traffic.judging.tokens import tokens_by_seconds
 from reconciler.traffic.kernels.sampled_rate import Window

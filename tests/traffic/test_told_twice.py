@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.model.backtest import CONTROLLER, broker_words
-from reconciler.resolution.levels import Resolver
+from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.grouping import Series, group_series
 from reconciler.traffic.judging.told_twice import told_twice
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind

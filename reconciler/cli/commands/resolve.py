@@ -12,7 +12,7 @@ from reconciler.errors import FileAccessError, ManifestError, UsageError
 
 if TYPE_CHECKING:
     from reconciler.model import Entity
-    from reconciler.resolution import Wanted
+    from reconciler.resolution import ResolveOptions
     from reconciler.workflows import AskedClient, Sources
 
 _STATES: Final = "current (the cluster, or the snapshot of --current), cluster, manifests, planned, or the file of a snapshot"
@@ -129,13 +129,13 @@ def _asked(args: argparse.Namespace, single: Entity | None) -> list[AskedClient]
     return parse_clients(sys.stdin.buffer, "stdin")
 
 
-def _wanted(args: argparse.Namespace) -> Wanted:
-    from reconciler.resolution import Wanted
+def _wanted(args: argparse.Namespace) -> ResolveOptions:
+    from reconciler.resolution import ResolveOptions
 
     members = args.members
     if members is None:
         members = 0 if args.all or args.from_file is not None else _MEMBERS
-    return Wanted(include_overrides=args.include_overrides, explain=args.explain, members=members)
+    return ResolveOptions(include_overrides=args.include_overrides, explain=args.explain, members=members)
 
 
 def _count(text: str) -> int:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from reconciler.model import CLIENT_KEYS
-from reconciler.resolution import ADDRESS_KEY, AddressLimits, BrokerLimits, MakeCallback, QuotaTable, Resolver
-from reconciler.resolution.callback_limits import callback_limits
+from reconciler.resolution import ADDRESS_KEY, AddressLimits, BrokerLimits, MakeCallback, QuotaTable, Resolver, callback_limits
 from reconciler.traffic.judging.grouping import Grouping, Limits
 
 KeyTables: TypeAlias = Mapping[str, Limits | BrokerLimits]

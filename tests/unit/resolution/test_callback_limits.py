@@ -9,17 +9,16 @@ import pytest
 
 from reconciler.errors import QuotaCallbackError
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.callback_limits import callback_limits
 from reconciler.resolution.default_callback import DefaultQuotaCallback
-from reconciler.resolution.levels import Bucket
-from reconciler.resolution.quota_callback import ClusterMetadata, PartitionLeader, Principal, QuotaType
+from reconciler.resolution.quota_callback import ClusterMetadata, PartitionLeader, Principal, QuotaType, callback_limits
+from reconciler.resolution.resolver import Bucket
 
 PRODUCE = "producer_byte_rate"
 ALICE, ADDRESS = Entity.of({"user": "alice"}), Entity.of({"ip": "10.0.0.1"})
 
 
 class Scripted(DefaultQuotaCallback):
-    """Answers what it is told to."""
+    """EffectiveQuotas what it is told to."""
 
     def __init__(self, *, tags: Any = None, limit: Any = None) -> None:
         super().__init__()

@@ -9,10 +9,10 @@ import pytest
 
 from reconciler.model.effect import OTHER, Direction, Effect, KnownAddress, KnownClient, Limit
 from reconciler.model.entity import DEFAULT
-from reconciler.resolution.answers import Answers
-from reconciler.resolution.asked import asking_entity
+from reconciler.resolution.clients import entity_of
+from reconciler.resolution.effective_quotas import EffectiveQuotas
 from reconciler.resolution.effects import effects_between, unclear_effects
-from reconciler.resolution.levels import QuotaTable
+from reconciler.resolution.resolver import QuotaTable
 from reconciler.resolution.views import compare
 from tests.builders import client, ip, pair, user
 
@@ -38,7 +38,7 @@ STEPS = [
 
 
 def moves(before: QuotaTable, after: QuotaTable, known: Sequence[KnownClient | KnownAddress]) -> list[Effect]:
-    compared = compare(Answers(before), Answers(after), [(asking_entity(client), client) for client in known])
+    compared = compare(EffectiveQuotas(before), EffectiveQuotas(after), [(entity_of(client), client) for client in known])
     return [effect for one in compared.clients for effect in one.effects]
 
 

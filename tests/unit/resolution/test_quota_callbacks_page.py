@@ -6,9 +6,8 @@ import runpy
 from pathlib import Path
 
 from reconciler.model.entity import Entity
-from reconciler.resolution.callback_limits import callback_limits
-from reconciler.resolution.levels import Bucket
-from reconciler.resolution.quota_callback import METHODS, QuotaCallback, QuotaType
+from reconciler.resolution.quota_callback import METHODS, QuotaCallback, QuotaType, callback_limits
+from reconciler.resolution.resolver import Bucket
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "quota-callbacks.md").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from reconciler.model.quota import QuotaKey
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import CurrentState, ObservedFrom
 from reconciler.resolution.addresses import ADDRESS_KEY
-from reconciler.resolution.answers import KEYS
+from reconciler.resolution.effective_quotas import KEYS
 from reconciler.resolution.views import ViewKind
 from reconciler.workflows.plan import Intent
 from reconciler.workflows.resolve import difference_between, is_unknown, notes_about, resolve_each, resolve_known
@@ -61,7 +61,7 @@ def test_a_callback_is_named_escaped_and_makes_every_answer_about_clients_unknow
 
 def test_without_the_right_to_ask_it_is_said_that_nobody_could_check() -> None:
     view = current_view(of_version("4.3", a=1.0), source=Broker(AuthorizationError("no DescribeConfigs", operation="x")))
-    assert view.doubts.callback is None
+    assert view.caveats.callback is None
     assert [note for note in view.notes if "could not be checked" in note and "no DescribeConfigs" in note]
 
 
@@ -89,7 +89,7 @@ def test_who_cannot_tell_is_named(origin: ObservedFrom, who: str) -> None:
 )
 def test_what_a_version_does_otherwise_is_said(version: str | None, static: bool, words: str | None) -> None:
     view = current_view(of_version(version, a=1.0), source=Broker())
-    assert bool(view.doubts.static_defaults) is static
+    assert bool(view.caveats.static_defaults) is static
     assert len(view.notes) == (words is not None)
     assert words is None or words in view.notes[0]
     unlimited = next(resolve_each(view, [pair("b", "c")]))
@@ -153,7 +153,7 @@ def test_where_nobody_else_tells_the_cluster_document_does() -> None:
         assert not any("resolve quotas as Kafka does" in note for note in view.notes)
     # Brokers that tell know better.
     assert next(resolve_each(current_view(state, source=Broker(), spec=spec), [user("a")])).quotas[PRODUCE].value == 1.0
-    assert "io.example.Own" in (current_view(state, source=Broker("io.example.Own"), spec=spec).doubts.callback or "")
+    assert "io.example.Own" in (current_view(state, source=Broker("io.example.Own"), spec=spec).caveats.callback or "")
 
 
 def test_manifests_alone_say_that_they_are_not_all() -> None:

@@ -1,4 +1,4 @@
-"""Whom a question is about: an entity read as a client, or as a whole class of clients.
+"""Entities read as clients: one client, or a whole class of clients.
 
 A default stands for any name that no quota names. A client id that is empty or absent is a client that sends none. A user that is
 absent is any that no quota names: every connection has a user, if only ``ANONYMOUS``.
@@ -19,7 +19,7 @@ _IP: Final = EntityType.IP.value
 _TYPES: Final = frozenset({_USER, _CLIENT_ID, _IP})
 
 
-def asked_client(entity: Entity) -> Known:
+def client_of(entity: Entity) -> Known:
     """The client, or class of clients. Raises ``ValueError`` for what no connection can be; the text says why."""
     address: EntityName | None = None
     user: ClientName = OTHER
@@ -46,7 +46,7 @@ def asked_client(entity: Entity) -> Known:
     return KnownAddress(ip=OTHER if address is DEFAULT else address)
 
 
-def asking_entity(client: Known) -> Entity:
+def entity_of(client: Known) -> Entity:
     """An entity that asks for this client: the way back."""
     if isinstance(client, KnownAddress):
         return Entity.of({_IP: _name(client.ip)})

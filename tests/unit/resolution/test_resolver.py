@@ -1,6 +1,6 @@
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.resolution.addresses import AddressTable
-from reconciler.resolution.levels import Bucket, Resolver, resolve
+from reconciler.resolution.resolver import Bucket, Resolver, resolve
 
 KEY = "producer_byte_rate"
 

@@ -1,4 +1,4 @@
-"""Answers beyond users and client ids by name: addresses, odd names, and what cannot be told."""
+"""EffectiveQuotas beyond users and client ids by name: addresses, odd names, and what cannot be told."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import pytest
 
 from reconciler.model.effect import OTHER, KnownAddress, KnownClient
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.answers import ADDRESS_KEY, KEYS, Answers, Doubts, Wanted
-from reconciler.resolution.asked import asked_client, asking_entity
-from reconciler.resolution.ladder import RungStatus
+from reconciler.resolution.clients import client_of, entity_of
+from reconciler.resolution.effective_quotas import ADDRESS_KEY, KEYS, Caveats, EffectiveQuotas, ResolveOptions, RungStatus
 from reconciler.resolution.views import compare, compare_known
 from tests.builders import client, ip, pair, user
 
@@ -36,8 +35,8 @@ def limited(**by_name: float) -> dict[Entity, dict[str, float]]:
 def test_an_address_is_found_in_every_spelling_and_a_host_name_in_its_own(
     asked: str, value: float, source: str, level: int, bucket: str | None
 ) -> None:
-    answers = Answers(limited(**{"10.0.0.7": 5.0, "::1": 7.0, "db.internal": 8.0, "default": 9.0}))
-    answer = answers.answer(ip(asked), Wanted(include_overrides=True, members=5))
+    answers = EffectiveQuotas(limited(**{"10.0.0.7": 5.0, "::1": 7.0, "db.internal": 8.0, "default": 9.0}))
+    answer = answers.answer(ip(asked), ResolveOptions(include_overrides=True, members=5))
     found = answer.quotas[ADDRESS_KEY]
     assert (found.value, found.source, found.level, found.bucket) == (value, ip(source), level, {"ip": bucket})
     assert found.overridden is not None
@@ -46,46 +45,46 @@ def test_an_address_is_found_in_every_spelling_and_a_host_name_in_its_own(
 
 
 def test_spellings_of_one_address_that_disagree_make_its_limit_unknown() -> None:
-    answers = Answers(limited(**{"::1": 7.0, "0:0:0:0:0:0:0:1": 8.0, "default": 9.0}))
+    answers = EffectiveQuotas(limited(**{"::1": 7.0, "0:0:0:0:0:0:0:1": 8.0, "default": 9.0}))
     for asked in ("::1", "0::1"):
-        answer = answers.answer(ip(asked), Wanted(explain=True))
+        answer = answers.answer(ip(asked), ResolveOptions(explain=True))
         assert answer.quotas == {}
         assert "ip=0:0:0:0:0:0:0:1" in answer.unknown[ADDRESS_KEY]
         assert "ip=::1" in answer.unknown[ADDRESS_KEY]
         assert answer.ladder is not None
         assert not any(rung.status is RungStatus.WINS for rung in answer.ladder[ADDRESS_KEY])
-    same = Answers(limited(**{"::1": 7.0, "0:0:0:0:0:0:0:1": 7.0}))
+    same = EffectiveQuotas(limited(**{"::1": 7.0, "0:0:0:0:0:0:0:1": 7.0}))
     assert same.answer(ip("0::1")).quotas[ADDRESS_KEY].value == 7.0
     assert same.answer(ip("0:0:0:0:0:0:0:1")).quotas[ADDRESS_KEY].source == ip("0:0:0:0:0:0:0:1")
 
 
 def test_addresses_are_compared_by_what_they_are() -> None:
-    before, after = Answers(limited(**{"::1": 7.0})), Answers(limited(**{"0:0:0:0:0:0:0:1": 7.0}))
+    before, after = EffectiveQuotas(limited(**{"::1": 7.0})), EffectiveQuotas(limited(**{"0:0:0:0:0:0:0:1": 7.0}))
     found = compare_known(before, after, most=10)
     # The source is another entity; the limit of the one address is the same.
     assert {effect.direction.value for one in found.clients for effect in one.effects} == {"other_source"}
-    unclear = Answers(limited(**{"::1": 7.0, "0::1": 8.0}))
+    unclear = EffectiveQuotas(limited(**{"::1": 7.0, "0::1": 8.0}))
     told = compare(before, unclear, [(ip("::1"), KnownAddress(ip="::1"))]).clients
     assert [(one.effects, list(one.unknown)) for one in told] == [((), [ADDRESS_KEY])]
 
 
 def test_connections_have_no_limit_without_a_quota() -> None:
-    answer = Answers({user("a"): {PRODUCE: 1.0}}).answer(ip("10.0.0.7"), Wanted(explain=True))
+    answer = EffectiveQuotas({user("a"): {PRODUCE: 1.0}}).answer(ip("10.0.0.7"), ResolveOptions(explain=True))
     assert answer.quotas == answer.unknown == {}
     assert answer.ladder is not None
     assert [rung.status for rung in answer.ladder[ADDRESS_KEY]] == [RungStatus.UNSET, RungStatus.UNSET]
 
 
 def test_a_callback_of_the_brokers_own_leaves_only_addresses_known() -> None:
-    answers = Answers({user("a"): {PRODUCE: 1.0}, ip("10.0.0.7"): {ADDRESS_KEY: 2.0}}, Doubts(callback="custom"))
-    answer = answers.answer(user("a"), Wanted(explain=True, include_overrides=True))
+    answers = EffectiveQuotas({user("a"): {PRODUCE: 1.0}, ip("10.0.0.7"): {ADDRESS_KEY: 2.0}}, Caveats(callback="custom"))
+    answer = answers.answer(user("a"), ResolveOptions(explain=True, include_overrides=True))
     assert answer.quotas == answer.ladder == {}
     assert answer.unknown == dict.fromkeys(KEYS, "custom")
     assert answers.answer(ip("10.0.0.7")).quotas[ADDRESS_KEY].value == 2.0
-    found = compare_known(answers, Answers({}), most=10)
+    found = compare_known(answers, EffectiveQuotas({}), most=10)
     assert found.unknown == "custom"
     assert [str(one.client) for one in found.clients] == ["ip=10.0.0.7"]
-    assert compare(answers, Answers({}), [(user("a"), asked_client(user("a")))]).clients == ()
+    assert compare(answers, EffectiveQuotas({}), [(user("a"), client_of(user("a")))]).clients == ()
 
 
 @pytest.mark.parametrize(
@@ -100,14 +99,14 @@ def test_a_callback_of_the_brokers_own_leaves_only_addresses_known() -> None:
     ],
 )
 def test_static_defaults_may_limit_byte_rates_of_client_ids_without_a_quota(asked: Entity, unknown: set[str]) -> None:
-    answers = Answers(
-        {user("a"): {PRODUCE: 1.0}}, Doubts(static_defaults={PRODUCE: "before 3.0", "consumer_byte_rate": "before 3.0"})
+    answers = EffectiveQuotas(
+        {user("a"): {PRODUCE: 1.0}}, Caveats(static_defaults={PRODUCE: "before 3.0", "consumer_byte_rate": "before 3.0"})
     )
     assert answers.answer(asked).unknown == dict.fromkeys(unknown, "before 3.0")
 
 
 def test_a_literal_default_is_neither_the_default_nor_whom_nobody_names() -> None:
-    answers = Answers({user("<default>"): {PRODUCE: 1.0}, user(): {PRODUCE: 2.0}, client("<default>"): {PRODUCE: 3.0}})
+    answers = EffectiveQuotas({user("<default>"): {PRODUCE: 1.0}, user(): {PRODUCE: 2.0}, client("<default>"): {PRODUCE: 3.0}})
     assert answers.answer(user("<default>")).quotas[PRODUCE].source == user("<default>")
     assert answers.answer(user()).quotas[PRODUCE].source == user(DEFAULT)
     assert answers.answer(pair("x", "<default>")).quotas[PRODUCE].source == user(DEFAULT)
@@ -116,7 +115,9 @@ def test_a_literal_default_is_neither_the_default_nor_whom_nobody_names() -> Non
 
 
 def test_a_client_without_an_id_escapes_all_quotas_of_client_ids() -> None:
-    answers = Answers({client(): {PRODUCE: 1.0}, pair(DEFAULT, DEFAULT): {PRODUCE: 2.0}, pair("a", DEFAULT): {PRODUCE: 3.0}})
+    answers = EffectiveQuotas(
+        {client(): {PRODUCE: 1.0}, pair(DEFAULT, DEFAULT): {PRODUCE: 2.0}, pair("a", DEFAULT): {PRODUCE: 3.0}}
+    )
     assert answers.answer(pair("a", "")).quotas == {}
     assert answers.answer(user("a")).quotas == {}
     assert answers.answer(pair("a", DEFAULT)).quotas[PRODUCE].value == 3.0
@@ -126,11 +127,11 @@ def test_a_client_without_an_id_escapes_all_quotas_of_client_ids() -> None:
 
 def test_everybody_is_each_entity_and_other_client_ids_where_those_differ() -> None:
     odd = Entity.of({"client-id-prefix": "x"})
-    answers = Answers(
+    answers = EffectiveQuotas(
         {user("a"): {PRODUCE: 1.0}, user("b"): {PRODUCE: 2.0}, pair("b", DEFAULT): {PRODUCE: 3.0}, odd: {PRODUCE: 4.0}}
     )
     assert [entity for entity, _ in answers.everybody()] == [user("a"), user("b"), pair("b", DEFAULT)]
-    with_default = Answers({user("a"): {"request_percentage": 1.0}, pair(DEFAULT, DEFAULT): {PRODUCE: 3.0}})
+    with_default = EffectiveQuotas({user("a"): {"request_percentage": 1.0}, pair(DEFAULT, DEFAULT): {PRODUCE: 3.0}})
     assert [entity for entity, _ in with_default.everybody()] == [user("a"), pair("a", DEFAULT), pair(DEFAULT, DEFAULT)]
 
 
@@ -138,4 +139,4 @@ def test_everybody_is_each_entity_and_other_client_ids_where_those_differ() -> N
     "known", [KnownClient(user="a", client_id=""), KnownClient(user=OTHER, client_id=OTHER), KnownAddress(ip=OTHER)]
 )
 def test_a_client_can_be_asked_about_by_an_entity(known: KnownClient | KnownAddress) -> None:
-    assert asked_client(asking_entity(known)) == known
+    assert client_of(entity_of(known)) == known

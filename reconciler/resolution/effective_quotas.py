@@ -1,7 +1,11 @@
-"""The effective quotas of a client: per key the value, the entity that sets it, its level, its bucket, and what it hides."""
+"""The effective quotas of a client: per key the value, the entity that sets it, its level and its quota group.
+
+On request also what the winner overrides, the ladder of all levels, and other clients of the quota group.
+"""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,10 +13,10 @@ from typing import Final
 
 from reconciler.model import CLIENT_KEYS, DEFAULT, OTHER, Entity, EntityType, Known, KnownAddress, KnownClient
 from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable, unclear_addresses
-from reconciler.resolution.asked import asked_client
+from reconciler.resolution.clients import client_of
 from reconciler.resolution.kafka_names import address_of
-from reconciler.resolution.ladder import Rung, address_ladder, client_ladder
-from reconciler.resolution.levels import Candidate, QuotaTable, Resolver
+from reconciler.resolution.precedence import ADDRESS_PRECEDENCE, CLIENT_PRECEDENCE, GroupedBy, NameMatch
+from reconciler.resolution.resolver import Candidate, QuotaTable, Resolver
 from reconciler.resolution.sharing import SharedWith, Sharing, Tags, known_clients, tags_of, tags_of_address
 
 KEYS: Final = tuple(key.value for key in CLIENT_KEYS)
@@ -20,8 +24,8 @@ KEYS: Final = tuple(key.value for key in CLIENT_KEYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doubts:
-    """Reasons why the quotas of a state may not be what holds."""
+class Caveats:
+    """Reasons why the effective quotas may differ from those of the state."""
 
     callback: str | None = None
     """About every key of users and client ids: brokers resolve those with code of their own. ``None``: they do not."""
@@ -30,20 +34,20 @@ class Doubts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What an answer shall hold beside values, sources, levels and buckets."""
+class ResolveOptions:
+    """What to resolve beside values, sources, levels and quota groups."""
 
     include_overrides: bool = False
     explain: bool = False
     members: int = 0
-    """So many of the other known clients of each bucket are listed."""
+    """How many other known clients of each quota group are listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyAnswer:
-    """The limit of one key. ``overridden`` and ``shared_with`` are ``None`` where they were not asked for.
+    """The limit of one key. ``overridden`` and ``shared_with`` are ``None`` without their option.
 
-    ``overridden``: what would hold in turn without the winner, the strongest first.
+    ``overridden``: what would apply in turn without the winner, the strongest first.
     """
 
     value: float
@@ -74,16 +78,16 @@ class Resolution:
         return (ADDRESS_KEY,) if isinstance(self.client, KnownAddress) else KEYS
 
 
-_PLAIN: Final = Wanted()
-_NONE: Final = Doubts()
+_PLAIN: Final = ResolveOptions()
+_NONE: Final = Caveats()
 
 
-class Answers:
-    """The quotas of one state, ready to be asked; built once, then a few look-ups a client and key."""
+class EffectiveQuotas:
+    """The quotas of one state by client; built once, then a few look-ups a client and key."""
 
-    def __init__(self, quotas: QuotaTable, doubts: Doubts = _NONE) -> None:
+    def __init__(self, quotas: QuotaTable, caveats: Caveats = _NONE) -> None:
         self.quotas = quotas
-        self.doubts = doubts
+        self.caveats = caveats
         self.resolvers: Final = Resolver.by_key(quotas, KEYS)
 
     @cached_property
@@ -91,29 +95,32 @@ class Answers:
         """The limits of connections."""
         return AddressTable(self.quotas)
 
-    def answer(self, entity: Entity, wanted: Wanted = _PLAIN) -> Resolution:
-        """The effective quotas of whom ``entity`` stands for. Raises ``ValueError`` as ``asked_client``."""
-        client = asked_client(entity)
+    def answer(self, entity: Entity, options: ResolveOptions = _PLAIN) -> Resolution:
+        """The effective quotas of the client that ``entity`` stands for.
+
+        Raises ``ValueError`` for an entity that no connection can be: an empty name, an unknown type, an ip with another type.
+        """
+        client = client_of(entity)
         if isinstance(client, KnownAddress):
-            return self._about_address(entity, client, wanted)
+            return self._about_address(entity, client, options)
         winners = {key: resolver.winner(client.user, client.client_id) for key, resolver in self.resolvers.items()}
         unknown = {key: reason for key, winner in winners.items() if (reason := self.reason(key, client, winner)) is not None}
         quotas = {
-            key: self._key_answer(key, client, winner, wanted)
+            key: self._key_answer(key, client, winner, options)
             for key, winner in winners.items()
             if winner is not None and key not in unknown
         }
         ladder = None
-        if wanted.explain:
-            known = {} if self.doubts.callback is not None else winners
+        if options.explain:
+            known = {} if self.caveats.callback is not None else winners
             ladder = {key: client_ladder(self.resolvers[key], client, winner) for key, winner in known.items()}
         return Resolution(entity=entity, client=client, quotas=quotas, unknown=unknown, ladder=ladder)
 
     def reason(self, key: str, client: KnownClient, winner: Candidate | None) -> str | None:
         """Why the limit of a client cannot be told from its winner; ``None``: it can."""
-        if self.doubts.callback is not None:
-            return self.doubts.callback
-        return self.doubts.static_defaults.get(key) if winner is None and client.client_id != "" else None
+        if self.caveats.callback is not None:
+            return self.caveats.callback
+        return self.caveats.static_defaults.get(key) if winner is None and client.client_id != "" else None
 
     def reason_of_address(self, address: KnownAddress) -> str | None:
         """The same for an address."""
@@ -131,11 +138,11 @@ class Answers:
             if entity.types == (EntityType.USER.value,) and isinstance(client, KnownClient):
                 others = Entity.of({**dict(entity.parts), EntityType.CLIENT_ID.value: DEFAULT})
                 if others not in self.quotas and self.otherwise(client):
-                    yield others, asked_client(others)
+                    yield others, client_of(others)
 
     def otherwise(self, client: KnownClient) -> tuple[str, ...]:
         """Keys whose limit changes when a client without a client id sends one that no quota names."""
-        if client.client_id != "" or self.doubts.callback is not None:
+        if client.client_id != "" or self.caveats.callback is not None:
             return ()
         return tuple(
             key
@@ -143,12 +150,12 @@ class Answers:
             if resolver.winner(client.user, OTHER) is not resolver.winner(client.user, "")
         )
 
-    def _key_answer(self, key: str, client: KnownClient, winner: Candidate, wanted: Wanted) -> KeyAnswer:
+    def _key_answer(self, key: str, client: KnownClient, winner: Candidate, options: ResolveOptions) -> KeyAnswer:
         overridden = shared = None
-        if wanted.include_overrides:
+        if options.include_overrides:
             overridden = tuple(self.resolvers[key].hidden(client.user, client.client_id, winner))
-        if wanted.members:
-            shared = self._sharing.others(key, self.resolvers[key], client, winner.level, most=wanted.members)
+        if options.members:
+            shared = self._sharing.others(key, self.resolvers[key], client, winner.level, most=options.members)
         return KeyAnswer(
             value=winner.value,
             source=winner.entity,
@@ -158,7 +165,7 @@ class Answers:
             shared_with=shared,
         )
 
-    def _about_address(self, entity: Entity, address: KnownAddress, wanted: Wanted) -> Resolution:
+    def _about_address(self, entity: Entity, address: KnownAddress, options: ResolveOptions) -> Resolution:
         reason = self.reason_of_address(address)
         winner = self.addresses.winner(address.ip)
         quotas = {}
@@ -168,15 +175,15 @@ class Answers:
                 source=winner.entity,
                 level=winner.level,
                 bucket=tags_of_address(address),
-                overridden=self.addresses.resolve(address.ip).found[1:] if wanted.include_overrides else None,
-                shared_with=SharedWith() if wanted.members else None,
+                overridden=self.addresses.resolve(address.ip).found[1:] if options.include_overrides else None,
+                shared_with=SharedWith() if options.members else None,
             )
         return Resolution(
             entity=entity,
             client=address,
             quotas=quotas,
             unknown={} if reason is None else {ADDRESS_KEY: reason},
-            ladder={ADDRESS_KEY: address_ladder(self.addresses, address)} if wanted.explain else None,
+            ladder={ADDRESS_KEY: address_ladder(self.addresses, address)} if options.explain else None,
         )
 
     @cached_property
@@ -186,3 +193,64 @@ class Answers:
     @cached_property
     def _known(self) -> list[tuple[Entity, Known]]:
         return list(known_clients(self.quotas))
+
+
+class RungStatus(enum.StrEnum):
+    """What a level does for a client."""
+
+    WINS = "wins"
+    HIDDEN = "hidden"
+    """Set, and a stronger level wins."""
+    UNSET = "unset"
+    NOT_APPLICABLE = "not-applicable"
+    """No quota at this level can be about this client, whatever is set: it sends no client id, or has a name that none names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """One level. ``entity``: what would have to be set there for this client; ``None`` when nothing can be."""
+
+    level: int
+    entity: Entity | None
+    value: float | None
+    status: RungStatus
+
+
+def client_ladder(resolver: Resolver, client: KnownClient, winner: Candidate | None) -> tuple[Rung, ...]:
+    """The eight levels, the strongest first."""
+    return tuple(_rungs(resolver, client, winner))
+
+
+def address_ladder(table: AddressTable, address: KnownAddress) -> tuple[Rung, ...]:
+    """The two levels of connection limits."""
+    found = {candidate.level: candidate for candidate in table.resolve(address.ip).found}
+    winner = table.winner(address.ip)
+    rungs = []
+    for number, match in enumerate(ADDRESS_PRECEDENCE, start=1):
+        held = found.get(number)
+        entity = held.entity if held is not None else _address_entity(match, address)
+        rungs.append(_rung(number, entity, held, winner, reachable=entity is not None))
+    return tuple(rungs)
+
+
+def _rungs(resolver: Resolver, client: KnownClient, winner: Candidate | None) -> Iterator[Rung]:
+    user, client_id = client.user, client.client_id
+    for level, candidate in zip(CLIENT_PRECEDENCE, resolver.candidates(user, client_id), strict=True):
+        entity = level.entity_for(user, client_id)
+        reachable = entity is not None and (client_id != "" or level.grouped_by is GroupedBy.USER)
+        yield _rung(level.number, entity, candidate, winner, reachable=reachable)
+
+
+def _rung(level: int, entity: Entity | None, held: Candidate | None, winner: Candidate | None, *, reachable: bool) -> Rung:
+    if not reachable:
+        status = RungStatus.NOT_APPLICABLE
+    elif held is None:
+        status = RungStatus.UNSET
+    else:
+        status = RungStatus.WINS if held is winner else RungStatus.HIDDEN
+    return Rung(level=level, entity=entity, value=held.value if held else None, status=status)
+
+
+def _address_entity(match: NameMatch, address: KnownAddress) -> Entity | None:
+    name = DEFAULT if match is NameMatch.DEFAULT else address.ip
+    return None if name is OTHER else Entity.of({EntityType.IP: name})
