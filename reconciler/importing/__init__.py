@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.importing.catalogue import IMPORT_RULES
-    from reconciler.importing.examples import EXAMPLES
-    from reconciler.importing.found import Found, ImportedQuota
     from reconciler.importing.helmsman import read_helmsman
+    from reconciler.importing.import_result import ImportedQuota, ImportResult
     from reconciler.importing.jikkou import read_jikkou
     from reconciler.importing.kafka_configs import read_kafka_configs
+    from reconciler.importing.rules import EXAMPLES, IMPORT_RULES
     from reconciler.importing.terraform import read_terraform
 
 __all__ = [
     "EXAMPLES",
     "IMPORT_RULES",
-    "Found",
+    "ImportResult",
     "ImportedQuota",
     "read_helmsman",
     "read_jikkou",

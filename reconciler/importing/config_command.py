@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.formats import did_you_mean, shown
-from reconciler.importing.shell_words import Word
+from reconciler.importing.shell import Word
 from reconciler.model import DEFAULT, Entity, EntityName
 
 _TYPES: Final = {"users": "user", "clients": "client-id", "ips": "ip"}
@@ -88,7 +88,7 @@ class ConfigCommand:
     server: tuple[str, str] | None
 
 
-def read_alteration(words: Sequence[Word]) -> ConfigCommand | None:
+def read_config_alteration(words: Sequence[Word]) -> ConfigCommand | None:
     """The words after the command's name; ``None`` when it alters no quota. Raises ``RefusedCommandError``."""
     options = _options(words)
     first = words[0] if words else Word(text="", line=1, column=1)

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from reconciler.errors import MissingDependencyError
 from reconciler.formats import number_text
-from reconciler.importing.found import Gatherer
-from reconciler.importing.terraform_values import Constant, Expression, Resource, Sequence, Table, Value
+from reconciler.importing.import_result import Gatherer
+from reconciler.importing.terraform_resources import Constant, Expression, ListValue, MapValue, Resource, Value
 from reconciler.model import Span
 
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
@@ -88,9 +88,9 @@ class _File:
         for block in _children(node, "block"):
             labels = [self.label(part) for part in block.children if _rule(part) in ("identifier", "string", "keyword")]
             items = self.body(next(_children(block, "body")))
-            blocks.setdefault(labels[0], []).append(Table(items=items, span=self.span(block)))
+            blocks.setdefault(labels[0], []).append(MapValue(items=items, span=self.span(block)))
         for name, made in blocks.items():
-            found[name] = Sequence(items=tuple(made), span=made[0].span)
+            found[name] = ListValue(items=tuple(made), span=made[0].span)
         return found
 
     def value(self, node: Any) -> Value:
@@ -110,10 +110,10 @@ class _File:
         if rule == "object":
             return self.table(node, span)
         if rule == "tuple":
-            return Sequence(items=tuple(self.value(part) for part in _parts(node)), span=span)
+            return ListValue(items=tuple(self.value(part) for part in _parts(node)), span=span)
         return Constant(value=_digits(self.number(node)), span=span)
 
-    def table(self, node: Any, span: Span) -> Table:
+    def table(self, node: Any, span: Span) -> MapValue:
         items: dict[str, Value] = {}
         for element in _children(node, "object_elem"):
             key_node, value_node = _parts(element)
@@ -130,7 +130,7 @@ class _File:
             if key in items:
                 raise _NotConstant
             items[key] = self.value(value_node)
-        return Table(items=items, span=span)
+        return MapValue(items=items, span=span)
 
     def string(self, node: Any) -> Iterator[str]:
         for part in _children(node, "string_part"):

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from reconciler.formats import YamlMapping, YamlNode, YamlScalar, YamlSequence, did_you_mean, read_yaml, shown
-from reconciler.importing.found import Found, Gatherer
-from reconciler.importing.quota_values import plain_number, read_value
+from reconciler.importing.import_result import Gatherer, ImportResult, plain_number, read_value
 from reconciler.model import DEFAULT, INT_MAX, Entity, EntityName, Span
 
 _KEYS: Final = {
@@ -26,7 +25,7 @@ Values: TypeAlias = dict[str, tuple[str, Span]]
 """A quota's keys (in Kafka's spelling) as written, each with its place."""
 
 
-def read_helmsman(content: bytes, file: str, other: Callable[[str], tuple[str, bytes] | None]) -> Found:
+def read_helmsman(content: bytes, file: str, other: Callable[[str], tuple[str, bytes] | None]) -> ImportResult:
     """The quotas of one configuration or list. ``other`` gives the file that ``quotasFile`` names, or ``None``."""
     out = Gatherer(file)
     root = _root(content, out)
@@ -49,7 +48,7 @@ def _root(content: bytes, out: Gatherer) -> YamlNode | None:
     return stream.documents[0]
 
 
-def _configuration(root: YamlMapping, out: Gatherer, other: Callable[[str], tuple[str, bytes] | None]) -> Found:
+def _configuration(root: YamlMapping, out: Gatherer, other: Callable[[str], tuple[str, bytes] | None]) -> ImportResult:
     quotas, named, defaults = root.items.get("quotas"), root.items.get("quotasFile"), root.items.get("defaults")
     if defaults is not None and not isinstance(defaults, YamlMapping):
         out.refuse("import-syntax", "the defaults are a mapping", defaults)
@@ -69,7 +68,7 @@ def _configuration(root: YamlMapping, out: Gatherer, other: Callable[[str], tupl
         listed.refuse("import-syntax", "the quotas are a list", quotas)
     if listed is out:
         return out.found()
-    return Found(quotas=tuple(listed.quotas), findings=(*out.findings, *listed.findings))
+    return ImportResult(quotas=tuple(listed.quotas), findings=(*out.findings, *listed.findings))
 
 
 class _Quotas:

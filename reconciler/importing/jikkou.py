@@ -6,8 +6,7 @@ import re
 from typing import Final
 
 from reconciler.formats import YamlMapping, YamlNode, YamlScalar, YamlSequence, did_you_mean, read_yaml, shown
-from reconciler.importing.found import Found, Gatherer
-from reconciler.importing.quota_values import read_value
+from reconciler.importing.import_result import Gatherer, ImportResult, read_value
 from reconciler.model import DEFAULT, Entity, EntityName
 
 _API: Final = "kafka.jikkou.io/"
@@ -37,7 +36,7 @@ _MARKS: Final = {
 }
 
 
-def read_jikkou(content: bytes, file: str) -> Found:
+def read_jikkou(content: bytes, file: str) -> ImportResult:
     """The quotas of one file; resources of other kinds are passed over. Never raises."""
     out = Gatherer(file)
     if _templates(content, out):

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from collections.abc import Sequence as Items
+from collections.abc import Sequence as AbstractSequence
 from typing import Final
 
 from reconciler.formats import YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml, shown
-from reconciler.importing.found import Found, Gatherer
 from reconciler.importing.hcl import read_hcl
-from reconciler.importing.terraform_resources import is_quota, read_resource
-from reconciler.importing.terraform_values import Constant, Expression, Resource, Sequence, Table, Value
+from reconciler.importing.import_result import Gatherer, ImportResult
+from reconciler.importing.terraform_resources import (
+    Constant,
+    Expression,
+    ListValue,
+    MapValue,
+    Resource,
+    Value,
+    is_quota,
+    read_resource,
+)
 
 _JSON: Final = (".json", ".tfstate", ".tfstate.backup")
 _TEMPLATE: Final = re.compile(r"[$%]\{")
 _ESCAPED: Final = re.compile(r"([$%])\1\{")
 
 
-def read_terraform(content: bytes, file: str) -> Found:
+def read_terraform(content: bytes, file: str) -> ImportResult:
     """The quotas of one file. Raises ``MissingDependencyError`` when a ``.tf`` file needs python-hcl2 and it is not there."""
     out = Gatherer(file)
     resources, named = _json(content, out) if file.endswith(_JSON) else (_hcl(content, out), True)
@@ -144,7 +152,7 @@ def _pairs(node: YamlNode | None) -> Iterator[tuple[str, YamlNode]]:
             yield from mapping.items.items()
 
 
-def _list(node: YamlNode | None) -> Items[YamlNode]:
+def _list(node: YamlNode | None) -> AbstractSequence[YamlNode]:
     return node.items if isinstance(node, YamlSequence) else ()
 
 
@@ -156,9 +164,9 @@ def _scalar(node: YamlNode, name: str) -> str | None:
 def _plain(node: YamlNode, out: Gatherer) -> Value:
     span = out.span(node)
     if isinstance(node, YamlMapping):
-        return Table(items={name: _plain(value, out) for name, value in node.items.items()}, span=span)
+        return MapValue(items={name: _plain(value, out) for name, value in node.items.items()}, span=span)
     if isinstance(node, YamlSequence):
-        return Sequence(items=tuple(_plain(item, out) for item in node.items), span=span)
+        return ListValue(items=tuple(_plain(item, out) for item in node.items), span=span)
     return Constant(value=node.data if node.data is None or isinstance(node.data, bool) else node.text, span=span)
 
 
@@ -166,9 +174,9 @@ def _templated(node: YamlNode, out: Gatherer) -> Value:
     """In ``.tf.json`` every text is a template."""
     value = _plain(node, out)
     if isinstance(node, YamlMapping):
-        return Table(items={name: _templated(one, out) for name, one in node.items.items()}, span=value.span)
+        return MapValue(items={name: _templated(one, out) for name, one in node.items.items()}, span=value.span)
     if isinstance(node, YamlSequence):
-        return Sequence(items=tuple(_templated(one, out) for one in node.items), span=value.span)
+        return ListValue(items=tuple(_templated(one, out) for one in node.items), span=value.span)
     if isinstance(value, Constant) and isinstance(value.value, str):
         if _TEMPLATE.search(_ESCAPED.sub("", value.value)):
             return Expression(text=value.value, span=value.span)

@@ -1,19 +1,19 @@
-"""Which resources of Terraform's providers are client quotas, and what entity each means: from the providers' own documentation.
+"""Resources of Terraform as far as they can be known without running it, and which of them are client quotas.
 
-``kafka_quota`` and ``kafka_quota_composite`` (Mongey/kafka and its descendants): a missing name is the default entity.
-``aiven_kafka_quota``: the name ``default`` is the default entity. ``huaweicloud_dms_kafka_user_client_quota``: a flag says it.
+From the providers' own documentation. ``kafka_quota`` and ``kafka_quota_composite`` (Mongey/kafka and its descendants): a missing
+name is the default entity. ``aiven_kafka_quota``: the name ``default`` is the default entity.
+``huaweicloud_dms_kafka_user_client_quota``: a flag says it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
 from reconciler.formats import did_you_mean, shown
-from reconciler.importing.found import Gatherer
-from reconciler.importing.quota_values import read_value
-from reconciler.importing.terraform_values import Constant, Expression, Resource, Sequence, Table, Value
+from reconciler.importing.import_result import Gatherer, read_value
 from reconciler.model import DEFAULT, Entity, EntityName, Span
 
 _META: Final = frozenset({"provider", "lifecycle", "depends_on", "timeouts", "id"})
@@ -23,6 +23,51 @@ _CLOUD_ONLY: Final = {
     "confluent_kafka_client_quota": "Confluent Cloud keeps these itself, by service account, and not among Kafka's own quotas",
     "ibm_event_streams_quota": "IBM Event Streams keeps these itself, by IAM id, and not among Kafka's own quotas",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant:
+    """A text, a number as its text, or a truth value; ``None`` is Terraform's null."""
+
+    value: str | bool | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expression:
+    """Something that only Terraform can evaluate; ``text`` is its source."""
+
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapValue:
+    """A map or an object."""
+
+    items: Mapping[str, Value]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListValue:
+    """A list, or the repeated blocks of one name."""
+
+    items: tuple[Value, ...]
+    span: Span
+
+
+Value: TypeAlias = Constant | Expression | MapValue | ListValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One ``resource`` with its arguments and nested blocks; ``address`` as Terraform calls it."""
+
+    type: str
+    address: str
+    span: Span
+    body: Mapping[str, Value] = field(default_factory=dict)
 
 
 class _RefusedError(Exception):
@@ -78,8 +123,8 @@ def _composite(resource: Resource) -> tuple[Entity, Mapping[str, Constant]]:
     _only(resource, {"entity", "config"})
     blocks = resource.body.get("entity")
     names: dict[str, EntityName] = {}
-    for block in blocks.items if isinstance(blocks, Sequence) else ():
-        if not isinstance(block, Table) or block.items.keys() - {"type", "name"}:
+    for block in blocks.items if isinstance(blocks, ListValue) else ():
+        if not isinstance(block, MapValue) or block.items.keys() - {"type", "name"}:
             raise _RefusedError("import-unsupported", "an entity has a type, and a name or none", block.span)
         entity_type = _entity_type(block.items.get("type"), block.span, ("user", "client-id"))
         if entity_type in names:
@@ -94,8 +139,8 @@ def _aiven(resource: Resource) -> tuple[Entity, Mapping[str, Constant]]:
     keys = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
     _only(resource, {"project", "service_name", "user", "client_id", *keys})
     names: dict[str, EntityName] = {}
-    for field, entity_type in (("user", "user"), ("client_id", "client-id")):
-        name = _text(resource.body.get(field))
+    for argument, entity_type in (("user", "user"), ("client_id", "client-id")):
+        name = _text(resource.body.get(argument))
         if name:
             names[entity_type] = DEFAULT if name == "default" else name
     return _named(names, resource), _values(resource, keys)
@@ -105,12 +150,12 @@ def _huawei(resource: Resource) -> tuple[Entity, Mapping[str, Constant]]:
     keys = ("producer_byte_rate", "consumer_byte_rate")
     _only(resource, {"region", "instance_id", "user", "user_default", "client", "client_default", *keys})
     names: dict[str, EntityName] = {}
-    for field, entity_type in (("user", "user"), ("client", "client-id")):
-        name = _text(resource.body.get(field))
-        flag = resource.body.get(f"{field}_default")
+    for argument, entity_type in (("user", "user"), ("client", "client-id")):
+        name = _text(resource.body.get(argument))
+        flag = resource.body.get(f"{argument}_default")
         is_default = _constant(flag).value in (True, "true") if flag is not None else False
         if name and is_default:
-            raise _RefusedError("import-ambiguous", f"{field} and {field}_default exclude each other", resource.span)
+            raise _RefusedError("import-ambiguous", f"{argument} and {argument}_default exclude each other", resource.span)
         if name or is_default:
             names[entity_type] = name or DEFAULT
     return _named(names, resource), _values(resource, keys)
@@ -151,9 +196,9 @@ def _config(resource: Resource) -> Mapping[str, Constant]:
     config = resource.body.get("config")
     if config is None or (isinstance(config, Constant) and config.value is None):
         return {}
-    if isinstance(config, Sequence) and len(config.items) == 1:
+    if isinstance(config, ListValue) and len(config.items) == 1:
         config = config.items[0]  # a block where a map belongs, as Terraform 0.11 took it
-    if not isinstance(config, Table):
+    if not isinstance(config, MapValue):
         raise _unknown(config, f"the config of {resource.address}")
     return {key: _constant(value) for key, value in config.items.items() if not _is_null(value)}
 

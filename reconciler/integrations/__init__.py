@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.integrations.github.address import PUBLIC, api_address, repository_name
     from reconciler.integrations.github.api import GitHubApi
-    from reconciler.integrations.github.comments import ACTIONS, Comment, PullRequestComments
     from reconciler.integrations.github.event import read_event, run_link
-    from reconciler.integrations.github.pulls import newest_commit, pull_request_of
-    from reconciler.integrations.github.runs import has_artifact, workflow_run
+    from reconciler.integrations.github.pull_requests import (
+        ACTIONS,
+        Comment,
+        PullRequestComments,
+        has_artifact,
+        newest_commit,
+        pull_request_of,
+        workflow_run,
+    )
     from reconciler.integrations.github.token import read_token
+    from reconciler.integrations.github.transport import PUBLIC, api_address, repository_name
     from reconciler.integrations.prometheus_metrics import LabelValues, RunMetrics
 
 __all__ = [

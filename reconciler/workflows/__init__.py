@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.explain import explain_id, explanations
     from reconciler.workflows.export import ExportResult, cluster_to_export, connection_to_write, export_cluster, require_free
     from reconciler.workflows.git_repository import source_of
-    from reconciler.workflows.import_quotas import ImportResult, import_files
+    from reconciler.workflows.import_quotas import ImportSummary, import_files
     from reconciler.workflows.init import CLUSTER_FOLDER, Made, Setting, make_repository, require_room
     from reconciler.workflows.init_template import parse_workflows
     from reconciler.workflows.load import find_repository_root, stop_on
@@ -81,7 +81,7 @@ __all__ = [
     "GitHubRepository",
     "GitHubTarget",
     "GivenBaseline",
-    "ImportResult",
+    "ImportSummary",
     "Intent",
     "Made",
     "ModelOptions",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.importing import Found, ImportedQuota, read_helmsman, read_jikkou, read_kafka_configs, read_terraform
+from reconciler.importing import ImportedQuota, ImportResult, read_helmsman, read_jikkou, read_kafka_configs, read_terraform
 from reconciler.manifest import RULES, ExportedFile, UnreadableError, emit_clusters, name_problems, read_file
 from reconciler.model import DEFAULT, Entity, Finding, Related, Severity, Span, display_name, escaped, in_order
 from reconciler.workflows.export import require_free, write_files
@@ -29,7 +29,7 @@ _UNREAD: Final = frozenset({"file-not-found", "file-not-readable", "not-a-file",
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportResult:
+class ImportSummary:
     """What was found and written. ``entities`` counts what could be converted, whether it was written or not."""
 
     findings: tuple[Finding, ...]
@@ -53,7 +53,7 @@ class ImportResult:
 
 def import_files(
     tool: str, paths: Sequence[str], *, folder: Path, overwrite: bool = False, partial: bool = False
-) -> ImportResult:
+) -> ImportSummary:
     """Read the files of one tool (a folder stands for its files), then write manifests to ``folder``.
 
     Nothing is written when anything could not be converted, unless ``partial``, or when nothing could. Raises ``UsageError`` for
@@ -86,7 +86,7 @@ def import_files(
         files = emit_clusters(states, mark=f"{MARK}, from files of {tool}.")
         write_files(files, folder, mark=MARK)
     clusters = sum(name is not None for name in states)
-    return ImportResult(findings=said, files=files, entities=len(kept), clusters=clusters, sources=sources)
+    return ImportSummary(findings=said, files=files, entities=len(kept), clusters=clusters, sources=sources)
 
 
 def _files_of(tool: str, path: str) -> list[str]:
@@ -98,13 +98,14 @@ def _files_of(tool: str, path: str) -> list[str]:
     return sorted(str(one) for one in found if one.name.endswith(_SUFFIXES[tool]) and one.is_file())
 
 
-def _read(tool: str, path: str) -> Found:
+def _read(tool: str, path: str) -> ImportResult:
     try:
         content = read_file(path)
     except UnreadableError as error:
         at = Span(file=path, line=1, column=1)
-        return Found(quotas=(), findings=(Finding(id=error.rule_id, severity=Severity.ERROR, message=str(error), span=at),))
-    readers: Mapping[str, Callable[[bytes, str], Found]] = {
+        finding = Finding(id=error.rule_id, severity=Severity.ERROR, message=str(error), span=at)
+        return ImportResult(quotas=(), findings=(finding,))
+    readers: Mapping[str, Callable[[bytes, str], ImportResult]] = {
         "jikkou": read_jikkou,
         "terraform": read_terraform,
         "helmsman": lambda text, file: read_helmsman(text, file, lambda name: _beside(file, name)),

@@ -13,11 +13,10 @@ from collections.abc import Iterator
 import pytest
 
 from reconciler.errors import ForgeError, UsageError
-from reconciler.integrations.github.address import api_address
 from reconciler.integrations.github.api import GitHubApi
-from reconciler.integrations.github.comments import PullRequestComments
+from reconciler.integrations.github.pull_requests import PullRequestComments
 from reconciler.integrations.github.token import Token
-from reconciler.integrations.github.transport import Http, proxy_for
+from reconciler.integrations.github.transport import Http, api_address, proxy_for
 from tests.builders import NOON
 from tests.fakes import FakeClock
 from tests.support.certificates import Authority

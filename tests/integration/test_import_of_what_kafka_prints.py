@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.importing.shell_commands import commands
+from reconciler.importing.shell import commands
 from reconciler.model.entity import DEFAULT
 from reconciler.sandbox.spec import Sandbox
 from reconciler.workflows.load import desired_for, load_manifests

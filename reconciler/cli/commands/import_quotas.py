@@ -10,7 +10,7 @@ from reconciler.cli import exit_codes, options, output, renderings
 
 if TYPE_CHECKING:
     from reconciler.render import Line
-    from reconciler.workflows import ImportResult
+    from reconciler.workflows import ImportSummary
 
 _TOOLS = ("jikkou", "terraform", "helmsman", "kafka-configs")
 
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     return exit_codes.DONE if result.written else exit_codes.NOT_DONE
 
 
-def _lines(result: ImportResult, folder: str, *, partial: bool) -> list[Line]:
+def _lines(result: ImportSummary, folder: str, *, partial: bool) -> list[Line]:
     from reconciler.model import escaped
     from reconciler.render import findings_lines, line
 

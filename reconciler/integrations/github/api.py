@@ -1,23 +1,26 @@
 """GitHub's REST API: requests that wait out limits, try again after faults, follow redirections, and end in one clear sentence.
 
-gidgethub knows what headers and answers mean (https://docs.github.com/rest); this decides what to do about them.
+gidgethub knows what headers and answers mean (https://docs.github.com/rest); this decides what to do about them. Sources:
+GitHub's documentation of its REST API, "Rate limits" and "Best practices": ``retry-after`` first, then the moment in
+``x-ratelimit-reset`` once nothing remains, else at least a minute, growing; and that 5xx may pass. The forms of errors are
+those of ``basic-error`` and ``validation-error`` in GitHub's OpenAPI description.
 """
 
 from __future__ import annotations
 
+import datetime
 import json
 import logging
+import re
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import reconciler
 from reconciler.errors import ForgeError, MissingDependencyError
-from reconciler.integrations.github.address import ApiAddress
-from reconciler.integrations.github.refusal import refusal
 from reconciler.integrations.github.token import Token
-from reconciler.integrations.github.transport import Answer, Http, NoAnswerError
-from reconciler.integrations.github.waiting import MOST_TRIES, Pause, ends_at, pause_after_fault, pause_asked_for
+from reconciler.integrations.github.transport import Answer, ApiAddress, Http, NoAnswerError
 from reconciler.logs import log_event
 from reconciler.model import escaped
 from reconciler.ports import Clock
@@ -25,17 +28,104 @@ from reconciler.ports import Clock
 if TYPE_CHECKING:
     from types import ModuleType
 
-_log: Final = logging.getLogger(__name__)
 
+MOST_TRIES: Final = 4
+"""Requests in a row that got no proper answer."""
+
+_MINUTE: Final = 60.0
+_LONGEST: Final = 366 * 86_400.0
+_SECONDS: Final = re.compile(r"[0-9]{1,12}")
+
+_SHOWN: Final = 300
+_NEEDED: Final = "it needs to read the pull request and write its comments (in a workflow: permissions: pull-requests: write)"
+_ADVICE: Final = {
+    401: "the token is refused; is it expired, or of another server?",
+    403: f"the token may not do this; {_NEEDED}",
+    404: f"there is no such repository, pull request or comment, or the token may not see it; {_NEEDED}",
+    410: "this is gone, or the repository has its issues switched off",
+    422: "GitHub does not take this",
+}
+_log: Final = logging.getLogger(__name__)
 _VERSION: Final = "2022-11-28"
 """Of the API, as GitHub Enterprise Server from 3.9 on has it, too."""
-
 _REPEATED: Final = frozenset({301, 307, 308})
 """Redirections that ask for the same request at another address: GitHub's answers for a renamed repository."""
-
 _MOST_REDIRECTIONS: Final = 5
 _MOST_PAGES: Final = 100
 _PASSING: Final = frozenset({500, 502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """Wait so many seconds, because of ``why``."""
+
+    seconds: float
+    why: str
+    limited: bool
+    """A rate limit, which ends at a moment that can be told; else a fault that may pass."""
+
+
+def pause_after_fault(tries: int, why: str) -> Pause:
+    """After the so many-th try in a row without a proper answer: 1, 2, 4 seconds."""
+    return Pause(seconds=float(2 ** (tries - 1)), why=why, limited=False)
+
+
+def pause_asked_for(answer: Answer, *, now: datetime.datetime, times: int) -> Pause | None:
+    """The pause of a rate limit, primary or secondary, or ``None``; ``times``: how often one was met before."""
+    if answer.status not in (403, 429):
+        return None
+    after = _header_seconds(answer.headers.get("retry-after"))
+    if after is not None:
+        return Pause(seconds=after, why="a secondary rate limit", limited=True)
+    reset = _header_seconds(answer.headers.get("x-ratelimit-reset"))
+    if answer.headers.get("x-ratelimit-remaining") == "0" and reset is not None:
+        # A second more, since the moment is given in whole seconds and clocks differ.
+        return Pause(seconds=max(0.0, reset - now.timestamp()) + 1.0, why="the rate limit", limited=True)
+    if answer.status == 429 or b"secondary rate limit" in answer.body[:10_000].lower():
+        return Pause(seconds=_MINUTE * 2**times, why="a secondary rate limit", limited=True)
+    return None
+
+
+def _header_seconds(header: str | None) -> float | None:
+    if header is None or not _SECONDS.fullmatch(header.strip()):
+        return None
+    return min(float(header), 1e10)
+
+
+def ends_at(pause: Pause, now: datetime.datetime) -> datetime.datetime:
+    """When it is over, in UTC."""
+    return now + datetime.timedelta(seconds=min(pause.seconds, _LONGEST))
+
+
+def refusal(answer: Answer) -> str:
+    """One sentence: the advice, the status, and GitHub's own words, escaped and shortened."""
+    said = "; ".join(_error_texts(answer))
+    needed = answer.headers.get("x-accepted-github-permissions", "")
+    wanted = f"; the permission that is asked for: {needed}" if needed and answer.status == 403 else ""
+    advice = _ADVICE.get(answer.status, "GitHub's API does not answer as expected")
+    words = f" {said}" if said else ""
+    return f"{advice} (HTTP status {answer.status}{escaped(f':{words}' if words else '')}{escaped(wanted)})"
+
+
+def _error_texts(answer: Answer) -> Iterator[str]:
+    try:
+        document = json.loads(answer.body)
+    except (ValueError, RecursionError):
+        return
+    if not isinstance(document, dict):
+        return
+    yield from _error_text(document.get("message"))
+    errors = document.get("errors")
+    for one in errors[:3] if isinstance(errors, list) else [errors]:
+        yield from _error_text(one)
+        if isinstance(one, dict):
+            parts = [part for key in ("field", "code", "message") for part in _error_text(one.get(key))]
+            yield from _error_text(" ".join(parts))
+
+
+def _error_text(value: object) -> Iterator[str]:
+    if isinstance(value, str) and value:
+        yield value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
 
 
 class GitHubApi:

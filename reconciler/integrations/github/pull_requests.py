@@ -1,0 +1,182 @@
+"""Pull requests and the runs of workflows: which pull request a commit belongs to, its comments, and what started a run.
+
+The forms are those of GitHub's OpenAPI description (``issue-comment`` and others).
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import ForgeError, UsageError
+from reconciler.integrations.github.api import GitHubApi
+from reconciler.integrations.github.event import WorkflowEvent
+
+ACTIONS: Final = "github-actions[bot]"
+"""Who comments with the token of a workflow. Such a token cannot ask who it is, and no person can have a name in brackets."""
+
+_GONE: Final = frozenset({404, 410})
+
+_GIVE: Final = "give its number with --pull-request"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comment:
+    """One comment. ``author`` is a login, in the case that GitHub shows; ``None`` for an account that is deleted."""
+
+    id: int
+    author: str | None
+    body: str
+    url: str
+
+
+class PullRequestComments:
+    """The comments below one pull request. Every method raises ``ForgeError``."""
+
+    def __init__(self, api: GitHubApi, *, repository: str, number: int) -> None:
+        self._api = api
+        self._repository = f"/repos/{repository}"
+        self._where = f"of pull request {number} of {repository}"
+        self._list = f"{self._repository}/issues/{number}/comments"
+
+    def all(self) -> list[Comment]:
+        """Every comment, oldest first."""
+        doing = f"read the comments {self._where}"
+        found = [_comment(one, doing) for one in self._api.pages(f"{self._list}?per_page=100", doing=doing)]
+        # A comment can come twice when others are removed between two pages.
+        return sorted({one.id: one for one in found}.values(), key=lambda one: one.id)
+
+    def create(self, body: str) -> Comment:
+        """A new comment."""
+        doing = f"add a comment to the conversation {self._where}"
+        return _comment(self._api.send("POST", self._list, {"body": body}, doing=doing), doing)
+
+    def update(self, comment_id: int, body: str) -> Comment | None:
+        """Another body for a comment; ``None`` when the comment is gone."""
+        doing = f"change a comment {self._where}"
+        try:
+            answer = self._api.send("PATCH", f"{self._repository}/issues/comments/{comment_id}", {"body": body}, doing=doing)
+        except ForgeError as error:
+            if error.status in _GONE:
+                return None
+            raise
+        return _comment(answer, doing)
+
+    def delete(self, comment_id: int) -> None:
+        """Remove a comment; one that is gone already is no error."""
+        doing = f"remove a comment {self._where}"
+        try:
+            self._api.send("DELETE", f"{self._repository}/issues/comments/{comment_id}", None, doing=doing)
+        except ForgeError as error:
+            if error.status not in _GONE:
+                raise
+
+    def whoami(self) -> str | None:
+        """The login that the token belongs to; ``None`` when the token cannot ask, as that of a workflow cannot."""
+        doing = "ask whose the token is"
+        try:
+            user = self._api.get("/user", doing=doing)
+        except ForgeError as error:
+            if error.status in (403, 404):
+                return None
+            raise
+        if isinstance(user, dict) and isinstance(user.get("login"), str):
+            return str(user["login"])
+        raise unexpected(doing)
+
+
+def unexpected(doing: str) -> ForgeError:
+    """The error for a document that is not what GitHub describes."""
+    return ForgeError(f"cannot {doing}: the answer is not what GitHub's API gives; is the address (--api-url) right?")
+
+
+def _comment(document: object, doing: str) -> Comment:
+    match document:
+        case {"id": int(number), "html_url": str(url), **rest}:
+            body, user = rest.get("body"), rest.get("user")
+            login = user.get("login") if isinstance(user, dict) else None
+            return Comment(
+                id=number,
+                author=login if isinstance(login, str) else None,
+                body=body if isinstance(body, str) else "",
+                url=url,
+            )
+    raise unexpected(doing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowRun:
+    """One run. ``event``: what started it; ``commit``: whose workflow file it ran, in ``repository``."""
+
+    event: str
+    commit: str
+    repository: str
+
+
+def workflow_run(api: GitHubApi, number: int, *, repository: str) -> WorkflowRun:
+    """One run by its number. Raises ``ForgeError``."""
+    doing = f"read run {number} of {repository}"
+    match api.get(f"/repos/{repository}/actions/runs/{number}", doing=doing):
+        case {"event": str(event), "head_sha": str(commit), "head_repository": {"full_name": str(where)}}:
+            return WorkflowRun(event=event, commit=commit, repository=where)
+    raise unexpected(doing)
+
+
+def has_artifact(api: GitHubApi, number: int, name: str, *, repository: str) -> bool:
+    """Whether a run left an artifact of this name, which may have expired. Raises ``ForgeError``."""
+    doing = f"list the artifacts of run {number} of {repository}"
+    query = urllib.parse.urlencode({"name": name})
+    match api.get(f"/repos/{repository}/actions/runs/{number}/artifacts?{query}", doing=doing):
+        case {"artifacts": list(listed)}:
+            return any(isinstance(one, dict) and one.get("name") == name for one in listed)
+    raise unexpected(doing)
+
+
+def newest_commit(api: GitHubApi, *, repository: str, number: int) -> str:
+    """The commit at the head of a pull request. Raises ``ForgeError``."""
+    doing = f"read pull request {number} of {repository}"
+    match api.get(f"/repos/{repository}/pulls/{number}", doing=doing):
+        case {"head": {"sha": str(commit)}}:
+            return commit
+    raise unexpected(doing)
+
+
+def pull_request_of(api: GitHubApi, event: WorkflowEvent, *, repository: str) -> int | None:
+    """The pull request that a run is about, when its event does not name it; ``None`` for a commit that has none.
+
+    Raises ``ForgeError``, and ``UsageError`` when there is nothing to go by or more than one.
+    """
+    if event.pull_request is not None:
+        return event.pull_request
+    if event.commit is None:
+        raise UsageError(f"which pull request? The event of this run does not say; {_GIVE}")
+    if event.head is not None and not event.pushed:
+        path = f"/repos/{repository}/pulls?state=open&per_page=100&head={urllib.parse.quote(event.head, safe='')}"
+        found = [one for one, newest, _ in _listed(api, path, repository) if newest == event.commit]
+    else:
+        listed = _listed(api, f"/repos/{repository}/commits/{event.commit}/pulls?per_page=100", repository)
+        merged = [(one, by) for one, _, by in listed if by is not None]
+        found = [one for one, by in merged if by == event.commit] or [one for one, _ in merged]
+    if len(found) > 1:
+        numbers = ", ".join(str(one) for one in found)
+        raise UsageError(f"commit {event.commit} belongs to more than one pull request ({numbers}); {_GIVE}")
+    return found[0] if found else None
+
+
+def _listed(api: GitHubApi, path: str, repository: str) -> list[tuple[int, str, str | None]]:
+    """Number, newest commit, and, when merged, the commit that did it."""
+    doing = f"look for the pull request in {repository}"
+    found = []
+    for one in api.pages(path, doing=doing):
+        match one:
+            case {
+                "number": int(number),
+                "head": {"sha": str(newest)},
+                "merged_at": merged,
+                "merge_commit_sha": str() | None as by,
+            }:
+                found.append((number, newest, (by or "") if merged else None))
+            case _:
+                raise unexpected(doing)
+    return found
