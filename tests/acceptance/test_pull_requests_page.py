@@ -41,7 +41,9 @@ def github() -> Iterator[GitHubServer]:
 def folder(tmp_path) -> Path:
     (tmp_path / "quotas").mkdir()
     (tmp_path / "quotas/all.yaml").write_text(MANIFESTS, encoding="utf-8")
-    snapshot = {"format_version": "1.0", "cluster": {}, "observed": {"at": "2026-01-02T00:00:00Z"}, "entities": []}
+    cluster = {"name": None, "id": None, "kafka_version": None}
+    observed = {"from": "broker", "at": "2026-01-02T00:00:00Z"}
+    snapshot = {"format_version": "1.0", "cluster": cluster, "observed": observed, "entities": []}
     (tmp_path / "now.json").write_text(json.dumps(snapshot), encoding="utf-8")
     event = {"pull_request": {"number": NUMBER, "head": {"sha": HEAD}}}
     (tmp_path / "event.json").write_text(json.dumps(event), encoding="utf-8")
