@@ -72,8 +72,8 @@ def judged(spark: SparkSession | None, folder: Path, *, exact: bool = False, one
 
 def compacted(spark: SparkSession, folder: Path) -> int:
     """The normal form to cells."""
-    from reconciler.traffic.cells.compact import Compaction, SourceFile
-    from reconciler.traffic.cells.segments import SegmentFolder
+    from reconciler.traffic.seconds.compact import Compaction, SourceFile
+    from reconciler.traffic.seconds.folder import SegmentFolder
 
     files = sorted((folder / "rows").glob("*.parquet"))
     sources = {path: SourceFile(path=path, id=path.stem, size=path.stat().st_size) for path in files}

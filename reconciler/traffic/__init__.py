@@ -8,8 +8,6 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.traffic.backtest import Backtest, Question
-    from reconciler.traffic.cells.compact import Compaction, SourceFile
-    from reconciler.traffic.cells.segments import Segment, SegmentFolder
     from reconciler.traffic.job_progress import spark_with_progress
     from reconciler.traffic.judging.quota_tables import BrokerRule
     from reconciler.traffic.kernels.sampled_rate import Era, Window
@@ -17,8 +15,9 @@ if TYPE_CHECKING:
     from reconciler.traffic.opening import Traffic, find_traffic, look_first, open_traffic, read_batches, read_rows
     from reconciler.traffic.recorded import Source
     from reconciler.traffic.requirements import require_arrow, require_packages
+    from reconciler.traffic.seconds.compact import Compaction, SourceFile
+    from reconciler.traffic.seconds.folder import Segment, SegmentFolder
     from reconciler.traffic.session import SessionOptions
-    from reconciler.traffic.sources.file_identity import log_identity, parquet_identity
     from reconciler.traffic.sources.log_files import split_argument
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
     from reconciler.traffic.sources.one_cluster import CLUSTER
@@ -42,10 +41,8 @@ __all__ = [
     "TrafficMapping",
     "Window",
     "find_traffic",
-    "log_identity",
     "look_first",
     "open_traffic",
-    "parquet_identity",
     "parse_mapping",
     "read_batches",
     "read_mapping",

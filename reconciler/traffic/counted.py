@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
-from reconciler.traffic.cells.segments import Covered
 from reconciler.traffic.columns.counting import FOLDS, NAMES
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.judging.means import Mean
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.recorded import Facts, Source
+from reconciler.traffic.seconds.folder import Covered
 from reconciler.traffic.sources.normal_form import NOT_AN_EVENT
 from reconciler.traffic.sources.series_key import series_key
 from reconciler.traffic.sources.statuses import CHARGED, UNREADABLE

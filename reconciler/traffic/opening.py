@@ -1,4 +1,4 @@
-"""What ``--traffic`` names: request logs, Parquet in the normal form, other files with a mapping, or a folder of cells."""
+"""What ``--traffic`` names: request logs, Parquet in the normal form, mapped files, or a folder of per-second totals."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import TrafficError, UsageError
-from reconciler.traffic.cells.recorded import Cells
-from reconciler.traffic.cells.segments import SegmentFolder
 from reconciler.traffic.columns.parts import footer_of, parts_of
 from reconciler.traffic.in_process import InProcess
 from reconciler.traffic.judging.waiting import CONNECTION_KEY
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.recorded import Recorded, RecordedOverTime, Source
+from reconciler.traffic.seconds.folder import SegmentFolder
+from reconciler.traffic.seconds.source import SecondsSource
 from reconciler.traffic.seconds_only import SecondsOnly
 from reconciler.traffic.sources.first_lines import require_request_lines
 from reconciler.traffic.sources.line_time import checked_zone
@@ -52,7 +52,7 @@ class Traffic:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """By name; of cells there are none."""
+        """By name; of per-second totals there are none."""
         return tuple(file for log in self.logs for file in log.files) or self.parquet
 
     def only(self, files: Collection[Path]) -> Traffic:
@@ -69,7 +69,7 @@ class Traffic:
 
     @property
     def fits_here(self) -> bool:
-        """Whether it can be judged in this process, without Spark. Cells decide that by themselves."""
+        """Whether it can be judged in this process, without Spark. Per-second totals decide that themselves."""
         return self.source is not Source.CELLS and sum(map(_bytes_when_read, self.files)) < _SMALL_BYTES
 
     @property
@@ -97,7 +97,7 @@ def find_traffic(arguments: Sequence[str], mapping: TrafficMapping | None = None
         raise UsageError(f"--traffic names {names}: give one kind at a time, or compact them into one folder")
     if kinds == {Source.CELLS}:
         if len(arguments) > 1:
-            raise UsageError("--traffic names several folders of cells: compact everything into one")
+            raise UsageError("--traffic names several folders of per-second totals: compact everything into one")
         return Traffic(source=Source.CELLS, cells=Path(arguments[0]))
     if kinds == {Source.NORMAL_FORM}:
         return Traffic(source=Source.NORMAL_FORM, parquet=tuple(file for one in arguments for file in _parquet_of(Path(one))))
@@ -115,7 +115,7 @@ def open_traffic(
     kinds: Collection[Kind] = BYTES,
     max_unreadable: float = DEFAULT_MOST,
 ) -> Recorded:
-    """Open it; ``session`` starts Spark, and is not called for cells before they need it, nor at all with ``in_process``.
+    """Open it; ``session`` starts Spark, and is not called for per-second totals before they need it, nor with ``in_process``.
 
     ``requests``: every single request will be asked for, which only logs can give. ``connections``: who sent what on which
     connection will be asked for, where that is known. ``kinds``: what to read of logs, of ``LOG_KINDS``.
@@ -129,7 +129,7 @@ def open_traffic(
     also = IDENTITY_COLUMNS if requests else (_CONNECTION,) if connections and logs else ()
     found: Recorded
     if traffic.cells is not None:
-        found = Cells(SegmentFolder(traffic.cells), session)
+        found = SecondsSource(SegmentFolder(traffic.cells), session)
     elif in_process:
         said = (*also, CLUSTER, NAMED_BROKERS) if logs else also
         batches = read_batches(traffic, log_timezone=log_timezone, also=said, kinds=kinds)
@@ -224,7 +224,7 @@ def read_rows(
 ) -> DataFrame:
     """Rows as ``request_log`` has them; of logs only these ``kinds``, since each costs time to read.
 
-    Raises ``UsageError`` for cells, which have none, and for an unknown time zone.
+    Raises ``UsageError`` for per-second totals, which have none, and for an unknown time zone.
     """
     from reconciler.traffic.sources.spark_files import read_mapped, read_normal_form
     from reconciler.traffic.sources.spark_logs import read_request_logs
@@ -238,7 +238,7 @@ def read_rows(
             assert traffic.mapping is not None
             return read_mapped(spark, traffic.parquet, traffic.mapping, also=also)
         case Source.CELLS:
-            raise UsageError(f"{traffic.cells} holds cells already, and no requests")
+            raise UsageError(f"{traffic.cells} has per-second totals already, and no requests")
 
 
 def _bytes_when_read(file: str) -> int:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from reconciler.model import CONTROLLER, Coverage, Waiting
-from reconciler.traffic.cells.segments import Covered
 from reconciler.traffic.judging.exact import ExactResult
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.means import Mean
@@ -20,6 +19,7 @@ from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.seconds.folder import Covered
 from reconciler.traffic.sources.statuses import CHARGED, EMPTY_THROTTLED, UNREADABLE
 
 

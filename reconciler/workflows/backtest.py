@@ -201,7 +201,7 @@ def _judged(report: BacktestReport, proposal: Proposal) -> BacktestReport:
 
 def _what(traffic: Traffic) -> str:
     if traffic.cells is not None:
-        return f"cells of {traffic.cells}"
+        return f"per-second totals of {traffic.cells}"
     count = len(traffic.files)
     return f"{count} {traffic.source.value.replace('-', ' ')} {'file' if count == 1 else 'files'}"
 

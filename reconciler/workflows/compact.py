@@ -1,4 +1,4 @@
-"""Compact: recorded traffic to a folder of cells, file by file, whole or not at all."""
+"""Compact: recorded traffic to a folder of per-second totals, file by file, whole or not at all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactOptions:
-    """``traffic``: ``[BROKER=]PATH`` arguments. ``folder``: where the cells go; it may hold earlier ones."""
+    """``traffic``: ``[BROKER=]PATH`` arguments. ``folder``: where the per-second totals go; earlier ones stay."""
 
     traffic: tuple[str, ...]
     folder: Path
@@ -56,7 +56,7 @@ def compact(options: CompactOptions, *, progress: Progress) -> CompactResult:
 
     traffic = find_traffic(options.traffic, read_mapping(options.mapping) if options.mapping else None)
     if traffic.cells is not None:
-        raise UsageError(f"{traffic.cells} holds cells already, and no requests")
+        raise UsageError(f"{traffic.cells} has per-second totals already, and no requests")
     folder = SegmentFolder(options.folder.resolve())
     sources, empty = _sources(traffic)
     wanted = _files_to_read(sources, folder.segments())
@@ -121,17 +121,20 @@ def _files_to_read(sources: Mapping[Path, SourceFile], segments: Sequence[Segmen
 
 
 def _sources(traffic: Traffic) -> tuple[dict[Path, SourceFile], tuple[Path, ...]]:
-    from reconciler.traffic import SourceFile, log_identity, parquet_identity
+    """Each log once, and the files that have no whole line yet."""
+    from reconciler.traffic import SourceFile
 
-    files = [(Path(file), log.broker) for log in traffic.logs for file in log.files]
     found: dict[str, SourceFile] = {}
     empty: list[Path] = []
-    for path, broker in [*files, *((Path(file), None) for file in traffic.parquet)]:
-        identity = parquet_identity(path) if broker is None else log_identity(path, broker)
-        if identity is None:
+    whole = [SourceFile.of_whole(Path(file)) for file in traffic.parquet]
+    logs = [(Path(file), log.broker) for log in traffic.logs for file in log.files]
+    for path, source in [
+        *((path, SourceFile.of_log(path, broker)) for path, broker in logs),
+        *((one.path, one) for one in whole),
+    ]:
+        if source is None:
             empty.append(path)
             continue
-        one = SourceFile(path=path, id=identity, size=path.stat().st_size)
         # The same log twice, whole and as it was when it was copied: the longer one has it all.
-        found[identity] = max(found.get(identity, one), one, key=lambda file: file.size)
+        found[source.id] = max(found.get(source.id, source), source, key=lambda file: file.size)
     return {one.path: one for one in found.values()}, tuple(empty)

@@ -158,8 +158,8 @@ def test_seconds_agree_with_the_single_requests(spark: SparkSession, history: Pa
 def test_cells_say_of_mutations_what_they_prove(
     spark: SparkSession, history: Path, exactly: BacktestReport, tmp_path: Path
 ) -> None:
-    from reconciler.traffic.cells.compact import Compaction, SourceFile
-    from reconciler.traffic.cells.segments import SegmentFolder
+    from reconciler.traffic.seconds.compact import Compaction, SourceFile
+    from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.sources.spark_files import read_normal_form
 
     frame = read_normal_form(spark, [str(history)], also=("file",))

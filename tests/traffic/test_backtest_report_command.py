@@ -191,8 +191,8 @@ def test_every_format_tells_the_same_and_no_name_breaks_it(folder: Path, documen
 
 @pytest.fixture(scope="module")
 def cells(folder: Path, spark: SparkSession) -> str:
-    from reconciler.traffic.cells.compact import Compaction, SourceFile
-    from reconciler.traffic.cells.segments import SegmentFolder
+    from reconciler.traffic.seconds.compact import Compaction, SourceFile
+    from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.sources.spark_files import read_normal_form
 
     path = folder / "traffic.parquet"
@@ -274,13 +274,13 @@ def test_a_changed_quota_without_a_recorded_client_is_inconclusive(folder: Path,
 def test_rates_do_not_depend_on_who_computes_them_nor_on_partitions(folder: Path, cells: str, spark: SparkSession) -> None:
     from reconciler.model.entity import Entity
     from reconciler.traffic.backtest import Backtest, Question
-    from reconciler.traffic.cells.recorded import Cells
-    from reconciler.traffic.cells.segments import SegmentFolder
+    from reconciler.traffic.seconds.folder import SegmentFolder
+    from reconciler.traffic.seconds.source import SecondsSource
 
     quotas = {Entity.of({"user": "pay-api"}): {"producer_byte_rate": 150_000.0}}
     question = Question(current={}, proposed=quotas, declared=quotas, plots=5)
     found = [
-        Backtest(Cells(SegmentFolder(folder / cells), lambda: spark, most_here=most), question).report().verdicts
+        Backtest(SecondsSource(SegmentFolder(folder / cells), lambda: spark, most_here=most), question).report().verdicts
         for most in (10**9, 0)
     ]
     assert found[0][0].rates is not None

@@ -98,9 +98,9 @@ def test_logs_of_two_clusters_are_told_apart(spark: SparkSession, tmp_path: Path
 
 
 def test_logs_of_two_clusters_do_not_come_into_one_folder_of_cells(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.cells.compact import Compaction, SourceFile
-    from reconciler.traffic.cells.segments import SegmentFolder
     from reconciler.traffic.opening import find_traffic, read_rows
+    from reconciler.traffic.seconds.compact import Compaction, SourceFile
+    from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.sources.one_cluster import CLUSTER
 
     def add(*names: str, into: str) -> SegmentFolder:

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import TrafficError
-from reconciler.traffic.cells.compact import Compaction, SourceFile
-from reconciler.traffic.cells.numbers import Client, client_number, number_clients
-from reconciler.traffic.cells.reading import History, open_history, read_totals
-from reconciler.traffic.cells.segments import CELLS, SERIES, Covered, Segment, SegmentFolder
+from reconciler.traffic.seconds.compact import Compaction, SourceFile
+from reconciler.traffic.seconds.file_totals import Client, client_number, number_clients
+from reconciler.traffic.seconds.folder import SERIES, TOTALS, Covered, Segment, SegmentFolder
+from reconciler.traffic.seconds.reading import History, open_history, read_totals
 from reconciler.traffic.sources.normal_form import FILE, ROWS
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ def write_history(root: Path, numbers: list[dict[str | None, int]]) -> SegmentFo
         rows = sorted(
             (number, START + 10 * place + CLIENTS.index(name), CLIENTS.index(name) + 1) for name, number in of_client.items()
         )
-        for part in (CELLS, SERIES):
+        for part in (TOTALS, SERIES):
             (made / part).mkdir()
         columns = [pa.array(column, pa.int64()) for column in zip(*rows, strict=True)]
-        pq.write_table(pa.table(columns, names=["series", "second", "amount"]), made / CELLS / "part.parquet")
+        pq.write_table(pa.table(columns, names=["series", "second", "amount"]), made / TOTALS / "part.parquet")
         clients = {
             "series": list(of_client.values()), "broker": [1] * len(of_client), "kind": ["produce"] * len(of_client),
             "user": ["u"] * len(of_client), "client_id": pa.array(of_client, pa.string()), "requests": [1] * len(of_client),
@@ -166,12 +166,12 @@ def test_spark_keeps_clients_with_one_number_in_one_file_apart(spark: SparkSessi
 def test_spark_and_this_process_judge_renumbered_clients_alike(spark: SparkSession, tmp_path: Path) -> None:
     from reconciler.model.entity import DEFAULT, Entity
     from reconciler.resolution import Resolver
-    from reconciler.traffic.cells.on_spark import judge_on_spark
     from reconciler.traffic.judging.by_seconds import Limits
     from reconciler.traffic.judging.grouping import group_series
     from reconciler.traffic.judging.locally import judged_locally
     from reconciler.traffic.kernels.sampled_rate import Era
     from reconciler.traffic.kinds import KEY_OF_KIND, Kind
+    from reconciler.traffic.seconds.source import judge_on_spark
 
     history = open_history(write_history(tmp_path, [{"a": 5, "b": 7}, {"a": 7, "b": 5}]))
     key = KEY_OF_KIND[Kind.PRODUCE].value

@@ -113,9 +113,9 @@ def test_a_quota_that_an_unnamed_client_may_use_is_not_called_unused() -> None:
 @pytest.mark.parametrize("form", ["requests", "seconds", "cells"])
 def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, form: str, tmp_path: Path) -> None:
     from reconciler.traffic.backtest import Backtest, Question
-    from reconciler.traffic.cells.compact import Compaction, SourceFile
-    from reconciler.traffic.cells.segments import SegmentFolder
     from reconciler.traffic.opening import find_traffic, open_traffic
+    from reconciler.traffic.seconds.compact import Compaction, SourceFile
+    from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.sources.normal_form import COLUMNS
     from reconciler.traffic.sources.spark_files import read_normal_form
 

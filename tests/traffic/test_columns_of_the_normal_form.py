@@ -174,9 +174,9 @@ def test_sums_are_exact_for_few_and_many_and_large_numbers(size: int, most: int)
 @pytest.mark.spark
 def test_cells_written_from_columns_are_those_of_the_rows(spark: SparkSession, tmp_path: Path) -> None:
     from reconciler.errors import TrafficError
-    from reconciler.traffic.cells.compact import Compaction, SourceFile
-    from reconciler.traffic.cells.reading import open_history, read_totals
-    from reconciler.traffic.cells.segments import SegmentFolder
+    from reconciler.traffic.seconds.compact import Compaction, SourceFile
+    from reconciler.traffic.seconds.folder import SegmentFolder
+    from reconciler.traffic.seconds.reading import open_history, read_totals
     from reconciler.traffic.sources.spark_files import read_normal_form
 
     chance = random.Random(12)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconciler.errors import TrafficError
-from reconciler.traffic.cells.segments import SegmentFolder
+from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.sources.log_files import find_logs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from reconciler.traffic.cells.segments import Segment
+    from reconciler.traffic.seconds.folder import Segment
 
 pytestmark = pytest.mark.spark
 LOG = Path(__file__).parent / "recordings" / "kafka-4.3.1" / "kafka-request.log.gz"
@@ -36,7 +36,7 @@ def rows(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple
 
 
 def compacted(rows: tuple[Path, DataFrame], target: Path) -> tuple[Segment, ...]:
-    from reconciler.traffic.cells.compact import Compaction, SourceFile
+    from reconciler.traffic.seconds.compact import Compaction, SourceFile
 
     folder, frame = rows
     files = {
@@ -91,7 +91,7 @@ def test_a_document_that_is_none_is_told(tmp_path: Path) -> None:
     folder = SegmentFolder(tmp_path)
     folder.fresh("run")
     (tmp_path / "segments" / "x.json").write_text("{}")
-    with pytest.raises(TrafficError, match=r"x\.json does not describe cells"):
+    with pytest.raises(TrafficError, match=r"x\.json does not describe per-second totals"):
         folder.segments()
     (tmp_path / "segments" / "x.json").write_text(json.dumps({"format_version": "9.0"}))
     with pytest.raises(TrafficError, match="another version"):
@@ -112,8 +112,7 @@ def test_rows_of_one_second_become_one_cell_sorted_by_client(
 
 
 def test_clients_that_are_kept_added_up_are_those_of_the_segments(rows: tuple[Path, DataFrame], tmp_path: Path) -> None:
-    from reconciler.traffic.cells.clients import keep_clients
-    from reconciler.traffic.cells.reading import open_history
+    from reconciler.traffic.seconds.reading import open_history, save_client_totals
 
     compacted(rows, tmp_path)
     folder = SegmentFolder(tmp_path)
@@ -125,6 +124,6 @@ def test_clients_that_are_kept_added_up_are_those_of_the_segments(rows: tuple[Pa
     kept.unlink()
     assert open_history(folder) == found
     (kept.parent / "of-other-segments.parquet").write_bytes(b"")
-    keep_clients(folder)
+    save_client_totals(folder)
     assert list(kept.parent.iterdir()) == [kept]
     assert open_history(folder) == found

@@ -105,11 +105,11 @@ def test_cells_cannot_be_asked_for_requests_or_compacted_again(tmp_path: Path) -
     (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
     again = run_in_process("compact", "--traffic", "cells", "--out", "more", cwd=tmp_path)
     assert (again.code, again.out) == (64, "")
-    assert "holds cells already" in again.err
+    assert "has per-second totals already" in again.err
     done = run_in_process("backtest", "quotas.yaml", "--traffic", "cells", "--requests", "r.jsonl", cwd=tmp_path)
     assert (done.code, done.out) == (64, "")
     assert "--requests needs request logs" in done.err
     bare = run_in_process("backtest", "quotas.yaml", "--traffic", "cells", cwd=tmp_path)
     assert bare.code == 1
-    assert "no cells are there yet" in bare.err
+    assert "has no per-second totals yet" in bare.err
     assert json.dumps(sorted(path.name for path in tmp_path.iterdir())) == '["cells", "quotas.yaml"]'

@@ -13,7 +13,7 @@ from tests.support.command import run
 from tests.traffic.conftest import RECORDINGS
 
 if TYPE_CHECKING:
-    from reconciler.traffic.cells.segments import SegmentFolder
+    from reconciler.traffic.seconds.folder import SegmentFolder
 
 *LINES, LAST = gzip.decompress((RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz").read_bytes()).splitlines(keepends=True)
 SPARK = pytest.param(("--master", "local[2]"), marks=pytest.mark.spark, id="Spark")
@@ -28,7 +28,7 @@ def compact(folder: Path, *options: str, out: str = "totals") -> dict[str, Any]:
 
 def totals(folder: SegmentFolder) -> tuple[list[tuple[object, ...]], list[tuple[int, ...]]]:
     """Clients with their figures, and all totals of seconds by client."""
-    from reconciler.traffic.cells.reading import open_history, read_totals
+    from reconciler.traffic.seconds.reading import open_history, read_totals
 
     history = open_history(folder)
     place = {one.key: index for index, one in enumerate(history.series)}
@@ -51,7 +51,7 @@ def write_copies(folder: Path) -> None:
 
 @pytest.mark.parametrize("options", [HERE, SPARK])
 def test_copied_lines_count_once_and_are_reported(tmp_path: Path, options: tuple[str, ...]) -> None:
-    from reconciler.traffic.cells.segments import SegmentFolder
+    from reconciler.traffic.seconds.folder import SegmentFolder
 
     (tmp_path / "alone" / "logs").mkdir(parents=True)
     (tmp_path / "alone" / "logs" / "kafka-request.log").write_bytes(b"".join(LINES))
@@ -67,7 +67,7 @@ def test_copied_lines_count_once_and_are_reported(tmp_path: Path, options: tuple
 
 
 def test_files_with_common_lines_are_read_together_when_one_grows(tmp_path: Path) -> None:
-    from reconciler.traffic.cells.segments import SegmentFolder
+    from reconciler.traffic.seconds.folder import SegmentFolder
 
     write_copies(tmp_path)
     first = compact(tmp_path)
@@ -88,7 +88,7 @@ def test_files_with_common_lines_are_read_together_when_one_grows(tmp_path: Path
 
 
 def fresh(folder: Path) -> SegmentFolder:
-    from reconciler.traffic.cells.segments import SegmentFolder
+    from reconciler.traffic.seconds.folder import SegmentFolder
 
     compact(folder, out="fresh")
     return SegmentFolder(folder / "fresh")

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.traffic.cells.segments import SegmentFolder
+from reconciler.traffic.seconds.folder import SegmentFolder
 from tests.support.command import COMMAND, Command, environment
 from tests.support.full_disk import run_with_room
 

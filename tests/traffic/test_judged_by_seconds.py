@@ -25,13 +25,13 @@ def resolvers(quotas: dict[Entity, dict[str, float]]) -> dict[str, Resolver]:
 
 
 def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity, dict[str, float]]], tmp_path: Path) -> None:
-    from reconciler.traffic.cells.compact import Compaction, SourceFile
-    from reconciler.traffic.cells.reading import open_history, read_totals
-    from reconciler.traffic.cells.segments import SegmentFolder
     from reconciler.traffic.judging.by_seconds import Limits
     from reconciler.traffic.judging.grouping import group_series
     from reconciler.traffic.judging.locally import judged_locally
     from reconciler.traffic.judging.on_spark import judged_by_seconds, judged_exactly, judged_rows_by_seconds
+    from reconciler.traffic.seconds.compact import Compaction, SourceFile
+    from reconciler.traffic.seconds.folder import SegmentFolder
+    from reconciler.traffic.seconds.reading import open_history, read_totals
     from reconciler.traffic.sources.spark_logs import read_request_logs
     from tests.support.placed_totals import placed_totals
 

@@ -127,14 +127,14 @@ class Judged:
 
 
 def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path) -> Judged:
-    from reconciler.traffic.cells.compact import Compaction, SourceFile
-    from reconciler.traffic.cells.on_spark import judge_on_spark
-    from reconciler.traffic.cells.reading import open_history, read_totals
-    from reconciler.traffic.cells.segments import SegmentFolder
     from reconciler.traffic.columns.workers import ColumnFiles
     from reconciler.traffic.judging.by_seconds import Limits
     from reconciler.traffic.judging.locally import judged_locally
     from reconciler.traffic.judging.on_spark import judged_by_seconds, judged_exactly, judged_rows_by_seconds, summed_rows
+    from reconciler.traffic.seconds.compact import Compaction, SourceFile
+    from reconciler.traffic.seconds.folder import SegmentFolder
+    from reconciler.traffic.seconds.reading import open_history, read_totals
+    from reconciler.traffic.seconds.source import judge_on_spark
     from reconciler.traffic.sources.spark_files import read_normal_form
     from tests.support.placed_totals import placed_totals
     from tests.support.seconds_in_sql import judged_in_sql

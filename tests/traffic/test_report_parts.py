@@ -20,8 +20,6 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Severity
 from reconciler.model.quota import QuotaKey
 from reconciler.resolution.resolver import Resolver
-from reconciler.traffic.cells.minutes import minutes_in, ranges_of
-from reconciler.traffic.cells.segments import SegmentFolder
 from reconciler.traffic.judging.capacity import capacity_uses
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
 from reconciler.traffic.judging.history_gaps import holes_of, judged_by_history, may_have_gaps, with_gaps
@@ -37,6 +35,7 @@ from reconciler.traffic.judging.verdicts import unused_quotas
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
 from reconciler.traffic.kernels.second_sums import ThrottledRates, bounds, keys_of
 from reconciler.traffic.kinds import Kind
+from reconciler.traffic.seconds.folder import SegmentFolder, minutes_in, ranges_of
 from tests.support.backtest_reports import END, START, provenance, verdict
 
 KEY = "producer_byte_rate"

@@ -1,4 +1,4 @@
-"""``kafka-quotas compact``: recorded traffic to a small folder of one-second cells that backtest judges quickly."""
+"""``kafka-quotas compact``: recorded traffic to a small folder of per-second totals that backtest judges quickly."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="request logs, or Parquet in the normal form, as backtest reads them; repeatable",
     )
     parser.add_argument(
-        "--out", required=True, metavar="DIR", help="where the cells go; what is there already stays, and is not read again"
+        "--out",
+        required=True,
+        metavar="DIR",
+        help="where the per-second totals go; what is there already stays, and is not read again",
     )
     parser.add_argument(
         "--log-timezone", default="UTC", metavar="TZ", help="of log times without an offset (default: %(default)s)"

@@ -6,6 +6,8 @@ get numbers that no segment uses, and a segment's own numbers are replaced while
 
 from __future__ import annotations
 
+import contextlib
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -14,20 +16,22 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from reconciler.errors import TrafficError
-from reconciler.traffic.cells.clients import clients_of, clients_of_segment
-from reconciler.traffic.cells.segments import CELLS, Segment, SegmentFolder
 from reconciler.traffic.columns.places import KnownClients
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.no_cycles import no_search_for_cycles
+from reconciler.traffic.seconds.folder import SERIES, TOTALS, Segment, SegmentFolder
 from reconciler.traffic.sources.series_key import IDENTITY
 
-_FIGURES: Final = ("requests", "amount", "largest", "throttled")
-_TOTALS: Final = ("series", "second", "amount")
+_FIGURES: Final = {"requests": "sum", "amount": "sum", "largest": "max", "throttled": "sum"}
+"""How those of several segments are added up."""
+_CLIENTS: Final = ("series", *IDENTITY, *_FIGURES)
+_COLUMNS: Final = ("series", "second", "amount")
 _ROWS_A_BATCH: Final = 1 << 20
 _KINDS: Final = {kind.value: kind for kind in Kind}
 _NOTHING: Final = np.empty(0, dtype=np.int64)
@@ -69,7 +73,7 @@ class SecondsFile:
             place = file.schema_arrow.names.index("series")
             statistics = (file.metadata.row_group(number).column(place).statistics for number in range(file.num_row_groups))
             groups = [number for number, known in enumerate(statistics) if known is None or _any_between(wanted, known)]
-            for batch in file.iter_batches(_ROWS_A_BATCH, row_groups=groups, columns=list(_TOTALS), use_threads=False):
+            for batch in file.iter_batches(_ROWS_A_BATCH, row_groups=groups, columns=list(_COLUMNS), use_threads=False):
                 columns = (np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64) for column in batch.columns)
                 numbers, second, amount = columns
                 yield self.renumbering.keys_of(numbers), second, amount
@@ -94,7 +98,7 @@ class History:
         return [
             SecondsFile(path, self.renumberings.get(segment.folder, none))
             for segment in self.segments
-            for path in self.folder.files((segment,), CELLS)
+            for path in self.folder.files((segment,), TOTALS)
         ]
 
 
@@ -102,9 +106,9 @@ class History:
 def open_history(folder: SegmentFolder) -> History:
     """Raises ``TrafficError`` when the folder has no totals, or a segment has one number for two clients."""
     segments = folder.segments()
-    numbered = clients_of(folder, segments)
+    numbered = client_totals(folder, segments)
     if not numbered.num_rows:
-        raise TrafficError(f"recorded traffic {folder.root}: no cells are there yet; run compact, or look at what it said")
+        raise TrafficError(f"recorded traffic {folder.root} has no per-second totals yet: run compact, and read its output")
     clients, moved = _clients_with_keys(numbered)
     columns = zip(*(clients.column(name).to_pylist() for name in (*IDENTITY, *_FIGURES, "key")), strict=True)
     found = [
@@ -142,14 +146,7 @@ def read_totals(history: History, keys: Sequence[int]) -> Iterator[tuple[Integer
 
 def _clients_with_keys(numbered: pa.Table) -> tuple[pa.Table, bool]:
     """One row a client with its ``key``; and whether a key is not the number of its client in every segment."""
-    folds = [
-        ("requests", "sum"),
-        ("amount", "sum"),
-        ("largest", "max"),
-        ("throttled", "sum"),
-        ("series", "min"),
-        ("series", "count"),
-    ]
+    folds = [*_FIGURES.items(), ("series", "min"), ("series", "count")]
     found = numbered.unify_dictionaries().combine_chunks().group_by(list(IDENTITY)).aggregate(folds)
     number = np.asarray(found.column("series_min").to_numpy(), dtype=np.int64)
     numbers, clients = np.unique(numbered.column("series").to_numpy(), return_counts=True)
@@ -158,7 +155,7 @@ def _clients_with_keys(numbered: pa.Table) -> tuple[pa.Table, bool]:
     count = int(np.count_nonzero(unclear))
     key[unclear] = np.setdiff1d(np.arange(count + len(numbers)), numbers)[:count]
     columns = {name: found.column(name) for name in IDENTITY}
-    columns |= {name: found.column(f"{name}_{fold}") for name, fold in folds[: len(_FIGURES)]}
+    columns |= {name: found.column(f"{name}_{fold}") for name, fold in _FIGURES.items()}
     return pa.table(columns | {"key": pa.array(key)}), bool(count)
 
 
@@ -166,7 +163,7 @@ def _renumberings(folder: SegmentFolder, segments: Sequence[Segment], series: Se
     known, keys = KnownClients.of(series), np.asarray([one.key for one in series], dtype=np.int64)
     found = {}
     for segment in segments:
-        clients = clients_of_segment(folder, segment)
+        clients = segment_clients(folder, segment)
         if not clients.num_rows:
             continue
         names = (clients.column(name).combine_chunks() for name in ("user", "client_id", "kind", "broker"))
@@ -183,3 +180,53 @@ def _any_between(numbers: Integers, known: pq.Statistics) -> bool:
     if not known.has_min_max:
         return True
     return bool(np.searchsorted(numbers, known.min) < np.searchsorted(numbers, known.max, side="right"))
+
+
+def client_totals(folder: SegmentFolder, segments: Sequence[Segment]) -> pa.Table:
+    """Number, names and figures, one row a number and client, in no order. No row when no segment has any."""
+    kept = folder.clients(segments)
+    if kept.exists():
+        # What cannot be read is made anew from what it is the sum of.
+        with contextlib.suppress(OSError, pa.ArrowException):
+            return pq.read_table(kept, columns=list(_CLIENTS), partitioning=None)
+    return _sum_clients(folder, segments)
+
+
+def segment_clients(folder: SegmentFolder, segment: Segment) -> pa.Table:
+    """Columns ``series`` and ``IDENTITY``, one row a client: its number in this segment."""
+    return _read_clients(folder, (segment,), ("series", *IDENTITY))
+
+
+def save_client_totals(folder: SegmentFolder) -> None:
+    """Write them for the next reader and remove those of other segments. Where this is not possible, reading takes longer."""
+    segments = folder.segments()
+    target = folder.clients(segments)
+    with contextlib.suppress(OSError):
+        target.parent.mkdir(exist_ok=True)
+        if not target.exists():
+            made = target.with_name(f".{uuid.uuid4().hex}")
+            try:
+                pq.write_table(_sum_clients(folder, segments), made, compression="zstd")
+                made.replace(target)
+            finally:
+                made.unlink(missing_ok=True)
+        for other in target.parent.iterdir():
+            if other != target:
+                other.unlink()
+
+
+def _sum_clients(folder: SegmentFolder, segments: Sequence[Segment]) -> pa.Table:
+    table = _read_clients(folder, segments, _CLIENTS)
+    if not table.num_rows:
+        return table
+    added = table.group_by(["series", *IDENTITY]).aggregate([(name, fold) for name, fold in _FIGURES.items()])
+    renamed = {f"{name}_{fold}": name for name, fold in _FIGURES.items()}
+    return added.rename_columns([renamed.get(name, name) for name in added.column_names]).select(list(_CLIENTS))
+
+
+def _read_clients(folder: SegmentFolder, segments: Sequence[Segment], columns: Sequence[str]) -> pa.Table:
+    files = folder.files(segments, SERIES)
+    if not files:
+        return pa.table({name: [] for name in columns})
+    names = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns=["kind", "user", "client_id"]))
+    return ds.dataset(files, format=names).to_table(columns=list(columns)).unify_dictionaries()

@@ -1,34 +1,37 @@
-"""A folder of cells as recorded traffic: a small change is judged here, a large one on Spark."""
+"""A folder of per-second totals as recorded traffic: a small change is judged in this process, a large one on Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.traffic.cells.minutes import MINUTE_US, minutes_in
-from reconciler.traffic.cells.reading import History, open_history, read_totals
-from reconciler.traffic.cells.segments import SegmentFolder
 from reconciler.traffic.judging.by_seconds import Limits
-from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.judging.cell_keys import CellKeys
+from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
 from reconciler.traffic.judging.locally import judged_locally
 from reconciler.traffic.judging.outcome import Outcome, seconds_outcomes
 from reconciler.traffic.judging.rate_series import Lines, Points, points_here
 from reconciler.traffic.judging.tokens import tokens_by_seconds
 from reconciler.traffic.kernels.sampled_rate import Window
-from reconciler.traffic.kernels.second_sums import Rule
+from reconciler.traffic.kernels.second_sums import SECOND_BITS, Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.recorded import Facts, Source
+from reconciler.traffic.seconds.folder import MINUTE_US, SegmentFolder, minutes_in
+from reconciler.traffic.seconds.reading import History, SecondsFile, open_history, read_totals
+from reconciler.traffic.shuffle.partition import GroupRanges
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
 
 MOST_HERE: Final = 20_000_000
-"""Cells that are judged in this process: half a GB, and a few seconds."""
+"""Totals of one client and second that are judged in this process: half a GB, and a few seconds."""
 
 
-class Cells:
-    """``session`` starts Spark when it is needed. Raises ``TrafficError`` as ``open_history``."""
+class SecondsSource:
+    """A folder that ``compact`` made. ``session`` starts Spark when it is needed. Raises ``TrafficError`` as ``open_history``."""
 
     def __init__(self, folder: SegmentFolder, session: Callable[[], SparkSession], *, most_here: int = MOST_HERE) -> None:
         self._history = open_history(folder)
@@ -47,8 +50,6 @@ class Cells:
         if self._at_most(keys) <= self._most_here:
             limits = Limits.of(grouping.groups, era)
             return judged_locally(read_totals(self._history, keys), self.series, grouping, groups, limits)
-        from reconciler.traffic.cells.on_spark import judge_on_spark
-
         return judge_on_spark(self._session(), self._history, grouping, groups, era)
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, Outcome]:
@@ -71,8 +72,6 @@ class Cells:
         keys = self._keys(grouping, groups)
         if self._at_most(keys) <= self._most_here:
             return points_here(read_totals(self._history, keys), self.series, grouping, groups, lines)
-        from reconciler.traffic.cells.on_spark import rates_on_spark
-
         return rates_on_spark(self._session(), self._history, grouping, groups, lines)
 
     def close(self) -> None:
@@ -86,7 +85,7 @@ class Cells:
         ]
 
     def _at_most(self, keys: Collection[int]) -> int:
-        """How many cells series can have: one for each request, and for each second of the history."""
+        """How many totals series can have: one for each request, and for each second of the history."""
         wanted = set(keys)
         seconds = sum((c.end_us - c.start_us) // 1_000_000 + 1 for s in self._history.segments for c in s.coverage)
         return sum(min(one.requests, seconds) for one in self.series if one.key in wanted)
@@ -104,3 +103,41 @@ def _facts(history: History) -> Facts:
         statuses=statuses,
         throttled_then=history.throttled,
     )
+
+
+_BYTES_A_SHARE: Final = 16 * 1024 * 1024
+"""Of files, what one task reads: some three million rows."""
+
+
+def judge_on_spark(
+    spark: SparkSession, history: History, grouping: Grouping, groups: Collection[int], era: Rule
+) -> dict[int, GroupVerdict]:
+    """Verdicts of these groups."""
+    from reconciler.traffic.judging.on_spark import blocks_by_seconds
+
+    return blocks_by_seconds(_shuffle_totals(spark, history, grouping, groups), grouping.groups, era)
+
+
+def rates_on_spark(
+    spark: SparkSession, history: History, grouping: Grouping, groups: Collection[int], lines: Lines
+) -> Mapping[int, Points]:
+    """Rates over time of these groups."""
+    from reconciler.traffic.judging.on_spark import points_of_blocks
+
+    return points_of_blocks(_shuffle_totals(spark, history, grouping, groups), lines)
+
+
+def _shuffle_totals(spark: SparkSession, history: History, grouping: Grouping, groups: Collection[int]) -> DataFrame:
+    from reconciler.traffic.shuffle.on_spark import shuffle_by_group, split_work
+
+    keys = CellKeys.of(history.series, grouping, groups)
+
+    def read(files: Iterable[SecondsFile]) -> Iterator[tuple[Integers, Integers]]:
+        return (keyed for file in files for totals in file.batches(keys.clients) for keyed in keys.keyed(*totals))
+
+    files = history.files()
+    sizes = [Path(file.path).stat().st_size for file in files]
+    least = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    work = split_work(files, sizes, max(least, sum(sizes) // _BYTES_A_SHARE))
+    ranges = GroupRanges.of(rows_of_groups(history.series, grouping, groups), least)
+    return shuffle_by_group(spark, work, read, ranges, SECOND_BITS)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import shutil
 import urllib.parse
 import uuid
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import IO, TYPE_CHECKING, Final, Self, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.traffic.cells.clients import keep_clients
-from reconciler.traffic.cells.file_totals import FileSummary, FileTotals
-from reconciler.traffic.cells.numbers import Client, client_number
-from reconciler.traffic.cells.segments import Segment, SegmentFolder
+from reconciler.errors import TrafficError
 from reconciler.traffic.columns.counting import COUNTED
 from reconciler.traffic.columns.parts import parts_of
+from reconciler.traffic.seconds.file_totals import Client, FileSummary, FileTotals, client_number
+from reconciler.traffic.seconds.folder import Segment, SegmentFolder
+from reconciler.traffic.seconds.reading import save_client_totals
 from reconciler.traffic.sources.copies import mark_copies, mark_copies_on_spark
 from reconciler.traffic.sources.one_cluster import require_one
 from reconciler.traffic.sources.readable import require_readable
@@ -27,6 +30,9 @@ from reconciler.traffic.sources.statuses import UNREADABLE
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_LONGEST_LINE: Final = 1024 * 1024
+_END_BYTES: Final = 64 * 1024
+_ID_DIGITS: Final = 24
 _BYTES_A_TASK: Final = 32 * 1024 * 1024
 _SAVED: Final = "file string, folder string, summary string"
 _SUMMARIES: Final = "file int, summary string"
@@ -36,11 +42,34 @@ _BEGINS_LINE: Final = "begins_line"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """A file to compact: ``id`` is what it is known by."""
+    """A file to compact. ``id``: how it begins, so that a new name, compression or more lines change nothing."""
 
     path: Path
     id: str
     size: int
+
+    @classmethod
+    def of_log(cls, path: Path, broker: int) -> SourceFile | None:
+        """Known by its broker and its first whole line; ``None`` while it has none. Raises ``TrafficError``."""
+        try:
+            with _open(path) as stream:
+                first = stream.readline(_LONGEST_LINE)
+        except (OSError, EOFError, zlib.error) as error:
+            raise TrafficError(f"recorded traffic {path} cannot be read: {error}") from error
+        if not first.endswith(b"\n") and len(first) < _LONGEST_LINE:
+            return None
+        return cls(path=path, id=_digest(f"log {broker}\n".encode() + first), size=path.stat().st_size)
+
+    @classmethod
+    def of_whole(cls, path: Path) -> SourceFile:
+        """Of a file that is never added to (Parquet, CSV): known by its length and its end. Raises ``TrafficError``."""
+        try:
+            size = path.stat().st_size
+            with path.open("rb") as stream:
+                stream.seek(max(0, size - _END_BYTES))
+                return cls(path=path, id=_digest(f"parquet {size}\n".encode() + stream.read()), size=size)
+        except OSError as error:
+            raise TrafficError(f"recorded traffic {path} cannot be read: {error.strerror}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +200,7 @@ class _Run:
             )
             folder.publish(segment, self.target(path))
             segments.append(segment)
-        keep_clients(folder)
+        save_client_totals(folder)
         return tuple(segments)
 
     def _require_one_cluster(self, found: Mapping[Path, FileSummary]) -> None:
@@ -224,3 +253,11 @@ def _summary_row(number: int, summary: FileSummary) -> pa.RecordBatch:
 def _path_of(uri: str) -> Path:
     """Rows name their file by its address."""
     return Path(urllib.parse.unquote(urllib.parse.urlparse(uri).path))
+
+
+def _open(path: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:_ID_DIGITS]

@@ -1,26 +1,29 @@
-"""The per-second totals of one file, added up batch by batch, by the command itself or by Spark's workers."""
+"""The per-second totals of one file, added up batch by batch, by the command itself or by Spark's workers.
+
+A client's number begins with a hash of the user alone, so that a file sorted by numbers has the clients of a user together. Each
+half has 32 bits, and names are the clients' own, so two clients can have one number: the second one gets another.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from reconciler.traffic.cells.minutes import MINUTE_US, Ranges, minutes_in, ranges_of
-from reconciler.traffic.cells.numbers import Client, client_number, number_clients
-from reconciler.traffic.cells.segments import CELLS, SERIES, Covered
 from reconciler.traffic.columns.chunk import Chunk, chunk_of, moments
 from reconciler.traffic.columns.counting import Counts
 from reconciler.traffic.columns.seconds import client_seconds
 from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.seconds.folder import MINUTE_US, SERIES, TOTALS, Covered, Ranges, minutes_in, ranges_of
 from reconciler.traffic.sources.copies import COPY_OF
 from reconciler.traffic.sources.one_cluster import CLUSTER
 from reconciler.traffic.sources.series_key import IDENTITY
@@ -34,6 +37,54 @@ _FIGURES: Final = {"requests": "lines", **{name: name for name in ("amount", "la
 _IDENTITY_TYPES: Final = (pa.int32(), pa.string(), pa.string(), pa.string())
 _NO_INTEGERS: Final = np.empty(0, dtype=np.int64)
 _TOTALS_OF_PART, _CLIENTS_OF_PART, _COUNTS_OF_PART = "totals.parquet", "clients.parquet", "counts.parquet"
+_HALF_BYTES: Final = 4
+_HALF: Final = 1 << 8 * _HALF_BYTES
+
+
+class Client(NamedTuple):
+    """As ``IDENTITY``: ``None`` is a name that is not known."""
+
+    broker: int
+    kind: str
+    user: str | None
+    client_id: str | None
+
+    @property
+    def sort_key(self) -> tuple[int, str, bool, str, bool, str]:
+        """By broker, kind, user and client-id; a name that is not known comes first."""
+        return self.broker, self.kind, self.user is not None, self.user or "", self.client_id is not None, self.client_id or ""
+
+
+def client_number(client: Client) -> int:
+    """64 bits with a sign, the same in every file unless another client has them there."""
+    halves = _digest(repr(client.user)), _digest(repr((client.broker, client.kind, client.client_id)))
+    return int.from_bytes(b"".join(halves), "big", signed=True)
+
+
+def number_clients(clients: Sequence[Client], number: Callable[[Client], int] = client_number) -> list[int]:
+    """A number for each of these different clients, no two the same, whatever order they are in.
+
+    Of clients with one number the first by ``sort_key`` keeps it, and the others get the next free lower halves.
+    """
+    wanted = [number(client) for client in clients]
+    taken = set(wanted)
+    if len(taken) == len(wanted):
+        return wanted
+    given: dict[int, int] = {}
+    kept: set[int] = set()
+    for place in sorted(range(len(clients)), key=lambda place: clients[place].sort_key):
+        found = wanted[place]
+        if found in kept:
+            while found in taken:
+                found = found - found % _HALF + (found + 1) % _HALF
+            taken.add(found)
+        kept.add(found)
+        given[place] = found
+    return [given[place] for place in range(len(clients))]
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_HALF_BYTES).digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +184,7 @@ class FileTotals:
         if charged.num_rows:
             numbers = np.asarray(number_clients([*self._clients], self._number), dtype=np.int64)
             for place, table in enumerate(self._totals.tables(numbers)):
-                _write(table, target / CELLS, place)
+                _write(table, target / TOTALS, place)
             _write(self._series(charged, numbers), target / SERIES, 0)
         return self._summary(counted)
 

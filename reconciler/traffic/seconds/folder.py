@@ -13,19 +13,47 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
+
+import numpy as np
 
 from reconciler.errors import FileAccessError, TrafficError
 from reconciler.formats import document_text, write_whole
-from reconciler.traffic.cells.minutes import Ranges, ranges_of_hours
+from reconciler.traffic.kernels.timeline import Integers
+
+MINUTE_US: Final = 60_000_000
+Ranges: TypeAlias = tuple[tuple[int, int], ...]
+"""The first and the last minute since 1970 of each run of minutes, rising."""
+
+
+def ranges_of(minutes: Collection[int]) -> Ranges:
+    """The runs of minutes in any order, some of them several times."""
+    rising = np.unique(np.fromiter(minutes, dtype=np.int64, count=len(minutes)))
+    if not len(rising):
+        return ()
+    ends = np.flatnonzero(np.diff(rising) > 1)
+    first, last = np.concatenate((rising[:1], rising[ends + 1])), np.concatenate((rising[ends], rising[-1:]))
+    return tuple(zip(first.tolist(), last.tolist(), strict=True))
+
+
+def minutes_in(ranges: Iterable[tuple[int, int]]) -> Integers:
+    """Every minute of the ranges, rising, each once; they may overlap."""
+    spread = [np.arange(first, last + 1, dtype=np.int64) for first, last in ranges]
+    return np.unique(np.concatenate(spread)) if spread else np.empty(0, dtype=np.int64)
+
+
+def ranges_of_hours(hours: Iterable[int]) -> Ranges:
+    """Whole hours since 1970, as documents of format 1.0 keep them."""
+    return ranges_of([minute for hour in hours for minute in range(hour * 60, hour * 60 + 60)])
+
 
 FORMAT_VERSION: Final = "1.1"
-CELLS: Final = "cells"
+TOTALS: Final = "cells"
 SERIES: Final = "series"
-"""The parts of a segment."""
+"""The parts of a segment, as its folders are called."""
 _SEGMENTS: Final = "segments"
 _DATA: Final = "data"
 _CLIENTS: Final = "clients"
@@ -45,7 +73,7 @@ class Covered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """One file's cells. ``statuses`` counts its lines by what they are."""
+    """One file's per-second totals. ``statuses`` counts its lines by what they are."""
 
     id: str
     source: str
@@ -78,7 +106,7 @@ def _covered(document: dict[str, Any]) -> Covered:
 
 
 class SegmentFolder:
-    """``DIR``."""
+    """``root`` is ``DIR``."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -108,7 +136,7 @@ class SegmentFolder:
             folder.mkdir(parents=True)
             (self.root / _SEGMENTS).mkdir(exist_ok=True)
         except OSError as error:
-            raise FileAccessError(f"cannot write cells to {self.root}: {error.strerror}") from error
+            raise FileAccessError(f"cannot write per-second totals to {self.root}: {error.strerror}") from error
         return folder
 
     def segments(self) -> tuple[Segment, ...]:
@@ -123,7 +151,7 @@ class SegmentFolder:
                 shutil.rmtree(target)
             made.rename(target)
         except OSError as error:
-            raise FileAccessError(f"cannot write cells to {target}: {error.strerror}") from error
+            raise FileAccessError(f"cannot write per-second totals to {target}: {error.strerror}") from error
         document = {"format_version": FORMAT_VERSION, **asdict(segment)}
         write_whole(self.root / _SEGMENTS / f"{segment.id}.json", [document_text(document)])
 
@@ -147,7 +175,7 @@ class SegmentFolder:
             document |= {name: tuple(document.get(name, ())) for name in ("clusters", "copies_of")}
             segment = Segment(**document)
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            raise TrafficError(f"{path} does not describe cells: {error}; remove it and run compact again") from error
+            raise TrafficError(f"{path} does not describe per-second totals: {error}; remove it and run compact again") from error
         if not self.data(segment, "").is_dir():
-            raise TrafficError(f"{path} names cells that are not there; remove it and run compact again")
+            raise TrafficError(f"{path} names per-second totals that are missing; remove it and run compact again")
         return segment

@@ -1,0 +1,1 @@
+"""Per-second totals: a recorded history that is small, quick to judge, and added to file by file."""
