@@ -1,7 +1,7 @@
 """Parquet or CSV with columns of its own, read through a mapping file, as rows like those of ``request_log``.
 
-A difference of counters (``delta``) within one second is as good as a per-second total: its sum is that second's. A longer one, and
-a sampled rate (``gauge``), say nothing certain about single seconds; they get the status ``NOT_AN_EVENT`` and are counted.
+A difference of counters (``delta``) within one second is as good as a per-second total: its sum is that second's. A longer
+one, and a sampled rate (``gauge``), say nothing certain about single seconds: their rows have the status ``NOT_AN_EVENT``.
 """
 
 from __future__ import annotations
