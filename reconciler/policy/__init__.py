@@ -8,22 +8,25 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.policy.backtest_rules import judged_by_rules
-    from reconciler.policy.freeze_guard import FREEZE_WINDOW
-    from reconciler.policy.guards import GUARDS, RENAMED, Situation, by_option, check_guard_ids, in_manifest, judge
-    from reconciler.policy.lint.reduction import LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
+    from reconciler.policy.examples import GUARD_EXAMPLES, LINT_EXAMPLES
+    from reconciler.policy.freeze import FREEZE_WINDOW
+    from reconciler.policy.guard_context import GuardContext, ManagedAt
+    from reconciler.policy.guards import GUARDS, RENAMED, by_option, check_guard_ids, in_manifest, judge
     from reconciler.policy.lint.rules import lint_state
     from reconciler.policy.lint.subject import Subject
-    from reconciler.policy.situation import ManagedAt
+    from reconciler.policy.lint.values import LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
 
 __all__ = [
     "FREEZE_WINDOW",
     "GUARDS",
+    "GUARD_EXAMPLES",
+    "LINT_EXAMPLES",
     "LONGEST_SECONDS",
     "REDUCTION_THROTTLES",
     "RENAMED",
     "WINDOW_SECONDS",
+    "GuardContext",
     "ManagedAt",
-    "Situation",
     "Subject",
     "by_option",
     "check_guard_ids",

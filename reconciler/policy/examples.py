@@ -1,4 +1,4 @@
-"""An example for every guard: a change that trips it, and one that does not."""
+"""An example for every guard and every lint rule: manifests that trip it, and manifests that do not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _batch(quotas: str, numbers: range = range(1, 13)) -> str:
     return quotas_manifest(*((f"{{user: batch-{n}}}", quotas) for n in numbers))
 
 
-EXAMPLES: Final[Mapping[str, Example]] = {
+GUARD_EXAMPLES: Final[Mapping[str, Example]] = {
     "default-entity": Example(
         bad=quota_manifest(_TWO, "{user: {default: true}}"),
         good=quota_manifest(_TWO, "{user: orders}"),
@@ -77,3 +77,89 @@ EXAMPLES: Final[Mapping[str, Example]] = {
     ),
 }
 """By guard id."""
+
+
+_ONE: Final = "{producer_byte_rate: 1MiB}"
+_FIVE: Final = "{producer_byte_rate: 5MiB}"
+_DEFAULT_USER: Final = "{user: {default: true}}"
+_PROTECTED: Final = cluster_manifest("protected: [{user: replicator}]")
+
+LINT_EXAMPLES: Final[Mapping[str, Example]] = {
+    "default-hides-client-ids": Example(
+        bad=quotas_manifest((_DEFAULT_USER, _ONE), ("{client-id: etl}", _FIVE)),
+        good=quotas_manifest((_DEFAULT_USER, _ONE), ("{user: {default: true}, client-id: etl}", _FIVE)),
+    ),
+    "client-id-never-wins": Example(
+        bad=quota_manifest(_FIVE, "{client-id: etl}"),
+        good=quota_manifest(_FIVE, "{user: {default: true}, client-id: etl}"),
+        live=("user=<default> producer_byte_rate=1048576",),
+    ),
+    "default-client-multiplies": Example(
+        bad=quota_manifest(_ONE, "{user: orders, client-id: {default: true}}"),
+        good=quota_manifest(_ONE, "{user: orders}"),
+    ),
+    "user-cap-bypassed": Example(
+        bad=quotas_manifest(("{user: orders}", _FIVE), ("{user: orders, client-id: {default: true}}", _ONE)),
+        good=quota_manifest(_FIVE, "{user: orders}"),
+    ),
+    "default-captures-protected": Example(
+        bad=join_manifests(_PROTECTED, quota_manifest(_ONE, _DEFAULT_USER)),
+        good=join_manifests(
+            _PROTECTED, quotas_manifest((_DEFAULT_USER, _ONE), ("{user: replicator}", "{producer_byte_rate: 1GiB}"))
+        ),
+    ),
+    "first-default": Example(
+        bad=quota_manifest(_ONE, _DEFAULT_USER),
+        good=quota_manifest(_ONE, "{user: orders}"),
+        live=("user=payments producer_byte_rate=1048576",),
+    ),
+    "empty-client-id-escapes": Example(
+        bad=quota_manifest(_ONE, "{user: orders, client-id: {default: true}}"), good=quota_manifest(_ONE, "{user: orders}")
+    ),
+    "ip-two-spellings": Example(
+        bad=quotas_manifest(
+            ("{ip: 10.0.0.7}", "{connection_creation_rate: 10}"), ('{ip: "::ffff:10.0.0.7"}', "{connection_creation_rate: 20}")
+        ),
+        good=quota_manifest("{connection_creation_rate: 10}", "{ip: 10.0.0.7}"),
+    ),
+    "confusable-name": Example(
+        bad=quotas_manifest(("{user: payments}", _ONE), ('{user: "p\\u0430yments"}', _FIVE)),
+        good=quotas_manifest(("{user: payments}", _ONE), ("{user: payments-2}", _FIVE)),
+    ),
+    "percentage-no-limit": Example(
+        bad=quota_manifest("{request_percentage: 5000}"), good=quota_manifest("{request_percentage: 200}")
+    ),
+    "percentage-small": Example(bad=quota_manifest("{request_percentage: 2}"), good=quota_manifest("{request_percentage: 25}")),
+    "byte-rate-small": Example(
+        bad=quota_manifest("{producer_byte_rate: 1024}"), good=quota_manifest("{producer_byte_rate: 1024KiB}")
+    ),
+    "byte-rate-overflow": Example(
+        bad=quota_manifest("{producer_byte_rate: 1B}"), good=quota_manifest("{producer_byte_rate: 1KiB}")
+    ),
+    "byte-rate-mistyped": Example(
+        bad=quota_manifest("{producer_byte_rate: 10085760}"), good=quota_manifest("{producer_byte_rate: 10MiB}")
+    ),
+    "same-as-fallback": Example(
+        bad=quotas_manifest((_DEFAULT_USER, _ONE), ("{user: orders}", _ONE)),
+        good=quotas_manifest((_DEFAULT_USER, _ONE), ("{user: orders}", _FIVE)),
+    ),
+    "streams-thread-client-id": Example(
+        bad=quota_manifest(_ONE, "{client-id: orders-StreamThread-1-producer}"), good=quota_manifest(_ONE, "{user: orders}")
+    ),
+    "reduction-throttles": Example(
+        bad=quota_manifest(_ONE, "{user: orders}"),
+        good=quota_manifest("{producer_byte_rate: 50MiB}", "{user: orders}"),
+        live=("user=orders producer_byte_rate=104857600",),
+    ),
+    "live-value-changes-meaning": Example(
+        bad=quota_manifest(_ONE, "{user: orders}"),
+        good=quotas_manifest(("{user: orders}", _ONE), ("{user: batch}", _ONE)),
+        live=("user=batch producer_byte_rate=0",),
+    ),
+    "migrated-name": Example(
+        bad=quota_manifest(_ONE, "{user: orders@example}"),
+        good=join_manifests(cluster_manifest(prune="confirm"), quota_manifest(_ONE, "{user: orders@example}")),
+        live=("user=orders%40example producer_byte_rate=1048576",),
+    ),
+}
+"""By rule id."""

@@ -13,7 +13,8 @@ from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from reconciler.model import FreezeWindow, Once, Weekly, WindowKind
+from reconciler.model import FreezeWindow, Once, Weekly, WindowKind, escaped
+from reconciler.policy.guard_context import GuardContext, Measurement
 
 _DAY: Final = datetime.timedelta(days=1)
 _FAR: Final = datetime.datetime(9000, 1, 1, tzinfo=datetime.UTC)
@@ -110,3 +111,32 @@ def _readings(day: datetime.date, minutes: int, zone: ZoneInfo) -> tuple[datetim
     wall = datetime.datetime.combine(day, datetime.time()) + datetime.timedelta(minutes=minutes)
     first, second = (wall.replace(tzinfo=zone, fold=fold).astimezone(datetime.UTC) for fold in (0, 1))
     return first, second
+
+
+FREEZE_WINDOW: Final = "freeze-window"
+"""Its id; a refusal by it alone passes with time."""
+
+
+def freeze_window(context: GuardContext) -> Measurement:
+    """Any change while the cluster is frozen. A plan only tells; it is ``apply`` that refuses."""
+    windows = context.spec.freeze
+    frozen = freeze_at(windows, context.now) if windows and context.changes else None
+    if frozen is None:
+        measured = "not frozen" if context.changes else "no change"
+        return Measurement(entities=(), measured=measured, limit="no change while frozen", why="")
+    until = f"until {_utc(frozen.until)}" if frozen.until else "without end"
+    if frozen.window is None:
+        why = f"the cluster is frozen now, {until}: it may be changed in its allow windows only"
+    else:
+        why = f"the cluster is frozen now, {until}" + (f": {escaped(frozen.window.reason)}" if frozen.window.reason else "")
+    return Measurement(
+        entities=tuple(c.entity for c in context.changes),
+        measured=f"frozen {until}",
+        limit="no change while frozen",
+        why=why,
+        set_in=(frozen.window.span if frozen.window else None) or context.spec.place("freeze"),
+    )
+
+
+def _utc(moment: datetime.datetime) -> str:
+    return moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

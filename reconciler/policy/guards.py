@@ -9,21 +9,24 @@ from typing import Final
 
 from reconciler.errors import UsageError
 from reconciler.model import Acceptance, GuardResult, GuardStatus
-from reconciler.policy.entity_guards import (
+from reconciler.policy.change_guards import (
     default_entity,
+    empty_desired_state,
+    large_reduction,
     managed_entity,
     protected_entity,
     prune,
     scope_overlap,
+    too_many_changes,
+    too_many_removals,
     unknown_current_keys,
 )
-from reconciler.policy.freeze_guard import FREEZE_WINDOW, freeze_window
-from reconciler.policy.situation import Measurement, Situation
-from reconciler.policy.volume_guards import empty_desired_state, large_reduction, too_many_changes, too_many_removals
+from reconciler.policy.freeze import FREEZE_WINDOW, freeze_window
+from reconciler.policy.guard_context import GuardContext, Measurement
 
-__all__ = ["GUARDS", "RENAMED", "Judgement", "Situation", "check_guard_ids", "judge"]
+__all__ = ["GUARDS", "RENAMED", "GuardContext", "Judgement", "check_guard_ids", "judge"]
 
-GUARDS: Final[Mapping[str, Callable[[Situation], Measurement]]] = {
+GUARDS: Final[Mapping[str, Callable[[GuardContext], Measurement]]] = {
     "default-entity": default_entity,
     "empty-desired-state": empty_desired_state,
     FREEZE_WINDOW: freeze_window,
@@ -69,7 +72,7 @@ def in_manifest(guard_id: str) -> str:
 
 
 def judge(
-    situation: Situation,
+    context: GuardContext,
     *,
     accepted: Sequence[str],
     leave_out: Container[str] = (),
@@ -82,14 +85,14 @@ def judge(
     """
     check_guard_ids(accepted)
     by_hand = frozenset(_current_id(guard_id) for guard_id in accepted)
-    today = situation.now.astimezone(datetime.UTC).date()
+    today = context.now.astimezone(datetime.UTC).date()
     results: list[GuardResult] = []
     notes: list[str] = []
     for guard_id, measure in GUARDS.items():
         if guard_id in leave_out:
             continue
-        seen = measure(situation)
-        standing = [a for a in situation.spec.accept if _current_id(a.guard) == guard_id]
+        seen = measure(context)
+        standing = [a for a in context.spec.accept if _current_id(a.guard) == guard_id]
         result = _result(guard_id, seen, accepted=guard_id in by_hand, standing=standing, today=today, advice=advice)
         results.append(result)
         if seen.only_warns and seen.entities and result.status is GuardStatus.PASSED:

@@ -23,7 +23,7 @@ from reconciler.model import (
     Summary,
 )
 from reconciler.planning import change_of_one, nothing_to_do_notes
-from reconciler.policy import Situation, judge
+from reconciler.policy import GuardContext, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.resolution import needs_broker
 from reconciler.workflows.alter_request import AlterRequest
@@ -67,7 +67,7 @@ def alter_plan(request: AlterRequest, current: CurrentState, approval: Approval,
     change = change_of_one(entity, live, add=request.add, delete=request.delete)
     changes = () if change is None else (change,)
     owned = target.managed_at(entity)
-    situation = Situation(
+    context = GuardContext(
         changes=changes,
         desired=_desired(request),
         current=current,
@@ -76,7 +76,7 @@ def alter_plan(request: AlterRequest, current: CurrentState, approval: Approval,
         claimed_elsewhere=target.others.claimed(current.cluster),
         managed={} if owned is None else {entity: owned},
     )
-    judgement = judge(situation, accepted=approval.accepted, leave_out=_NOT_ABOUT_ONE_ENTITY)
+    judgement = judge(context, accepted=approval.accepted, leave_out=_NOT_ABOUT_ONE_ENTITY)
     return Plan(
         cluster=current.cluster.named(spec.name),
         source=target.source,

@@ -13,9 +13,7 @@ from reconciler.importing import IMPORT_RULES
 from reconciler.manifest import EXAMPLES as MANIFEST_EXAMPLES
 from reconciler.manifest import RULES
 from reconciler.model import LINT_RULES, NO_LONGER_DECLARED, OVERRIDES_DECLARED, Explanation, Rule, Severity, Topic
-from reconciler.policy import GUARDS, RENAMED
-from reconciler.policy.examples import EXAMPLES as GUARD_EXAMPLES
-from reconciler.policy.lint.examples import EXAMPLES as LINT_EXAMPLES
+from reconciler.policy import GUARD_EXAMPLES, GUARDS, LINT_EXAMPLES, RENAMED
 from reconciler.workflows.trusted import COUNTS_AFTER_MERGE
 
 _RUN_TIME: Final = (

@@ -25,7 +25,7 @@ from reconciler.model import (
     in_order,
 )
 from reconciler.planning import difference, in_writing_order
-from reconciler.policy import Situation, by_option, in_manifest, judge
+from reconciler.policy import GuardContext, by_option, in_manifest, judge
 from reconciler.ports import Clock, QuotaReader
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.connect import read_state
@@ -151,7 +151,7 @@ def plan_from(
     prune = spec.prune if attended or spec.prune is not Prune.CONFIRM else Prune.NEVER
     found = difference(intent.desired, current, scope=spec.scope, prune=prune)
     changes = in_writing_order(found.changes, current.entities)
-    situation = Situation(
+    context = GuardContext(
         changes=changes,
         desired=intent.desired,
         current=current,
@@ -159,7 +159,7 @@ def plan_from(
         now=clock.now(),
         claimed_elsewhere=intent.others.claimed(current.cluster),
     )
-    judgement = judge(situation, accepted=accepted, advice=by_option if attended else in_manifest)
+    judgement = judge(context, accepted=accepted, advice=by_option if attended else in_manifest)
     # Lint again, now with the live state: it sees more, and says it in other words.
     declared = (one for one in intent.findings if one.id not in LINT_RULES)
     linted = lint_change(spec, intent.desired, current, changes, severities=intent.lint)

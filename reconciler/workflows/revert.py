@@ -28,7 +28,7 @@ from reconciler.model import (
 )
 from reconciler.planning import in_writing_order
 from reconciler.planning.way_back import way_back
-from reconciler.policy import Situation, judge
+from reconciler.policy import GuardContext, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.workflows.apply import Approval, in_steps, refused, write
 from reconciler.workflows.connect import read_state
@@ -133,7 +133,7 @@ def _plan(
     accepted: Sequence[str],
     clock: Clock,
 ) -> Plan:
-    situation = Situation(
+    context = GuardContext(
         changes=changes,
         desired=_desired(changes, undoing.file),
         current=current,
@@ -141,7 +141,7 @@ def _plan(
         now=clock.now(),
         claimed_elsewhere=undoing.others.claimed(current.cluster),
     )
-    judgement = judge(situation, accepted=accepted, leave_out=_NOT_ABOUT_MANIFESTS)
+    judgement = judge(context, accepted=accepted, leave_out=_NOT_ABOUT_MANIFESTS)
     counts = {action: sum(1 for change in changes if change.action is action) for action in Action}
     return Plan(
         cluster=current.cluster.named(undoing.spec.name),

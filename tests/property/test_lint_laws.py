@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.model.state import DesiredEntity
-from reconciler.policy.lint.fallback import same_as_fallback
-from reconciler.policy.lint.precedence import client_id_never_wins
+from reconciler.policy.lint.precedence import client_id_never_wins, same_as_fallback
 from reconciler.policy.lint.subject import Subject
 from tests.builders import cluster_spec, declared, desired
 from tests.support.quota_walk import limit_of

@@ -1,11 +1,25 @@
-"""Rules about who wins: quotas that hide others, that never win, or that multiply where a cap was meant."""
+"""Rules about precedence: quotas that never apply, that repeat their fallback or multiply, and the reach of defaults."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
 
-from reconciler.model import CLIENT_KEYS, DEFAULT, Entity, Finding, QuotaKey
-from reconciler.policy.lint.subject import CLIENT, USER_DEFAULTS, Subject, lint, listed
+from reconciler.model import CLIENT_KEYS, DEFAULT, OTHER, DesiredEntity, Entity, Finding, MatchKind, QuotaKey, display_name
+from reconciler.policy.lint.subject import (
+    CLIENT,
+    DEFAULT_CLIENT,
+    DEFAULT_IP,
+    DEFAULT_PAIR,
+    DEFAULT_USER,
+    IP,
+    USER,
+    USER_DEFAULTS,
+    Subject,
+    lint,
+    name_entities,
+)
+from reconciler.resolution import CLIENT_PRECEDENCE, USER_LEVELS, NameMatch, level_of, named_or_other, weaker_levels
 
 
 def default_hides_client_ids(subject: Subject) -> Iterator[Finding]:
@@ -17,7 +31,7 @@ def default_hides_client_ids(subject: Subject) -> Iterator[Finding]:
         hidden = [entity for entity, quotas in subject.after.items() if entity.types == (CLIENT,) and key in quotas]
         if hidden:
             count = "1 client-id quota" if len(hidden) == 1 else f"{len(hidden)} client-id quotas"
-            message = f"{key} of {hider} wins over {count}, which then limit nobody: {listed(hidden)}"
+            message = f"{key} of {hider} wins over {count}, which then limit nobody: {name_entities(hidden)}"
             related = subject.related(hidden, "this quota never wins", key)
             yield lint(
                 "default-hides-client-ids", message, entity=hider, key=key, span=declared.quotas[key].source, related=related
@@ -63,3 +77,125 @@ def multiplies(subject: Subject) -> Iterator[Finding]:
         if rest:
             message = f"{entity} gives each client id the full {', '.join(rest)}, in a bucket of its own; that is no cap"
             yield lint("default-client-multiplies", message, entity=entity, span=declared.source)
+
+
+_DEFAULTS: Final = frozenset({DEFAULT_USER, DEFAULT_CLIENT, DEFAULT_IP, DEFAULT_PAIR})
+
+
+def same_as_fallback(subject: Subject) -> Iterator[Finding]:
+    """Only where it is so for all clients of the entity; a pair beside its user's quota is another quota group."""
+    after = subject.after
+    keys_of_level: dict[int, set[str]] = {}
+    for entity, quotas in after.items():
+        if (level := level_of(entity)) is not None:
+            keys_of_level.setdefault(level.number, set()).update(quotas)
+    for entity, declared in subject.desired.entities.items():
+        if entity in _DEFAULTS:
+            continue
+        for key, quota in declared.quotas.items():
+            fallback = _fallback(subject, entity, key.value, keys_of_level)
+            if fallback is None or fallback.types != entity.types or after[fallback][key] != quota.value:
+                continue
+            message = f"{key} of {entity} is what it has without it, from {fallback}"
+            related = subject.related([fallback], "the quota of the next level", key)
+            yield lint("same-as-fallback", message, entity=entity, key=key, span=quota.source, related=related)
+
+
+def _fallback(subject: Subject, entity: Entity, key: str, keys_of_level: Mapping[int, Collection[str]]) -> Entity | None:
+    """The entity that would set this key for all clients of another one without it; ``None``: none, or not for all."""
+    if entity.name(IP) is not None:
+        return DEFAULT_IP if key in subject.after.get(DEFAULT_IP, ()) else None
+    user, client_id = named_or_other(entity)
+    for level in weaker_levels(entity):
+        if key not in keys_of_level.get(level.number, ()):
+            continue
+        weaker = level.entity_for(user, client_id)
+        if weaker is None:
+            # It needs a name that the entity does not give, and so catches some of its clients.
+            return None
+        if key in subject.after.get(weaker, ()):
+            return weaker
+    return None
+
+
+_EVERYONE: Final = {
+    DEFAULT_USER: "every user without a quota of its own, ANONYMOUS included",
+    DEFAULT_PAIR: "every user and client without a stronger quota, ANONYMOUS included",
+    DEFAULT_CLIENT: "every client that no quota of a user reaches",
+    DEFAULT_IP: "every address, those of brokers, health checks and load balancers included",
+}
+
+
+def captures_protected(subject: Subject) -> Iterator[Finding]:
+    """A default that reaches users whom the cluster protects by name and who have no quota of their own for the key."""
+    protected = protected_users(subject)
+    for declared in _defaults(subject) if protected else ():
+        for key, quota in declared.quotas.items():
+            if captured := _captured(subject, declared.entity, key, protected):
+                names = ", ".join(display_name(name) for name in captured)
+                message = (
+                    f"{key} of {declared.entity} also limits {names}, protected on this cluster; give them quotas of their own"
+                )
+                yield lint("default-captures-protected", message, entity=declared.entity, key=key, span=quota.source)
+
+
+def first_default(subject: Subject) -> Iterator[Finding]:
+    """A default of a kind that the cluster does not have yet. Offline nobody knows."""
+    if subject.before is None:
+        return
+    protected = protected_users(subject)
+    for declared in _defaults(subject):
+        entity = declared.entity
+        for key, quota in declared.quotas.items():
+            if key in subject.before.get(entity, ()):
+                continue
+            captured = _captured(subject, entity, key, protected)
+            also = f"; of those protected it captures {', '.join(map(display_name, captured))}" if captured else ""
+            message = f"the cluster has no {key} for {entity} yet: it captures at once {_EVERYONE[entity]}{also}"
+            yield lint("first-default", message, entity=entity, key=key, span=quota.source)
+
+
+def empty_client_id_escapes(subject: Subject) -> Iterator[Finding]:
+    """A default client-id quota, where nothing limits clients that send an empty client id."""
+    for entity, declared in subject.desired.entities.items():
+        if entity.parts[-1] != (CLIENT, DEFAULT):
+            continue
+        user, _ = named_or_other(entity)
+        levels = (level for level in CLIENT_PRECEDENCE if level.number in USER_LEVELS)
+        catching = [caught for level in levels if (caught := level.entity_for(user, "")) is not None]
+        open_keys = [key.value for key in declared.quotas if not any(key in subject.after.get(e, ()) for e in catching)]
+        if open_keys:
+            message = f"an empty client id escapes {entity}: no quota of a user limits its {', '.join(open_keys)}"
+            yield lint("empty-client-id-escapes", message, entity=entity, span=declared.source)
+
+
+def protected_users(subject: Subject) -> tuple[str, ...]:
+    """The users whom the cluster protects by their literal name, in order."""
+    names = {
+        wanted.text: None
+        for selector in subject.spec.protected
+        for entity_type, wanted in selector.types
+        if entity_type == USER and wanted.kind is MatchKind.NAME
+    }
+    return tuple(names)
+
+
+def _defaults(subject: Subject) -> Iterator[DesiredEntity]:
+    for entity in _EVERYONE:
+        declared = subject.desired.entities.get(entity)
+        if declared is not None:
+            yield declared
+
+
+def _captured(subject: Subject, default: Entity, key: QuotaKey, protected: tuple[str, ...]) -> list[str]:
+    if default == DEFAULT_IP:
+        return []
+    if default == DEFAULT_CLIENT and any(key in subject.after.get(e, ()) for e in USER_DEFAULTS):
+        return []
+    return [name for name in protected if not _has_its_own(subject, name, key)]
+
+
+def _has_its_own(subject: Subject, name: str, key: QuotaKey) -> bool:
+    of_user = (level for level in CLIENT_PRECEDENCE if level.user is NameMatch.NAME)
+    own = (level.entity_for(name, OTHER) for level in of_user)
+    return any(key in subject.after.get(entity, ()) for entity in own if entity is not None)

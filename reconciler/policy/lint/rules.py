@@ -6,15 +6,18 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from reconciler.model import Finding
-from reconciler.policy.lint.addresses import ip_two_spellings
-from reconciler.policy.lint.confusables import confusable_names
-from reconciler.policy.lint.defaults import captures_protected, empty_client_id_escapes, first_default
-from reconciler.policy.lint.fallback import same_as_fallback
-from reconciler.policy.lint.leftovers import migrated_name, unreadable_node
-from reconciler.policy.lint.precedence import client_id_never_wins, default_hides_client_ids, multiplies
-from reconciler.policy.lint.reduction import reduction_throttles
+from reconciler.policy.lint.names import confusable_names, ip_two_spellings, migrated_name, unreadable_node
+from reconciler.policy.lint.precedence import (
+    captures_protected,
+    client_id_never_wins,
+    default_hides_client_ids,
+    empty_client_id_escapes,
+    first_default,
+    multiplies,
+    same_as_fallback,
+)
 from reconciler.policy.lint.subject import Subject
-from reconciler.policy.lint.values import live_value_changes_meaning, odd_values, streams_thread_client_id
+from reconciler.policy.lint.values import live_value_changes_meaning, odd_values, reduction_throttles, streams_thread_client_id
 
 CHECKS: Final[tuple[Callable[[Subject], Iterator[Finding]], ...]] = (
     default_hides_client_ids,

@@ -88,7 +88,7 @@ def lint(
     return Finding(id=rule_id, severity=severity, message=message, span=span, related=tuple(related), entity=entity, key=key)
 
 
-def listed(entities: Sequence[Entity]) -> str:
+def name_entities(entities: Sequence[Entity]) -> str:
     """The first few, and how many more."""
     text = ", ".join(str(entity) for entity in entities[:_LISTED])
     more = len(entities) - _LISTED

@@ -26,8 +26,8 @@ from reconciler.model.plan import GuardResult, GuardStatus
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import CurrentState, DesiredState
 from reconciler.planning.diff import difference
-from reconciler.policy.guards import GUARDS, Judgement, Situation, judge
-from reconciler.policy.situation import ManagedAt
+from reconciler.policy.guard_context import ManagedAt
+from reconciler.policy.guards import GUARDS, GuardContext, Judgement, judge
 from tests.builders import NOON, TODAY, client, cluster_spec, current, declared, desired, ip, pair, span, user
 
 RATE = {"producer_byte_rate": 1.0}
@@ -44,7 +44,7 @@ def judged(
 ) -> Judgement:
     chosen = spec or cluster_spec(prune=Prune.ALWAYS)
     changes = difference(wanted, live, scope=chosen.scope, prune=chosen.prune).changes
-    situation = Situation(
+    context = GuardContext(
         changes=changes,
         desired=wanted,
         current=live,
@@ -53,7 +53,7 @@ def judged(
         claimed_elsewhere=elsewhere or {},
         managed=managed or {},
     )
-    return judge(situation, accepted=accepted)
+    return judge(context, accepted=accepted)
 
 
 def status(judgement: Judgement, guard_id: str) -> GuardStatus:
@@ -391,8 +391,8 @@ def test_an_acceptance_for_some_entities_leaves_the_others_guarded() -> None:
 
 def test_changes_are_what_guards_look_at() -> None:
     changes: tuple[Change, ...] = ()
-    situation = Situation(changes=changes, desired=desired(), current=current(users(3)), spec=cluster_spec(), now=NOON)
-    assert {g.status for g in judge(situation, accepted=()).guards} == {GuardStatus.PASSED}
+    context = GuardContext(changes=changes, desired=desired(), current=current(users(3)), spec=cluster_spec(), now=NOON)
+    assert {g.status for g in judge(context, accepted=()).guards} == {GuardStatus.PASSED}
 
 
 @pytest.mark.parametrize(

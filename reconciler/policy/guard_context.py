@@ -1,4 +1,4 @@
-"""What guards look at, what they say, and their words for numbers of entities."""
+"""What guards get and return, and their wording of entity counts."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class ManagedAt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
-    """All that a guard may look at. ``now`` has a time zone.
+class GuardContext:
+    """Everything a guard may use. ``now`` has a time zone.
 
     ``claimed_elsewhere``: entities that the manifests also declare under another name of the same cluster, and that name.
     ``managed``: entities that are changed by hand although manifests own them.
@@ -44,7 +44,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """What a guard saw. It trips exactly when ``entities`` is not empty; ``why`` completes "Refused because ...".
+    """The result of a guard. It trips exactly when ``entities`` is not empty; ``why`` completes "Refused because ...".
 
     One that only warns makes a note instead of a refusal.
     """
@@ -57,21 +57,21 @@ class Measurement:
     only_warns: bool = False
 
 
-def share(entities: Sequence[Entity], situation: Situation) -> tuple[float, str]:
-    """How much of what is in scope, in percent and in words."""
+def share(entities: Sequence[Entity], context: GuardContext) -> tuple[float, str]:
+    """The share of the entities in scope, in percent and as text."""
     if not entities:
         return 0.0, "0 entities"
-    live = situation.live_in_scope()
+    live = context.live_in_scope()
     percent = 100 * len(entities) / live if live else 0.0
-    return percent, f"{len(entities)} of {counted(live)} ({percent:.3g} %)"
+    return percent, f"{len(entities)} of {entity_count(live)} ({percent:.3g} %)"
 
 
-def counted(count: int) -> str:
+def entity_count(count: int) -> str:
     """``1 entity``, ``2 entities``."""
     return "1 entity" if count == 1 else f"{count} entities"
 
 
-def listed(entities: Sequence[Entity]) -> str:
+def name_entities(entities: Sequence[Entity]) -> str:
     """The first few, and how many more."""
     shown = ", ".join(str(e) for e in entities[:SHOWN])
     more = len(entities) - SHOWN

@@ -1,0 +1,167 @@
+"""Guards about changes: which entities change, and how much changes at once."""
+
+from __future__ import annotations
+
+from reconciler.formats import number_text
+from reconciler.model import KNOWN_KEYS, Action, Entity, KeyChange, Prune, Reason, any_matches, display_name
+from reconciler.policy.guard_context import SHOWN, GuardContext, Measurement, entity_count, name_entities, share
+
+
+def default_entity(context: GuardContext) -> Measurement:
+    """A change to a default entity reaches every client that has no quota of its own."""
+    touched = tuple(c.entity for c in context.changes if c.entity.has_default)
+    return Measurement(
+        entities=touched,
+        measured=entity_count(len(touched)),
+        limit="0 entities",
+        why=f"it changes {name_entities(touched)}, which reaches every client there without a quota of its own",
+    )
+
+
+def protected_entity(context: GuardContext) -> Measurement:
+    """A change to an entity on the cluster's protected list, which is kept apart from what it protects."""
+    protected = context.spec.protected
+    touched = tuple(c.entity for c in context.changes if any_matches(protected, c.entity))
+    return Measurement(
+        entities=touched,
+        measured=entity_count(len(touched)),
+        limit="0 entities",
+        why=f"it changes {name_entities(touched)}, which the cluster protects",
+        set_in=context.spec.place("protected") if protected else None,
+    )
+
+
+def prune(context: GuardContext) -> Measurement:
+    """Whole entities that no manifest declares, under ``prune: confirm``."""
+    gone: tuple[Entity, ...] = ()
+    if context.spec.prune is Prune.CONFIRM:
+        gone = tuple(c.entity for c in context.changes if any(k.reason is Reason.ENTITY_NOT_IN_MANIFEST for k in c.keys))
+    return Measurement(
+        entities=gone,
+        measured=entity_count(len(gone)),
+        limit="0 entities",
+        why=f"no manifest declares {name_entities(gone)}, so pruning would remove {'it' if len(gone) == 1 else 'them'}",
+        set_in=context.spec.place("prune"),
+    )
+
+
+def scope_overlap(context: GuardContext) -> Measurement:
+    """A change to what another Cluster document, for the same real cluster, declares too: the two would undo each other."""
+    contested = tuple(c.entity for c in context.changes if c.entity in context.claimed_elsewhere)
+    others = ", ".join(sorted({display_name(context.claimed_elsewhere[entity]) for entity in contested}))
+    return Measurement(
+        entities=contested,
+        measured=entity_count(len(contested)),
+        limit="0 entities",
+        why=f"{name_entities(contested)} is declared for {others} too, which is the same cluster",
+        set_in=context.spec.place("scope"),
+    )
+
+
+def managed_entity(context: GuardContext) -> Measurement:
+    """A change by hand (with alter) to an entity that manifests manage: the next apply undoes it, or no manifest shows it."""
+    by_hand = tuple(c.entity for c in context.changes if c.entity in context.managed)
+    place, why = None, ""
+    for entity in by_hand[:1]:
+        owned = context.managed[entity]
+        place = owned.place
+        cluster = display_name(context.spec.name) if context.spec.name else "the manifests"
+        where = f" ({place})" if place else ""
+        why = (
+            f"{entity} is declared by a manifest{where}, which the next apply goes by; change it there"
+            if owned.declared
+            else f"{entity} is in the scope of {cluster}{where}, whose quotas come from manifests; declare it there"
+        )
+    return Measurement(entities=by_hand, measured=entity_count(len(by_hand)), limit="0 entities", why=why, set_in=place)
+
+
+def unknown_current_keys(context: GuardContext) -> Measurement:
+    """Declared entities on which the cluster holds keys that this version does not know. Such keys are never written."""
+    limit = context.spec.guards.unknown_current_keys
+    live = context.current.entities
+    found = tuple(e for e in context.desired.entities if not KNOWN_KEYS.issuperset(live.get(e, ())))
+    keys = ", ".join(sorted({display_name(key) for e in found for key in live[e].keys() - KNOWN_KEYS})[:SHOWN])
+    exceeds = limit.count is None or len(found) > limit.count
+    return Measurement(
+        entities=found if exceeds else (),
+        measured=entity_count(len(found)),
+        limit="none, it only warns" if limit.count is None else entity_count(limit.count),
+        why=f"the cluster has keys that this version does not know ({keys}) on {name_entities(found)}; they stay as they are",
+        set_in=limit.set_in,
+        only_warns=limit.count is None,
+    )
+
+
+def empty_desired_state(context: GuardContext) -> Measurement:
+    """Manifests that declare nothing, where pruning would then remove everything: rather a wrong folder than an intention."""
+    declared = sum(1 for d in context.desired.entities.values() if d.quotas)
+    removed = tuple(c.entity for c in context.changes if c.action is Action.DELETE) if declared == 0 else ()
+    return Measurement(
+        entities=removed,
+        measured=f"{entity_count(declared)} declared",
+        limit="at least 1 declared",
+        why=f"the manifests declare no quota at all, and all {entity_count(len(removed))} in scope would be removed",
+        set_in=None,
+    )
+
+
+def too_many_removals(context: GuardContext) -> Measurement:
+    """Many entities lose a limit at once; a removed limit falls back to the next level, or to none.
+
+    The percentage does not apply to one entity alone, nor to a small cluster: there every removal is a large share.
+    """
+    limit = context.spec.guards.too_many_removals
+    losing = tuple(c.entity for c in context.changes if any(k.after is None for k in c.keys))
+    percent, affected = share(losing, context)
+    shares = len(losing) > 1 and context.live_in_scope() > limit.minimum
+    exceeds = len(losing) > limit.count or (shares and percent > limit.percent)
+    return Measurement(
+        entities=losing if exceeds else (),
+        measured=affected,
+        limit=f"{limit.percent:.3g} % or {entity_count(limit.count)}" if shares else entity_count(limit.count),
+        why=f"{affected} in scope would lose limits: {name_entities(losing)}",
+        set_in=limit.set_in,
+    )
+
+
+def too_many_changes(context: GuardContext) -> Measurement:
+    """Many of the cluster's entities change at once. New entities are not entity_count: they are not part of what exists."""
+    limit = context.spec.guards.too_many_changes
+    touched = tuple(c.entity for c in context.changes if any(k.before is not None for k in c.keys))
+    percent, affected = share(touched, context)
+    exceeds = len(touched) > limit.count and percent > limit.percent
+    return Measurement(
+        entities=touched if exceeds else (),
+        measured=affected,
+        limit=f"{limit.percent:.3g} % and {entity_count(limit.count)}",
+        why=f"{affected} in scope would change: {name_entities(touched)}",
+        set_in=limit.set_in,
+    )
+
+
+def large_reduction(context: GuardContext) -> Measurement:
+    """A new value far below the current one, most often a slip of the unit. Removed keys are for ``too-many-removals``."""
+    limit = context.spec.guards.large_reduction
+    reduced = [(c.entity, k) for c in context.changes for k in c.keys if _ratio(k) < limit.of(k.key)]
+    if not reduced:
+        return Measurement(
+            entities=(), measured="none", limit=f"x{limit.factor:.3g} of the current value", why="", set_in=limit.set_in
+        )
+    entity, key = min(reduced, key=lambda pair: _ratio(pair[1]))
+    values = f"{number_text(key.before or 0.0)} to {number_text(key.after or 0.0)}"
+    touched = tuple(dict.fromkeys(one for one, _ in reduced))
+    more = f"; {entity_count(len(touched))} in all" if len(touched) > 1 else ""
+    return Measurement(
+        entities=touched,
+        measured=f"x{_ratio(key):.3g}",
+        limit=f"x{limit.of(key.key):.3g} of the current value",
+        why=f"it takes {key.key} of {entity} from {values}, x{_ratio(key):.3g}{more}",
+        set_in=limit.set_in,
+    )
+
+
+def _ratio(key: KeyChange) -> float:
+    """New over old; 1 where there is not both, or the old value is none that a limit can have."""
+    if key.before is None or key.after is None or not key.before > 0:
+        return 1.0
+    return key.after / key.before
