@@ -11,17 +11,17 @@ from reconciler.model import escaped
 
 
 class Style(enum.StrEnum):
-    """What a piece of text means; the values are rich's style names."""
+    """What a piece of text means; the values are parameters of ANSI's SGR sequence (ECMA-48, 8.3.117)."""
 
     PLAIN = ""
-    STRONG = "bold"
-    FAINT = "dim"
-    CREATE = "green"
-    UPDATE = "yellow"
-    DELETE = "red"
-    BAD = "bold red"
-    WARN = "bold yellow"
-    GOOD = "bold green"
+    STRONG = "1"
+    FAINT = "2"
+    CREATE = "32"
+    UPDATE = "33"
+    DELETE = "31"
+    BAD = "1;31"
+    WARN = "1;33"
+    GOOD = "1;32"
 
 
 Shown = NewType("Shown", str)
@@ -54,23 +54,15 @@ def plain(lines: Iterable[Line]) -> str:
 
 
 def write(lines: Sequence[Line], stream: TextIO, *, color: bool) -> None:
-    """Write lines to a stream, coloured or not."""
-    if not color:
-        stream.write(plain(lines))
-        return
-    # rich takes a tenth of a second to import, so only a coloured terminal pays for it.
-    from rich.console import Console
-    from rich.text import Text
+    """Write lines to a stream, coloured or not; the caller has looked at ``NO_COLOR`` and at the terminal."""
+    shown = _coloured if color else plain
+    stream.write(shown(lines))
 
-    # Who calls has decided; rich would look at TERM and NO_COLOR once more, and decide otherwise.
-    console = Console(
-        file=stream,
-        force_terminal=True,
-        color_system="standard",
-        no_color=False,
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
-    for one in lines:
-        console.print(Text.assemble(*((segment.text, segment.style.value) for segment in one)))
+
+def _coloured(lines: Iterable[Line]) -> str:
+    return "".join("".join(_painted(segment) for segment in one) + "\n" for one in lines)
+
+
+def _painted(segment: Segment) -> str:
+    code = segment.style.value
+    return f"\x1b[{code}m{segment.text}\x1b[0m" if code and segment.text else segment.text

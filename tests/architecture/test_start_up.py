@@ -17,7 +17,6 @@ HEAVY = {
     "msgspec",
     "kazoo",
     "kafka",
-    "rich",
     "deepdiff",
     "gidgethub",
     "argcomplete",
