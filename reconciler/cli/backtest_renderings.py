@@ -31,14 +31,14 @@ def backtest_as(name: str, report: BacktestReport) -> str:
 
             return document_text(backtest_to_json(report))
         case "markdown":
-            from reconciler.render.backtest_markdown import backtest_markdown
+            from reconciler.render import render_backtest_markdown
 
-            return backtest_markdown(report)
+            return render_backtest_markdown(report)
         case "summary":
             from reconciler.cli.renderings import SUMMARY_BUDGET
-            from reconciler.render.backtest_markdown import backtest_markdown
+            from reconciler.render import render_backtest_markdown
 
-            return backtest_markdown(report, budget=SUMMARY_BUDGET)
+            return render_backtest_markdown(report, budget=SUMMARY_BUDGET)
         case "html":
             from reconciler.render import backtest_html
 

@@ -40,14 +40,14 @@ def print_every(
     """Print all results as one, after writing them to the files of ``--out``. ``version``: of the list of the documents."""
     from reconciler.documents import cluster_failure_to_json, clusters_to_json
     from reconciler.formats import FORMAT_VERSION, document_text, write_whole
-    from reconciler.render import failure_lines, joined, plain
+    from reconciler.render import failure_lines, join_parts, plain
 
     def whole() -> Json:
         documents = (cluster_failure_to_json(r) if isinstance(r, ClusterFailure) else document(r) for r in results)
         return clusters_to_json(documents, version=version or FORMAT_VERSION)
 
     def text() -> Sequence[Line]:
-        return joined([failure_lines(r) if isinstance(r, ClusterFailure) else lines(r) for r in results])
+        return join_parts([failure_lines(r) if isinstance(r, ClusterFailure) else lines(r) for r in results])
 
     for name, path in files:
         write_whole(path, [document_text(whole()) if name == "json" else plain(text())])

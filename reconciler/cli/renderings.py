@@ -12,10 +12,21 @@ import reconciler
 if TYPE_CHECKING:
     from reconciler.formats import Json
     from reconciler.model import Drift, Finding, Plan
-    from reconciler.render import Places
+    from reconciler.render import RepoPaths
 
 FINDINGS_FORMATS: Final = ("text", "json", "github", "sarif")
-PLAN_FORMATS: Final = ("text", "json", "markdown", "github", "sarif", "html", "summary", "code-quality", "junit", "outputs")
+PLAN_FORMATS: Final = (
+    "text",
+    "json",
+    "markdown",
+    "github",
+    "sarif",
+    "html",
+    "summary",
+    "code-quality",
+    "junit",
+    "outputs",
+)
 VALIDATE_FORMATS: Final = PLAN_FORMATS
 DRIFT_FORMATS: Final = ("text", "json", "github", "summary", "code-quality", "junit", "outputs")
 
@@ -26,9 +37,9 @@ SUMMARY_BUDGET: Final = 1_000_000
 def plan_as(name: str, plan: Plan) -> str:
     """A plan in one of ``PLAN_FORMATS``; the text is without colour."""
     if name in ("code-quality", "junit"):
-        from reconciler.render.guard_findings import guard_findings
+        from reconciler.render import findings_of_guards
 
-        return findings_as(name, (*guard_findings(plan), *plan.findings), suite="kafka-quotas plan")
+        return findings_as(name, (*findings_of_guards(plan), *plan.findings), suite="kafka-quotas plan")
     return _PLANS[name](plan)
 
 
@@ -44,9 +55,9 @@ def findings_as(
 
         return _document(findings_to_json(findings, counts))
     if name == "junit":
-        from reconciler.render.junit import junit
+        from reconciler.render import render_junit
 
-        return junit(findings, name=suite, places=places())
+        return render_junit(findings, name=suite, places=places())
     return _FINDINGS[name](findings)
 
 
@@ -54,9 +65,9 @@ def drift_as(name: str, drift: Drift) -> str:
     """Drift in one of ``DRIFT_FORMATS``; the text is without colour, and lists no unmanaged entities."""
     if name in _DRIFTS:
         return _DRIFTS[name](drift)
-    from reconciler.render.drift_findings import drift_findings
+    from reconciler.render import findings_of_drift
 
-    return findings_as(name, (*drift_findings(drift), *drift.findings), suite="kafka-quotas drift")
+    return findings_as(name, (*findings_of_drift(drift), *drift.findings), suite="kafka-quotas drift")
 
 
 def _document(document: Json) -> str:
@@ -162,9 +173,9 @@ def _findings_html(findings: Sequence[Finding]) -> str:
 
 
 def _findings_code_quality(findings: Sequence[Finding]) -> str:
-    from reconciler.render.code_quality import code_quality
+    from reconciler.render import render_code_quality
 
-    return _document(code_quality(findings, places=places()))
+    return _document(render_code_quality(findings, places=places()))
 
 
 def _findings_outputs(findings: Sequence[Finding]) -> str:
@@ -198,7 +209,7 @@ def _drift_json(drift: Drift) -> str:
 
 
 def _drift_summary(drift: Drift) -> str:
-    from reconciler.render.drift_markdown import drift_markdown
+    from reconciler.render import drift_markdown
 
     return drift_markdown(drift, budget=SUMMARY_BUDGET)
 
@@ -227,11 +238,11 @@ def explanations() -> Mapping[str, str]:
     return {f"{prefixes.get(one.topic, '')}{one.id}": one.text for one in catalogue().values()}
 
 
-def places() -> Places:
+def places() -> RepoPaths:
     """Paths below the repository: GitHub's workspace, else the nearest folder with ``.git``, else the working folder."""
-    from reconciler.render import Places
+    from reconciler.render import RepoPaths
 
     here = Path.cwd()
     workspace = os.environ.get("GITHUB_WORKSPACE")
     root = Path(workspace) if workspace else next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
-    return Places(working_folder=here.as_posix(), root=root.absolute().as_posix())
+    return RepoPaths(working_folder=here.as_posix(), root=root.absolute().as_posix())

@@ -102,7 +102,7 @@ def finish(args: argparse.Namespace, report: ApplyReport, audit: Audit, *, also:
     from reconciler.documents import apply_report_to_json
     from reconciler.formats import document_text, write_whole
     from reconciler.model import ApplyResult
-    from reconciler.render.report_text import report_lines
+    from reconciler.render import apply_report_lines
 
     code = {
         ApplyResult.DONE: exit_codes.DONE,
@@ -117,7 +117,7 @@ def finish(args: argparse.Namespace, report: ApplyReport, audit: Audit, *, also:
             write_whole(Path(args.report), [document_text(apply_report_to_json(report))])
 
     def to_stdout() -> None:
-        output.print_result(args, document=lambda: apply_report_to_json(report), lines=lambda: report_lines(report))
+        output.print_result(args, document=lambda: apply_report_to_json(report), lines=lambda: apply_report_lines(report))
 
     for leave in (lambda: audit.ended(report), to_file, to_stdout, also):
         failed = _left(leave, report)

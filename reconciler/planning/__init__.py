@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from reconciler.planning.order import in_writing_order
     from reconciler.planning.saved_plan import is_applied, read_saved_plan, require_current
     from reconciler.planning.undeclared import forgotten, forgotten_note, in_scope, kept, overriding
+    from reconciler.planning.way_back import plan_way_back
 
 __all__ = [
     "change_of_one",
@@ -26,6 +27,7 @@ __all__ = [
     "kept",
     "nothing_to_do_notes",
     "overriding",
+    "plan_way_back",
     "read_saved_plan",
     "require_current",
 ]

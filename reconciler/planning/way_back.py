@@ -33,7 +33,7 @@ class WayBack:
     already_back: int
 
 
-def way_back(report: ApplyReport, live: Mapping[Entity, Quotas], *, scope: Scope) -> WayBack:
+def plan_way_back(report: ApplyReport, live: Mapping[Entity, Quotas], *, scope: Scope) -> WayBack:
     """Plan every key that the report's run wrote, or may have written, back to its value before.
 
     A key that has its value from before again needs nothing. Raises ``ChangedSinceError`` when a key has neither that nor a

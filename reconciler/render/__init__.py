@@ -9,28 +9,37 @@ from reconciler.faces import lazy_face
 if TYPE_CHECKING:
     from reconciler.render.amounts import amount, rate
     from reconciler.render.annotations import findings_annotations, plan_annotations
-    from reconciler.render.backtest_markdown import backtest_section
+    from reconciler.render.apply_report_text import apply_report_lines
+    from reconciler.render.backtest_markdown import backtest_section, render_backtest_markdown
     from reconciler.render.backtest_page import backtest_html
+    from reconciler.render.backtest_sentences import answer, next_step
     from reconciler.render.backtest_text import backtest_lines
-    from reconciler.render.backtest_words import answer, next_step
-    from reconciler.render.drift_findings import DRIFT_PREFIX
+    from reconciler.render.ci_reports import render_code_quality, render_junit
+    from reconciler.render.derived_findings import DRIFT_PREFIX, GUARD_PREFIX, findings_of_drift, findings_of_guards
     from reconciler.render.drift_text import drift_lines
-    from reconciler.render.every_cluster import failure_lines, joined
-    from reconciler.render.explanations import explanation_lines, index_lines
-    from reconciler.render.findings_text import findings_lines, validation_lines
-    from reconciler.render.guard_findings import GUARD_PREFIX
-    from reconciler.render.html import findings_html, plan_html
-    from reconciler.render.markdown import BUDGET, NEXT, NEXT_MERGE, findings_markdown, plan_markdown
-    from reconciler.render.markdown_lists import size
-    from reconciler.render.markdown_marker import CommentState, marker_line, read_marker
+    from reconciler.render.findings_text import explanation_lines, findings_lines, index_lines, validation_lines
+    from reconciler.render.html_page import findings_html, plan_html
+    from reconciler.render.markdown import BUDGET, NEXT, NEXT_MERGE, drift_markdown, findings_markdown, plan_markdown
+    from reconciler.render.markdown_text import size
     from reconciler.render.outputs import drift_outputs, findings_outputs, plan_outputs
-    from reconciler.render.places import Places
-    from reconciler.render.plan_text import plan_lines
-    from reconciler.render.report_page import report_html
-    from reconciler.render.resolve_diff_text import comparison_lines
+    from reconciler.render.plan_text import failure_lines, join_parts, plan_lines
+    from reconciler.render.repo_paths import RepoPaths
+    from reconciler.render.report_page import overview_lines, report_html
+    from reconciler.render.resolve_text import comparison_lines
     from reconciler.render.sarif import findings_to_sarif, plan_to_sarif
     from reconciler.render.sink import Sink
-    from reconciler.render.sticky_comment import Content, Status, content_for, is_edited, read_content
+    from reconciler.render.state_text import state_as_csv, state_as_text
+    from reconciler.render.sticky_comment import (
+        CommentState,
+        Content,
+        Status,
+        content_for,
+        is_edited,
+        marker_line,
+        read_content,
+        read_marker,
+        render_sticky_comment,
+    )
     from reconciler.render.styled import Line, Style, line, plain, write
 
 __all__ = [
@@ -42,18 +51,20 @@ __all__ = [
     "CommentState",
     "Content",
     "Line",
-    "Places",
+    "RepoPaths",
     "Sink",
     "Status",
     "Style",
     "amount",
     "answer",
+    "apply_report_lines",
     "backtest_html",
     "backtest_lines",
     "backtest_section",
     "comparison_lines",
     "content_for",
     "drift_lines",
+    "drift_markdown",
     "drift_outputs",
     "explanation_lines",
     "failure_lines",
@@ -61,14 +72,17 @@ __all__ = [
     "findings_html",
     "findings_lines",
     "findings_markdown",
+    "findings_of_drift",
+    "findings_of_guards",
     "findings_outputs",
     "findings_to_sarif",
     "index_lines",
     "is_edited",
-    "joined",
+    "join_parts",
     "line",
     "marker_line",
     "next_step",
+    "overview_lines",
     "plain",
     "plan_annotations",
     "plan_html",
@@ -79,8 +93,14 @@ __all__ = [
     "rate",
     "read_content",
     "read_marker",
+    "render_backtest_markdown",
+    "render_code_quality",
+    "render_junit",
+    "render_sticky_comment",
     "report_html",
     "size",
+    "state_as_csv",
+    "state_as_text",
     "validation_lines",
     "write",
 ]

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.model import Finding, Plan, Severity, escaped
-from reconciler.render.guard_findings import guard_findings
-from reconciler.render.places import Places
+from reconciler.render.derived_findings import findings_of_guards
+from reconciler.render.repo_paths import RepoPaths
 from reconciler.render.sink import WorkflowCommands
 
 MOST_OF_A_KIND: Final = 9
@@ -19,18 +19,18 @@ MOST_OF_A_KIND: Final = 9
 _COMMANDS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
 
-def plan_annotations(plan: Plan, *, places: Places | None = None) -> WorkflowCommands:
+def plan_annotations(plan: Plan, *, places: RepoPaths | None = None) -> WorkflowCommands:
     """The findings of a plan, and its guards: one that needs acceptance is an error, an accepted one a notice."""
-    return findings_annotations((*guard_findings(plan), *plan.findings), places=places)
+    return findings_annotations((*findings_of_guards(plan), *plan.findings), places=places)
 
 
-def findings_annotations(findings: Sequence[Finding], *, places: Places | None = None) -> WorkflowCommands:
+def findings_annotations(findings: Sequence[Finding], *, places: RepoPaths | None = None) -> WorkflowCommands:
     """One line a finding, the worst first, then by file and line; empty for no findings."""
-    lines = (f"{one}\n" for severity in Severity for one in _of(severity, findings, places or Places()))
+    lines = (f"{one}\n" for severity in Severity for one in _of(severity, findings, places or RepoPaths()))
     return WorkflowCommands("".join(lines))
 
 
-def _of(severity: Severity, findings: Sequence[Finding], places: Places) -> Iterator[str]:
+def _of(severity: Severity, findings: Sequence[Finding], places: RepoPaths) -> Iterator[str]:
     found = sorted((f for f in findings if f.severity is severity), key=lambda f: _order(f, places))
     command = _COMMANDS[severity]
     for finding in found[:MOST_OF_A_KIND]:
@@ -41,13 +41,13 @@ def _of(severity: Severity, findings: Sequence[Finding], places: Places) -> Iter
         yield f"::{command} title={_property('kafka-quotas')}::{what}; the log and the summary of this step have all of them"
 
 
-def _order(finding: Finding, places: Places) -> tuple[str, int, int, str, str]:
+def _order(finding: Finding, places: RepoPaths) -> tuple[str, int, int, str, str]:
     span = finding.span
     place = (places.relative(span.file), span.line, span.column) if span else ("", 0, 0)
     return (*place, finding.id, finding.message)
 
 
-def _line(command: str, finding: Finding, places: Places) -> str:
+def _line(command: str, finding: Finding, places: RepoPaths) -> str:
     properties = {"title": finding.id}
     if span := finding.span:
         properties = {"file": places.relative(span.file), "line": str(span.line), "col": str(span.column), **properties}

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.documents.backtest_headline import Tone, headline
+from reconciler.documents import Tone, headline
 from reconciler.model import BacktestReport, BucketVerdict, Fit, Provenance, display_name
-from reconciler.render.backtest_words import (
+from reconciler.render.backtest_sentences import (
     VERDICT_WORDS,
     after_text,
     capacity_words,
@@ -26,15 +26,25 @@ from reconciler.render.backtest_words import (
     unused_words,
     who,
 )
-from reconciler.render.escape_markdown import LIMIT, code, in_cell, prose
 from reconciler.render.markdown import BUDGET
-from reconciler.render.markdown_lists import OPEN_ROWS, Section, fitting, folded, listed, size
-from reconciler.render.markdown_marker import Marker, marker_line
+from reconciler.render.markdown_text import (
+    NAME_LIMIT,
+    OPEN_ROWS,
+    Section,
+    code,
+    fold,
+    in_cell,
+    list_section,
+    prose,
+    rows_that_fit,
+    size,
+)
+from reconciler.render.sticky_comment import Marker, marker_line
 
 WHOLE_REPORT: Final = "`kafka-quotas backtest` prints the whole report, and its `--out html=FILE` shows rates over time."
 
 KIND: Final = "backtest"
-_LIMITS: Final = (LIMIT, 400, 100, 40)
+_LIMITS: Final = (NAME_LIMIT, 400, 100, 40)
 """How much of one name is shown: less only where the verdict and the rules alone would fill half of the room."""
 _SENTENCES: Final = 600
 """Bytes kept free for what is said about rows that are left out, beside ``WHOLE_REPORT``."""
@@ -47,7 +57,7 @@ _HEAD: Final = (
 )
 
 
-def backtest_markdown(report: BacktestReport, *, budget: int = BUDGET) -> str:
+def render_backtest_markdown(report: BacktestReport, *, budget: int = BUDGET) -> str:
     """A whole comment, in at most ``budget`` bytes; its first line is the marker."""
     marker = marker_line(Marker(kind=KIND, cluster=report.cluster, digest=None))
     name = f": {code(display_name(report.cluster))}" if report.cluster else ""
@@ -101,14 +111,14 @@ def _body(report: BacktestReport, *, room: int, limit: int) -> Iterator[str]:
     shown = telling(report)
     rest = tuple(_rest(report, room=room // 3, limit=limit))
     taken = sum(size(section.lines) for section in rest)
-    rows = fitting((_row(one, limit) for one in shown), room - taken - size(_HEAD) - _FRAME)
+    rows = rows_that_fit((_row(one, limit) for one in shown), room - taken - size(_HEAD) - _FRAME)
     counts = [(len(shown) - len(rows), len(shown), "rows"), *((s.left_out, None, "notes") for s in rest)]
     left_out = ", ".join(f"{count}{f' of {of}' if of else ''} {what}" for count, of, what in counts if count)
     if left_out:
         yield from (f"**Left out for want of room: {left_out}.** {WHOLE_REPORT}", "")
     if rows:
         yield from (
-            folded(f"{len(rows)} rows, one for each quota group and broker", (*_HEAD, *rows))
+            fold(f"{len(rows)} rows, one for each quota group and broker", (*_HEAD, *rows))
             if len(rows) > OPEN_ROWS
             else (*_HEAD, *rows, "")
         )
@@ -163,7 +173,7 @@ def _listed(name: str, sentences: Sequence[str], *, room: int, limit: int) -> Se
     rows = (f"- {prose(one, limit=limit)}" for one in sentences)
     title = f"{name} ({len(sentences)})"
     if len(sentences) > OPEN_ROWS:
-        return listed(title, rows, total=len(sentences), room=room)
+        return list_section(title, rows, total=len(sentences), room=room)
     # Short lists are folded all the same: the table is what a reviewer reads.
-    kept = fitting(rows, room - size(folded(title, ())))
-    return Section(lines=folded(title, kept) if kept else (), left_out=len(sentences) - len(kept))
+    kept = rows_that_fit(rows, room - size(fold(title, ())))
+    return Section(lines=fold(title, kept) if kept else (), left_out=len(sentences) - len(kept))

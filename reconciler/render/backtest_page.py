@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.documents.backtest_headline import Tone, headline
+from reconciler.documents import Tone, headline
 from reconciler.formats import Json, canonical_bytes
 from reconciler.model import BacktestReport, BucketVerdict, Fit, Provenance, UnusedReason, Verdict, broker_words, display_name
 from reconciler.render.backtest_plot import DEFINITIONS, PLOT_STYLE, plot
-from reconciler.render.backtest_words import (
+from reconciler.render.backtest_sentences import (
     VERDICT_WORDS,
     advice_words,
     after_text,
@@ -31,12 +31,11 @@ from reconciler.render.backtest_words import (
     telling,
     unjudged_sentence,
     unused_words,
+    waiting_words,
     who,
 )
 from reconciler.render.findings_text import counts_sentence
-from reconciler.render.html import finding_item
-from reconciler.render.html_page import items, name, page, section, styled, table, text
-from reconciler.render.waiting_words import waiting_words
+from reconciler.render.html_page import finding_item, items, name, page, section, styled, table, text
 
 _CARDS: Final = 40
 """Buckets that are told at length; the others have a row of the table."""

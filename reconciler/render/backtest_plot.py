@@ -14,7 +14,7 @@ from typing import Final
 
 from reconciler.model import BucketVerdict, RateSeries
 from reconciler.render.amounts import rate
-from reconciler.render.backtest_words import limit_text, title
+from reconciler.render.backtest_sentences import limit_text, title
 from reconciler.render.html_page import text
 
 _WIDTH: Final = 1000

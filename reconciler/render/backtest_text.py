@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.documents.backtest_headline import Tone, headline
+from reconciler.documents import Tone, headline
 from reconciler.model import BacktestReport, BucketVerdict, Fit, Provenance, UnusedReason, Verdict, display_name, escaped
-from reconciler.render.backtest_words import (
+from reconciler.render.backtest_sentences import (
     VERDICT_WORDS,
     advice_words,
     capacity_words,
@@ -26,9 +26,9 @@ from reconciler.render.backtest_words import (
     title,
     unjudged_sentence,
     unused_words,
+    waiting_words,
 )
 from reconciler.render.styled import Line, Style, line
-from reconciler.render.waiting_words import waiting_words
 
 _SHOWN_BUCKETS: Final = 30
 _SHOWN_NOTES: Final = 20

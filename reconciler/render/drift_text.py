@@ -57,10 +57,10 @@ def _lines(drift: Drift, *, show_unmanaged: bool) -> Iterator[Line]:
         yield line(("Note: ", Style.FAINT), note)
     if not drift.complete:
         yield line(("Note: ", Style.FAINT), "only some manifests were read; only what they declare was compared")
-    yield line((summary_sentence(drift), Style.STRONG))
+    yield line((drift_sentence(drift), Style.STRONG))
 
 
-def summary_sentence(drift: Drift) -> str:
+def drift_sentence(drift: Drift) -> str:
     """Counts of entities, or that nothing differs."""
     counts = drift.counts
     rest = f"{counts[DriftClass.IN_SYNC]} in sync, {counts[DriftClass.UNMANAGED]} unmanaged"

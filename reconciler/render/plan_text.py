@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import enum
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.model import Action, Change, ClusterIdentity, GuardStatus, KeyChange, Plan, Reason, display_name, escaped
+from reconciler.model import (
+    OTHER,
+    Action,
+    Change,
+    ClusterFailure,
+    ClusterIdentity,
+    Direction,
+    Effect,
+    GuardStatus,
+    KeyChange,
+    KnownAddress,
+    Limit,
+    Plan,
+    PlanEffects,
+    Reason,
+    display_name,
+    escaped,
+)
 from reconciler.render.amounts import amount, factor
-from reconciler.render.effects_text import effects_lines
+from reconciler.render.findings_text import findings_lines
 from reconciler.render.styled import Line, Style, line
 
 _SIGN: Final = {Action.CREATE: ("+", Style.CREATE), Action.UPDATE: ("~", Style.UPDATE), Action.DELETE: ("-", Style.DELETE)}
@@ -117,3 +137,110 @@ def summary_sentence(plan: Plan) -> str:
         return f"No changes: the cluster has what the manifests say ({rest})."
     decide = f"; {undecided_words(plan)}" if plan.undecided else ""
     return f"{s.create} to create, {s.update} to update, {s.delete} to delete; {rest}{decide}."
+
+
+_WORDS: Final = {
+    Direction.TIGHTENS: ("tightens", Style.WARN),
+    Direction.LOOSENS: ("loosens", Style.FAINT),
+    Direction.FIRST_LIMIT: ("first limit", Style.WARN),
+    Direction.REMOVED: ("limit removed", Style.FAINT),
+    Direction.OTHER_SOURCE: ("same value from another entity", Style.FAINT),
+}
+
+
+def effects_lines(effects: PlanEffects, *, changed: int) -> tuple[Line, ...]:
+    """The section of a plan with ``changed`` changed entities: one row a client and key, and how many are left out."""
+    return tuple(_effects_lines(effects, changed))
+
+
+def _effects_lines(effects: PlanEffects, changed: int) -> Iterator[Line]:
+    if effects.unknown is not None:
+        yield line(("Effects are unknown: ", Style.WARN), effects.unknown)
+        return
+    clients = len({effect.client for effect in effects.effects})
+    if not clients and not effects.left_out:
+        yield line((f"Effects: {_count(changed, 'changed entity', 'changed entities')}, no known client affected", Style.STRONG))
+        return
+    known = f"at least {clients}" if effects.left_out else str(clients)
+    noun = "affected client" if clients == 1 and not effects.left_out else "affected clients"
+    yield line((f"Effects: {_count(changed, 'changed entity', 'changed entities')}, {known} {noun}", Style.STRONG))
+    for client, group in itertools.groupby(effects.effects, key=lambda effect: effect.client):
+        moves = tuple(group)
+        yield line(f"  {client}")
+        width = max(len(move.key) for move in moves)
+        yield from (_move(move, width) for move in moves)
+    if effects.left_out:
+        yield line((f"  and {_count(effects.left_out, 'more effect', 'more effects')} not listed", Style.FAINT))
+    if any(_is_anybody(effect) for effect in effects.effects):
+        yield line(("  (any other): whom no quota names", Style.FAINT))
+
+
+def _move(effect: Effect, width: int) -> Line:
+    words, style = _WORDS[effect.direction]
+    before, after = (_limit(effect.key, limit) for limit in (effect.before, effect.after))
+    return line(f"      {effect.key:<{width}}  {before} -> {after}   ", (words, style))
+
+
+def _limit(key: str, limit: Limit | None) -> str:
+    if limit is None:
+        return "unlimited"
+    level = "" if "ip" in limit.entity.types else f", level {limit.level}"
+    return f"{amount(key, limit.value)} from {limit.entity}{level}"
+
+
+def _is_anybody(effect: Effect) -> bool:
+    client = effect.client
+    return OTHER in ((client.ip,) if isinstance(client, KnownAddress) else (client.user, client.client_id))
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+def failure_lines(failure: ClusterFailure) -> tuple[Line, ...]:
+    """The same as text."""
+    verdict = ("is skipped: ", Style.WARN) if failure.skipped else ("could not be looked at: ", Style.BAD)
+    title = cluster_title(failure.cluster)
+    return (line((f"{title[0].upper()}{title[1:]} ", Style.STRONG), verdict, failure.message), *findings_lines(failure.findings))
+
+
+def join_parts(parts: Sequence[Sequence[Line]]) -> tuple[Line, ...]:
+    """One after the other, with a rule between: every part begins with a line that names its cluster."""
+    lines: list[Line] = []
+    for index, part in enumerate(parts):
+        if index:
+            lines += [line(), line(("-" * 72, Style.FAINT)), line()]
+        lines += part
+    return tuple(lines)
+
+
+class ChangeDirection(enum.StrEnum):
+    """What a change means for the clients; the order is that of every sentence that counts them."""
+
+    TIGHTENS = "tightens"
+    LOOSENS = "loosens"
+    FIRST_LIMIT = "first limit"
+    REMOVED = "removed"
+
+
+_MANY = {
+    ChangeDirection.TIGHTENS: "tighten",
+    ChangeDirection.LOOSENS: "loosen",
+    ChangeDirection.FIRST_LIMIT: "first limits",
+    ChangeDirection.REMOVED: "removed",
+}
+
+
+def direction(key: KeyChange) -> ChangeDirection:
+    """The direction of one key. A live value that is no number counts as tightening, which is the careful side."""
+    if key.after is None:
+        return ChangeDirection.REMOVED
+    if key.before is None:
+        return ChangeDirection.FIRST_LIMIT
+    return ChangeDirection.LOOSENS if key.after > key.before else ChangeDirection.TIGHTENS
+
+
+def direction_sentence(plan: Plan) -> str:
+    """``3 tighten, 1 loosens, 2 first limits, 1 removed``: counts of limits, only of those that occur; nothing for no changes."""
+    counts = Counter(direction(key) for change in plan.changes for key in change.keys)
+    return ", ".join(f"{counts[one]} {one.value if counts[one] == 1 else _MANY[one]}" for one in ChangeDirection if counts[one])

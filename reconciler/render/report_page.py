@@ -10,14 +10,26 @@ import base64
 import hashlib
 from collections.abc import Iterator
 from functools import cache
+from string import Template
 from typing import Final
 
-from reconciler.model import Overview
+from reconciler.model import ClusterOverview, Overview
 from reconciler.render.html_page import text
-from reconciler.render.report_page_data import embedded
-from reconciler.render.report_page_forms import entities_section, who_section
-from reconciler.render.report_page_parts import moment, page_file
-from reconciler.render.report_page_sections import clusters_section, differences_section, headline, runs_section, traffic_section
+from reconciler.render.plan_text import failure_lines
+from reconciler.render.report_page_data import cluster_name, embedded, total
+from reconciler.render.report_page_sections import (
+    DRIFT_WORDS,
+    clusters_section,
+    count,
+    differences_section,
+    headline,
+    moment,
+    page_file,
+    runs_section,
+    section,
+    traffic_section,
+)
+from reconciler.render.styled import Line, Style, line
 
 _DISCLOSES: Final = "It names users and client ids: share it accordingly."
 _SCRIPTS: Final = ("data", "names", "amounts", "addresses", "levels", "elements", "ladder", "asking", "table", "start")
@@ -104,3 +116,40 @@ def _origin(overview: Overview) -> str:
         commit = f" Manifests of commit <code>{text(source.commit[:12])}</code>"
         commit += ", with changes that are not committed." if source.dirty else "."
     return f"Read at {text(moment(overview.at))}.{commit} Limits are per broker."
+
+
+_HEADS: Final = ("Cluster", "Entity", "State", "Limits", "Owner", "Declared at", "Note")
+
+
+def who_section() -> Iterator[str]:
+    """The form that asks for a client or an address, and the place of the answer."""
+    yield from section("who", "Who gets what", (page_file("who.html"),), needs_script=True)
+
+
+def entities_section(overview: Overview) -> Iterator[str]:
+    """The search, the filters, and a table of one page."""
+    heads = "".join(f'<th scope="col" role="columnheader">{text(head)}</th>' for head in _HEADS)
+    caption = text(f"{count(total(overview.clusters), 'entity', 'entities')} of all clusters, declared or live, 50 at a time")
+    body = Template(page_file("entities.html")).substitute(caption=caption, heads=heads)
+    yield from section("entities", "All entities", (body,), needs_script=True)
+
+
+def overview_lines(overview: Overview, *, written: str | None = None) -> tuple[Line, ...]:
+    """A line or two a cluster; ``written``: where the page is."""
+    return tuple(_overview_lines(overview, written))
+
+
+def _overview_lines(overview: Overview, written: str | None) -> Iterator[Line]:
+    for one in overview.clusters:
+        yield from failure_lines(one.failure) if one.failure is not None else (_cluster_line(one),)
+    yield from (line(("Note: ", Style.FAINT), note) for note in overview.notes)
+    if written is not None:
+        yield line(("The page is in ", Style.PLAIN), (written, Style.STRONG))
+
+
+def _cluster_line(one: ClusterOverview) -> Line:
+    counts = [f"{number:,} {DRIFT_WORDS[drift][0]}" for drift, number in one.counts.items() if number]
+    state = ("differs", Style.BAD) if one.differs else ("in sync", Style.GOOD)
+    read = f", read at {moment(one.observed.at)}" if one.observed else ""
+    declared = f"{count(one.declared, 'entity', 'entities')} declared, {one.live or 0:,} live"
+    return line((f"Cluster {cluster_name(one)} ", Style.STRONG), state, f": {declared} ({', '.join(counts) or 'nothing'}){read}")

@@ -5,12 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from reconciler.model import Known, KnownAddress, ObservedFrom, display_name
+from reconciler.model import (
+    OTHER,
+    ClientName,
+    Direction,
+    Effect,
+    EntityName,
+    Known,
+    KnownAddress,
+    Limit,
+    ObservedFrom,
+    display_name,
+)
 from reconciler.render.amounts import amount
 from reconciler.render.plan_text import cluster_title
-from reconciler.render.resolve_ladder import ladder_lines
 from reconciler.render.styled import Line, Style, line
-from reconciler.resolution import CLIENT_LEVELS, USER_LEVELS, KeyAnswer, QuotaView, Resolution, Tags, ViewKind
+from reconciler.resolution import (
+    CLIENT_LEVELS,
+    CLIENT_PRECEDENCE,
+    USER_LEVELS,
+    ClientDifference,
+    KeyAnswer,
+    QuotaView,
+    Resolution,
+    Rung,
+    RungStatus,
+    Tags,
+    ViewComparison,
+    ViewKind,
+)
 
 _WIDTH: Final = max(len(key) for key in ("controller_mutation_rate", "connection_creation_rate"))
 _ORIGINS: Final = {ObservedFrom.BROKER: "its brokers", ObservedFrom.ZOOKEEPER: "ZooKeeper", ObservedFrom.SNAPSHOT: "a snapshot"}
@@ -93,3 +116,107 @@ def _whose(client: Known, answer: KeyAnswer) -> str:
     if answer.level in CLIENT_LEVELS:
         return "all users of the client id together"
     return "for this user and client id alone"
+
+
+_STYLES: Final = {RungStatus.WINS: Style.GOOD, RungStatus.HIDDEN: Style.PLAIN}
+
+
+def ladder_lines(key: str, client: Known, rungs: Sequence[Rung]) -> Iterator[Line]:
+    """A title and one line a level, the strongest at the top; one line for a key that is set nowhere."""
+    yield line()
+    if all(rung.value is None for rung in rungs):
+        yield line((f"  {key}", Style.STRONG), "  (set at none of the levels)")
+        return
+    labels = [_label(client, rung) for rung in rungs]
+    width = max(len(label) for label in labels)
+    amounts = ["-" if rung.value is None else amount(key, rung.value) for rung in rungs]
+    values = max(len(text) for text in amounts)
+    winner = next((rung.level for rung in rungs if rung.status is RungStatus.WINS), None)
+    yield line((f"  {key}", Style.STRONG), "" if winner else "  (nothing applies)")
+    for rung, label, text in zip(rungs, labels, amounts, strict=True):
+        arrow, bar = ("==>", "|===|") if rung.status is RungStatus.WINS else ("   ", "|---|")
+        said = f"  {arrow} {rung.level} {bar}  {label:<{width}}  {text:<{values}}  {_said(client, rung, winner)}"
+        yield line((said.rstrip(), _STYLES.get(rung.status, Style.FAINT)))
+
+
+def _said(client: Known, rung: Rung, winner: int | None) -> str:
+    match rung.status:
+        case RungStatus.WINS:
+            return "applies"
+        case RungStatus.HIDDEN:
+            return f"hidden by level {winner}" if winner else "unclear"
+        case RungStatus.UNSET:
+            return ""
+    if not isinstance(client, KnownAddress) and client.client_id == "":
+        return "not for a client without a client id"
+    return "no quota names it"
+
+
+def _label(client: Known, rung: Rung) -> str:
+    """The entity of a level, also of one that cannot be set for this client."""
+    if rung.entity is not None:
+        return str(rung.entity)
+    if isinstance(client, KnownAddress):
+        return f"ip={_shown(client.ip)}"
+    names = CLIENT_PRECEDENCE[rung.level - 1].names_for(client.user, client.client_id)
+    parts = zip(("user", "client-id"), names, strict=True)
+    return " ".join(f"{entity_type}={_shown(name)}" for entity_type, name in parts if name is not None)
+
+
+def _shown(name: ClientName | EntityName) -> str:
+    if name is OTHER:
+        return "(any other)"
+    return display_name(name) if name else "(none)"
+
+
+_WORDS: Final = {
+    Direction.TIGHTENS: ("tightens", Style.WARN),
+    Direction.LOOSENS: ("loosens", Style.FAINT),
+    Direction.FIRST_LIMIT: ("first limit", Style.WARN),
+    Direction.REMOVED: ("limit removed", Style.FAINT),
+    Direction.OTHER_SOURCE: ("same value from another entity", Style.FAINT),
+}
+
+
+def comparison_lines(compared: ViewComparison) -> tuple[Line, ...]:
+    """Both states, one block a client, the notes, and a last line that counts."""
+    return tuple(_comparison_lines(compared))
+
+
+def _comparison_lines(compared: ViewComparison) -> Iterator[Line]:
+    found = compared.comparison
+    yield line(("Before: ", Style.STRONG), view_title(compared.before))
+    yield line(("After:  ", Style.STRONG), view_title(compared.after))
+    yield line()
+    for one in found.clients:
+        yield from _client(one)
+    if found.clients:
+        yield line()
+    if found.left_out:
+        yield line((f"and {found.left_out} more differences that are not listed", Style.FAINT))
+    yield from note_lines(compared.notes)
+    if found.unknown is not None:
+        yield line(("Users and client ids: unknown", Style.WARN))
+    who = "all known clients" if compared.asked is None else f"{compared.asked} asked about"
+    count = len(found.clients)
+    differ = "none differs" if not count else "1 differs" if count == 1 else f"{count} differ"
+    yield line((f"Of {who}, {differ}.", Style.STRONG))
+
+
+def _client(one: ClientDifference) -> Iterator[Line]:
+    yield line(f"  {one.client}")
+    width = max((len(key) for key in (*(effect.key for effect in one.effects), *one.unknown)), default=0)
+    for effect in one.effects:
+        yield _move(effect, width)
+    for key, reason in one.unknown.items():
+        yield line(f"      {key:<{width}}  ", ("unknown", Style.WARN), f": {reason}")
+
+
+def _move(effect: Effect, width: int) -> Line:
+    words, style = _WORDS[effect.direction]
+    before, after = (_limit(effect.key, limit) for limit in (effect.before, effect.after))
+    return line(f"      {effect.key:<{width}}  {before} -> {after}   ", (words, style))
+
+
+def _limit(key: str, limit: Limit | None) -> str:
+    return "unlimited" if limit is None else f"{amount(key, limit.value)} from {limit.entity}, level {limit.level}"

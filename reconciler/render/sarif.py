@@ -9,9 +9,8 @@ from typing import Final
 
 from reconciler.formats import Json
 from reconciler.model import Finding, Plan, Severity, Span, escaped
-from reconciler.render.fingerprints import fingerprint, place_order
-from reconciler.render.guard_findings import GUARD_PREFIX, guard_findings
-from reconciler.render.places import Places
+from reconciler.render.derived_findings import GUARD_PREFIX, findings_of_guards
+from reconciler.render.repo_paths import RepoPaths, fingerprint, place_order
 
 MOST_RESULTS: Final = 5000
 """What GitHub keeps of one run; the worst come first, and the run says how many were left out."""
@@ -22,9 +21,9 @@ FALLBACK_FILE: Final = "kafka-quotas.yaml"
 _LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
-def plan_to_sarif(plan: Plan, *, rules: Mapping[str, str], version: str, places: Places | None = None) -> dict[str, Json]:
+def plan_to_sarif(plan: Plan, *, rules: Mapping[str, str], version: str, places: RepoPaths | None = None) -> dict[str, Json]:
     """The findings of a plan, and its guards under ``guard/ID``; the run's properties carry cluster and digest."""
-    document = findings_to_sarif((*guard_findings(plan), *plan.findings), rules=rules, version=version, places=places)
+    document = findings_to_sarif((*findings_of_guards(plan), *plan.findings), rules=rules, version=version, places=places)
     runs = document["runs"]
     if isinstance(runs, list) and isinstance(run := runs[0], dict):
         run["properties"] = {"cluster": plan.cluster.name, "digest": plan.digest}
@@ -32,10 +31,10 @@ def plan_to_sarif(plan: Plan, *, rules: Mapping[str, str], version: str, places:
 
 
 def findings_to_sarif(
-    findings: Sequence[Finding], *, rules: Mapping[str, str], version: str, places: Places | None = None
+    findings: Sequence[Finding], *, rules: Mapping[str, str], version: str, places: RepoPaths | None = None
 ) -> dict[str, Json]:
     """One run. ``rules`` explains findings by id; ``version`` is this tool's."""
-    where = places or Places()
+    where = places or RepoPaths()
     ordered = sorted(findings, key=lambda f: place_order(f, where))
     kept = ordered[:MOST_RESULTS]
     ids = sorted({finding.id for finding in kept})
@@ -68,7 +67,7 @@ def _rule(rule_id: str, explanation: str | None) -> dict[str, Json]:
     return rule
 
 
-def _result(finding: Finding, rule_index: int, places: Places, seen: Counter[str]) -> dict[str, Json]:
+def _result(finding: Finding, rule_index: int, places: RepoPaths, seen: Counter[str]) -> dict[str, Json]:
     print_of = fingerprint(finding, places)
     seen[print_of] += 1
     result: dict[str, Json] = {
@@ -87,7 +86,7 @@ def _result(finding: Finding, rule_index: int, places: Places, seen: Counter[str
     return result
 
 
-def _location(span: Span | None, places: Places) -> dict[str, Json]:
+def _location(span: Span | None, places: RepoPaths) -> dict[str, Json]:
     path = places.relative(span.file) if span else FALLBACK_FILE
     uri = urllib.parse.quote(path.encode("utf-8", "surrogatepass"))
     artifact: dict[str, Json] = {"uri": f"file://{uri}"} if uri.startswith("/") else {"uri": uri, "uriBaseId": "%SRCROOT%"}

@@ -6,16 +6,118 @@ Which forge the comment is on is not known here: text goes in, text comes out.
 from __future__ import annotations
 
 import dataclasses
+import enum
 import hashlib
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from reconciler.model import display_name, escaped
-from reconciler.render.escape_markdown import code, prose, shortened
-from reconciler.render.markdown_lists import folded, size
-from reconciler.render.markdown_marker import CommentState, Marker, marker_line, read_marker
+from reconciler.render.markdown_text import NAME_LIMIT, code, fold, prose, shorten, size
+
+_VERSION: Final = 1
+_START: Final = "<!-- kafka-quotas:"
+_MARKER_END: Final = " -->"
+
+
+class CommentState(enum.StrEnum):
+    """How far the change is that a posted comment speaks of."""
+
+    PLANNED = "planned"
+    APPLYING = "applying"
+    APPLIED = "applied"
+    FAILED = "failed"
+    OUTDATED = "outdated"
+
+
+_STATES: Final = frozenset(state.value for state in CommentState)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marker:
+    """What the line says. ``kind`` is ``plan``, ``findings`` or ``status``; only a plan has a digest.
+
+    A body that is not posted yet has none of the fields from ``label`` on.
+    """
+
+    kind: str
+    cluster: str | None
+    digest: str | None
+    empty: bool = False
+    """There is nothing to do and nothing to say: no reason for a new comment."""
+    label: str = ""
+    """Tells comments about one cluster from each other, e.g. of two repositories' folders."""
+    state: CommentState | None = None
+    commit: str | None = None
+    checksum: str | None = None
+    """Of what follows the marker, as it was posted; it differs once somebody has edited the comment."""
+
+    @property
+    def address(self) -> tuple[str | None, str]:
+        """What there is one comment for: a cluster (``None`` for the whole repository) and a label."""
+        return self.cluster, self.label
+
+
+def marker_line(marker: Marker) -> str:
+    """The line. No name can end the HTML comment, because ``<``, ``>`` and ``-`` are escaped inside."""
+    cluster = None if marker.cluster is None else shorten(marker.cluster, NAME_LIMIT)
+    always = {"v": _VERSION, "kind": marker.kind, "cluster": cluster, "digest": marker.digest}
+    posted = {
+        "empty": marker.empty,
+        "label": marker.label,
+        "state": marker.state,
+        "commit": marker.commit,
+        "sum": marker.checksum,
+    }
+    content = json.dumps(always | {key: value for key, value in posted.items() if value}, ensure_ascii=True)
+    for character in "<>-":
+        content = content.replace(character, f"\\u{ord(character):04x}")
+    return f"{_START}{marker.kind} {content}{_MARKER_END}"
+
+
+def read_marker(comment: str) -> Marker | None:
+    """The marker of a comment, or ``None`` without one that this version understands.
+
+    Anybody can paste a marker, so whoever looks for one compares the comment's author too.
+    """
+    first = comment.partition("\n")[0].strip()
+    if not (first.startswith(_START) and first.endswith(_MARKER_END)):
+        return None
+    content = first.removeprefix(_START).removesuffix(_MARKER_END).partition(" ")[2]
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    match document:
+        case {"v": 1, "kind": str(kind), "cluster": str() | None as cluster, "digest": str() | None as digest}:
+            return _with_posted(Marker(kind=kind, cluster=cluster, digest=digest), document)
+    return None
+
+
+def _with_posted(marker: Marker, document: Mapping[str, object]) -> Marker | None:
+    known = {"empty": False, "label": "", "state": None, "commit": None, "sum": None}
+    match known | {key: document[key] for key in known if key in document}:
+        case {
+            "empty": bool(empty),
+            "label": str(label),
+            "state": str() | None as state,
+            "commit": str() | None as commit,
+            "sum": str() | None as checksum,
+        } if state is None or state in _STATES:
+            return Marker(
+                kind=marker.kind,
+                cluster=marker.cluster,
+                digest=marker.digest,
+                empty=empty,
+                label=label,
+                state=CommentState(state) if state else None,
+                commit=commit,
+                checksum=checksum,
+            )
+    return None
+
 
 LIMIT: Final = 60_000
 """Bytes of a whole comment. A body takes ``markdown.BUDGET`` of them at most, which leaves room for all that is added here."""
@@ -89,13 +191,13 @@ def is_edited(comment: str) -> bool:
     return marker is None or marker.checksum != checksum(comment.partition("\n")[2])
 
 
-def sticky_comment(content: Content, status: Status, *, edited: bool = False) -> str:
+def render_sticky_comment(content: Content, status: Status, *, edited: bool = False) -> str:
     """The whole comment in this state. Raises ``ValueError`` when the content leaves no room within ``LIMIT`` bytes.
 
     ``edited``: the comment that this one takes the place of had been changed by somebody.
     """
     for most in _DETAIL:
-        whole = _whole(content, dataclasses.replace(status, detail=shortened(escaped(status.detail), most)), edited=edited)
+        whole = _whole(content, dataclasses.replace(status, detail=shorten(escaped(status.detail), most)), edited=edited)
         if size((whole,)) <= LIMIT:
             return whole
     msg = f"the comment would have {len(whole.encode())} bytes; {LIMIT} is the most"
@@ -130,7 +232,7 @@ def _held(content: Content, status: Status) -> Sequence[str]:
     if not content.lines:
         return ()
     held = (_BEGIN, "", *content.lines, "", _END)
-    return held if status.state is CommentState.PLANNED else folded("The plan", held)
+    return held if status.state is CommentState.PLANNED else fold("The plan", held)
 
 
 def _trimmed(lines: Sequence[str]) -> Sequence[str]:

@@ -24,9 +24,9 @@ from reconciler.render import (
     next_step,
     read_content,
     read_marker,
+    render_sticky_comment,
     size,
 )
-from reconciler.render.sticky_comment import sticky_comment
 
 _ROUNDS: Final = 3
 """How often a comment that somebody removes meanwhile is looked for again."""
@@ -219,7 +219,7 @@ def _with_one(comments: Comments, request: CommentRequest, ours: list[Comment], 
 
 def _fitting(content: Content, status: Status, *, edited: bool = False) -> str:
     try:
-        return sticky_comment(content, status, edited=edited)
+        return render_sticky_comment(content, status, edited=edited)
     except ValueError as error:
         raise ForgeError(f"the comment is too long: {error}") from error
 

@@ -26,8 +26,7 @@ from reconciler.model import (
     Summary,
     escaped,
 )
-from reconciler.planning import in_writing_order
-from reconciler.planning.way_back import way_back
+from reconciler.planning import in_writing_order, plan_way_back
 from reconciler.policy import GuardContext, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.workflows.apply import Approval, in_steps, refused, write
@@ -103,7 +102,7 @@ def revert_report(
     _require_same_cluster(undoing, current.cluster)
     empty = _plan(undoing, current, (), notes=(), accepted=approval.accepted, clock=clock)
     try:
-        back = way_back(undoing.report, current.entities, scope=undoing.spec.scope)
+        back = plan_way_back(undoing.report, current.entities, scope=undoing.spec.scope)
     except RefusedError as error:
         return refused(empty, error)
     notes = (f"{back.already_back} of the report's entities are as they were before it already",) if back.already_back else ()

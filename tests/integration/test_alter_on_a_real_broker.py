@@ -15,7 +15,7 @@ from reconciler.model.plan import ApplyReport, ApplyResult
 from reconciler.model.quota import legal_keys
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.policy.guards import GUARDS
-from reconciler.render.describe_text import describe_text
+from reconciler.render.state_text import state_as_text
 from reconciler.sandbox.spec import Sandbox
 from reconciler.workflows.alter import alter_entity
 from reconciler.workflows.alter_request import AlterRequest, make_alter_request
@@ -100,9 +100,9 @@ def test_hostile_names_are_written_found_and_shown_as_they_are(broker: BrokerClu
         report = altered(broker, make_alter_request(make(name), add={"producer_byte_rate": 1e12}))
         assert report.result is ApplyResult.DONE, name
 
-    everything = read_description("".join(describe_text(describe_cluster(broker))))
+    everything = read_description("".join(state_as_text(describe_cluster(broker))))
     assert [name for name in some if everything.get(make(name)) != {"producer_byte_rate": 1e12}] == []
     for name in some[:10]:
-        assert read_description("".join(describe_text(describe_cluster(broker, only(make(name)))))) == {
+        assert read_description("".join(state_as_text(describe_cluster(broker, only(make(name)))))) == {
             make(name): {"producer_byte_rate": 1e12}
         }

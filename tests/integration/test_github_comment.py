@@ -11,8 +11,7 @@ import pytest
 from reconciler.errors import FileAccessError, ForgeError, UsageError
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.render.markdown import findings_markdown, plan_markdown
-from reconciler.render.markdown_marker import CommentState, read_marker
-from reconciler.render.sticky_comment import Status, is_edited
+from reconciler.render.sticky_comment import CommentState, Status, is_edited, read_marker
 from reconciler.workflows.comment import CommentOutcome, CommentResult, body_content
 from reconciler.workflows.comment_on_github import GitHubTarget, PullRequestOutcome, post_comment
 from tests.builders import plan, user

@@ -20,8 +20,7 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Severity
 from reconciler.model.state import same_value
 from reconciler.planning.diff import difference
-from reconciler.render.describe_csv import COLUMNS, describe_csv
-from reconciler.render.describe_text import describe_text
+from reconciler.render.state_text import COLUMNS, state_as_csv, state_as_text
 from tests.builders import client, current, ip, pair, user
 from tests.support.hostile_names import NAMES
 from tests.support.kip_text import read_description, read_entity, read_word
@@ -49,7 +48,7 @@ def same(one, other):
 
 @given(STATES)
 def test_text_reads_back(state):
-    printed = "".join(describe_text(current(state)))
+    printed = "".join(state_as_text(current(state)))
 
     same(read_description(printed), state)
     assert all(line.isprintable() for line in printed.split("\n"))
@@ -57,9 +56,9 @@ def test_text_reads_back(state):
 
 @given(STATES)
 def test_coloured_text_is_the_same_text(state):
-    coloured = "".join(describe_text(current(state), color=True))
+    coloured = "".join(state_as_text(current(state), color=True))
 
-    assert coloured.replace("\x1b[1m", "").replace("\x1b[0m", "") == "".join(describe_text(current(state)))
+    assert coloured.replace("\x1b[1m", "").replace("\x1b[0m", "") == "".join(state_as_text(current(state)))
 
 
 @given(STATES)
@@ -84,7 +83,7 @@ def test_a_filter_is_part_of_the_document():
 
 @given(STATES)
 def test_csv_reads_back_and_no_cell_is_a_formula(state):
-    printed = "".join(describe_csv(current(state)))
+    printed = "".join(state_as_csv(current(state)))
     rows = list(csv.reader(io.StringIO(printed, newline="")))
 
     assert printed.endswith("\r\n")
@@ -139,7 +138,7 @@ def test_nothing_is_an_empty_list_of_entries():
 
 def test_spreadsheets_get_names_they_cannot_take_for_anything_else():
     state = {user(name): {"producer_byte_rate": 1.0} for name in ("=1+1", "@SUM(A1)", "-2", "1E5", "alice", "a;=1", "<default>")}
-    printed = "".join(describe_csv(current({**state, user(DEFAULT): {"producer_byte_rate": 1.0}})))
+    printed = "".join(state_as_csv(current({**state, user(DEFAULT): {"producer_byte_rate": 1.0}})))
 
     assert [row.split(",")[0] for row in printed.split("\r\n")[1:-1]] == [
         '"""-2"""',

@@ -19,7 +19,7 @@ from reconciler.model.quota import KNOWN_KEYS
 from reconciler.model.state import CurrentState, Observed, ObservedFrom
 from reconciler.planning.diff import difference
 from reconciler.planning.order import in_writing_order
-from reconciler.planning.way_back import way_back
+from reconciler.planning.way_back import plan_way_back
 from tests.builders import NOON, declared, desired, plan, user
 from tests.fakes import IDENTITY, FakeClock, FakeCluster, Silent
 
@@ -88,7 +88,7 @@ def test_a_run_interrupted_at_any_step_can_be_undone_or_gone_on_with(
     cluster = FakeCluster(before)
     report = run(cluster, after, factor, Clock(interrupt_at=step))
     read = apply_report_from_json(json.loads(document_text(apply_report_to_json(report))))
-    back = way_back(read, cluster.entities, scope=Scope())
+    back = plan_way_back(read, cluster.entities, scope=Scope())
     undone = FakeCluster(cluster.entities)
     if back.changes:
         undone.alter([change.alteration() for change in back.changes], validate_only=False)

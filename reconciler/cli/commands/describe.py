@@ -70,12 +70,12 @@ def _pieces(args: argparse.Namespace, state: CurrentState, query: Selector) -> I
 
         return entries_document(state, introduction=_introduction(state))
     if args.format == "csv":
-        from reconciler.render.describe_csv import describe_csv
+        from reconciler.render import state_as_csv
 
-        return describe_csv(state)
-    from reconciler.render.describe_text import describe_text
+        return state_as_csv(state)
+    from reconciler.render import state_as_text
 
-    return describe_text(state, color=output.wants_color(args.color, sys.stdout))
+    return state_as_text(state, color=output.wants_color(args.color, sys.stdout))
 
 
 def _introduction(state: CurrentState) -> str:

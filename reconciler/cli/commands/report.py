@@ -118,21 +118,20 @@ def _files(specs: Sequence[str]) -> list[tuple[str, Path]]:
 def _as(name: str, overview: Overview, page: str | None) -> str:
     from reconciler.documents import overview_to_json
     from reconciler.formats import document_text
-    from reconciler.render import plain, report_html
-    from reconciler.render.report_page_text import report_lines
+    from reconciler.render import overview_lines, plain, report_html
 
     if name == "json":
         return document_text(overview_to_json(overview))
-    return report_html(overview) if name == "html" else plain(report_lines(overview, written=page))
+    return report_html(overview) if name == "html" else plain(overview_lines(overview, written=page))
 
 
 def _print(args: argparse.Namespace, overview: Overview, page: str | None) -> None:
     from reconciler.documents import overview_to_json
-    from reconciler.render.report_page_text import report_lines
+    from reconciler.render import overview_lines
 
     output.print_result(
         args,
         document=lambda: overview_to_json(overview),
-        lines=lambda: report_lines(overview, written=page),
+        lines=lambda: overview_lines(overview, written=page),
         other=lambda name: _as(name, overview, page),
     )

@@ -59,7 +59,7 @@ def _every(args: argparse.Namespace, files: Sequence[tuple[str, Path]]) -> int:
     from reconciler.cli.progress import PatientProgress
     from reconciler.documents import clusters_to_json, findings_to_json
     from reconciler.model import Severity, display_name
-    from reconciler.render import Style, joined, line, validation_lines
+    from reconciler.render import Style, join_parts, line, validation_lines
     from reconciler.workflows import stop_on, validate_every
 
     if files:
@@ -75,7 +75,7 @@ def _every(args: argparse.Namespace, files: Sequence[tuple[str, Path]]) -> int:
     output.print_result(
         args,
         document=lambda: clusters_to_json(document(name, one) for name, one in checked),
-        lines=lambda: joined(
+        lines=lambda: join_parts(
             [
                 (line((f"Cluster {display_name(name)}", Style.STRONG)), *validation_lines(one.findings, **_counts(one)))
                 for name, one in checked

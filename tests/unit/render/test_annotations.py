@@ -7,7 +7,7 @@ import pytest
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import GuardResult, GuardStatus
 from reconciler.render.annotations import findings_annotations, plan_annotations
-from reconciler.render.places import Places
+from reconciler.render.repo_paths import RepoPaths
 from tests.builders import plan, span
 
 
@@ -98,11 +98,11 @@ def test_guards_are_annotated_where_their_limit_is_set() -> None:
     ],
 )
 def test_paths_are_those_below_the_root(file: str, relative: str) -> None:
-    assert Places(working_folder="/repo/quotas", root="/repo").relative(file) == relative
+    assert RepoPaths(working_folder="/repo/quotas", root="/repo").relative(file) == relative
 
 
 @pytest.mark.parametrize(
     ("file", "relative"), [("./a//b.yaml", "a/b.yaml"), ("/abs/a.yaml", "/abs/a.yaml"), ("a.yaml", "a.yaml")]
 )
 def test_without_a_root_paths_are_only_tidied(file: str, relative: str) -> None:
-    assert Places().relative(file) == relative
+    assert RepoPaths().relative(file) == relative

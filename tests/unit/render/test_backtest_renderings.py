@@ -34,12 +34,12 @@ from reconciler.model.backtest import (
 )
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Finding, Severity, Span
-from reconciler.render.backtest_markdown import backtest_markdown, backtest_section, backtest_summary
+from reconciler.render.backtest_markdown import backtest_section, backtest_summary, render_backtest_markdown
 from reconciler.render.backtest_page import anchor, backtest_html
 from reconciler.render.backtest_text import backtest_lines
 from reconciler.render.markdown import BUDGET
-from reconciler.render.markdown_lists import size
-from reconciler.render.markdown_marker import read_marker
+from reconciler.render.markdown_text import size
+from reconciler.render.sticky_comment import read_marker
 from reconciler.render.styled import plain
 from reconciler.traffic.judging.verdicts import worst_first
 from tests.support.backtest_reports import END, START, member, provenance, rates, report_of, verdict
@@ -263,7 +263,7 @@ def test_every_output_says_the_same_of_a_judged_a_partly_judged_and_an_unjudged_
     comment = "\n".join(backtest_section(again, room=BUDGET))
     assert plain(backtest_lines(report)).splitlines()[0] == f"Backtest: {words}"
     assert words in page(backtest_html(report)).text()
-    assert words in by_github(backtest_markdown(report)).text()
+    assert words in by_github(render_backtest_markdown(report)).text()
     assert words in by_github(comment).text()
     assert words in " ".join(backtest_summary(report))
     for form in ("json", "sarif", "junit", "github", "code-quality", "markdown", "summary", "text"):
@@ -280,7 +280,7 @@ def test_unjudged_changes_are_listed_with_their_values_and_the_reason() -> None:
     words = "user=quiet: producer_byte_rate not set -> 1 MiB/s (1048576): no recorded client uses this quota"
     assert f"  inconclusive  {words}" in plain(backtest_lines(PARTLY)).splitlines()
     assert words in page(backtest_html(PARTLY)).text()
-    assert words in by_github(backtest_markdown(PARTLY)).text()
+    assert words in by_github(render_backtest_markdown(PARTLY)).text()
     assert backtest_to_json(PARTLY)["unjudged"] == [
         {
             "entity": {"user": "quiet"},
@@ -321,9 +321,17 @@ def test_groups_on_several_brokers_are_counted_once_in_every_count() -> None:
 
 def test_a_peak_from_whole_seconds_is_called_a_bound_and_an_exact_one_is_not() -> None:
     bound, exact = verdict(peak_bound=PeakBound.UPPER), verdict(user="exact")
-    for text in (plain(backtest_lines(report_of(bound))), backtest_markdown(report_of(bound)), backtest_html(report_of(bound))):
+    for text in (
+        plain(backtest_lines(report_of(bound))),
+        render_backtest_markdown(report_of(bound)),
+        backtest_html(report_of(bound)),
+    ):
         assert "at most 48.83 KiB/s" in text
-    for text in (plain(backtest_lines(report_of(exact))), backtest_markdown(report_of(exact)), backtest_html(report_of(exact))):
+    for text in (
+        plain(backtest_lines(report_of(exact))),
+        render_backtest_markdown(report_of(exact)),
+        backtest_html(report_of(exact)),
+    ):
         assert "48.83 KiB/s" in text
         assert "at most 48.83" not in text
 
@@ -342,7 +350,7 @@ def test_a_plot_draws_no_rate_where_nothing_was_recorded() -> None:
 
 
 def test_the_comment_begins_with_a_marker_and_the_verdict() -> None:
-    text = backtest_markdown(full())
+    text = render_backtest_markdown(full())
     marker = read_marker(text)
     assert marker is not None
     assert (marker.kind, marker.cluster, marker.digest) == ("backtest", "alice", None)
@@ -355,8 +363,8 @@ def test_the_comment_begins_with_a_marker_and_the_verdict() -> None:
 @settings(max_examples=60, deadline=None)
 @given(NAMES, NAMES)
 def test_no_name_means_anything_to_markdown(name: str, client: str) -> None:
-    text = backtest_markdown(full(name, client))
-    plain_one = backtest_markdown(full("n", "c"))
+    text = render_backtest_markdown(full(name, client))
+    plain_one = render_backtest_markdown(full("n", "c"))
     for parser in (by_github, by_markdown_it):
         found, wanted = parser(text), parser(plain_one)
         assert len(found.comments) == 1
@@ -381,7 +389,7 @@ def test_no_name_means_anything_to_a_browser(name: str) -> None:
 def test_a_comment_of_many_buckets_drops_whole_rows_and_counts_them() -> None:
     many = [verdict(user=f"user-{n:05}", verdict=Verdict.CERTAIN, seconds_over=5) for n in range(5000)]
     report = dataclasses.replace(full(), verdicts=(full().verdicts[0], *many))
-    text = backtest_markdown(report)
+    text = render_backtest_markdown(report)
     assert BUDGET // 2 < len(text.encode()) <= BUDGET
     rows = by_github(text).rows
     left_out = re.search(r"Left out for want of room: (\d+) of 5001 rows", by_github(text).text())

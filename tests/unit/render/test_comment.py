@@ -12,10 +12,10 @@ from reconciler.model.effect import Effect, KnownClient, Limit, PlanEffects
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.plan import GuardResult, GuardStatus, ManifestCommit, Plan, Summary
-from reconciler.render.direction import direction_sentence
-from reconciler.render.escape_markdown import code, prose
 from reconciler.render.markdown import BUDGET, findings_markdown, plan_markdown
-from reconciler.render.markdown_marker import Marker, read_marker
+from reconciler.render.markdown_text import code, prose
+from reconciler.render.plan_text import direction_sentence
+from reconciler.render.sticky_comment import Marker, read_marker
 from tests.builders import pair, plan, span, user
 from tests.support.markdown_views import by_github
 

@@ -8,7 +8,7 @@ from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.effect import Effect, KnownClient, Limit, PlanEffects
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import GuardResult, GuardStatus, ManifestCommit, Summary
-from reconciler.render.html import findings_html, plan_html
+from reconciler.render.html_page import findings_html, plan_html
 from tests.builders import plan, span, user
 from tests.support.markdown_views import Seen, seen
 

@@ -16,8 +16,8 @@ from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus, GuardResult, GuardStatus, Plan, Summary
 from reconciler.render.amounts import amount, factor
+from reconciler.render.apply_report_text import apply_report_lines
 from reconciler.render.plan_text import plan_lines
-from reconciler.render.report_text import report_lines
 from reconciler.render.styled import plain
 from tests.builders import pair, plan, span, user
 
@@ -139,7 +139,7 @@ def test_every_report_is_what_its_schema_says(result: ApplyResult) -> None:
 
 
 def test_a_partial_report_names_what_failed_and_counts_the_rest() -> None:
-    text = plain(report_lines(report(ApplyResult.PARTIAL, *ChangeStatus, message="stopped")))
+    text = plain(apply_report_lines(report(ApplyResult.PARTIAL, *ChangeStatus, message="stopped")))
     assert text == (
         "  failed: user=u1: bad \\u001b words (error 42)\n"
         "  unknown: user=u2: bad \\u001b words (error 42)\n"

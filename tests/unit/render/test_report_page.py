@@ -22,10 +22,9 @@ from reconciler.model.drift import DriftClass
 from reconciler.model.overview import ClusterOverview, Overview
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity
-from reconciler.render.report_page import page_script, policy, report_html
+from reconciler.render.report_page import overview_lines, page_script, policy, report_html
 from reconciler.render.report_page_data import OUT_OF_SCOPE, PROTECTED, embedded
-from reconciler.render.report_page_parts import MOST_ROWS, bar
-from reconciler.render.report_page_text import report_lines
+from reconciler.render.report_page_sections import MOST_ROWS, bar
 from reconciler.render.styled import plain
 from tests.builders import DEFAULT, client, declared, ip, pair, user
 from tests.support import report_world
@@ -349,7 +348,7 @@ def test_what_the_scope_leaves_out_is_marked() -> None:
 
 
 def test_the_text_has_a_line_a_cluster_and_the_place_of_the_page() -> None:
-    text = plain(report_lines(COMPANY, written="report.html"))
+    text = plain(overview_lines(COMPANY, written="report.html"))
     counts = "6 in sync, 1 not applied, 1 changed by hand, 1 removed by hand, 1 added, 1 unmanaged"
     assert text.splitlines() == [
         f"Cluster prod-eu differs: 9 entities declared, 10 live ({counts}), read at 2026-01-02 12:00 UTC",

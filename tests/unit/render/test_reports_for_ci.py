@@ -16,12 +16,11 @@ from reconciler.model.drift import Drift, DriftClass, EntityDrift, KeyDrift
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import GuardResult, GuardStatus
 from reconciler.model.state import ClusterIdentity
-from reconciler.render.code_quality import code_quality
-from reconciler.render.drift_findings import drift_findings
-from reconciler.render.drift_markdown import drift_markdown
-from reconciler.render.junit import MOST_CASES, junit
+from reconciler.render.ci_reports import MOST_CASES, render_code_quality, render_junit
+from reconciler.render.derived_findings import findings_of_drift
+from reconciler.render.markdown import drift_markdown
 from reconciler.render.outputs import drift_outputs, findings_outputs, plan_outputs
-from reconciler.render.places import Places
+from reconciler.render.repo_paths import RepoPaths
 from tests.builders import NOON, plan, span, user
 from tests.support.hostile_names import HOSTILE
 from tests.support.markdown_views import by_github
@@ -108,7 +107,9 @@ def suite_of(text: str) -> ET.Element:
 
 
 def test_a_code_quality_report_has_what_gitlab_requires_the_worst_first() -> None:
-    report = code_quality((finding(Severity.INFO, 1), finding(Severity.WARNING, 2), finding(Severity.ERROR, 3)), places=Places())
+    report = render_code_quality(
+        (finding(Severity.INFO, 1), finding(Severity.WARNING, 2), finding(Severity.ERROR, 3)), places=RepoPaths()
+    )
     jsonschema.validate(report, CODE_QUALITY)
     assert [(one["severity"], one["location"]) for one in report] == [  # type: ignore[call-overload, index]  # as the schema says
         ("critical", {"path": "a.yaml", "lines": {"begin": 3}}),
@@ -119,22 +120,22 @@ def test_a_code_quality_report_has_what_gitlab_requires_the_worst_first() -> Non
 
 def test_fingerprints_differ_between_equal_issues_and_stay_when_lines_move() -> None:
     def prints(*found: Finding) -> list[str]:
-        return [str(one["fingerprint"]) for one in json.loads(document_text(code_quality(found)))]
+        return [str(one["fingerprint"]) for one in json.loads(document_text(render_code_quality(found)))]
 
     assert len(set(prints(finding(), finding(line=5), finding(line=9)))) == 3
     assert prints(finding(line=1), finding(line=2)) == prints(finding(line=31), finding(line=32))
 
 
 def test_what_has_no_place_is_still_shown_somewhere() -> None:
-    report = code_quality((Finding(id="no-manifests", severity=Severity.ERROR, message="x"),))
+    report = render_code_quality((Finding(id="no-manifests", severity=Severity.ERROR, message="x"),))
     jsonschema.validate(report, CODE_QUALITY)
-    assert code_quality(()) == []
+    assert render_code_quality(()) == []
 
 
 def test_an_error_fails_a_case_and_anything_less_is_skipped() -> None:
     related = (Related(span=span(2, "b.yaml"), message="first claimed here"),)
     bad = Finding(id="some-rule", severity=Severity.ERROR, message="words", span=span(3), related=related)
-    suite = suite_of(junit((finding(Severity.WARNING), bad, finding(Severity.INFO)), name="x"))
+    suite = suite_of(render_junit((finding(Severity.WARNING), bad, finding(Severity.INFO)), name="x"))
     failed, *others = suite
     assert (failed.get("classname"), failed.get("file"), failed.get("line")) == ("some-rule", "quotas.yaml", "3")
     assert failed[0].get("message") == "words"
@@ -143,14 +144,14 @@ def test_an_error_fails_a_case_and_anything_less_is_skipped() -> None:
 
 
 def test_a_run_without_errors_is_a_report_with_one_case_that_passes() -> None:
-    (only,) = suite_of(junit((), name="kafka-quotas validate"))
+    (only,) = suite_of(render_junit((), name="kafka-quotas validate"))
     assert (only.get("name"), len(only)) == ("no errors", 0)
-    assert [len(case) for case in suite_of(junit((finding(Severity.WARNING),), name="x"))] == [1, 0]
+    assert [len(case) for case in suite_of(render_junit((finding(Severity.WARNING),), name="x"))] == [1, 0]
 
 
 def test_a_report_of_very_many_findings_is_cut_and_says_so() -> None:
     found = [finding(Severity.WARNING, line) for line in range(1, MOST_CASES + 11)]
-    suite = suite_of(junit((*found, finding(Severity.ERROR)), name="x"))
+    suite = suite_of(render_junit((*found, finding(Severity.ERROR)), name="x"))
     assert len(suite) == MOST_CASES + 1
     assert len(suite.findall("testcase/failure")) == 1
     assert suite[-1].get("name") == "11 more findings have no room here"
@@ -163,7 +164,7 @@ def test_no_name_breaks_a_report(name: str) -> None:
             id="some-rule", severity=Severity.ERROR, message=f"about {name}", span=span(1, f"dir/{name}.yaml"), entity=user(name)
         ),
     )
-    suite = suite_of(junit(found, name=name))
+    suite = suite_of(render_junit(found, name=name))
     assert len(suite) == 1
     jsonschema.validate(json.loads(findings_as("code-quality", found)), CODE_QUALITY)
     changed = drift(drifted(name))
@@ -188,7 +189,7 @@ def test_outputs_are_one_line_a_value_and_name_no_cluster() -> None:
 
 
 def test_drift_is_a_warning_where_the_manifest_declares_it_and_unmanaged_is_none() -> None:
-    found = drift_findings(drift(drifted("a"), drifted("b", DriftClass.UNMANAGED), drifted("c", DriftClass.MISSING)))
+    found = findings_of_drift(drift(drifted("a"), drifted("b", DriftClass.UNMANAGED), drifted("c", DriftClass.MISSING)))
     assert [(one.id, one.severity, one.span) for one in found] == [
         ("drift/changed", Severity.WARNING, span(8)),
         ("drift/missing", Severity.WARNING, span(8)),

@@ -11,7 +11,7 @@ import pytest
 from reconciler.formats.canonical import document_text
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import GuardResult, GuardStatus
-from reconciler.render.places import Places
+from reconciler.render.repo_paths import RepoPaths
 from reconciler.render.sarif import findings_to_sarif, plan_to_sarif
 from tests.builders import plan, span, user
 from tests.support.hostile_names import HOSTILE
@@ -35,7 +35,7 @@ def run_of(document: object) -> dict[str, Any]:
     return run
 
 
-def findings_run(*findings: Finding, places: Places | None = None) -> dict[str, Any]:
+def findings_run(*findings: Finding, places: RepoPaths | None = None) -> dict[str, Any]:
     return run_of(findings_to_sarif(findings, rules=RULES, version="1.2.3", places=places))
 
 
@@ -123,7 +123,7 @@ def test_equal_findings_are_numbered() -> None:
 
 
 def test_paths_are_encoded_and_relative_to_the_root() -> None:
-    places = Places(working_folder="/repo/q", root="/repo")
+    places = RepoPaths(working_folder="/repo/q", root="/repo")
     run = findings_run(finding(file="a b#é:%.yaml"), finding(file="/elsewhere/x.yaml"), places=places)
     uris = {result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in run["results"]}
     assert uris == {"q/a%20b%23%C3%A9%3A%25.yaml", "file:///elsewhere/x.yaml"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.model.backtest import Waiting
-from reconciler.render.waiting_words import waiting_words
+from reconciler.render.backtest_sentences import waiting_words
 
 PULSING = Waiting(
     connections=2,

@@ -1,9 +1,10 @@
-"""Quotas as CSV (RFC 4180): a row for each entity and key, for spreadsheets and for scripts.
+"""Quotas of a cluster as text, as the tool of KIP-546 prints them, and as CSV (RFC 4180) for spreadsheets and scripts.
 
-A name stands in the column of its type: an empty cell is a type that is no part of the entity, ``<default>`` its default, and any
-other cell a name as ``formats.entity_text`` writes it. Names are chosen by strangers, and a spreadsheet takes a cell that begins
-with ``=``, ``+``, ``-``, ``@`` or a control character for a formula, and ``1E5`` for a number: what begins with neither a letter
-nor an underscore and is no IPv4 address stands in quotes of its own. ``other`` has the parts of unknown types, as text.
+Text: the entity, below it a line for each key, then an empty line. CSV: a row for each entity and key. A name stands in the
+column of its type: an empty cell is a type that is not part of the entity, ``<default>`` its default, and any other cell a name
+as ``entity_text`` writes it. Names are chosen by strangers, and a spreadsheet takes a cell that begins with ``=``, ``+``,
+``-``, ``@`` or a control character for a formula, and ``1E5`` for a number: text that begins with neither a letter nor an
+underscore and is not an IPv4 address stands in quotes of its own. ``other`` has the parts of unknown types, as text.
 """
 
 from __future__ import annotations
@@ -17,13 +18,33 @@ from reconciler.formats import DEFAULT_TEXT, number_text, quoted, word
 from reconciler.formats.entity_text import entity_text
 from reconciler.model import DEFAULT, CurrentState, Entity, EntityName, EntityType, in_canonical_order
 
+_BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
+
+
+def state_as_text(state: CurrentState, *, color: bool = False) -> Iterator[str]:
+    """Piece by piece; entities in canonical order, keys sorted, numbers as the broker holds them."""
+    before, after = (_BOLD, _PLAIN) if color else ("", "")
+    words: dict[tuple[str, float], str] = {}
+    entities = state.entities
+    for entity in in_canonical_order(entities):
+        quotas = entities[entity]
+        lines = []
+        for item in sorted(quotas.items()) if len(quotas) > 1 else quotas.items():
+            # Few values are of one kind: clusters have thousands of entities and a handful of classes.
+            if (text := words.get(item)) is None:
+                key, value = item
+                text = words[item] = f"  {word(key)}={number_text(value)}\n"
+            lines.append(text)
+        yield f"{before}{entity_text(entity)}{after}\n{''.join(lines)}\n"
+
+
 _TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
 COLUMNS: Final = (*_TYPES, "other", "key", "value")
 
 _TAKEN_AS_TEXT: Final = re.compile(r"[A-Za-z_].*|(?:[0-9]{1,3}\.){3}[0-9]{1,3}|\".*")
 
 
-def describe_csv(state: CurrentState) -> Iterator[str]:
+def state_as_csv(state: CurrentState) -> Iterator[str]:
     """Row by row, each ending in CR LF, after a row with the names of the columns; in canonical order."""
     write = csv.writer(_Echo(), lineterminator="\r\n").writerow
     yield write(COLUMNS)

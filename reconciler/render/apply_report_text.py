@@ -10,7 +10,7 @@ from reconciler.render.findings_text import findings_lines
 from reconciler.render.styled import Line, Style, line
 
 
-def report_lines(report: ApplyReport) -> tuple[Line, ...]:
+def apply_report_lines(report: ApplyReport) -> tuple[Line, ...]:
     """The report; applied changes are a count, everything else is named."""
     return tuple(_lines(report))
 

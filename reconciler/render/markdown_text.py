@@ -1,18 +1,20 @@
-"""Strangers' text inside Markdown: always literal, whatever it contains, with GitHub's own extensions in mind.
+"""Strangers' text inside Markdown, and lists that keep to a number of bytes.
 
 A code span is the one place where neither Markdown nor GitHub (mentions, issue and commit references, emoji names, bare links,
 formulas) reads anything into text, and it can hold every printable character. Source of the rules: the GitHub Flavored Markdown
-specification 0.29, sections 4.10 (tables) and 6.3 (code spans).
+specification 0.29, sections 4.10 (tables) and 6.3 (code spans). Of lists, whole rows are dropped, and counted.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from reconciler.model import escaped
 
-LIMIT: Final = 2000
+NAME_LIMIT: Final = 2000
 """Characters of one name that are shown; a name of 255 bytes always fits, escaped or not."""
 
 _PLAIN_WORD: Final = re.compile(
@@ -26,17 +28,17 @@ _PUNCTUATION: Final = ".,;)"
 _MESSAGE_LIMITS: Final = 8
 
 
-def code(text: str, *, limit: int = LIMIT) -> str:
+def code(text: str, *, limit: int = NAME_LIMIT) -> str:
     """Any text as a code span on one line: what does not print is escaped visibly, what is too long loses its middle."""
-    return _span(shortened(escaped(text), limit))
+    return _span(shorten(escaped(text), limit))
 
 
-def prose(text: str, *, limit: int = LIMIT) -> str:
+def prose(text: str, *, limit: int = NAME_LIMIT) -> str:
     """Sentences that may quote strangers, on one line: plain words stay words, all else becomes code of ``limit`` characters."""
     parts: list[str] = []
     quoted: list[str] = []
     one_line = escaped(" ".join(text.splitlines())).strip()
-    for word in shortened(one_line, _MESSAGE_LIMITS * limit).split(" "):
+    for word in shorten(one_line, _MESSAGE_LIMITS * limit).split(" "):
         begins_list = not parts and word[:1].isdigit()
         if begins_list or not _PLAIN_WORD.fullmatch(word):
             quoted.append(word)
@@ -52,7 +54,7 @@ def in_cell(markdown: str) -> str:
     return markdown.replace("|", r"\|")
 
 
-def shortened(text: str, limit: int) -> str:
+def shorten(text: str, limit: int) -> str:
     """Text without its middle when it is longer than ``limit``, with its length."""
     if len(text) <= limit:
         return text
@@ -69,7 +71,7 @@ def _flushed(words: list[str], limit: int) -> list[str]:
     text = " ".join(words).strip()
     words.clear()
     name = text.rstrip(_PUNCTUATION)
-    return [_span(shortened(name, limit)) + text[len(name) :]] if text else []
+    return [_span(shorten(name, limit)) + text[len(name) :]] if text else []
 
 
 def _span(text: str) -> str:
@@ -80,3 +82,48 @@ def _span(text: str) -> str:
     ticks = "`" * next(n for n in range(1, len(runs) + 2) if n not in runs)
     pad = " " if text[0] in "` " or text[-1] in "` " else ""
     return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+OPEN_ROWS: Final = 15
+"""More rows than this are folded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A piece of Markdown, and how many rows had no room in it."""
+
+    lines: tuple[str, ...] = ()
+    left_out: int = 0
+
+
+def size(lines: Iterable[str]) -> int:
+    """Bytes of these lines in UTF-8, their line ends included."""
+    return sum(len(one.encode()) + 1 for one in lines)
+
+
+def rows_that_fit(rows: Iterable[str], room: int) -> list[str]:
+    """The first rows that fit together into ``room`` bytes."""
+    kept = []
+    for row in rows:
+        room -= size((row,))
+        if room < 0:
+            break
+        kept.append(row)
+    return kept
+
+
+def fold(title: str, lines: Sequence[str]) -> tuple[str, ...]:
+    """Lines behind a title that opens them. ``title`` is plain text of this tool."""
+    return ("<details>", f"<summary>{title}</summary>", "", *lines, "", "</details>", "")
+
+
+def list_section(title: str, rows: Iterable[str], *, total: int, room: int, opened: bool = False) -> Section:
+    """A titled list of ``total`` rows in at most ``room`` bytes, folded when it is long and not ``opened``.
+
+    No more rows are asked for than have room.
+    """
+    folds = total > OPEN_ROWS and not opened
+    kept = rows_that_fit(rows, room - size(fold(title, ()) if folds else (f"**{title}**", "", "")))
+    if not kept:
+        return Section(left_out=total)
+    return Section(lines=fold(title, kept) if folds else (f"**{title}**", "", *kept, ""), left_out=total - len(kept))

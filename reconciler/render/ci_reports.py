@@ -1,18 +1,21 @@
-"""Findings as JUnit XML, the form of test results that nearly every CI system shows.
+"""Findings for CI systems: a JUnit report, and a Code Quality report for GitLab.
 
-There is no standard; this is what Ant's JUnit task writes and its readers agree on: ``testsuites``, ``testsuite`` with counts,
-``testcase`` with ``failure`` or ``skipped``.
+JUnit XML has no standard; this is what Ant's JUnit task writes and its readers agree on: ``testsuites``, ``testsuite`` with
+counts, ``testcase`` with ``failure`` or ``skipped``. Source of the other format: GitLab's documentation of custom Code Quality
+reports. Of two issues with one fingerprint only the first is shown, so a number distinguishes equal ones.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
+from reconciler.formats import Json
 from reconciler.model import Finding, Severity, escaped
-from reconciler.render.fingerprints import place_order
-from reconciler.render.places import Places
+from reconciler.render.repo_paths import RepoPaths, fingerprint, place_order
 
 MOST_CASES: Final = 5000
 """The worst come first; what has no room is counted in a case of its own."""
@@ -20,12 +23,12 @@ MOST_CASES: Final = 5000
 _HEAD: Final = '<?xml version="1.0" encoding="UTF-8"?>'
 
 
-def junit(findings: Sequence[Finding], *, name: str, places: Places | None = None) -> str:
+def render_junit(findings: Sequence[Finding], *, name: str, places: RepoPaths | None = None) -> str:
     """One suite of this name: an error is a failed case, a warning or info a skipped one.
 
     Without an error there is one case that passes, so that a good run is not an empty report.
     """
-    where = places or Places()
+    where = places or RepoPaths()
     ordered = sorted(findings, key=lambda one: place_order(one, where))
     cases = [_case(one, where) for one in ordered[:MOST_CASES]]
     failed = sum(one.severity is Severity.ERROR for one in ordered[:MOST_CASES])
@@ -41,7 +44,7 @@ def junit(findings: Sequence[Finding], *, name: str, places: Places | None = Non
     return f"{_HEAD}\n{_element('testsuites', {'name': name, **counts}, f'{chr(10)}{suite}{chr(10)}')}\n"
 
 
-def _case(finding: Finding, places: Places) -> str:
+def _case(finding: Finding, places: RepoPaths) -> str:
     span = finding.span
     place = f"{places.relative(span.file)}:{span.line}:{span.column}" if span else ""
     title = f"{place}: {finding.message}" if place else finding.message
@@ -69,3 +72,37 @@ def _quoted(text: str) -> str:
 def _legal(text: str) -> str:
     """Everything that does not print is escaped: no control, surrogate or non-character, which XML cannot hold, is left."""
     return escaped(text)
+
+
+FALLBACK_FILE: Final = "kafka-quotas.yaml"
+"""Where an issue without a place is shown: the format has none that are nowhere."""
+
+_SEVERITIES: Final = {Severity.ERROR: "critical", Severity.WARNING: "minor", Severity.INFO: "info"}
+
+
+def render_code_quality(findings: Sequence[Finding], *, places: RepoPaths | None = None) -> list[Json]:
+    """``[{description, check_name, fingerprint, severity, location: {path, lines: {begin}}}]``, the worst first."""
+    where = places or RepoPaths()
+    seen: Counter[str] = Counter()
+    issues: list[Json] = []
+    for finding in sorted(findings, key=lambda one: place_order(one, where)):
+        print_of = fingerprint(finding, where)
+        seen[print_of] += 1
+        if seen[print_of] > 1:
+            print_of = hashlib.sha256(f"{print_of}:{seen[print_of]}".encode()).hexdigest()[:32]
+        issues.append(_issue(finding, print_of, where))
+    return issues
+
+
+def _issue(finding: Finding, print_of: str, places: RepoPaths) -> dict[str, Json]:
+    span = finding.span
+    related = "".join(f"; {places.relative(r.span.file)}:{r.span.line}: {r.message}" for r in finding.related)
+    path = places.relative(span.file) if span else FALLBACK_FILE
+    lines: dict[str, Json] = {"begin": span.line if span else 1}
+    return {
+        "description": escaped(finding.message + related),
+        "check_name": finding.id,
+        "fingerprint": print_of,
+        "severity": _SEVERITIES[finding.severity],
+        "location": {"path": path, "lines": lines},
+    }

@@ -1,0 +1,88 @@
+"""Guards and drift as findings, for the formats that know nothing else."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from reconciler.model import (
+    Drift,
+    DriftClass,
+    EntityDrift,
+    Finding,
+    GuardResult,
+    GuardStatus,
+    KeyDrift,
+    Plan,
+    Severity,
+    Span,
+    escaped,
+)
+from reconciler.render.amounts import amount
+from reconciler.render.drift_text import class_words, overrides_words
+
+GUARD_PREFIX: Final = "guard/"
+"""What comes before a guard's id where ids of findings and guards meet."""
+
+_PLACE: Final = re.compile(r"(?P<file>.+):(?P<line>[1-9][0-9]*):(?P<column>[1-9][0-9]*)", re.DOTALL)
+_SEVERITIES: Final = {GuardStatus.NEEDS_ACCEPTANCE: Severity.ERROR, GuardStatus.ACCEPTED: Severity.INFO}
+
+
+def findings_of_guards(plan: Plan) -> tuple[Finding, ...]:
+    """An error for every guard that needs acceptance, an info for every accepted one; those that passed are silent."""
+    return tuple(
+        Finding(
+            id=f"{GUARD_PREFIX}{guard.id}",
+            severity=_SEVERITIES[guard.status],
+            message=guard_sentence(guard),
+            span=_place(guard.set_in),
+        )
+        for guard in plan.guards
+        if guard.status in _SEVERITIES
+    )
+
+
+def guard_sentence(guard: GuardResult) -> str:
+    """The guard's message; for one that needs acceptance always with measured value, limit, its place and the flag."""
+    if guard.status is not GuardStatus.NEEDS_ACCEPTANCE or acceptance(guard) in guard.message:
+        return guard.message
+    measured = f"measured {guard.measured}, limit {guard.limit}, set in: {guard.set_in}"
+    return f"{guard.message} ({measured}); accept with {acceptance(guard)}"
+
+
+def acceptance(guard: GuardResult) -> str:
+    """What to type: ``--accept default-entity``."""
+    return f"--accept {guard.id}"
+
+
+def _place(set_in: str) -> Span | None:
+    match = _PLACE.fullmatch(set_in)
+    return Span(file=match["file"], line=int(match["line"]), column=int(match["column"])) if match else None
+
+
+DRIFT_PREFIX: Final = "drift/"
+"""What comes before a class of drift where ids of findings and classes meet; ``explain`` knows the class."""
+
+
+def findings_of_drift(drift: Drift) -> tuple[Finding, ...]:
+    """In the order of the entities, each where its manifest declares it; unmanaged entities are none."""
+    return tuple(_finding(one, drift) for one in drift.entities if one.drift.is_difference)
+
+
+def _finding(one: EntityDrift, drift: Drift) -> Finding:
+    keys = "; ".join(_key(key, one.drift) for key in one.keys)
+    why = f" ({class_words(one, drift.prune)})" if one.source is None else ""
+    place = one.source or next((key.source for key in one.keys if key.source), None)
+    return Finding(
+        id=f"{DRIFT_PREFIX}{one.drift.value}",
+        severity=Severity.WARNING,
+        message=f"{one.entity}{why}: {keys}",
+        span=place,
+        entity=one.entity,
+    )
+
+
+def _key(key: KeyDrift, drift: DriftClass) -> str:
+    if drift is DriftClass.ADDED:
+        return f"{escaped(key.key)} is {amount(key.key, key.live)} on the cluster{overrides_words(key)}"
+    return f"{escaped(key.key)} is {amount(key.key, key.live)} on the cluster, declared {amount(key.key, key.desired)}"
