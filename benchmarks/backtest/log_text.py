@@ -49,7 +49,7 @@ def ours(spark: SparkSession, folder: Path) -> int:
     """To the rows of the normal form, and its clients."""
     from reconciler.traffic.counted import added_up, counts_of_rows
     from reconciler.traffic.sources.log_files import find_logs
-    from reconciler.traffic.sources.spark_logs import read_request_logs
+    from reconciler.traffic.sources.on_spark import read_request_logs
 
     counted = added_up(counts_of_rows(read_request_logs(spark, find_logs([str(folder)]))))
     return int(counted.num_rows)

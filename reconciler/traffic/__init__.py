@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder
     from reconciler.traffic.session import SessionOptions
+    from reconciler.traffic.sources.log_evidence import CLUSTER
     from reconciler.traffic.sources.log_files import split_argument
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
-    from reconciler.traffic.sources.one_cluster import CLUSTER
 
 __all__ = [
     "BYTES",

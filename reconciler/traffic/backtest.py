@@ -45,7 +45,7 @@ from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.no_cycles import no_search_for_cycles
 from reconciler.traffic.recorded import Recorded, RecordedConnections, RecordedMeans, RecordedOverTime, RecordedRequests
-from reconciler.traffic.sources.statuses import DUPLICATE
+from reconciler.traffic.sources.row_status import DUPLICATE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,9 +15,8 @@ from reconciler.traffic.judging.means import Mean
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.recorded import Facts, Source
 from reconciler.traffic.seconds.folder import Covered
-from reconciler.traffic.sources.normal_form import NOT_AN_EVENT
-from reconciler.traffic.sources.series_key import series_key
-from reconciler.traffic.sources.statuses import CHARGED, UNREADABLE
+from reconciler.traffic.sources.normal_form import NOT_AN_EVENT, series_key
+from reconciler.traffic.sources.row_status import CHARGED, UNREADABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

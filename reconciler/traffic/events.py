@@ -36,10 +36,9 @@ from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.recorded import Source
-from reconciler.traffic.sources.copies import mark_copies_on_spark
+from reconciler.traffic.sources.log_evidence import NAMED_BROKERS, mark_copies_on_spark
 from reconciler.traffic.sources.normal_form import NOT_AN_EVENT
-from reconciler.traffic.sources.one_cluster import NAMED_BROKERS
-from reconciler.traffic.sources.statuses import UNREADABLE
+from reconciler.traffic.sources.row_status import UNREADABLE
 
 
 class Events:

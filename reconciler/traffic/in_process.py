@@ -42,9 +42,8 @@ from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.recorded import Source
-from reconciler.traffic.sources.copies import mark_copies
-from reconciler.traffic.sources.one_cluster import CLUSTER, NAMED_BROKERS, require_one
-from reconciler.traffic.sources.statuses import CHARGED, UNREADABLE
+from reconciler.traffic.sources.log_evidence import CLUSTER, NAMED_BROKERS, mark_copies, require_one
+from reconciler.traffic.sources.row_status import CHARGED, UNREADABLE
 
 _CONNECTION: Final = "connection"
 _ROWS_A_BATCH: Final = 1 << 16

@@ -16,16 +16,14 @@ from reconciler.traffic.recorded import Recorded, RecordedOverTime, Source
 from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.seconds.source import SecondsSource
 from reconciler.traffic.seconds_only import SecondsOnly
-from reconciler.traffic.sources.first_lines import require_request_lines
 from reconciler.traffic.sources.line_time import checked_zone
-from reconciler.traffic.sources.log_files import BrokerFiles, find_logs
-from reconciler.traffic.sources.log_text import log_parts
+from reconciler.traffic.sources.log_evidence import CLUSTER, NAMED_BROKERS
+from reconciler.traffic.sources.log_files import BrokerFiles, find_logs, log_parts
 from reconciler.traffic.sources.mapped import MappedFiles, mapped_rows
 from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import COLUMNS, DELTA, EVENT, require_columns, rows_of
-from reconciler.traffic.sources.one_cluster import CLUSTER, NAMED_BROKERS
-from reconciler.traffic.sources.readable import DEFAULT_MOST, require_readable
-from reconciler.traffic.sources.request_log import IDENTITY_COLUMNS, LOG_KINDS, parse_lines
+from reconciler.traffic.sources.request_log import LOG_KINDS, parse_lines, require_request_lines
+from reconciler.traffic.sources.row_status import DEFAULT_MOST, IDENTITY_COLUMNS, require_readable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -170,7 +168,7 @@ def _on_spark(
 
     from reconciler.traffic.columns.workers import ColumnFiles
     from reconciler.traffic.events import Events
-    from reconciler.traffic.sources.spark_logs import require_one_cluster
+    from reconciler.traffic.sources.on_spark import require_one_cluster
 
     logs = traffic.source is Source.LOGS
     said = (*also, CLUSTER, NAMED_BROKERS) if logs else also
@@ -226,8 +224,7 @@ def read_rows(
 
     Raises ``UsageError`` for per-second totals, which have none, and for an unknown time zone.
     """
-    from reconciler.traffic.sources.spark_files import read_mapped, read_normal_form
-    from reconciler.traffic.sources.spark_logs import read_request_logs
+    from reconciler.traffic.sources.on_spark import read_mapped, read_normal_form, read_request_logs
 
     match traffic.source:
         case Source.LOGS:

@@ -160,7 +160,7 @@ def test_cells_say_of_mutations_what_they_prove(
 ) -> None:
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
-    from reconciler.traffic.sources.spark_files import read_normal_form
+    from reconciler.traffic.sources.on_spark import read_normal_form
 
     frame = read_normal_form(spark, [str(history)], also=("file",))
     source = SourceFile(path=history, id="all", size=history.stat().st_size)
@@ -197,7 +197,7 @@ def test_every_topic_has_a_line_of_its_own(spark: SparkSession, history: Path) -
     from reconciler.traffic.backtest import Backtest, Question
     from reconciler.traffic.events import Events
     from reconciler.traffic.recorded import Source
-    from reconciler.traffic.sources.spark_files import read_normal_form
+    from reconciler.traffic.sources.on_spark import read_normal_form
 
     frame = read_normal_form(spark, [str(history)]).withColumns(
         {"connection": sql.lit("c"), "correlation_id": sql.lit(1), "recorded_throttle_ms": sql.lit(0).cast("bigint")}

@@ -101,7 +101,7 @@ def test_logs_of_two_clusters_do_not_come_into_one_folder_of_cells(spark: SparkS
     from reconciler.traffic.opening import find_traffic, read_rows
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
-    from reconciler.traffic.sources.one_cluster import CLUSTER
+    from reconciler.traffic.sources.log_evidence import CLUSTER
 
     def add(*names: str, into: str) -> SegmentFolder:
         folders = [tmp_path / name for name in names]

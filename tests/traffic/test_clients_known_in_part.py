@@ -117,7 +117,7 @@ def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, form: s
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.sources.normal_form import COLUMNS
-    from reconciler.traffic.sources.spark_files import read_normal_form
+    from reconciler.traffic.sources.on_spark import read_normal_form
 
     start = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
     clients = (("alice", None, 10), ("alice", "app", 1000), ("alice", "big", 10**6), ("carol", None, 10**6))

@@ -70,7 +70,7 @@ def test_clients_counts_and_verdicts_are_those_of_the_rows(spark: SparkSession, 
     from reconciler.traffic.counted import added_up, counts_of_rows, covered, series_of, statuses, throttled_then
     from reconciler.traffic.judging.grouping import group_series
     from reconciler.traffic.judging.on_spark import judged_rows_by_seconds
-    from reconciler.traffic.sources.spark_files import read_normal_form
+    from reconciler.traffic.sources.on_spark import read_normal_form
 
     chance = random.Random(8)
     tables = [rows(chance, 3000, optional=True), rows(chance, 1500, optional=False), rows(chance, 0, optional=True)]
@@ -118,7 +118,7 @@ def test_every_request_is_judged_as_from_rows(spark: SparkSession, tmp_path: Pat
     from reconciler.traffic.judging.grouping import group_series
     from reconciler.traffic.judging.on_spark import judged_exactly
     from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
-    from reconciler.traffic.sources.spark_files import read_normal_form
+    from reconciler.traffic.sources.on_spark import read_normal_form
 
     tables = [rows(random.Random(seed), 2000, optional=True) for seed in (3, 4)]
     files = write(tmp_path, tables, row_group_size=900)
@@ -177,7 +177,7 @@ def test_cells_written_from_columns_are_those_of_the_rows(spark: SparkSession, t
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.seconds.reading import open_history, read_totals
-    from reconciler.traffic.sources.spark_files import read_normal_form
+    from reconciler.traffic.sources.on_spark import read_normal_form
 
     chance = random.Random(12)
     tables = [rows(chance, 2500, optional=True), rows(chance, 700, optional=False), rows(chance, 0, optional=True)]

@@ -24,7 +24,7 @@ LOG = Path(__file__).parent / "recordings" / "kafka-4.3.1" / "kafka-request.log.
 
 @pytest.fixture(scope="module")
 def rows(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, DataFrame]:
-    from reconciler.traffic.sources.spark_logs import read_request_logs
+    from reconciler.traffic.sources.on_spark import read_request_logs
 
     folder = tmp_path_factory.mktemp("logs of a broker")
     lines = gzip.decompress(LOG.read_bytes()).splitlines(keepends=True)

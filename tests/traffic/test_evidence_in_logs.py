@@ -112,7 +112,7 @@ def test_a_client_that_was_throttled_all_the_time_is_not_clear(spark: SparkSessi
 
 
 def test_names_of_brokers_come_from_answers_alone() -> None:
-    from reconciler.traffic.sources.one_cluster import named_brokers
+    from reconciler.traffic.sources.log_evidence import named_brokers
 
     raw = metadata(3, 1).encode()
     assert named_brokers(3, raw) == "1,3"

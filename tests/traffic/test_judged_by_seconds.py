@@ -32,7 +32,7 @@ def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.seconds.reading import open_history, read_totals
-    from reconciler.traffic.sources.spark_logs import read_request_logs
+    from reconciler.traffic.sources.on_spark import read_request_logs
     from tests.support.placed_totals import placed_totals
 
     log, quotas = recording

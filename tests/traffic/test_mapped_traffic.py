@@ -37,7 +37,7 @@ def mapped(tmp_path: Path, spec: str) -> Any:
 
 
 def rows_of(spark: SparkSession, tmp_path: Path, spec: str, *files: Path) -> list[Row]:
-    from reconciler.traffic.sources.spark_files import read_mapped
+    from reconciler.traffic.sources.on_spark import read_mapped
 
     found = read_mapped(spark, [str(file) for file in files], mapped(tmp_path, spec)).collect()
     return sorted(found, key=lambda row: (row.ts_us or 0, row.records or 0))

@@ -135,7 +135,7 @@ def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.seconds.reading import open_history, read_totals
     from reconciler.traffic.seconds.source import judge_on_spark
-    from reconciler.traffic.sources.spark_files import read_normal_form
+    from reconciler.traffic.sources.on_spark import read_normal_form
     from tests.support.placed_totals import placed_totals
     from tests.support.seconds_in_sql import judged_in_sql
 

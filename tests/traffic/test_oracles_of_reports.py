@@ -121,7 +121,7 @@ def test_cells_are_judged_here_as_they_are_on_workers(spark: SparkSession, tmp_p
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.seconds.source import SecondsSource
-    from reconciler.traffic.sources.spark_files import read_normal_form
+    from reconciler.traffic.sources.on_spark import read_normal_form
 
     files = write_files(tmp_path / "rows", arrivals_of(FLOWS), files=2, seed=0)
     rows = read_normal_form(spark, [str(file) for file in files], also=("file",))

@@ -29,8 +29,9 @@ def of_api(api: tuple[str, int], version: int, request: Any, response: Any, *, f
 
 def read(spark: SparkSession, tmp_path: Path, lines: list[str], **options: Any) -> dict[int, list[Row]]:
     """Rows by the number of their line."""
-    from reconciler.traffic.sources.request_log import IDENTITY_COLUMNS, LOG_KINDS
-    from reconciler.traffic.sources.spark_logs import read_request_logs
+    from reconciler.traffic.sources.on_spark import read_request_logs
+    from reconciler.traffic.sources.request_log import LOG_KINDS
+    from reconciler.traffic.sources.row_status import IDENTITY_COLUMNS
 
     path = tmp_path / "kafka-request.log"
     numbered = [text.replace('"correlationId":7', f'"correlationId":{i}') for i, text in enumerate(lines)]
@@ -124,8 +125,8 @@ def test_topics_are_charged_one_by_one_as_the_controller_does(spark: SparkSessio
 
 
 def test_a_recording_tells_a_topic_once_by_the_controller_and_once_by_the_broker(spark: SparkSession) -> None:
+    from reconciler.traffic.sources.on_spark import read_request_logs
     from reconciler.traffic.sources.request_log import LOG_KINDS
-    from reconciler.traffic.sources.spark_logs import read_request_logs
 
     log = RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz"
     rows = read_request_logs(spark, [BrokerFiles(broker=1, files=(str(log),))], kinds=LOG_KINDS)

@@ -66,7 +66,7 @@ def with_rows(path: Path, rows: list[dict[str, Any]], *, unit: str = "us") -> Pa
 
 
 def test_rows_of_other_centuries_are_unreadable_in_columns_and_in_rows(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.sources.spark_files import read_normal_form
+    from reconciler.traffic.sources.on_spark import read_normal_form
 
     for unit in ("ms", "us"):
         path = with_rows(tmp_path / f"{unit}.parquet", [{"ts": value} for value in WRONG_US.values()], unit=unit)
@@ -79,7 +79,7 @@ def test_rows_of_other_centuries_are_unreadable_in_columns_and_in_rows(spark: Sp
 
 
 def test_amounts_that_no_sum_can_hold_are_unreadable(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.sources.spark_files import read_normal_form
+    from reconciler.traffic.sources.on_spark import read_normal_form
 
     huge = [{"amount": amount} for amount in (2**63 - 1, 2**63 - 1, 2**53, 2**42 + 1, -(2**63), -1)]
     odd = [{"amount": 7, "overhead": overhead} for overhead in (2**63 - 1, -(2**63), 8)]

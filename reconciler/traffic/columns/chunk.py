@@ -15,8 +15,7 @@ from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.sources.normal_form import EVENT, NOT_AN_EVENT, UNKNOWN_IDENTITY
-from reconciler.traffic.sources.readable import END_US, FIRST_US, MOST_AMOUNT
-from reconciler.traffic.sources.statuses import UNREADABLE
+from reconciler.traffic.sources.row_status import END_US, FIRST_US, MOST_AMOUNT, UNREADABLE
 
 NEEDED: Final = ("ts", "broker", "user", "client_id", "ip", "kind", "amount", "semantics")
 """The columns without which nothing can be said of a row; ``ip`` only when the file has it."""

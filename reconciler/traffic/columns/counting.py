@@ -11,7 +11,7 @@ import pyarrow as pa
 from reconciler.traffic.columns.chunk import NEEDED, Chunk, chunk_of, optional
 from reconciler.traffic.columns.parts import Part
 from reconciler.traffic.kernels.timeline import Integers
-from reconciler.traffic.sources.statuses import CHARGED
+from reconciler.traffic.sources.row_status import CHARGED
 
 COUNTED: Final = (*NEEDED, "overhead", "throttled")
 """The columns to read; the last two where a file has them."""

@@ -27,7 +27,7 @@ from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.shuffle.on_spark import run_on_workers, shuffle_by_group, split_work
 from reconciler.traffic.shuffle.partition import GroupRanges
-from reconciler.traffic.sources.spark_files import read_normal_form
+from reconciler.traffic.sources.on_spark import read_normal_form
 
 
 def minutes_of(found: DataFrame) -> dict[int, Integers]:

@@ -40,8 +40,8 @@ from reconciler.traffic.kernels.second_sums import SECOND_BITS, Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.shuffle.merge import merge_blocks
-from reconciler.traffic.sources.series_key import IDENTITY, series_key
-from reconciler.traffic.sources.statuses import CHARGED
+from reconciler.traffic.sources.normal_form import IDENTITY, series_key
+from reconciler.traffic.sources.row_status import CHARGED
 
 _PLACES: Final = pa.schema(
     [

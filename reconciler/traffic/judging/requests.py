@@ -14,7 +14,7 @@ from reconciler.traffic.kernels.band import Bands, BandStream
 from reconciler.traffic.kernels.exact_batch import group_of
 from reconciler.traffic.kernels.exact_stream import ExactStream, JudgedBatch
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.statuses import IDENTITY_COLUMNS
+from reconciler.traffic.sources.row_status import IDENTITY_COLUMNS
 
 REQUEST_SCHEMA: Final = """
 ts_us bigint, order_ bigint, series int, amount bigint, rate double, limit double, throttle_ms bigint, low bigint, high bigint,

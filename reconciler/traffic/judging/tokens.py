@@ -15,7 +15,7 @@ from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Doubles, Integers
 from reconciler.traffic.kernels.topic_seconds import judge_seconds
 from reconciler.traffic.kernels.topics import Topics, effects, judge_bucket, throttle_band, topic_order
-from reconciler.traffic.sources.statuses import IDENTITY_COLUMNS
+from reconciler.traffic.sources.row_status import IDENTITY_COLUMNS
 
 _NO_CELLS: Final = (tuple(np.empty(0, dtype=np.int64) for _ in range(3)),)
 

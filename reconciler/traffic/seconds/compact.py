@@ -22,10 +22,8 @@ from reconciler.traffic.columns.parts import parts_of
 from reconciler.traffic.seconds.file_totals import Client, FileSummary, FileTotals, client_number
 from reconciler.traffic.seconds.folder import Segment, SegmentFolder
 from reconciler.traffic.seconds.reading import save_client_totals
-from reconciler.traffic.sources.copies import mark_copies, mark_copies_on_spark
-from reconciler.traffic.sources.one_cluster import require_one
-from reconciler.traffic.sources.readable import require_readable
-from reconciler.traffic.sources.statuses import UNREADABLE
+from reconciler.traffic.sources.log_evidence import mark_copies, mark_copies_on_spark, require_one
+from reconciler.traffic.sources.row_status import UNREADABLE, require_readable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

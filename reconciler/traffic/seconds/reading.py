@@ -26,7 +26,7 @@ from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.no_cycles import no_search_for_cycles
 from reconciler.traffic.seconds.folder import SERIES, TOTALS, Segment, SegmentFolder
-from reconciler.traffic.sources.series_key import IDENTITY
+from reconciler.traffic.sources.normal_form import IDENTITY
 
 _FIGURES: Final = {"requests": "sum", "amount": "sum", "largest": "max", "throttled": "sum"}
 """How those of several segments are added up."""

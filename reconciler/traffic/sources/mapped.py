@@ -35,7 +35,7 @@ from reconciler.traffic.sources.mapped_values import (
 )
 from reconciler.traffic.sources.mapping import Field, TrafficMapping, require_plausible_times
 from reconciler.traffic.sources.normal_form import DELTA, EVENT, UNCLEAR, is_in_time, rows_of
-from reconciler.traffic.sources.statuses import UNREADABLE
+from reconciler.traffic.sources.row_status import UNREADABLE
 
 _UNITS: Final = {
     "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30,

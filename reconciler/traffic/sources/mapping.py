@@ -12,7 +12,7 @@ from reconciler.errors import ManifestError, TrafficError, UsageError
 from reconciler.formats import YamlMapping, YamlNode, check, read_yaml
 from reconciler.model import Finding, Severity, Span
 from reconciler.traffic.sources.line_time import checked_zone
-from reconciler.traffic.sources.readable import END_US, FIRST_US
+from reconciler.traffic.sources.row_status import END_US, FIRST_US
 
 _SCHEMA: Final = "traffic-mapping"
 _NAMES: Final = ("user", "client_id", "ip")

@@ -18,11 +18,10 @@ from reconciler.errors import TrafficError
 from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.readable import END_US, FIRST_US, MOST_AMOUNT
-from reconciler.traffic.sources.statuses import CHARGED, UNCLEAR_TIME, UNREADABLE
+from reconciler.traffic.sources.row_status import CHARGED, END_US, FIRST_US, MOST_AMOUNT, UNCLEAR_TIME, UNREADABLE
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 COLUMNS: Final = (
     ("ts", "timestamp"), ("interval_ms", "int"), ("broker", "int"), ("user", "string"), ("client_id", "string"),
@@ -37,6 +36,9 @@ A mutation has one row for each topic of its request: the same ``ts`` and ``tie`
 order of the request; ``strict`` says whether its API version is refused topics (CreateTopics from 6, CreatePartitions from 3,
 DeleteTopics from 5; null: it is) or only delayed. A connection has an ``ip``, and neither user nor client id. From ``throttled``
 on, columns may be missing or null."""
+IDENTITY: Final = ("broker", "kind", "user", "client_id")
+"""The columns of rows that identify a client: its requests of one kind on one broker."""
+_HALF_BITS: Final = 32
 _REQUIRED: Final = tuple(name for name, _ in COLUMNS[:8])
 EVENT: Final = "event"
 """The semantics of a single request."""
@@ -90,6 +92,17 @@ def to_normal_form(rows: DataFrame) -> DataFrame:
         "part": F.col("part") if "part" in known else F.lit(None),
     }
     return charged.select(*(columns[name].cast(kind).alias(name) for name, kind in COLUMNS))
+
+
+def series_key() -> Column:
+    """A number for the client of a row, from the columns ``IDENTITY``; a name that is not known is null.
+
+    The upper half comes from the user alone. Two clients can have one number: callers check this.
+    """
+    from pyspark.sql import functions as F
+
+    rest = F.xxhash64("broker", "kind", "client_id").bitwiseAND(F.lit((1 << _HALF_BITS) - 1).cast("long"))
+    return F.shiftleft(F.hash("user").cast("long"), _HALF_BITS).bitwiseOR(rest)
 
 
 def rows_of(batch: pa.RecordBatch, file: str | None = None) -> pa.RecordBatch:

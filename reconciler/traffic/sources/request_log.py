@@ -8,30 +8,29 @@ client id), the charge time and the amount. A line that is charged for nothing h
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from reconciler.model import CONTROLLER
+from reconciler.errors import TrafficError
+from reconciler.model import CONTROLLER, escaped
 from reconciler.traffic.kinds import BYTES, Kind
-from reconciler.traffic.sources.line_entries import Entry, LineReader
+from reconciler.traffic.sources.line_charges import MUTATING, Entry, LineReader, is_strict
 from reconciler.traffic.sources.line_time import LineClock
 from reconciler.traffic.sources.log_documents import MARKER, Line, api_key, document_of
-from reconciler.traffic.sources.mutations import MUTATING, is_strict
-from reconciler.traffic.sources.one_cluster import CLUSTER, NAMED_BROKERS, cluster_id, named_brokers
-from reconciler.traffic.sources.readable import END_US, FIRST_US
-from reconciler.traffic.sources.statuses import (
-    CHARGED,
-    EMPTY_THROTTLED,
-    IDENTITY_COLUMNS,
+from reconciler.traffic.sources.log_evidence import CLUSTER, NAMED_BROKERS, cluster_id, named_brokers
+from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, log_parts
+from reconciler.traffic.sources.row_status import (
+    END_US,
+    FIRST_US,
     OTHER_API,
     UNCLEAR_TIME,
     UNREADABLE,
 )
-
-__all__ = ["CHARGED", "COLUMNS", "EMPTY_THROTTLED", "IDENTITY_COLUMNS", "LOG_KINDS", "UNREADABLE", "parse_lines", "schema"]
 
 COLUMNS: Final = (
     "status", "broker", "kind", "user", "client_id", "ts_us", "records", "overhead", "throttled", "tie", "detail", "strict",
@@ -56,6 +55,18 @@ _SHOWN: Final = 200
 _CONNECTIONS_KEPT: Final = 100_000
 _LONGEST_MS: Final = 3_600_000.0
 """An hour: no request takes longer, and what is longer than that is damaged."""
+NOT_A_LOG: Final = "no line says 'Completed request:'; is the logger kafka.request.logger at DEBUG, and is this its file?"
+_PARTS_LOOKED_AT: Final = 20
+"""Parts that are looked at, spread over all files."""
+_PARTS_CUT: Final = 32
+_LINES_OF_PART: Final = 50
+"""Request lines of each."""
+_LEAST_LINES: Final = 50
+"""Fewer lines than this prove nothing about the others."""
+_LINES_PASSED_OVER: Final = 5_000
+"""Other lines of each part that are passed over while looking for request lines."""
+_BUFFER: Final = 1 << 20
+_DETAILS_SHOWN: Final = 3
 
 
 class _Row(NamedTuple):
@@ -221,3 +232,50 @@ def _ties(connections: Sequence[int], correlations: Sequence[int | None]) -> np.
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return (mixed ^ (mixed >> np.uint64(31))).view(np.int64)
+
+
+def require_request_lines(logs: Sequence[BrokerFiles], zone: str) -> None:
+    """Raise ``TrafficError`` when no line of any file is of a request, or when all that are looked at cannot be read.
+
+    A log with request lines is read as far as its first one; only files without any are read whole.
+    """
+    files = [file for log in logs for file in log.files]
+    if not any(map(_has_marker, files)):
+        raise TrafficError(f"recorded traffic {escaped(files[0])}{_more(files)}: {NOT_A_LOG}")
+    parts = log_parts(logs, _PARTS_CUT)
+    rows, details = 0, list[str]()
+    for part in parts[:: max(1, len(parts) // _PARTS_LOOKED_AT)]:
+        for batch in parse_lines(_request_lines(part), broker=part.broker, file=part.uri, zone=zone):
+            unreadable = batch.column("status").to_pylist()
+            if any(status != UNREADABLE for status in unreadable):
+                return
+            rows += batch.num_rows
+            details += [detail for detail in batch.column("detail").to_pylist() if detail]
+    if rows >= _LEAST_LINES:
+        shown = "".join(f"\n  {escaped(detail)}" for detail in details[:_DETAILS_SHOWN])
+        raise TrafficError(
+            f"recorded traffic {escaped(files[0])}{_more(files)}: none of the {rows} request lines looked at can be read "
+            f"(no time stamp before the message, or JSON cut short), for instance:{shown}"
+        )
+
+
+def _has_marker(file: str) -> bool:
+    if file.endswith(".gz"):
+        part = LogPart(file, 0, 0, Path(file).stat().st_size)
+        return any(MARKER in line for line in part.lines())
+    with Path(file).open("rb", buffering=0) as stream:
+        text = b""
+        while more := stream.read(_BUFFER):
+            text = text[-len(MARKER) :] + more
+            if MARKER in text:
+                return True
+    return False
+
+
+def _request_lines(part: LogPart) -> Iterator[bytes]:
+    lines = itertools.islice(part.lines(), _LINES_PASSED_OVER)
+    return itertools.islice((line for line in lines if MARKER in line), _LINES_OF_PART)
+
+
+def _more(files: Sequence[str]) -> str:
+    return f" and {len(files) - 1} more" if len(files) > 1 else ""

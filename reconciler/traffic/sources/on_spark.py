@@ -1,4 +1,4 @@
-"""Parquet in the normal form and mapped files on Spark: each worker reads parts of them, many small files in one task."""
+"""Recorded traffic on Spark: each worker reads parts of the files, many small ones in one task."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from reconciler.traffic.columns.parts import Part, parts_of
-from reconciler.traffic.kinds import Kind
+from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.shuffle.on_spark import run_on_workers, split_work
+from reconciler.traffic.sources.line_time import checked_zone
+from reconciler.traffic.sources.log_evidence import CLUSTER, require_one
+from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, log_parts
 from reconciler.traffic.sources.mapped import MappedFiles, MappedPart, mapped_rows
 from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import COLUMNS, FILE, ROWS, rows_of
+from reconciler.traffic.sources.request_log import parse_lines, schema
 
 
 def read_normal_form(
@@ -58,3 +63,36 @@ def _tasks(spark: SparkSession, wanted: int) -> int:
 
 def _schema(*, with_file: bool) -> str:
     return str(from_arrow_schema(ROWS.append(FILE) if with_file else ROWS).simpleString())
+
+
+def read_request_logs(
+    spark: SparkSession,
+    logs: Sequence[BrokerFiles],
+    *,
+    log_timezone: str = "UTC",
+    also: Sequence[str] = (),
+    kinds: Collection[Kind] = BYTES,
+) -> DataFrame:
+    """Rows of all brokers' logs, in no order, as ``request_log.parse_lines`` has them.
+
+    Raises ``UsageError`` for an unknown time zone.
+    """
+    zone = checked_zone(log_timezone)
+    workers = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    parts = log_parts(logs, workers)
+
+    def parse(share: Iterable[LogPart]) -> Iterator[pa.RecordBatch]:
+        for part in share:
+            yield from parse_lines(part.lines(), broker=part.broker, file=part.uri, zone=zone, kinds=kinds, also=also)
+
+    work = split_work(parts, [part.size for part in parts], max(len(parts), 1))
+    return run_on_workers(spark, work, parse, from_arrow_schema(schema(also)).simpleString())
+
+
+def require_one_cluster(rows: DataFrame) -> None:
+    """Raise ``TrafficError`` when rows with the column ``CLUSTER`` are of several."""
+    found = rows.where(F.col(CLUSTER).isNotNull()).select("broker", CLUSTER).distinct().orderBy("broker", CLUSTER).collect()
+    brokers: dict[str, list[str]] = {}
+    for row in found:
+        brokers.setdefault(row[CLUSTER], []).append(str(row.broker))
+    require_one({name: f"broker {' and '.join(ids)}" for name, ids in brokers.items()})

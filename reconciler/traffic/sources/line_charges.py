@@ -1,0 +1,343 @@
+"""What one line of a request log is charged for: bytes, thread time and partitions, an entry for each thing.
+
+**Bytes.** A log line has the sizes of record batches only. Produce is charged the request as received (header and body, without
+the frame's length), fetch 4 bytes and the response body. Source: Kafka's message definitions ``ProduceRequest`` and
+``FetchResponse`` with the wire encodings of each version; versions 0 to 13 and 0 to 18.
+
+**Time.** Kafka charges a client for the time that its handler threads spend on a request, which the line gives as
+``localTimeMs`` in whole microseconds, cut; and for the time of its network threads, which no line gives. Exempt are followers'
+fetches, produce without acknowledgement, and requests between brokers and controllers: the calls of
+``sendResponseExemptThrottle`` in ``KafkaApis`` and ``ControllerApis`` of 2.8.2, 3.9.2 and 4.3.1.
+
+**Partitions** that a request creates or deletes are charged by the controller, topic by topic. CreateTopics gives the partitions
+of each topic; ``-1`` is the broker's default, which answers from version 5 on give. CreatePartitions gives the final number, so
+only one that assigns the new partitions shows how many they are. DeleteTopics never does. Those topics get
+``UNKNOWN_PARTITIONS``.
+
+A topic whose answer is an error was not charged, but for a timeout, which comes after the work. One that the quota refused
+(error 89) gets ``REFUSED_MUTATION``. A validation without creation is charged by a KRaft controller and free in ZooKeeper mode;
+it counts when the line shows KRaft: a request passed on to the controller, or a broker of 4.0 or newer. In KRaft the same
+request is logged by the broker that took it and by the controller that did it: see ``CONTROLLER``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Final, NamedTuple
+
+from reconciler.traffic.kinds import BYTES, Kind
+from reconciler.traffic.sources.log_documents import (
+    FETCH,
+    PRODUCE,
+    SHARE_FETCH,
+    AnsweredTopic,
+    AskedTopic,
+    FetchAnswer,
+    FetchedPartition,
+    FetchedTopic,
+    FetchLine,
+    Line,
+    ProducedTopic,
+    ProduceLine,
+    ProduceRequest,
+    TopicsAnswer,
+    TopicsLine,
+    TopicsRequest,
+    decode_any,
+    decode_fetch,
+    decode_produce,
+    decode_topics,
+    produce_error_codes,
+)
+from reconciler.traffic.sources.row_status import (
+    CHARGED,
+    EMPTY_THROTTLED,
+    EXEMPT,
+    FOLLOWER,
+    OTHER_API,
+    REFUSED,
+    UNSIZED,
+)
+
+_TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Final = 53
+_SINCE_4_0: Final = re.compile(r":\d+-\d+-\d+$")
+"""Connections of brokers from 4.0 on end with port, processor and number."""
+_BETWEEN_BROKERS: Final = frozenset((4, 5, 6, 7, 27, 52, 53, 54, 56, 59, 82))
+"""LeaderAndIsr, StopReplica, UpdateMetadata, ControlledShutdown, WriteTxnMarkers, Vote, BeginQuorumEpoch, EndQuorumEpoch,
+AlterPartition, FetchSnapshot, UpdateRaftVoter."""
+_OF_THE_QUORUM: Final = frozenset((55, 80, 81))
+"""DescribeQuorum, AddRaftVoter, RemoveRaftVoter: exempt on the controller, charged on the broker that passes them on."""
+_NANOS: Final = 1_000
+PRODUCE_FLEXIBLE_FROM: Final = 9
+FETCH_FLEXIBLE_FROM: Final = 12
+TOPIC_ID_FROM: Final = 13
+"""The same number for both: the version whose topics are 16-byte ids."""
+
+_UUID_BYTES: Final = 16
+_DIVERGING_EPOCH: Final = 15
+_CURRENT_LEADER: Final = 11
+_SNAPSHOT_ID: Final = 15
+"""Tagged fields of a fetched partition: tag, length, content (int32 and int64, twice int32, int64 and int32) and its own tags."""
+CREATE_TOPICS: Final = 19
+DELETE_TOPICS: Final = 20
+CREATE_PARTITIONS: Final = 37
+MUTATING: Final = frozenset((CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS))
+_STRICT_FROM: Final = {CREATE_TOPICS: 6, DELETE_TOPICS: 5, CREATE_PARTITIONS: 3}
+
+UNKNOWN_PARTITIONS: Final = "unknown-partitions"
+REFUSED_MUTATION: Final = "refused-mutation"
+"""The quotas of then refused a topic: it would have been charged under others."""
+FAILED_MUTATION: Final = "failed-mutation"
+VALIDATE_ONLY: Final = "validate-only"
+_REQUEST_TIMED_OUT: Final = 7
+_THROTTLING_QUOTA_EXCEEDED: Final = 89
+
+
+class Entry(NamedTuple):
+    """One thing that a line is charged for, or why it is not. ``records`` and ``overhead`` as in ``request_log.COLUMNS``."""
+
+    status: str
+    kind: str
+    records: int = 0
+    overhead: int = 0
+    part: int | None = None
+    begins_line: bool = True
+
+
+class LineReader:
+    """Decodes documents and charges them; ``kinds``: what is wanted of them, of ``request_log.LOG_KINDS``."""
+
+    def __init__(self, kinds: Collection[Kind]) -> None:
+        self._only_bytes = not set(kinds) - set(BYTES)
+        self._time = Kind.REQUEST in kinds
+        self._topics = Kind.MUTATION in kinds
+
+    def wants(self, api: int | None) -> bool:
+        """Whether lines of this kind of request are charged for anything; of an unknown kind nobody knows."""
+        return self._time or api in (PRODUCE, FETCH, SHARE_FETCH, None) or (self._topics and api in MUTATING)
+
+    def decode(self, api: int | None, document: bytes) -> Line | None:
+        """``None`` for a document that lacks a needed field."""
+        if api is None:
+            return None
+        if api == PRODUCE:
+            line: Line | None = decode_produce(document)
+        elif api == FETCH:
+            line = decode_fetch(document)
+        elif self._topics and api in MUTATING:
+            line = decode_topics(document)
+        else:
+            line = decode_any(document)
+        needs_time = self._time or (api not in (PRODUCE, FETCH) and not self._only_bytes)
+        return None if line is None or (needs_time and line.local_time_ms is None) else line
+
+    def unusable(self, api: int | None, status: str) -> Entry:
+        """The one entry of a line that nothing can be taken from."""
+        if api == PRODUCE:
+            return Entry(status, Kind.PRODUCE.value)
+        of_bytes = api in (FETCH, SHARE_FETCH, None) or not self._time
+        return Entry(status, Kind.FETCH.value if of_bytes else Kind.REQUEST.value)
+
+    def entries(self, api: int, line: Line) -> list[Entry]:
+        """All entries of a line that is wanted, at least one."""
+        if isinstance(line, ProduceLine):
+            return self._with_time(_produce_entry(line), line, free=line.request.acks == 0)
+        if isinstance(line, FetchLine):
+            entry = _fetch_entry(line)
+            return self._with_time(entry, line, free=entry.status == FOLLOWER)
+        if api == SHARE_FETCH:
+            return self._with_time(Entry(UNSIZED, Kind.FETCH.value), line, free=False)
+        found = [self._alone(api, line)] if self._time else []
+        if isinstance(line, TopicsLine):
+            found += _topic_entries(api, line, begins=not found)
+        return found or [Entry(OTHER_API, Kind.MUTATION.value)]
+
+    def _with_time(self, entry: Entry, line: Line, *, free: bool) -> list[Entry]:
+        if free or not self._time:
+            return [entry]
+        return [entry, Entry(CHARGED, Kind.REQUEST.value, _thread_nanos(line), begins_line=False)]
+
+    def _alone(self, api: int, line: Line) -> Entry:
+        exempt = api in _BETWEEN_BROKERS or (api in _OF_THE_QUORUM and bool(line.is_forwarded))
+        return Entry(EXEMPT if exempt else CHARGED, Kind.REQUEST.value, _thread_nanos(line))
+
+
+def _thread_nanos(line: Line) -> int:
+    """A lower bound."""
+    return int((line.local_time_ms or 0.0) * 1000 + 0.5) * _NANOS
+
+
+def _produce_entry(line: ProduceLine) -> Entry:
+    request, header = line.request, line.request_header
+    status = CHARGED
+    if request.transactional_id is not None:
+        codes = produce_error_codes(line)
+        if codes and all(code == _TRANSACTIONAL_ID_AUTHORIZATION_FAILED for code in codes):
+            status = REFUSED
+    overhead = produce_overhead(header.request_api_version, header.client_id or "", request)
+    return Entry(status, Kind.PRODUCE.value, produce_records(request), overhead)
+
+
+def _fetch_entry(line: FetchLine) -> Entry:
+    status = CHARGED
+    if _replica(line) >= 0:
+        status = FOLLOWER
+    elif not line.response.responses and (line.throttle_time_ms or 0) > 0:
+        status = EMPTY_THROTTLED
+    overhead = fetch_overhead(line.request_header.request_api_version, line.response)
+    return Entry(status, Kind.FETCH.value, fetch_records(line.response), overhead)
+
+
+def _replica(line: FetchLine) -> int:
+    request = line.request
+    if request is None:
+        return -1
+    if request.replica_id is not None:
+        return request.replica_id
+    state = request.replica_state
+    return -1 if state is None or state.replica_id is None else state.replica_id
+
+
+def _topic_entries(api: int, line: TopicsLine, *, begins: bool) -> list[Entry]:
+    kraft = bool(line.is_forwarded) or _SINCE_4_0.search(line.connection) is not None
+    return [
+        Entry(status, Kind.MUTATION.value, partitions, 0, part, begins_line=begins and part == 0)
+        for part, (status, partitions) in enumerate(mutations(api, line.request, line.response, kraft=kraft))
+    ]
+
+
+def produce_overhead(version: int, client_id: str, request: ProduceRequest) -> int:
+    """Everything but record bytes."""
+    flexible = version >= PRODUCE_FLEXIBLE_FROM
+    size = (11 if flexible else 10) + _utf8_length(client_id) + 6 + _array_prefix(len(request.topic_data), flexible=flexible)
+    if flexible:
+        size += _compact_string(request.transactional_id) + 1
+    elif version >= 3:
+        size += 2 + _utf8_length(request.transactional_id)
+    for topic in request.topic_data:
+        size += _topic_name(topic.name, version, flexible=flexible)
+        size += _produced_partitions(topic, flexible=flexible)
+    return size
+
+
+def _produced_partitions(topic: ProducedTopic, *, flexible: bool) -> int:
+    partitions = topic.partition_data or ()
+    if not flexible:
+        return 4 + 8 * len(partitions)
+    sizes = sum(_uvarint((partition.records_size_in_bytes or 0) + 1) + 5 for partition in partitions)
+    return sizes + _uvarint(len(partitions) + 1) + 1
+
+
+def produce_records(request: ProduceRequest) -> int:
+    """Record bytes of all partitions."""
+    return sum(partition.records_size_in_bytes or 0 for topic in request.topic_data for partition in topic.partition_data or ())
+
+
+def fetch_overhead(version: int, answer: FetchAnswer) -> int:
+    """Everything but record bytes."""
+    flexible = version >= FETCH_FLEXIBLE_FROM
+    size = 4 + (4 if version >= 1 else 0) + (6 if version >= 7 else 0) + (1 if flexible else 0)
+    size += _array_prefix(len(answer.responses), flexible=flexible)
+    for topic in answer.responses:
+        size += _topic_name(topic.topic, version, flexible=flexible)
+        size += _fetched_partitions(topic, version)
+    return size
+
+
+def _fetched_partitions(topic: FetchedTopic, version: int) -> int:
+    partitions = topic.fetched
+    if version >= FETCH_FLEXIBLE_FROM:
+        return sum(map(_flexible_partition, partitions)) + _uvarint(len(partitions) + 1) + 1
+    fixed = 18 + (8 if version >= 4 else 0) + (8 if version >= 5 else 0) + (4 if version >= 11 else 0)
+    if version < 4:
+        return 4 + fixed * len(partitions)
+    return 4 + sum(fixed + 4 + 16 * len(partition.aborted_transactions or ()) for partition in partitions)
+
+
+def _flexible_partition(partition: FetchedPartition) -> int:
+    aborted = partition.aborted_transactions
+    size = 35 + (1 if aborted is None else _uvarint(len(aborted) + 1) + 17 * len(aborted)) + _uvarint(partition.size + 1)
+    if partition.diverging_epoch is not None:
+        size += _DIVERGING_EPOCH
+    if partition.current_leader is not None:
+        size += _CURRENT_LEADER
+    if partition.snapshot_id is not None:
+        size += _SNAPSHOT_ID
+    return size
+
+
+def fetch_records(answer: FetchAnswer) -> int:
+    """Record bytes of all partitions."""
+    return sum(partition.size for topic in answer.responses for partition in topic.fetched)
+
+
+def _topic_name(name: str | None, version: int, *, flexible: bool) -> int:
+    if version >= TOPIC_ID_FROM:
+        return _UUID_BYTES
+    return _compact_string(name) if flexible else 2 + _utf8_length(name)
+
+
+def _compact_string(text: str | None) -> int:
+    if text is None:
+        return 1
+    length = _utf8_length(text)
+    return _uvarint(length + 1) + length
+
+
+def _utf8_length(text: str | None) -> int:
+    if not text:
+        return 0
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _array_prefix(length: int, *, flexible: bool) -> int:
+    return _uvarint(length + 1) if flexible else 4
+
+
+def _uvarint(value: int) -> int:
+    """Bytes of an unsigned varint of a 32-bit value."""
+    return 1 if value < 1 << 7 else (value.bit_length() + 6) // 7
+
+
+def mutations(api: int, request: TopicsRequest | None, answer: TopicsAnswer | None, *, kraft: bool) -> Iterator[tuple[str, int]]:
+    """The status and the partitions of each topic, in the order of the request."""
+    request, answer = request or TopicsRequest(), answer or TopicsAnswer()
+    asked = request.topics or [AskedTopic(name=name) for name in request.topic_names or ()]
+    answers = answer.topics or answer.results or answer.responses or []
+    named: dict[tuple[str | None, str | None], AnsweredTopic] = {}
+    for one in answers:
+        named.setdefault((one.name, None), one)
+        named.setdefault((None, one.topic_id), one)
+    for topic in asked:
+        its = named.get((topic.name, None) if topic.name is not None else (None, topic.topic_id))
+        partitions = _partitions(api, topic, its)
+        free = bool(request.validate_only) and not kraft
+        yield _status(its.error_code if its else None, partitions, free=free), partitions or 0
+
+
+def _status(code: int | None, partitions: int | None, *, free: bool) -> str:
+    if code == _THROTTLING_QUOTA_EXCEEDED:
+        return REFUSED_MUTATION
+    if code not in (None, 0, _REQUEST_TIMED_OUT):
+        return FAILED_MUTATION
+    if free:
+        return VALIDATE_ONLY
+    return UNKNOWN_PARTITIONS if partitions is None else CHARGED
+
+
+def is_strict(api: int, version: int) -> bool:
+    """Whether the controller refuses topics of this version of the request when the quota is used up."""
+    return version >= _STRICT_FROM[api]
+
+
+def _partitions(api: int, topic: AskedTopic, answer: AnsweredTopic | None) -> int | None:
+    if topic.assignments:
+        return len(topic.assignments)
+    if api != CREATE_TOPICS:
+        return None
+    return _positive(topic.num_partitions) or _positive(answer.num_partitions if answer else None)
+
+
+def _positive(number: int | None) -> int | None:
+    return number if number is not None and number > 0 else None
