@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import output
+from reconciler.cli.arguments import OutputArguments
 
 if TYPE_CHECKING:
     from reconciler.model import BacktestReport
@@ -48,7 +48,7 @@ def backtest_as(name: str, report: BacktestReport) -> str:
     return plain(backtest_lines(report))
 
 
-def print_backtest(args: argparse.Namespace, report: BacktestReport, files: Sequence[tuple[str, Path]]) -> None:
+def print_backtest(args: OutputArguments, report: BacktestReport, files: Sequence[tuple[str, Path]]) -> None:
     """Write a report to the files of ``--out``, then print it as ``--format`` says. Raises as ``output.print_plan``."""
     from reconciler.documents import backtest_to_json
     from reconciler.formats import write_whole

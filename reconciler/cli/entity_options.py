@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
+from reconciler.cli.arguments import EntityArguments, FilterArguments
 from reconciler.errors import UsageError
 from reconciler.formats import did_you_mean, shown
 from reconciler.model import DEFAULT, Entity, EntityName, EntityType, MatchKind, Selector, TypeMatch
@@ -72,7 +73,7 @@ def add_filter_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def entity_of(args: argparse.Namespace, *, may_be_empty: Collection[str] = ()) -> Entity | None:
+def entity_of(args: EntityArguments, *, may_be_empty: Collection[str] = ()) -> Entity | None:
     """The one entity that the options of ``add_entity_options`` name; ``None`` when none of them was given.
 
     ``may_be_empty``: types whose name may be empty (a client may send no client id, but no quota can be set for that). Raises
@@ -85,13 +86,13 @@ def entity_of(args: argparse.Namespace, *, may_be_empty: Collection[str] = ()) -
     return Entity.of(names) if names else None
 
 
-def selector_of(args: argparse.Namespace) -> Selector:
+def selector_of(args: FilterArguments) -> Selector:
     """The filter of all options here; without any it selects everything, and nothing when strict. Raises as ``entity_of``."""
     parts = _checked((*_exact_parts(args), *_filter_parts(args)), ())
     return Selector(types=tuple((entity_type, wanted) for _, entity_type, wanted in parts), strict=args.entity_strict)
 
 
-def literal_default_warnings(args: argparse.Namespace) -> Iterator[str]:
+def literal_default_warnings(args: EntityArguments) -> Iterator[str]:
     """A sentence for each name ``<default>``: it is an ordinary name, and most likely not what was meant."""
     for _, entity_type, wanted in _exact_parts(args):
         if wanted.kind is MatchKind.NAME and wanted.text == _LITERAL_DEFAULT:
@@ -101,7 +102,7 @@ def literal_default_warnings(args: argparse.Namespace) -> Iterator[str]:
             )
 
 
-def _exact_parts(args: argparse.Namespace) -> Iterator[_Part]:
+def _exact_parts(args: EntityArguments) -> Iterator[_Part]:
     for text in args.entity_name:
         yield _pair("--name", text, MatchKind.NAME)
     for text in args.entity_names:
@@ -110,7 +111,7 @@ def _exact_parts(args: argparse.Namespace) -> Iterator[_Part]:
     yield from _bare("--defaults", args.entity_defaults, MatchKind.DEFAULT)
 
 
-def _filter_parts(args: argparse.Namespace) -> Iterator[_Part]:
+def _filter_parts(args: FilterArguments) -> Iterator[_Part]:
     yield from _bare("--any", args.entity_any, MatchKind.ANY)
     yield from _bare("--named", args.entity_named, MatchKind.NAMED)
     for text in args.entity_prefix:

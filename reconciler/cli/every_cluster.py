@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from reconciler.cli import exit_codes, output
+from reconciler.cli.arguments import OutputArguments
 from reconciler.errors import UsageError
 from reconciler.model import ClusterFailure
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 FORMATS: Final = ("text", "json")
 
 
-def check_formats(args: argparse.Namespace, files: Sequence[tuple[str, Path]] = ()) -> None:
+def check_formats(args: OutputArguments, files: Sequence[tuple[str, Path]] = ()) -> None:
     """Raise ``UsageError`` for a format that holds one cluster only."""
     for name in (args.format, *(name for name, _ in files)):
         if name not in FORMATS:
@@ -29,7 +29,7 @@ def check_formats(args: argparse.Namespace, files: Sequence[tuple[str, Path]] = 
 
 
 def print_every(
-    args: argparse.Namespace,
+    args: OutputArguments,
     results: Sequence[T | ClusterFailure],
     *,
     document: Callable[[T], Json],
@@ -59,11 +59,11 @@ def print_every(
 
 
 def exit_code(
-    args: argparse.Namespace, results: Sequence[T | ClusterFailure], *, differs: Callable[[T], bool], stopped: bool = False
+    results: Sequence[T | ClusterFailure], *, differs: Callable[[T], bool], detailed: bool, stopped: bool = False
 ) -> int:
     """1 if any cluster did not finish or findings ``stopped`` it, else 2 if any differs and ``--detailed-exitcode``, else 0."""
     if stopped or any(isinstance(result, ClusterFailure) and not result.skipped for result in results):
         return exit_codes.NOT_DONE
-    if args.detailed_exitcode and any(differs(result) for result in results if not isinstance(result, ClusterFailure)):
+    if detailed and any(differs(result) for result in results if not isinstance(result, ClusterFailure)):
         return exit_codes.DIFFERENCES
     return exit_codes.DONE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import contextvars
 import gc
 import importlib
 import io
@@ -146,7 +147,7 @@ def _run(arguments: list[str], sinks: Sequence[Sink]) -> int:
 
     wanted = diagnosis.diagnosis_of(args)
     with diagnosis.diagnosed(wanted, is_service=args.command == "run"):
-        return _run_command(args, wanted)
+        return contextvars.copy_context().run(_run_command, args, wanted)
 
 
 def command_of(arguments: Sequence[str]) -> str | None:
@@ -156,7 +157,8 @@ def command_of(arguments: Sequence[str]) -> str | None:
 
 def _run_command(args: argparse.Namespace, wanted: Diagnosis) -> int:
     try:
-        code: int = _module(args.command).run(args)
+        module = _module(args.command)
+        code: int = module.run(module.parse(args))
     except KeyboardInterrupt:
         _say("interrupted")
         return exit_codes.INTERRUPTED
@@ -164,7 +166,7 @@ def _run_command(args: argparse.Namespace, wanted: Diagnosis) -> int:
         if _began_with_an_interrupt(error):
             _say("interrupted")
             return exit_codes.INTERRUPTED
-        return _report(error, args, wanted)
+        return _report(error, wanted)
     return code
 
 
@@ -177,13 +179,14 @@ def _began_with_an_interrupt(error: BaseException | None) -> bool:
     return False
 
 
-def _report(error: Exception, args: argparse.Namespace, wanted: Diagnosis) -> int:
+def _report(error: Exception, wanted: Diagnosis) -> int:
+    from reconciler.cli import output
     from reconciler.cli.diagnosis import print_error
 
     message = f"internal error: {type(error).__name__}: {error}; run again with -vv for the traceback, and please report it"
     if isinstance(error, errors.ReconcilerError):
         message = str(error)
-    if isinstance(error, errors.ManifestError) and getattr(args, "printed_findings", False):
+    if isinstance(error, errors.ManifestError) and output.findings_are_printed():
         message = error.brief
     print_error(message, error, wanted)
     return exit_code(error)

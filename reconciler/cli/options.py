@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
+    from reconciler.cli.arguments import ConnectionArguments
     from reconciler.workflows import Access, GivenBaseline, TrustedTree
 
 
@@ -84,33 +86,35 @@ def add_baseline_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def baseline(args: argparse.Namespace, trusted: TrustedTree | None) -> GivenBaseline | None:
+def baseline(
+    name: str | None, paths: Sequence[str], trusted: TrustedTree | None, *, all_clusters: bool = False
+) -> GivenBaseline | None:
     """The baseline of ``add_baseline_option``. Raises as ``given_baseline``, and for a file with ``--all-clusters``."""
     from pathlib import Path
 
     from reconciler.workflows import given_baseline
 
-    if args.baseline is None:
+    if name is None:
         return None
-    if getattr(args, "all_clusters", False) and Path(args.baseline).is_file():
+    if all_clusters and Path(name).is_file():
         msg = "a baseline file is of one cluster; with --all-clusters give a git reference as --baseline"
         raise UsageError(msg)
-    return given_baseline(args.baseline, args.paths, trusted=trusted)
+    return given_baseline(name, paths, trusted=trusted)
 
 
-def check_all_clusters(args: argparse.Namespace, *excluded: str) -> None:
-    """Raise ``UsageError`` when an option that speaks of one cluster comes with ``--all-clusters``."""
-    given = [name for name in ("cluster", *excluded) if args.all_clusters and getattr(args, name)]
+def check_all_clusters(*, all_clusters: bool, **excluded: str | None) -> None:
+    """Raise ``UsageError`` when an option that is about one cluster, by its name, comes with ``--all-clusters``."""
+    given = [name for name, value in excluded.items() if all_clusters and value]
     if given:
         msg = f"--all-clusters and --{given[0].replace('_', '-')} exclude each other"
         raise UsageError(msg)
 
 
-def check_one_state(args: argparse.Namespace) -> None:
+def check_one_state(args: ConnectionArguments, current: str | None) -> None:
     """Raise ``UsageError`` when ``--current`` comes with an option that names a live cluster."""
-    given = [name for name in ("bootstrap_server", "zookeeper") if args.current and getattr(args, name)]
-    if given:
-        msg = f"--current and --{given[0].replace('_', '-')} exclude each other: a recorded state is read, or a cluster"
+    given = [name for name, value in (("bootstrap-server", args.bootstrap_server), ("zookeeper", args.zookeeper)) if value]
+    if current and given:
+        msg = f"--current and --{given[0]} exclude each other: a recorded state is read, or a cluster"
         raise UsageError(msg)
 
 
@@ -126,7 +130,7 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--command-config", metavar="FILE", help="properties file with security settings")
 
 
-def access(args: argparse.Namespace) -> Access:
+def access(args: ConnectionArguments, *, current: str | None = None) -> Access:
     """How to reach the cluster, of ``add_connection_options`` and, where the command has it, ``--current``."""
     from reconciler.workflows import Access
 
@@ -134,7 +138,7 @@ def access(args: argparse.Namespace) -> Access:
         bootstrap_server=args.bootstrap_server,
         zookeeper=args.zookeeper,
         command_config=args.command_config,
-        current=getattr(args, "current", None),
+        current=current,
     )
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
+from reconciler.cli.arguments import OutputArguments
 from reconciler.errors import FileAccessError, OutputError, UsageError
 from reconciler.model import escaped
 
@@ -17,6 +18,18 @@ if TYPE_CHECKING:
     from reconciler.formats import Json
     from reconciler.model import Finding, Plan
     from reconciler.render import Line
+
+_findings_printed: Final = ContextVar("findings_printed", default=False)
+
+
+def note_findings_printed() -> None:
+    """Remember that the findings are printed, so that an error about them repeats none."""
+    _findings_printed.set(True)
+
+
+def findings_are_printed() -> bool:
+    """Whether the command has printed its findings."""
+    return _findings_printed.get()
 
 
 def wants_color(choice: str, stream: TextIO) -> bool:
@@ -31,7 +44,7 @@ def wants_color(choice: str, stream: TextIO) -> bool:
 
 
 def print_result(
-    args: argparse.Namespace,
+    args: OutputArguments,
     *,
     document: Callable[[], Json],
     lines: Callable[[], Sequence[Line]],
@@ -56,7 +69,7 @@ def print_result(
         raise OutputError(msg) from error
 
 
-def print_lines(args: argparse.Namespace, lines: Sequence[Line], stream: TextIO | None = None) -> None:
+def print_lines(args: OutputArguments, lines: Sequence[Line], stream: TextIO | None = None) -> None:
     """Print text to a stream (stdout by default) and flush it. Raises ``OutputError`` when stdout takes no more."""
     from reconciler.render import write
 
@@ -77,7 +90,7 @@ def tell(message: str) -> None:
         print(f"kafka-quotas: {escaped(message)}", file=sys.stderr, flush=True)
 
 
-def print_plan(args: argparse.Namespace, plan: Plan, files: Sequence[tuple[str, Path]]) -> None:
+def print_plan(args: OutputArguments, plan: Plan, files: Sequence[tuple[str, Path]]) -> None:
     """Write a plan to the files of ``--out``, then print it as ``--format`` says. Raises ``FileAccessError``, ``OutputError``."""
     from reconciler.cli.renderings import plan_as
     from reconciler.documents import plan_to_json
@@ -91,7 +104,7 @@ def print_plan(args: argparse.Namespace, plan: Plan, files: Sequence[tuple[str, 
     )
 
 
-def print_findings(args: argparse.Namespace, findings: Sequence[Finding], *, to_stdout: bool) -> None:
+def print_findings(args: OutputArguments, findings: Sequence[Finding], *, to_stdout: bool) -> None:
     """Print findings as the result (``to_stdout``), or beside another result on stderr.
 
     An error that stops the command because of them then repeats none.
@@ -100,7 +113,7 @@ def print_findings(args: argparse.Namespace, findings: Sequence[Finding], *, to_
     from reconciler.documents import findings_to_json
     from reconciler.render import findings_lines
 
-    args.printed_findings = bool(findings)
+    _findings_printed.set(bool(findings))
     if to_stdout:
         print_result(
             args,
@@ -124,7 +137,7 @@ def write_findings(files: Sequence[tuple[str, Path]], findings: Sequence[Finding
 class StderrProgress:
     """Progress for a person: only when stderr is a terminal and not ``--quiet``."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
+    def __init__(self, args: OutputArguments) -> None:
         self._speaks = not args.quiet and sys.stderr.isatty()
 
     def step(self, message: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 import threading
@@ -10,6 +9,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Final, Self, TextIO
 
+from reconciler.cli.arguments import OutputArguments
 from reconciler.model import escaped
 
 _AFTER_SECONDS: Final = 2.0
@@ -22,7 +22,7 @@ class PatientProgress:
     block ends it.
     """
 
-    def __init__(self, args: argparse.Namespace, *, after_seconds: float = _AFTER_SECONDS, stream: TextIO | None = None) -> None:
+    def __init__(self, args: OutputArguments, *, after_seconds: float = _AFTER_SECONDS, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
         self._speaks = not args.quiet and self._stream.isatty()
         self._after = after_seconds

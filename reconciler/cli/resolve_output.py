@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import output
+from reconciler.cli.arguments import OutputArguments
 from reconciler.errors import OutputError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _AT_ONCE: Final = 1_000
 """Clients whose text is written together."""
 
 
-def print_one(args: argparse.Namespace, view: QuotaView, entity: Entity, wanted: ResolveOptions) -> bool:
+def print_one(args: OutputArguments, view: QuotaView, entity: Entity, wanted: ResolveOptions) -> bool:
     """Print the answer for one entity; false when nothing of it is known."""
     from reconciler.workflows import is_unknown, notes_about
 
@@ -49,7 +49,7 @@ def print_one(args: argparse.Namespace, view: QuotaView, entity: Entity, wanted:
     return not is_unknown(resolution)
 
 
-def print_many(args: argparse.Namespace, view: QuotaView, asked: list[AskedClient] | None, wanted: ResolveOptions) -> bool:
+def print_many(args: OutputArguments, view: QuotaView, asked: list[AskedClient] | None, wanted: ResolveOptions) -> bool:
     """Print the answers for these entities, or for every one that the state names; false when nothing of any is known."""
     answers = view.answers()
     seen = _Seen()
@@ -68,7 +68,7 @@ def print_many(args: argparse.Namespace, view: QuotaView, asked: list[AskedClien
     return seen.anything_known
 
 
-def print_comparison(args: argparse.Namespace, compared: ViewComparison) -> None:
+def print_comparison(args: OutputArguments, compared: ViewComparison) -> None:
     """Print two states compared."""
     from reconciler.documents import comparison_to_json
     from reconciler.render import comparison_lines
@@ -101,7 +101,7 @@ def _json_lines(answers: EffectiveQuotas, asked: Iterable[AskedClient], wanted: 
     return answer_json_lines(answers, asked, wanted, seen=seen)
 
 
-def _print_text(args: argparse.Namespace, view: QuotaView, resolutions: Iterator[Resolution], seen: _Seen) -> None:
+def _print_text(args: OutputArguments, view: QuotaView, resolutions: Iterator[Resolution], seen: _Seen) -> None:
     from reconciler.render import line, resolve_text
 
     try:
@@ -125,7 +125,7 @@ def _write(pieces: Iterable[str]) -> None:
         raise OutputError(f"cannot print the result: {error.strerror}") from error
 
 
-def _notes_aside(args: argparse.Namespace, notes: Iterable[str]) -> None:
+def _notes_aside(args: OutputArguments, notes: Iterable[str]) -> None:
     """What JSON lines have no place for."""
     if not args.quiet:
         for note in notes:

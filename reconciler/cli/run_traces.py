@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, options, output
+from reconciler.cli.arguments import WritingArguments
 from reconciler.errors import FileAccessError, ManifestError, OutputError, ReconcilerError, UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Audit:
     """The audit file, if one is wanted; and which cluster the run is about, as far as that is known."""
 
-    def __init__(self, args: argparse.Namespace, file: AuditFile | None) -> None:
+    def __init__(self, args: WritingArguments, file: AuditFile | None) -> None:
         self._args = args
         self._file = file
         self.spec: ClusterSpec | None = None
@@ -54,7 +54,7 @@ class Audit:
 
 
 @contextlib.contextmanager
-def audited(args: argparse.Namespace, command: str) -> Iterator[Audit]:
+def audited(args: WritingArguments, command: str) -> Iterator[Audit]:
     """Audit what happens inside, also when an error ends it, and with JSON print the document of that, too.
 
     A way of calling that cannot work is no run. Raises ``FileAccessError`` at once, before anything else is done, when no line
@@ -72,7 +72,7 @@ def audited(args: argparse.Namespace, command: str) -> Iterator[Audit]:
         raise
 
 
-def _opened(args: argparse.Namespace, command: str) -> Audit:
+def _opened(args: WritingArguments, command: str) -> Audit:
     if args.audit is None:
         return Audit(args, None)
     from reconciler.workflows import AuditFile, SystemClock
@@ -80,7 +80,7 @@ def _opened(args: argparse.Namespace, command: str) -> Audit:
     return Audit(args, AuditFile(Path(args.audit), command=command, validate_only=args.validate_only, clock=SystemClock()))
 
 
-def _print_failure(args: argparse.Namespace, error: BaseException, spec: ClusterSpec | None) -> None:
+def _print_failure(args: WritingArguments, error: BaseException, spec: ClusterSpec | None) -> None:
     """With JSON, stdout holds one document however a run ends; that of bad manifests are their findings, printed already."""
     if args.format != "json" or isinstance(error, ManifestError | OutputError):
         return
@@ -97,7 +97,7 @@ def _print_failure(args: argparse.Namespace, error: BaseException, spec: Cluster
         )
 
 
-def finish(args: argparse.Namespace, report: ApplyReport, audit: Audit, *, also: Callable[[], None] | None = None) -> int:
+def finish(args: WritingArguments, report: ApplyReport, audit: Audit, *, also: Callable[[], None] | None = None) -> int:
     """Audit, print and write the report; each is tried, whatever becomes of the others. Returns the exit code."""
     from reconciler.documents import apply_report_to_json
     from reconciler.formats import document_text, write_whole

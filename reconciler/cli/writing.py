@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import options, output
+from reconciler.cli.arguments import LongRunArguments, WritingArguments
 from reconciler.errors import NotConfirmedError, UsageError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def add_long_run_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def settings(args: argparse.Namespace) -> ApplySettings:
+def settings(args: LongRunArguments) -> ApplySettings:
     """How the run writes. Raises ``UsageError`` for a deadline that is none."""
     from reconciler.apply import ApplySettings
 
@@ -58,7 +59,7 @@ def settings(args: argparse.Namespace) -> ApplySettings:
     return ApplySettings(validate_only=args.validate_only, run_seconds=args.deadline)
 
 
-def step_down(args: argparse.Namespace) -> StepDown | None:
+def step_down(args: LongRunArguments) -> StepDown | None:
     """How limits go down, when not at once. Raises ``UsageError``."""
     from reconciler.apply import WINDOW_SECONDS, StepDown
 
@@ -74,26 +75,26 @@ def step_down(args: argparse.Namespace) -> StepDown | None:
     return StepDown(factor=args.step_down, wait_seconds=wait)
 
 
-def show_plan(args: argparse.Namespace, plan: Plan) -> None:
+def show_plan(args: WritingArguments, plan: Plan) -> None:
     """Print a plan where people look; with JSON, stdout belongs to the report."""
     from reconciler.render import plan_lines
 
     output.print_lines(args, plan_lines(plan), sys.stderr if args.format == "json" else sys.stdout)
 
 
-def preview(args: argparse.Namespace, plan: Plan, progress: PatientProgress) -> None:
+def preview(args: WritingArguments, plan: Plan, progress: PatientProgress) -> None:
     """Show a plan that is not going to be written."""
     with progress.silent():
         show_plan(args, plan)
 
 
-def show_refused(args: argparse.Namespace, plan: Plan, progress: PatientProgress) -> None:
+def show_refused(args: WritingArguments, plan: Plan, progress: PatientProgress) -> None:
     """Show a plan that is refused before anybody was asked about it, where ``confirm`` would have shown it."""
     if not (args.quiet and args.auto_approve):
         preview(args, plan, progress)
 
 
-def confirm(args: argparse.Namespace, plan: Plan, progress: PatientProgress | None = None) -> bool:
+def confirm(args: WritingArguments, plan: Plan, progress: PatientProgress | None = None) -> bool:
     """Show the plan and ask. Raises ``NotConfirmedError`` when there is nobody to ask."""
     with progress.silent() if progress else contextlib.nullcontext():
         if not (args.quiet and args.auto_approve):

@@ -20,8 +20,8 @@ spec:
 """
 SNAPSHOT = {
     "format_version": "1.0",
-    "cluster": {},
-    "observed": {"at": "2026-01-02T00:00:00Z"},
+    "cluster": {"name": "prod", "id": None, "kafka_version": None},
+    "observed": {"at": "2026-01-02T00:00:00Z", "from": "broker"},
     "entities": [{"entity": {"user": "batch"}, "quotas": {"producer_byte_rate": 1.0}}],
 }
 PLAN = ("plan", "--current", "now.json", "--format", "json")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconciler.cli import entity_options, options, output, run_traces, writing
+from reconciler.cli.arguments import typed
 from reconciler.errors import ManifestError, UsageError
 from reconciler.formats import shown
 
@@ -15,6 +17,32 @@ if TYPE_CHECKING:
     from reconciler.cli.progress import PatientProgress
     from reconciler.model import ApplyReport, Plan
     from reconciler.workflows import AlterRequest, AlterTarget, Approval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterArguments:
+    """The command line of ``alter``."""
+
+    paths: tuple[str, ...]
+    cluster: str | None
+    bootstrap_server: str | None
+    zookeeper: str | None
+    command_config: str | None
+    trusted_ref: str | None
+    entity_name: tuple[str, ...]
+    entity_names: tuple[str, ...]
+    entity_defaults: tuple[str, ...]
+    add: tuple[str, ...]
+    delete: tuple[str, ...]
+    expect_digest: str | None
+    accept: tuple[str, ...]
+    auto_approve: bool
+    validate_only: bool
+    report: str | None
+    audit: str | None
+    format: str
+    color: str
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +70,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_output_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> AlterArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(AlterArguments, namespace)
+
+
+def run(args: AlterArguments) -> int:
     """Plan the one change, write it, print its report; the exit code says whether anything was written."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.policy import check_guard_ids
@@ -63,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     return run_traces.finish(args, report, audit)
 
 
-def _request(args: argparse.Namespace) -> AlterRequest:
+def _request(args: AlterArguments) -> AlterRequest:
     from reconciler.workflows import make_alter_request
 
     entity = entity_options.entity_of(args)
@@ -72,7 +105,7 @@ def _request(args: argparse.Namespace) -> AlterRequest:
     return make_alter_request(entity, add=_added(args), delete=_deleted(args))
 
 
-def _added(args: argparse.Namespace) -> dict[str, str]:
+def _added(args: AlterArguments) -> dict[str, str]:
     """``--add``, not yet looked into. Raises ``UsageError``."""
     found: dict[str, str] = {}
     for one in _listed(args.add, "--add"):
@@ -85,7 +118,7 @@ def _added(args: argparse.Namespace) -> dict[str, str]:
     return found
 
 
-def _deleted(args: argparse.Namespace) -> list[str]:
+def _deleted(args: AlterArguments) -> list[str]:
     found: list[str] = []
     for key in _listed(args.delete, "--delete"):
         if "=" in key:
@@ -96,7 +129,7 @@ def _deleted(args: argparse.Namespace) -> list[str]:
     return found
 
 
-def _listed(texts: list[str], option: str) -> Iterator[str]:
+def _listed(texts: tuple[str, ...], option: str) -> Iterator[str]:
     for text in texts:
         for one in text.split(","):
             if not one:
@@ -104,14 +137,14 @@ def _listed(texts: list[str], option: str) -> Iterator[str]:
             yield one
 
 
-def _warnings(args: argparse.Namespace, request: AlterRequest) -> Iterator[str]:
+def _warnings(args: AlterArguments, request: AlterRequest) -> Iterator[str]:
     from reconciler.workflows import name_warnings
 
     yield from entity_options.literal_default_warnings(args)
     yield from (f"{text} [{rule}]" for rule, text in name_warnings(request.entity) if rule != "literal-default-name")
 
 
-def _approval(args: argparse.Namespace) -> Approval:
+def _approval(args: AlterArguments) -> Approval:
     from reconciler.apply import ApplySettings
     from reconciler.workflows import Approval
 
@@ -123,7 +156,7 @@ def _approval(args: argparse.Namespace) -> Approval:
 
 
 def _alter(
-    args: argparse.Namespace, request: AlterRequest, approval: Approval, target: AlterTarget, progress: PatientProgress
+    args: AlterArguments, request: AlterRequest, approval: Approval, target: AlterTarget, progress: PatientProgress
 ) -> ApplyReport:
     from reconciler.workflows import SystemClock, alter_entity, open_cluster
 
@@ -142,7 +175,7 @@ def _alter(
         )
 
 
-def _preview(args: argparse.Namespace, plan: Plan, progress: PatientProgress) -> None:
+def _preview(args: AlterArguments, plan: Plan, progress: PatientProgress) -> None:
     """The plan where nobody will be asked about it; of a plan that is not going to be written, what there is to know."""
     if args.validate_only and plan.changes:
         writing.preview(args, plan, progress)

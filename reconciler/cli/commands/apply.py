@@ -3,15 +3,46 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import options, output, run_traces, writing
+from reconciler.cli.arguments import typed
 from reconciler.errors import ManifestError
 
 if TYPE_CHECKING:
     from reconciler.model import ApplyReport
     from reconciler.workflows import Approval, Intent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyArguments:
+    """The command line of ``apply``."""
+
+    paths: tuple[str, ...]
+    cluster: str | None
+    bootstrap_server: str | None
+    zookeeper: str | None
+    command_config: str | None
+    trusted_ref: str | None
+    base: str | None
+    baseline: str | None
+    plan: str | None
+    expect_digest: str | None
+    accept: tuple[str, ...]
+    auto_approve: bool
+    validate_only: bool
+    report: str | None
+    audit: str | None
+    step_down: float | None
+    step_wait: float | None
+    deadline: float
+    record_baseline: str | None
+    fail_on: str
+    format: str
+    color: str
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_output_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> ApplyArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(ApplyArguments, namespace)
+
+
+def run(args: ApplyArguments) -> int:
     """Apply and print the report; the exit code says whether anything was written."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.model import Severity
@@ -53,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
             progress.step("reading the manifests")
             references = References(trusted=args.trusted_ref, base=args.base)
             intent = load_intent(args.paths, cluster=args.cluster, fail_on=Severity(args.fail_on), references=references)
-            given = options.baseline(args, intent.trusted)
+            given = options.baseline(args.baseline, args.paths, intent.trusted)
             if args.record_baseline:
                 check_recordable(intent, Path(args.record_baseline), validate_only=args.validate_only)
             output.print_findings(args, intent.findings, to_stdout=False)
@@ -77,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
     return run_traces.finish(args, report, audit, also=lambda: _record(args, report, intent))
 
 
-def _approval(args: argparse.Namespace) -> Approval:
+def _approval(args: ApplyArguments) -> Approval:
     from reconciler.planning import read_saved_plan
     from reconciler.workflows import Approval
 
@@ -91,7 +127,7 @@ def _approval(args: argparse.Namespace) -> Approval:
     )
 
 
-def _record(args: argparse.Namespace, report: ApplyReport, intent: Intent) -> None:
+def _record(args: ApplyArguments, report: ApplyReport, intent: Intent) -> None:
     from reconciler.workflows import is_clean, write_baseline
 
     if not args.record_baseline:

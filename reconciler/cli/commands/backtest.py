@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import backtest_renderings, exit_codes, options, output
-from reconciler.cli.broker_model_options import add_broker_model_options, model_options
-from reconciler.cli.reading_options import add_reading_options
-from reconciler.cli.spark_options import add_spark_options
+from reconciler.cli.arguments import typed
+from reconciler.cli.traffic_options import add_reading_options, add_spark_options
 from reconciler.errors import ManifestError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reconciler.model import CurrentState
-    from reconciler.workflows import Intent
+    from reconciler.workflows import Intent, ModelOptions
 
 _PLOTS: Final = 12
 _MOST_PLOTS: Final = 100
@@ -26,6 +26,38 @@ _NO_SQL: Final = (
     "and name that Python in PYSPARK_PYTHON"
 )
 """Until the release after the first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacktestArguments:
+    """The command line of ``backtest``."""
+
+    paths: tuple[str, ...]
+    cluster: str | None
+    traffic: tuple[str, ...]
+    current: str | None
+    kafka_version: str | None
+    exact: bool
+    requests: str | None
+    log_timezone: str
+    mapping: str | None
+    max_unreadable: float
+    master: str | None
+    remote: str | None
+    memory: str
+    without_python_workers: bool
+    plots: int | None
+    window_samples: int | None
+    window_seconds: int | None
+    controller_window_samples: int | None
+    controller_window_seconds: int | None
+    quota_callback: str | None
+    trusted_ref: str | None
+    fail_on: str
+    out: tuple[str, ...]
+    format: str
+    color: str
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,14 +100,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="give the N worst buckets their rate over time, at the price of one more look at their traffic (default: 12 for an "
         "HTML page, else 0)",
     )
-    add_broker_model_options(parser)
+    _add_broker_model_options(parser)
     options.add_trusted_ref_option(parser)
     options.add_fail_on_option(parser)
     options.add_out_option(parser, backtest_renderings.FORMATS)
     options.add_output_options(parser, formats=backtest_renderings.FORMATS)
 
 
-def run(args: argparse.Namespace) -> int:
+def _add_broker_model_options(parser: argparse.ArgumentParser) -> None:
+    """The settings and the class of the brokers; all go before what the Cluster document says."""
+    group = parser.add_argument_group("the modelled brokers")
+    group.add_argument("--window-samples", type=int, metavar="N", help="their quota.window.num (default: 11)")
+    group.add_argument("--window-seconds", type=int, metavar="N", help="their quota.window.size.seconds (default: 1)")
+    group.add_argument("--controller-window-samples", type=int, metavar="N", help="controller.quota.window.num (default: 11)")
+    group.add_argument(
+        "--controller-window-seconds", type=int, metavar="N", help="controller.quota.window.size.seconds (default: 1)"
+    )
+    group.add_argument(
+        "--quota-callback",
+        metavar="MODULE:CLASS",
+        help="a Python class that says what their client.quota.callback.class says; it is imported and run. The one that the "
+        "Cluster document names is loaded only with --trusted-ref, or when it is given here",
+    )
+
+
+def parse(namespace: argparse.Namespace) -> BacktestArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(BacktestArguments, namespace)
+
+
+def run(args: BacktestArguments) -> int:
     """Replay and print; 0, or 1 when the policy refuses it or a finding is at or above ``--fail-on``."""
     from reconciler.model import Severity
     from reconciler.workflows import BacktestOptions, References, load_intent, proposal_of, run_backtest
@@ -101,7 +155,7 @@ def run(args: argparse.Namespace) -> int:
         max_unreadable=args.max_unreadable,
         requests=Path(args.requests) if args.requests else None,
         exact=args.exact,
-        model=model_options(args),
+        model=_model_options(args),
         plots=plots,
     )
     report = run_backtest(proposal_of(intent, _current(args, intent)), chosen, progress=output.StderrProgress(args))
@@ -110,7 +164,7 @@ def run(args: argparse.Namespace) -> int:
     return exit_codes.NOT_DONE if stopped else exit_codes.DONE
 
 
-def _plots(args: argparse.Namespace, formats: Sequence[str]) -> int:
+def _plots(args: BacktestArguments, formats: Sequence[str]) -> int:
     if args.plots is None:
         return _PLOTS if "html" in formats else 0
     if not 0 <= args.plots <= _MOST_PLOTS:
@@ -118,10 +172,22 @@ def _plots(args: argparse.Namespace, formats: Sequence[str]) -> int:
     return int(args.plots)
 
 
-def _current(args: argparse.Namespace, intent: Intent) -> CurrentState | None:
+def _current(args: BacktestArguments, intent: Intent) -> CurrentState | None:
     if args.current is None:
         return None
     from reconciler.workflows import read_state, snapshot_reader
 
     trusted = intent.trusted.files if intent.trusted is not None else None
     return read_state(intent.spec, snapshot_reader(args.current, trusted=trusted))
+
+
+def _model_options(args: BacktestArguments) -> ModelOptions:
+    from reconciler.workflows import ModelOptions
+
+    return ModelOptions(
+        window_samples=args.window_samples,
+        window_seconds=args.window_seconds,
+        controller_window_samples=args.controller_window_samples,
+        controller_window_seconds=args.controller_window_seconds,
+        quota_callback=args.quota_callback,
+    )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, options, output
+from reconciler.cli.arguments import typed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +17,20 @@ if TYPE_CHECKING:
     from reconciler.render import Line
 
 _FORMATS: Final = ("text", "json", "outputs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClustersArguments:
+    """The command line of ``clusters``."""
+
+    paths: tuple[str, ...]
+    cluster: tuple[str, ...]
+    changed_since: str | None
+    trusted_ref: str | None
+    out: tuple[str, ...]
+    format: str
+    color: str
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_output_options(parser, formats=_FORMATS)
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> ClustersArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(ClustersArguments, namespace)
+
+
+def run(args: ClustersArguments) -> int:
     """Print the clusters; 0, also when nothing changed."""
     from reconciler.formats import write_whole
     from reconciler.workflows import find_changed_clusters
@@ -47,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     return exit_codes.DONE
 
 
-def _as(name: str, found: Sequence[ChangedCluster], args: argparse.Namespace) -> str:
+def _as(name: str, found: Sequence[ChangedCluster], args: ClustersArguments) -> str:
     from reconciler.formats import canonical_bytes, document_text
     from reconciler.render import plain
 
@@ -78,7 +99,7 @@ def _document(found: Sequence[ChangedCluster]) -> dict[str, Json]:
     return {"format_version": FORMAT_VERSION, "clusters": rows}
 
 
-def _lines(found: Sequence[ChangedCluster], args: argparse.Namespace) -> list[Line]:
+def _lines(found: Sequence[ChangedCluster], args: ClustersArguments) -> list[Line]:
     """What became of each cluster; only its name where nothing was compared."""
     from reconciler.model import display_name
     from reconciler.render import line

@@ -6,10 +6,12 @@ import argparse
 import os
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, options, output
+from reconciler.cli.arguments import typed
 from reconciler.errors import FileAccessError, ReconcilerError, UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +23,31 @@ _STATES: Final = ("planned", "applying", "applied", "failed", "outdated")
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]{0,59}")
 _COMMIT: Final = re.compile(r"[0-9A-Fa-f]{7,64}")
 _LONGEST_WAIT: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommentArguments:
+    """The command line of ``comment``."""
+
+    body: str | None
+    state: str | None
+    report: str | None
+    backtest: str | None
+    cluster: str | None
+    label: str
+    commit: str | None
+    repository: str | None
+    pull_request: int | None
+    api_url: str | None
+    token_file: Path | None
+    given_token: str | None
+    author: str | None
+    wait: float
+    if_there: bool
+    warn_only: bool
+    format: str
+    color: str
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +81,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_output_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> CommentArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(CommentArguments, namespace)
+
+
+def run(args: CommentArguments) -> int:
     """Post or change the comment; 1 when that failed, unless it is only to warn."""
     _check(args)
     try:
@@ -70,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     return exit_codes.DONE
 
 
-def _check(args: argparse.Namespace) -> None:
+def _check(args: CommentArguments) -> None:
     if args.given_token is not None:
         raise UsageError("a token on the command line can be read by everyone on this machine; set GITHUB_TOKEN, or --token-file")
     if args.body is None and args.state in (None, "planned") and not args.report:
@@ -89,7 +121,7 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError(f"--wait takes seconds from 0 to {_LONGEST_WAIT:g}, not {args.wait:g}")
 
 
-def _posted(args: argparse.Namespace) -> PullRequestOutcome:
+def _posted(args: CommentArguments) -> PullRequestOutcome:
     from reconciler.workflows import GitHubTarget, SystemClock, post_comment
 
     target = GitHubTarget(
@@ -113,7 +145,7 @@ def _posted(args: argparse.Namespace) -> PullRequestOutcome:
     )
 
 
-def _content(args: argparse.Namespace) -> Content | None:
+def _content(args: CommentArguments) -> Content | None:
     from reconciler.documents import read_backtest
     from reconciler.workflows import with_backtest
 
@@ -124,7 +156,7 @@ def _content(args: argparse.Namespace) -> Content | None:
     return with_backtest(content, report, name=args.backtest)
 
 
-def _body(args: argparse.Namespace) -> Content | None:
+def _body(args: CommentArguments) -> Content | None:
     from reconciler.workflows import body_content
 
     if args.body is None:
@@ -138,7 +170,7 @@ def _body(args: argparse.Namespace) -> Content | None:
     return body_content(text, name="standard input", cluster=args.cluster, label=args.label)
 
 
-def _status(args: argparse.Namespace) -> Status:
+def _status(args: CommentArguments) -> Status:
     from reconciler.render import CommentState, Status
     from reconciler.workflows import state_of_report
 

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, options, output
-from reconciler.cli.reading_options import add_reading_options
-from reconciler.cli.spark_options import add_spark_options
+from reconciler.cli.arguments import typed
+from reconciler.cli.traffic_options import add_reading_options, add_spark_options
 
 if TYPE_CHECKING:
     from reconciler.formats import Json
     from reconciler.render import Line
     from reconciler.workflows import CompactResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactArguments:
+    """The command line of ``compact``."""
+
+    traffic: tuple[str, ...]
+    out: str
+    log_timezone: str
+    mapping: str | None
+    max_unreadable: float
+    master: str | None
+    remote: str | None
+    memory: str
+    format: str
+    color: str
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_output_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> CompactArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(CompactArguments, namespace)
+
+
+def run(args: CompactArguments) -> int:
     """Compact what is new and say how much that was; 0."""
     from reconciler.workflows import CompactOptions
     from reconciler.workflows.compact import compact

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import dataclass
 from typing import Final
 
 from reconciler.cli import exit_codes, options
+from reconciler.cli.arguments import typed
 
 SHELLS: Final = ("bash", "zsh", "fish")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletionArguments:
+    """The command line of ``completion``."""
+
+    shell: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> CompletionArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(CompletionArguments, namespace)
+
+
+def run(args: CompletionArguments) -> int:
     """Print the script."""
     from reconciler.cli.completion import script
 

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import dataclass
 
 from reconciler.cli import exit_codes, options, output
+from reconciler.cli.arguments import typed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoArguments:
+    """The command line of ``demo``."""
+
+    seconds: float
+    format: str
+    color: str
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,7 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_output_options(parser, formats=("text",))
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> DemoArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(DemoArguments, namespace)
+
+
+def run(args: DemoArguments) -> int:
     """Run the demonstration; 0 when every step ended as it must."""
     from reconciler.render import Line, Style, line
     from reconciler.workflows import Screen, run_demo

@@ -5,14 +5,37 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reconciler.cli import entity_options, exit_codes, options, output
+from reconciler.cli.arguments import typed
 from reconciler.errors import OutputError
 
 if TYPE_CHECKING:
     from reconciler.model import CurrentState, Selector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeArguments:
+    """The command line of ``describe``."""
+
+    paths: tuple[str, ...]
+    cluster: str | None
+    bootstrap_server: str | None
+    zookeeper: str | None
+    command_config: str | None
+    current: str | None
+    entity_name: tuple[str, ...]
+    entity_names: tuple[str, ...]
+    entity_defaults: tuple[str, ...]
+    entity_any: tuple[str, ...]
+    entity_named: tuple[str, ...]
+    entity_prefix: tuple[str, ...]
+    entity_strict: bool
+    format: str
+    color: str
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,16 +48,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_output_options(parser, formats=("text", "json", "yaml", "csv"))
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> DescribeArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(DescribeArguments, namespace)
+
+
+def run(args: DescribeArguments) -> int:
     """Read, filter, print."""
     from reconciler.workflows import check_cluster_id, cluster_to_read, describe_cluster, quota_reader
 
-    options.check_one_state(args)
+    options.check_one_state(args, args.current)
     query = entity_options.selector_of(args)
     for warning in entity_options.literal_default_warnings(args):
         output.tell(f"warning: {warning}")
     spec = cluster_to_read(args.paths, args.cluster)
-    with quota_reader(spec, options.access(args)) as reader:
+    with quota_reader(spec, options.access(args, current=args.current)) as reader:
         state = describe_cluster(reader, query)
     check_cluster_id(spec, state.cluster)
     if spec.name is not None:
@@ -48,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     return exit_codes.DONE
 
 
-def _say_what_else(args: argparse.Namespace, state: CurrentState) -> None:
+def _say_what_else(args: DescribeArguments, state: CurrentState) -> None:
     """What is no part of the result, and should be known."""
     for node in state.unreadable:
         output.tell(f"warning: {node.message}")
@@ -59,7 +87,7 @@ def _say_what_else(args: argparse.Namespace, state: CurrentState) -> None:
             output.tell("no entity matches")
 
 
-def _pieces(args: argparse.Namespace, state: CurrentState, query: Selector) -> Iterator[str]:
+def _pieces(args: DescribeArguments, state: CurrentState, query: Selector) -> Iterator[str]:
     """The result in the form that is wanted; only that one's module is loaded."""
     if args.format == "json":
         from reconciler.documents import selector_to_json, snapshot_chunks

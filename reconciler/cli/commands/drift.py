@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconciler.cli import every_cluster, exit_codes, options, output, renderings
+from reconciler.cli.arguments import typed
 from reconciler.errors import ManifestError, UsageError
 
 if TYPE_CHECKING:
@@ -17,6 +19,30 @@ if TYPE_CHECKING:
     from reconciler.ports import Progress
     from reconciler.render import Line
     from reconciler.workflows import GivenBaseline, Intent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftArguments:
+    """The command line of ``drift``."""
+
+    paths: tuple[str, ...]
+    cluster: str | None
+    bootstrap_server: str | None
+    zookeeper: str | None
+    command_config: str | None
+    all_clusters: bool
+    baseline: str | None
+    current: str | None
+    trusted_ref: str | None
+    ignore: tuple[str, ...]
+    show_unmanaged: bool
+    fail_on: str
+    fail_on_unmanaged: bool
+    detailed_exitcode: bool
+    out: tuple[str, ...]
+    format: str
+    color: str
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +70,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_output_options(parser, formats=renderings.DRIFT_FORMATS)
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> DriftArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(DriftArguments, namespace)
+
+
+def run(args: DriftArguments) -> int:
     """Compare and print; 0, or 2 for differences with ``--detailed-exitcode``, or 1 for findings that stop it."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.documents import DRIFT_FORMAT_VERSION
@@ -52,8 +83,14 @@ def run(args: argparse.Namespace) -> int:
     from reconciler.workflows import References, for_every, load_every_intent, load_intent
 
     files = output.parse_out(args.out, formats=renderings.DRIFT_FORMATS)
-    options.check_one_state(args)
-    options.check_all_clusters(args, "bootstrap_server", "zookeeper", "current")
+    options.check_one_state(args, args.current)
+    options.check_all_clusters(
+        all_clusters=args.all_clusters,
+        cluster=args.cluster,
+        bootstrap_server=args.bootstrap_server,
+        zookeeper=args.zookeeper,
+        current=args.current,
+    )
     ignore = tuple(_selector(text) for text in args.ignore)
     references, fail_on = References(trusted=args.trusted_ref), Severity(args.fail_on)
     with PatientProgress(args) as progress:
@@ -63,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
                 every_cluster.check_formats(args, files)
                 intents = load_every_intent(args.paths, fail_on=fail_on, references=references)
                 # A baseline file is refused here, so no file of the work tree is read.
-                given = options.baseline(args, None)
+                given = options.baseline(args.baseline, args.paths, None, all_clusters=True)
                 found = for_every(intents, lambda intent: _drift(args, intent, given, ignore, progress))
                 with progress.silent():
                     every_cluster.print_every(
@@ -74,10 +111,10 @@ def run(args: argparse.Namespace) -> int:
                         files=files,
                         version=DRIFT_FORMAT_VERSION,
                     )
-                code = every_cluster.exit_code(args, found, differs=lambda drift: drift.differs)
+                code = every_cluster.exit_code(found, differs=lambda drift: drift.differs, detailed=args.detailed_exitcode)
                 return code or _unmanaged(args, [one for one in found if not isinstance(one, ClusterFailure)])
             intent = load_intent(args.paths, cluster=args.cluster, fail_on=fail_on, references=references)
-            given = options.baseline(args, intent.trusted)
+            given = options.baseline(args.baseline, args.paths, intent.trusted)
         except ManifestError as error:
             if not args.all_clusters:
                 output.write_findings(files, error.findings)
@@ -91,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
     return _unmanaged(args, (drift,))
 
 
-def _unmanaged(args: argparse.Namespace, drifts: Sequence[Drift]) -> int:
+def _unmanaged(args: DriftArguments, drifts: Sequence[Drift]) -> int:
     """The exit code that ``--fail-on-unmanaged`` asks for, and its reason on stderr."""
     count = sum(len(drift.unmanaged_in_scope) for drift in drifts)
     if not args.fail_on_unmanaged or not count:
@@ -102,12 +139,12 @@ def _unmanaged(args: argparse.Namespace, drifts: Sequence[Drift]) -> int:
 
 
 def _drift(
-    args: argparse.Namespace, intent: Intent, given: GivenBaseline | None, ignore: Sequence[Selector], progress: Progress
+    args: DriftArguments, intent: Intent, given: GivenBaseline | None, ignore: Sequence[Selector], progress: Progress
 ) -> Drift:
     from reconciler.model import display_name
     from reconciler.workflows import find_drift, quota_reader
 
-    access = options.access(args)
+    access = options.access(args, current=args.current)
     progress.step(
         f"reading the quotas of cluster {display_name(intent.spec.name)}" if intent.spec.name else "reading the cluster"
     )
@@ -115,7 +152,7 @@ def _drift(
         return find_drift(intent, reader, given, ignore=ignore)
 
 
-def _print(args: argparse.Namespace, drift: Drift, files: Sequence[tuple[str, Path]]) -> None:
+def _print(args: DriftArguments, drift: Drift, files: Sequence[tuple[str, Path]]) -> None:
     from reconciler.formats import write_whole
 
     for name, path in files:
@@ -134,7 +171,7 @@ def _document(drift: Drift) -> Json:
     return drift_to_json(drift)
 
 
-def _lines(args: argparse.Namespace, drift: Drift) -> Sequence[Line]:
+def _lines(args: DriftArguments, drift: Drift) -> Sequence[Line]:
     from reconciler.render import drift_lines
 
     return drift_lines(drift, show_unmanaged=args.show_unmanaged)

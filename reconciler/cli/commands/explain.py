@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 
 from reconciler.cli import exit_codes, options, output
+from reconciler.cli.arguments import typed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainArguments:
+    """The command line of ``explain``."""
+
+    id: str | None
+    format: str
+    color: str
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,7 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_output_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> ExplainArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(ExplainArguments, namespace)
+
+
+def run(args: ExplainArguments) -> int:
     """Print one explanation, or without an id all of them in a line each."""
     from reconciler.documents import explanations_to_json
     from reconciler.render import explanation_lines, index_lines

@@ -5,15 +5,34 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, options, output
+from reconciler.cli.arguments import typed
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.render import Line
     from reconciler.workflows import ExportResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportArguments:
+    """The command line of ``export``."""
+
+    paths: tuple[str, ...]
+    cluster: str | None
+    bootstrap_server: str | None
+    zookeeper: str | None
+    command_config: str | None
+    out: str | None
+    overwrite: bool
+    snapshot: str | None
+    format: str
+    color: str
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_output_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> ExportArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(ExportArguments, namespace)
+
+
+def run(args: ExportArguments) -> int:
     """Read the cluster, write the files, print what was done."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.documents import findings_to_json

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, options, output, renderings
+from reconciler.cli.arguments import typed
 
 if TYPE_CHECKING:
     from reconciler.render import Line
     from reconciler.workflows import ImportSummary
 
 _TOOLS = ("jikkou", "terraform", "helmsman", "kafka-configs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportArguments:
+    """The command line of ``import``."""
+
+    files: tuple[str, ...]
+    tool: str
+    out: str
+    overwrite: bool
+    partial: bool
+    format: str
+    color: str
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_output_options(parser, formats=renderings.FINDINGS_FORMATS)
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> ImportArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(ImportArguments, namespace)
+
+
+def run(args: ImportArguments) -> int:
     """Print findings and what was written; 1 when nothing was."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.documents import findings_to_json

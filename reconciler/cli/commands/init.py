@@ -6,11 +6,13 @@ import argparse
 import contextlib
 import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import reconciler
 from reconciler.cli import exit_codes, options, output
+from reconciler.cli.arguments import typed
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +22,24 @@ if TYPE_CHECKING:
     from reconciler.workflows import Made
 
 _FORGES: Final = ("github", "gitlab", "none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitArguments:
+    """The command line of ``init``."""
+
+    folder: str
+    bootstrap_server: str | None
+    zookeeper: str | None
+    command_config: str | None
+    current: str | None
+    name: str | None
+    ci: str
+    workflows: str | None
+    overwrite: bool
+    format: str
+    color: str
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,11 +58,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_output_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> InitArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(InitArguments, namespace)
+
+
+def run(args: InitArguments) -> int:
     """Write the files, print which and what to do next."""
     from reconciler.workflows import Setting, make_repository, parse_workflows, require_room
 
-    options.check_one_state(args)
+    options.check_one_state(args, args.current)
     if args.command_config and not args.bootstrap_server and not args.zookeeper:
         raise UsageError("--command-config says how to log in to the cluster of --bootstrap-server or --zookeeper; give one")
     workflows = parse_workflows(args.workflows) if args.workflows else None
@@ -68,11 +93,11 @@ def run(args: argparse.Namespace) -> int:
     return exit_codes.DONE
 
 
-def _state(args: argparse.Namespace) -> CurrentState | None:
+def _state(args: InitArguments) -> CurrentState | None:
     import dataclasses
 
     from reconciler.cli.progress import PatientProgress
-    from reconciler.model import ClusterSpec
+    from reconciler.model import ClusterSpec, ForeignText
     from reconciler.workflows import open_cluster, snapshot_reader
 
     if args.current:
@@ -86,10 +111,14 @@ def _state(args: argparse.Namespace) -> CurrentState | None:
         return None
     for note in state.notes:
         output.tell(note)
-    return state if args.name is None else dataclasses.replace(state, cluster=dataclasses.replace(state.cluster, name=args.name))
+    return (
+        state
+        if args.name is None
+        else dataclasses.replace(state, cluster=dataclasses.replace(state.cluster, name=ForeignText(args.name)))
+    )
 
 
-def _connection(args: argparse.Namespace, folder: Path) -> Connection | None:
+def _connection(args: InitArguments, folder: Path) -> Connection | None:
     from reconciler.model import ClusterSpec
     from reconciler.workflows import CLUSTER_FOLDER, connection_to_write
 
@@ -99,7 +128,7 @@ def _connection(args: argparse.Namespace, folder: Path) -> Connection | None:
     )
 
 
-def _next(args: argparse.Namespace, made: Made) -> list[str]:
+def _next(args: InitArguments, made: Made) -> list[str]:
     folder = shlex.quote(args.folder)
     cluster = shlex.quote(made.clusters[-1])
     how = f" --command-config {shlex.quote(args.command_config)}" if args.command_config else ""
@@ -109,7 +138,7 @@ def _next(args: argparse.Namespace, made: Made) -> list[str]:
     return [f"kafka-quotas validate {folder}", plan, f"git -C {folder} init && git -C {folder} add ."]
 
 
-def _document(args: argparse.Namespace, made: Made) -> dict[str, Json]:
+def _document(args: InitArguments, made: Made) -> dict[str, Json]:
     from reconciler.documents import finding_to_json
     from reconciler.formats import FORMAT_VERSION
 
@@ -124,7 +153,7 @@ def _document(args: argparse.Namespace, made: Made) -> dict[str, Json]:
     }
 
 
-def _lines(args: argparse.Namespace, made: Made) -> list[Line]:
+def _lines(args: InitArguments, made: Made) -> list[Line]:
     from reconciler.model import display_name, escaped
     from reconciler.render import Style, line
 

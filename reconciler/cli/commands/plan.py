@@ -3,19 +3,48 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.cli import every_cluster, exit_codes, options, output, plan_extras, renderings
-from reconciler.errors import ManifestError
+from reconciler.cli import every_cluster, exit_codes, options, output, renderings
+from reconciler.cli.arguments import typed
+from reconciler.errors import ManifestError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from reconciler.cli.progress import PatientProgress
     from reconciler.model import Plan
     from reconciler.ports import Progress, QuotaReader
     from reconciler.workflows import Extras, GivenBaseline, Intent, References
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanArguments:
+    """The command line of ``plan``."""
+
+    paths: tuple[str, ...]
+    cluster: str | None
+    bootstrap_server: str | None
+    zookeeper: str | None
+    command_config: str | None
+    all_clusters: bool
+    current: str | None
+    trusted_ref: str | None
+    base: str | None
+    baseline: str | None
+    server_check: str | None
+    show_effects: bool
+    known_clients: str | None
+    accept: tuple[str, ...]
+    fail_on: str
+    show_unmanaged: bool
+    detailed_exitcode: bool
+    out: tuple[str, ...]
+    format: str
+    color: str
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +56,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_trusted_ref_option(parser)
     options.add_base_option(parser)
     options.add_baseline_option(parser)
-    plan_extras.add_arguments(parser)
+    parser.add_argument(
+        "--server-check",
+        choices=("cluster", "sandbox"),
+        help="let a broker check the changes without writing: the cluster's (needs AlterConfigs there), or a local Kafka's",
+    )
+    parser.add_argument("--show-effects", action="store_true", help="show which known clients move to another limit")
+    parser.add_argument(
+        "--known-clients", metavar="FILE", help="with --show-effects: also these clients, JSON lines of user and client-id"
+    )
     options.add_accept_option(parser)
     options.add_fail_on_option(parser)
     parser.add_argument("--show-unmanaged", action="store_true", help="list what no manifest declares and is left")
@@ -36,7 +73,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_output_options(parser, formats=renderings.PLAN_FORMATS)
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> PlanArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(PlanArguments, namespace)
+
+
+def run(args: PlanArguments) -> int:
     """Plan and print; 0, or 2 for changes with ``--detailed-exitcode``, or 1 for findings that stop it."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.model import Severity
@@ -45,9 +87,15 @@ def run(args: argparse.Namespace) -> int:
 
     check_guard_ids(args.accept)
     files = output.parse_out(args.out, formats=renderings.PLAN_FORMATS)
-    options.check_one_state(args)
-    options.check_all_clusters(args, "bootstrap_server", "zookeeper", "current")
-    extras = plan_extras.extras_of(args)
+    options.check_one_state(args, args.current)
+    options.check_all_clusters(
+        all_clusters=args.all_clusters,
+        cluster=args.cluster,
+        bootstrap_server=args.bootstrap_server,
+        zookeeper=args.zookeeper,
+        current=args.current,
+    )
+    extras = _extras(args)
     references = References(trusted=args.trusted_ref, base=args.base)
     with PatientProgress(args) as progress:
         progress.step("reading the manifests")
@@ -55,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
             if args.all_clusters:
                 return _every(args, extras, references, files, progress)
             intent = load_intent(args.paths, cluster=args.cluster, fail_on=Severity(args.fail_on), references=references)
-            given = options.baseline(args, intent.trusted)
+            given = options.baseline(args.baseline, args.paths, intent.trusted)
         except ManifestError as error:
             if not args.all_clusters:
                 output.write_findings(files, error.findings)
@@ -68,7 +116,24 @@ def run(args: argparse.Namespace) -> int:
     return exit_codes.DIFFERENCES if args.detailed_exitcode and plan.changes else exit_codes.DONE
 
 
-def _plan(args: argparse.Namespace, intent: Intent, given: GivenBaseline | None, extras: Extras, progress: Progress) -> Plan:
+def _extras(args: PlanArguments) -> Extras:
+    """What the command line wants. Raises ``UsageError``."""
+    from reconciler.workflows import Checker, Extras
+
+    if args.known_clients and not args.show_effects:
+        msg = "--known-clients says whose effects to show; it needs --show-effects"
+        raise UsageError(msg)
+    if args.server_check == Checker.CLUSTER and args.current:
+        msg = "--server-check=cluster asks the live cluster and --current reads a file; --server-check=sandbox works with both"
+        raise UsageError(msg)
+    return Extras(
+        server_check=Checker(args.server_check) if args.server_check else None,
+        show_effects=args.show_effects,
+        known_clients=Path(args.known_clients) if args.known_clients else None,
+    )
+
+
+def _plan(args: PlanArguments, intent: Intent, given: GivenBaseline | None, extras: Extras, progress: Progress) -> Plan:
     from reconciler.model import display_name
     from reconciler.workflows import SystemClock, make_plan, plan_with, quota_reader
 
@@ -77,7 +142,7 @@ def _plan(args: argparse.Namespace, intent: Intent, given: GivenBaseline | None,
             intent, reader, accepted=args.accept, clock=SystemClock(), given=given, show_unmanaged=args.show_unmanaged
         )
 
-    access = options.access(args)
+    access = options.access(args, current=args.current)
     name = f"cluster {display_name(intent.spec.name)}" if intent.spec.name else "the cluster"
     progress.step(f"reading the quotas of {name}")
     with quota_reader(intent.spec, access, trusted=intent.trusted) as source:
@@ -85,7 +150,7 @@ def _plan(args: argparse.Namespace, intent: Intent, given: GivenBaseline | None,
 
 
 def _every(
-    args: argparse.Namespace,
+    args: PlanArguments,
     extras: Extras,
     references: References,
     files: Sequence[tuple[str, Path]],
@@ -99,10 +164,12 @@ def _every(
     every_cluster.check_formats(args, files)
     fail_on = Severity(args.fail_on)
     intents = load_every_intent(args.paths, fail_on=fail_on, references=references)
-    given = options.baseline(args, None)
+    given = options.baseline(args.baseline, args.paths, None, all_clusters=True)
     plans = for_every(intents, lambda intent: _plan(args, intent, given, extras, progress))
     with progress.silent():
         every_cluster.print_every(args, plans, document=plan_to_json, lines=plan_lines, files=files)
     made = [plan for plan in plans if not isinstance(plan, ClusterFailure)]
     stopped = any(finding.severity.at_least(fail_on) for plan in made for finding in plan.findings)
-    return every_cluster.exit_code(args, plans, differs=lambda plan: bool(plan.changes), stopped=stopped)
+    return every_cluster.exit_code(
+        plans, differs=lambda plan: bool(plan.changes), detailed=args.detailed_exitcode, stopped=stopped
+    )

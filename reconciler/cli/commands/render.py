@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, options, output, renderings
+from reconciler.cli.arguments import typed
 
 if TYPE_CHECKING:
     from reconciler.model import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderArguments:
+    """The command line of ``render``."""
+
+    plan: str
+    out: tuple[str, ...]
+    format: str
+    color: str
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_output_options(parser, formats=renderings.PLAN_FORMATS)
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> RenderArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(RenderArguments, namespace)
+
+
+def run(args: RenderArguments) -> int:
     """Read, check and print the plan; 0, or 1 for a file that is no plan or was changed by hand."""
     files = output.parse_out(args.out, formats=renderings.PLAN_FORMATS)
     plan = _read(args.plan)

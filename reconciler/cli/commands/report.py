@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, options, output
+from reconciler.cli.arguments import typed
 from reconciler.errors import ManifestError
 
 if TYPE_CHECKING:
@@ -18,6 +20,28 @@ if TYPE_CHECKING:
 _FORMATS: Final = ("text", "json", "html")
 _FORM: Final = re.compile(r"[A-Za-z][A-Za-z-]*=")
 """How ``FORMAT=FILE`` begins; a file of such a name is written with ``./`` before it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportArguments:
+    """The command line of ``report``."""
+
+    paths: tuple[str, ...]
+    out: tuple[str, ...]
+    cluster: str | None
+    bootstrap_server: str | None
+    zookeeper: str | None
+    command_config: str | None
+    current: str | None
+    baseline: str | None
+    audit: tuple[str, ...]
+    backtest: tuple[str, ...]
+    trusted_ref: str | None
+    fail_on: str
+    detailed_exitcode: bool
+    format: str
+    color: str
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,12 +83,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_output_options(parser, formats=_FORMATS)
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> ReportArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(ReportArguments, namespace)
+
+
+def run(args: ReportArguments) -> int:
     """Read, write the page, print; 1 when a cluster could not be read, 2 for differences with ``--detailed-exitcode``."""
     from reconciler.formats import write_whole
     from reconciler.workflows import has_failed
 
-    options.check_one_state(args)
+    options.check_one_state(args, args.current)
     files = _files(args.out)
     try:
         overview = _read(args)
@@ -82,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     return exit_codes.DIFFERENCES if args.detailed_exitcode and differs else exit_codes.DONE
 
 
-def _read(args: argparse.Namespace) -> Overview:
+def _read(args: ReportArguments) -> Overview:
     from reconciler.cli.progress import PatientProgress
     from reconciler.model import Severity
     from reconciler.workflows import (
@@ -97,7 +126,7 @@ def _read(args: argparse.Namespace) -> Overview:
     asked = ReportRequest(
         paths=tuple(args.paths),
         cluster=args.cluster,
-        access=options.access(args),
+        access=options.access(args, current=args.current),
         baseline=args.baseline,
         trusted_ref=args.trusted_ref,
         fail_on=Severity(args.fail_on),
@@ -125,7 +154,7 @@ def _as(name: str, overview: Overview, page: str | None) -> str:
     return report_html(overview) if name == "html" else plain(overview_lines(overview, written=page))
 
 
-def _print(args: argparse.Namespace, overview: Overview, page: str | None) -> None:
+def _print(args: ReportArguments, overview: Overview, page: str | None) -> None:
     from reconciler.documents import overview_to_json
     from reconciler.render import overview_lines
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import entity_options, exit_codes, options, output, resolve_output
+from reconciler.cli.arguments import typed
 from reconciler.errors import FileAccessError, ManifestError, UsageError
 
 if TYPE_CHECKING:
@@ -17,6 +19,34 @@ if TYPE_CHECKING:
 
 _STATES: Final = "current (the cluster, or the snapshot of --current), cluster, manifests, planned, or the file of a snapshot"
 _MEMBERS: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolveArguments:
+    """The command line of ``resolve``."""
+
+    paths: tuple[str, ...]
+    entity_name: tuple[str, ...]
+    entity_names: tuple[str, ...]
+    entity_defaults: tuple[str, ...]
+    from_file: str | None
+    all: bool
+    cluster: str | None
+    bootstrap_server: str | None
+    zookeeper: str | None
+    command_config: str | None
+    current: str | None
+    state: str
+    diff: str | None
+    include_overrides: bool
+    explain: bool
+    members: int | None
+    detailed_exitcode: bool
+    trusted_ref: str | None
+    fail_on: str
+    format: str
+    color: str
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +76,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_output_options(parser, formats=("text", "json", "jsonl"))
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> ResolveArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(ResolveArguments, namespace)
+
+
+def run(args: ResolveArguments) -> int:
     """Read the states, answer, print; 1 when nothing of the answer is known, 2 for differences with ``--detailed-exitcode``."""
     from reconciler.model import Severity
     from reconciler.workflows import Sources, Where, check_names
@@ -60,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     where = Where(
         paths=tuple(args.paths),
         cluster=args.cluster,
-        access=options.access(args),
+        access=options.access(args, current=args.current),
         trusted_ref=args.trusted_ref,
         fail_on=Severity(args.fail_on),
     )
@@ -72,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
         raise
 
 
-def _answer(args: argparse.Namespace, sources: Sources, clients: list[AskedClient] | None) -> int:
+def _answer(args: ResolveArguments, sources: Sources, clients: list[AskedClient] | None) -> int:
     from reconciler.workflows import difference_between
 
     view = sources.view(args.state)
@@ -92,7 +127,7 @@ def _answer(args: argparse.Namespace, sources: Sources, clients: list[AskedClien
     return exit_codes.DONE if known else exit_codes.NOT_DONE
 
 
-def _check(args: argparse.Namespace, single: Entity | None) -> None:
+def _check(args: ResolveArguments, single: Entity | None) -> None:
     given = [name for name, is_there in (
         ("an entity", single is not None), ("--from", args.from_file is not None), ("--all", args.all)
     ) if is_there]  # fmt: skip
@@ -103,7 +138,7 @@ def _check(args: argparse.Namespace, single: Entity | None) -> None:
             "say whom: --name user=NAME --name client-id=NAME (or ip=ADDRESS), --from FILE with JSON lines of entities, or --all"
         )
     if "cluster" not in (args.state, args.diff):
-        options.check_one_state(args)
+        options.check_one_state(args, args.current)
     if args.diff is None:
         if args.detailed_exitcode:
             raise UsageError("--detailed-exitcode tells of differences: it needs --diff")
@@ -115,7 +150,7 @@ def _check(args: argparse.Namespace, single: Entity | None) -> None:
         raise UsageError("--diff prints text or json")
 
 
-def _asked(args: argparse.Namespace, single: Entity | None) -> list[AskedClient] | None:
+def _asked(args: ResolveArguments, single: Entity | None) -> list[AskedClient] | None:
     from reconciler.workflows import parse_clients, read_clients, require_client
 
     if single is not None:
@@ -129,7 +164,7 @@ def _asked(args: argparse.Namespace, single: Entity | None) -> list[AskedClient]
     return parse_clients(sys.stdin.buffer, "stdin")
 
 
-def _wanted(args: argparse.Namespace) -> ResolveOptions:
+def _wanted(args: ResolveArguments) -> ResolveOptions:
     from reconciler.resolution import ResolveOptions
 
     members = args.members

@@ -3,16 +3,43 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import options, output, run_traces, writing
+from reconciler.cli.arguments import typed
 from reconciler.errors import ManifestError
 
 if TYPE_CHECKING:
     from reconciler.cli.progress import PatientProgress
     from reconciler.model import ApplyReport
     from reconciler.workflows import Approval, Undoing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevertArguments:
+    """The command line of ``revert``."""
+
+    reported: str
+    paths: tuple[str, ...]
+    cluster: str | None
+    bootstrap_server: str | None
+    zookeeper: str | None
+    command_config: str | None
+    trusted_ref: str | None
+    expect_digest: str | None
+    accept: tuple[str, ...]
+    auto_approve: bool
+    validate_only: bool
+    report: str | None
+    audit: str | None
+    step_down: float | None
+    step_wait: float | None
+    deadline: float
+    format: str
+    color: str
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_output_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> RevertArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(RevertArguments, namespace)
+
+
+def run(args: RevertArguments) -> int:
     """Plan the way back, write it, print its report; the exit code says whether anything was written."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.policy import check_guard_ids
@@ -57,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     return run_traces.finish(args, report, audit)
 
 
-def _revert(args: argparse.Namespace, undoing: Undoing, approval: Approval, progress: PatientProgress) -> ApplyReport:
+def _revert(args: RevertArguments, undoing: Undoing, approval: Approval, progress: PatientProgress) -> ApplyReport:
     from reconciler.workflows import SystemClock, open_cluster, revert_report
 
     progress.step("connecting to the cluster")
@@ -75,7 +107,7 @@ def _revert(args: argparse.Namespace, undoing: Undoing, approval: Approval, prog
         )
 
 
-def _approval(args: argparse.Namespace) -> Approval:
+def _approval(args: RevertArguments) -> Approval:
     from reconciler.workflows import Approval
 
     return Approval(

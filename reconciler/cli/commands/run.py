@@ -5,13 +5,40 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from reconciler.cli import exit_codes, options
+from reconciler.cli.arguments import typed
 from reconciler.errors import UsageError
 
 _LONGEST: float = 86_400.0
 _MOST_PORT = 65_535
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunArguments:
+    """The command line of ``run``."""
+
+    log_format: str
+    paths: tuple[str, ...]
+    cluster: str | None
+    bootstrap_server: str | None
+    zookeeper: str | None
+    command_config: str | None
+    trusted_ref: str | None
+    apply: bool
+    baseline: str | None
+    interval: float
+    jitter: float
+    poll: float
+    longest_retry: float
+    address: str
+    port: int
+    audit: str | None
+    report: str | None
+    deadline: float
+    fail_on: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +79,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_diagnosis_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> RunArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(RunArguments, namespace)
+
+
+def run(args: RunArguments) -> int:
     """Run until a signal: 0 after SIGTERM, 130 after SIGINT, 4 when the last write stayed incomplete."""
     import signal
 
@@ -90,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
     return exit_codes.INTERRUPTED if end.signal == signal.SIGINT else exit_codes.DONE
 
 
-def _check(args: argparse.Namespace) -> None:
+def _check(args: RunArguments) -> None:
     for name, least in (("interval", 1.0), ("poll", 0.1), ("longest_retry", 1.0), ("deadline", 1.0)):
         value = getattr(args, name)
         if not (math.isfinite(value) and least <= value <= _LONGEST):

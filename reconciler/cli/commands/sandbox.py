@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, options, output
+from reconciler.cli.arguments import typed
 
 if TYPE_CHECKING:
     from reconciler.sandbox import SandboxSpec
 
 _START = "start a Kafka that runs in the background until 'sandbox stop'; when one of the same kind runs already, say where"
 _RUN = "start a Kafka, run COMMAND with BOOTSTRAP_SERVER set, stop the Kafka, and exit with COMMAND's exit code"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxArguments:
+    """The command line of ``sandbox``."""
+
+    action: str
+    format: str
+    color: str
+    quiet: bool
+    nodes: int = 1
+    kafka_version: str = ""
+    zookeeper: bool = False
+    chroot: str = ""
+    user: tuple[str, ...] = ()
+    request_log: bool = False
+    folder: Path | None = None
+    program: tuple[str, ...] = ()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,13 +79,18 @@ def _add_spec_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--request-log", action="store_true", help="log every request, as backtest reads it")
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> SandboxArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(SandboxArguments, namespace)
+
+
+def run(args: SandboxArguments) -> int:
     """One of the four actions; the exit code is 0, except as ``status`` and ``run`` say."""
     actions = {"start": _start, "status": _status, "stop": _stop, "run": _run}
     return actions[args.action](args)
 
 
-def _start(args: argparse.Namespace) -> int:
+def _start(args: SandboxArguments) -> int:
     from reconciler.cli.sandbox_text import status_lines
     from reconciler.sandbox import status_to_json
     from reconciler.workflows import start_sandbox
@@ -77,7 +102,7 @@ def _start(args: argparse.Namespace) -> int:
     return exit_codes.DONE
 
 
-def _status(args: argparse.Namespace) -> int:
+def _status(args: SandboxArguments) -> int:
     from reconciler.cli.sandbox_text import status_lines
     from reconciler.sandbox import Condition, status_to_json
     from reconciler.workflows import sandbox_status
@@ -87,7 +112,7 @@ def _status(args: argparse.Namespace) -> int:
     return exit_codes.DONE if status.condition is Condition.RUNNING else exit_codes.NOT_DONE
 
 
-def _stop(args: argparse.Namespace) -> int:
+def _stop(args: SandboxArguments) -> int:
     from reconciler.cli.sandbox_text import stopped_lines
     from reconciler.workflows import stop_sandbox
 
@@ -95,14 +120,14 @@ def _stop(args: argparse.Namespace) -> int:
     return exit_codes.DONE
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run(args: SandboxArguments) -> int:
     from reconciler.workflows import run_in_sandbox
 
     command = args.program[1:] if args.program[0] == "--" else args.program
     return run_in_sandbox(_spec(args), command, progress=output.StderrProgress(args))
 
 
-def _spec(args: argparse.Namespace) -> SandboxSpec:
+def _spec(args: SandboxArguments) -> SandboxSpec:
     from reconciler.workflows import sandbox_spec
 
     return sandbox_spec(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import dataclass
 from typing import Final
 
 from reconciler.cli import exit_codes, options
+from reconciler.cli.arguments import typed
 
 _KINDS: Final = {
     "ClientQuotas": "client-quotas",
@@ -14,6 +16,13 @@ _KINDS: Final = {
     "Repository": "repository",
     "TrafficMapping": "traffic-mapping",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaArguments:
+    """The command line of ``schema``."""
+
+    kind: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_diagnosis_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> SchemaArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(SchemaArguments, namespace)
+
+
+def run(args: SchemaArguments) -> int:
     """Print the schema as it is shipped."""
     import json
 

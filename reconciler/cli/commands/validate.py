@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconciler.cli import every_cluster, exit_codes, options, output, renderings
+from reconciler.cli.arguments import typed
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -14,6 +16,21 @@ if TYPE_CHECKING:
 
     from reconciler.formats import Json
     from reconciler.workflows import Validation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidateArguments:
+    """The command line of ``validate``."""
+
+    paths: tuple[str, ...]
+    cluster: str | None
+    all_clusters: bool
+    trusted_ref: str | None
+    fail_on: str
+    out: tuple[str, ...]
+    format: str
+    color: str
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_output_options(parser, formats=renderings.VALIDATE_FORMATS)
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> ValidateArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(ValidateArguments, namespace)
+
+
+def run(args: ValidateArguments) -> int:
     """Print findings; 0, or 1 when one is at or above ``--fail-on``."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.documents import findings_to_json
@@ -36,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     from reconciler.workflows import stop_on, validate_manifests
 
     files = output.parse_out(args.out, formats=renderings.VALIDATE_FORMATS)
-    options.check_all_clusters(args)
+    options.check_all_clusters(all_clusters=args.all_clusters, cluster=args.cluster)
     if args.all_clusters:
         return _every(args, files)
     with PatientProgress(args) as progress:
@@ -50,12 +72,12 @@ def run(args: argparse.Namespace) -> int:
         lines=lambda: validation_lines(checked.findings, **counts),
         other=lambda name: renderings.findings_as(name, checked.findings),
     )
-    args.printed_findings = True
+    output.note_findings_printed()
     stop_on(checked.findings, Severity(args.fail_on))
     return exit_codes.DONE
 
 
-def _every(args: argparse.Namespace, files: Sequence[tuple[str, Path]]) -> int:
+def _every(args: ValidateArguments, files: Sequence[tuple[str, Path]]) -> int:
     from reconciler.cli.progress import PatientProgress
     from reconciler.documents import clusters_to_json, findings_to_json
     from reconciler.model import Severity, display_name
@@ -82,7 +104,7 @@ def _every(args: argparse.Namespace, files: Sequence[tuple[str, Path]]) -> int:
             ]
         ),
     )
-    args.printed_findings = True
+    output.note_findings_printed()
     stop_on([finding for _, one in checked for finding in one.findings], Severity(args.fail_on))
     return exit_codes.DONE
 

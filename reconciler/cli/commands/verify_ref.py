@@ -4,16 +4,34 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, options, output
+from reconciler.cli.arguments import typed
 from reconciler.errors import FileAccessError
 
 if TYPE_CHECKING:
     from reconciler.formats import Json
     from reconciler.render import Line
     from reconciler.workflows import StoredReference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyRefArguments:
+    """The command line of ``verify-ref``."""
+
+    ref: str
+    branch: str
+    snapshot: Path | None
+    repository: str | None
+    api_url: str | None
+    token_file: Path | None
+    wait: float
+    format: str
+    color: str
+    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_output_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def parse(namespace: argparse.Namespace) -> VerifyRefArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(VerifyRefArguments, namespace)
+
+
+def run(args: VerifyRefArguments) -> int:
     """Verify; 3 when no run of the branch stored the reference."""
     from reconciler.formats import write_whole
     from reconciler.workflows import SNAPSHOT, GitHubRepository, SystemClock, verify_reference

@@ -31,6 +31,7 @@ def fails(args: object) -> int:
 def test_an_error_while_cleaning_up_after_ctrl_c_is_the_interrupt(work, code, words, monkeypatch, capsys) -> None:
     command = ModuleType("reconciler.cli.commands.try_out")
     command.add_arguments = lambda parser: None
+    command.parse = lambda namespace: namespace
     command.run = work
     monkeypatch.setitem(sys.modules, command.__name__, command)
     monkeypatch.setitem(main.COMMANDS, "try_out", "try")

@@ -1,4 +1,4 @@
-"""How recorded traffic is read: the options that every command with ``--traffic`` has."""
+"""Options of commands that read recorded traffic: how it is read, and where Spark runs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,19 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="stop when more than this share of the traffic cannot be read, as 0.05 or 5%% (default: 1%%)",
     )
+
+
+def add_spark_options(parser: argparse.ArgumentParser) -> None:
+    """``--master``, ``--remote`` and ``--memory``."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--master",
+        metavar="URL",
+        help="where Spark runs: local[*], spark://host:7077, yarn, k8s://https://host:443 (default: local[*], or what "
+        "spark-submit was told)",
+    )
+    where.add_argument("--remote", metavar="URL", help="a Spark Connect server, as sc://host:15002, in place of a master")
+    parser.add_argument("--memory", default="2g", metavar="SIZE", help="memory of Spark's driver (default: %(default)s)")
 
 
 def _share(text: str) -> float:
