@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.sandbox.spec import Sandbox
 from tests.support import config_command, raw_quotas
-from tests.support.command import Done, run
+from tests.support.command import Done, invoke
 
 pytestmark = pytest.mark.kafka
 
@@ -52,7 +52,7 @@ class Night:
 
     def apply(self, *options: str) -> Done:
         server = ("--bootstrap-server", self.sandbox.bootstrap_servers)
-        return run("apply", "quotas", *server, "--auto-approve", "--report", "run.json", *options, cwd=self.folder)
+        return invoke("apply", "quotas", *server, "--auto-approve", "--report", "run.json", *options, cwd=self.folder)
 
     def section(self, title: str) -> None:
         """Execute its commands; every one of them must succeed."""
@@ -62,7 +62,7 @@ class Night:
         for command in found:
             program, *arguments = shlex.split(command.replace("b1:9092", self.sandbox.bootstrap_servers))
             if program == "kafka-quotas":
-                done = run(*arguments, cwd=self.folder)
+                done = invoke(*arguments, cwd=self.folder)
                 assert done.code == 0, f"{command}\n{done.out}{done.err}"
                 self.seen += done.out
             else:
@@ -85,7 +85,7 @@ def test_every_command_does_what_the_page_says(tmp_path: Path, clean_kafka: Sand
 
     night.section("Undo the last run")
     assert night.live() == {PAYMENTS: {"producer_byte_rate": 20 * MIB}}
-    assert run("revert", "back.json", "--help", cwd=tmp_path).code == 0
+    assert invoke("revert", "back.json", "--help", cwd=tmp_path).code == 0
 
     night.section("Give one client more")
     assert night.live() == {PAYMENTS: {"producer_byte_rate": 50 * MIB}}
@@ -114,7 +114,7 @@ def test_the_report_of_the_undoing_can_be_undone(tmp_path: Path, clean_kafka: Sa
     night.section("Undo the last run")
     server = ("--bootstrap-server", clean_kafka.bootstrap_servers)
     guards = ("--accept", "default-entity", "--accept", "large-reduction")
-    assert run("revert", "back.json", *server, "--auto-approve", *guards, cwd=tmp_path).code == 0
+    assert invoke("revert", "back.json", *server, "--auto-approve", *guards, cwd=tmp_path).code == 0
     assert night.live() == bad
 
 

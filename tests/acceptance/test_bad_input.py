@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.bad_servers import free_port, hangs_up, serving, silent, speaks_http
-from tests.support.command import COMMAND, Done, environment, run
+from tests.support.command import COMMAND, Done, environment, invoke
 from tests.support.polling import wait_until
 
 HEAD = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
@@ -39,28 +39,28 @@ def assert_one_message(done: Done, *parts: str, code: int = 1) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_port_that_nobody_listens_on(folder: Path, command: tuple[str, ...]) -> None:
     server = f"127.0.0.1:{free_port()}"
-    assert_one_message(run(*command, "--bootstrap-server", server, cwd=folder), server)
+    assert_one_message(invoke(*command, "--bootstrap-server", server, cwd=folder), server)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("server", [hangs_up, speaks_http])
 def test_a_server_that_is_not_kafka(folder: Path, command: tuple[str, ...], server: Callable[..., None]) -> None:
     with serving(server) as port:
-        assert_one_message(run(*command, "--bootstrap-server", f"127.0.0.1:{port}", cwd=folder), f"127.0.0.1:{port}")
+        assert_one_message(invoke(*command, "--bootstrap-server", f"127.0.0.1:{port}", cwd=folder), f"127.0.0.1:{port}")
 
 
 @pytest.mark.parametrize("server", ["", "nonsense", "127.0.0.1", "127.0.0.1:http", "127.0.0.1:99999", ","])
 def test_a_server_that_is_not_a_server(folder: Path, server: str) -> None:
-    assert_one_message(run("plan", f"--bootstrap-server={server}", cwd=folder), "HOST:PORT", code=64)
+    assert_one_message(invoke("plan", f"--bootstrap-server={server}", cwd=folder), "HOST:PORT", code=64)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_nothing_says_where_the_cluster_is(folder: Path, command: tuple[str, ...]) -> None:
-    assert_one_message(run(*command, cwd=folder), "--bootstrap-server", code=64)
+    assert_one_message(invoke(*command, cwd=folder), "--bootstrap-server", code=64)
 
 
 def test_a_host_that_does_not_exist(folder: Path) -> None:
-    assert_one_message(run("plan", "--bootstrap-server", "no-such-host.invalid:9092", cwd=folder), "no-such-host.invalid")
+    assert_one_message(invoke("plan", "--bootstrap-server", "no-such-host.invalid:9092", cwd=folder), "no-such-host.invalid")
 
 
 @pytest.mark.parametrize("content", [None, b"", b"a: [1\n", b"\xff\xfe", b"kind: Nonsense\n", b"\0"])
@@ -71,7 +71,7 @@ def test_a_folder_without_a_sound_manifest_never_reaches_the_cluster(
     if content is not None:
         (tmp_path / "quotas.yaml").write_bytes(content)
     with serving(silent) as port:
-        done = run(*command, "--bootstrap-server", f"127.0.0.1:{port}", cwd=tmp_path)
+        done = invoke(*command, "--bootstrap-server", f"127.0.0.1:{port}", cwd=tmp_path)
     assert done.code == 1
     assert "error:" in done.out
 
@@ -81,7 +81,7 @@ def test_a_snapshot_that_is_none(folder: Path, name: str) -> None:
     (folder / "folder").mkdir()
     (folder / "not.json").write_text("{")
     (folder / "list.json").write_text("[]")
-    assert_one_message(run("plan", "--current", name, cwd=folder), name)
+    assert_one_message(invoke("plan", "--current", name, cwd=folder), name)
 
 
 @pytest.mark.parametrize("name", ["missing.json", "folder", "not.json"])
@@ -89,12 +89,12 @@ def test_a_saved_plan_that_is_none(folder: Path, name: str) -> None:
     (folder / "folder").mkdir()
     (folder / "not.json").write_text("{")
     with serving(silent) as port:
-        done = run("apply", "--plan", name, "--bootstrap-server", f"127.0.0.1:{port}", cwd=folder)
+        done = invoke("apply", "--plan", name, "--bootstrap-server", f"127.0.0.1:{port}", cwd=folder)
     assert_one_message(done, name)
 
 
 def test_a_properties_file_that_is_missing(folder: Path) -> None:
-    done = run("plan", "--bootstrap-server", "127.0.0.1:9", "--command-config", "missing.properties", cwd=folder)
+    done = invoke("plan", "--bootstrap-server", "127.0.0.1:9", "--command-config", "missing.properties", cwd=folder)
     assert_one_message(done, "missing.properties")
 
 
@@ -104,7 +104,7 @@ def test_a_file_that_cannot_be_written(folder: Path) -> None:
         '{"format_version": "1.0", "cluster": {"name": null, "id": "c", "kafka_version": null}, '
         '"observed": {"at": "2026-01-02T12:00:00+00:00", "from": "broker"}, "entities": []}'
     )
-    done = run("plan", "--current", "now.json", "--out", "json=no/such/folder/plan.json", cwd=folder)
+    done = invoke("plan", "--current", "now.json", "--out", "json=no/such/folder/plan.json", cwd=folder)
     assert_one_message(done, "no/such/folder/plan.json")
 
 
@@ -112,7 +112,7 @@ def test_a_file_that_cannot_be_written(folder: Path) -> None:
     "arguments", [(), ("nonsense",), ("plan", "--nonsense"), ("plan", "--format", "xml"), ("plan", "--out", "plan.json")]
 )
 def test_wrong_usage_is_64_not_2(folder: Path, arguments: tuple[str, ...]) -> None:
-    done = run(*arguments, cwd=folder)
+    done = invoke(*arguments, cwd=folder)
     assert done.code == 64
     assert done.out == ""
 
@@ -222,6 +222,6 @@ def wait_until_connected(pid: int, port: int) -> None:
 
 
 def test_the_traceback_is_there_on_request(folder: Path) -> None:
-    done = run("plan", "-v", "--bootstrap-server", f"127.0.0.1:{free_port()}", cwd=folder)
+    done = invoke("plan", "-v", "--bootstrap-server", f"127.0.0.1:{free_port()}", cwd=folder)
     assert done.code == 1
     assert "Traceback" in done.err

@@ -9,7 +9,7 @@ import pytest
 from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.bad_servers import serving
-from tests.support.command import Done, run
+from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, repository
 
@@ -69,7 +69,7 @@ class Production:
         self.repo.commit()
 
     def apply(self, *arguments: str) -> Done:
-        return run("apply", "--cluster", "payments-own", "--auto-approve", *arguments, cwd=self.repo.folder)
+        return invoke("apply", "--cluster", "payments-own", "--auto-approve", *arguments, cwd=self.repo.folder)
 
     def is_untouched(self) -> bool:
         return raw_quotas.describe(self.server) == {entity(name): {RATE: 1000.0} for name in LIVE}
@@ -97,7 +97,7 @@ def test_production_under_another_name_in_a_team_s_folder_is_refused_before_and_
 
 @pytest.mark.kafka
 def test_another_address_of_production_needs_production_s_id_and_then_its_entities_overlap(production: Production) -> None:
-    drift = run("drift", "--cluster", "production", "--format", "json", cwd=production.repo.folder).json()
+    drift = invoke("drift", "--cluster", "production", "--format", "json", cwd=production.repo.folder).json()
     cluster_id = drift["cluster"]["id"]
     production.write_production(clusterId=cluster_id)
     production.repo.commit()
@@ -144,7 +144,7 @@ def test_credentials_are_not_sent_to_an_address_that_a_team_names(tmp_path: Path
         repo.write("teams/payments/quotas.yaml", quotas(({"user": "payments-x"}, {RATE: 5}), owner="payments"))
         repo.commit()
         for options in ((), ("--trusted-ref", "main")):
-            done = run("plan", "--all-clusters", *options, cwd=repo.folder)
+            done = invoke("plan", "--all-clusters", *options, cwd=repo.folder)
             assert done.code == 1
             assert "[cluster-misplaced]" in done.out
     assert taken == []

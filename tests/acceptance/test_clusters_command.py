@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from reconciler.model.cluster_outcome import slug_of
-from tests.support.command import Done, run
+from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.hostile_names import HOSTILE
 from tests.support.manifests import cluster, quotas
@@ -30,7 +30,7 @@ def repo(tmp_path: Path) -> GitRepository:
 
 
 def clusters(repo: GitRepository, *arguments: str) -> Done:
-    return run("clusters", *arguments, cwd=repo.folder)
+    return invoke("clusters", *arguments, cwd=repo.folder)
 
 
 def changes(repo: GitRepository, *arguments: str) -> dict[str, tuple[str, list[str]]]:
@@ -126,7 +126,7 @@ def test_a_list_without_a_comparison_calls_nothing_new(repo: GitRepository) -> N
 
 def test_without_a_cluster_there_is_nothing_to_list(tmp_path: Path) -> None:
     (tmp_path / "quotas.yaml").write_text(quotas(ALICE))
-    done = run("clusters", "--format", "outputs", cwd=tmp_path)
+    done = invoke("clusters", "--format", "outputs", cwd=tmp_path)
     assert (done.code, done.out) == (0, "count=0\nuntrusted=0\nmatrix=[]\n")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.workflows.import_quotas import TOOLS
-from tests.support.command import run
+from tests.support.command import invoke
 
 PAGE = (Path(__file__).parents[2] / "docs" / "coming-from.md").read_text("utf-8")
 SECTIONS = dict(re.findall(r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
@@ -38,7 +38,7 @@ def test_every_command_prints_what_the_page_says(tmp_path: Path, title: str, too
     for command, output in shown:
         program, *arguments = shlex.split(command)
         assert program == "kafka-quotas"
-        done = run(*arguments, cwd=tmp_path)
+        done = invoke(*arguments, cwd=tmp_path)
         assert done.out == output, command
         assert done.code == (1 if "Nothing was written" in output else 0), command
     assert shown[-1] == ("kafka-quotas validate quotas", shown[-1][1])

@@ -19,7 +19,7 @@ from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.plan import Plan
 from reconciler.render.sticky_comment import LIMIT
 from tests.builders import plan, user
-from tests.support.command import Done, environment, run
+from tests.support.command import Done, environment, invoke
 from tests.support.github_server import BOT, HEAD, NUMBER, REPOSITORY, TOKEN, Fault, GitHubServer, github_server
 from tests.support.hostile_names import HOSTILE
 from tests.support.markdown_views import by_github
@@ -63,13 +63,13 @@ def workflow(folder: Path, github: GitHubServer | str, **more: str) -> dict[str,
 
 
 def comment(folder: Path, github: GitHubServer | str, *arguments: str, **more: str) -> Done:
-    done = run("comment", *arguments, cwd=folder, env=workflow(folder, github, **more))
+    done = invoke("comment", *arguments, cwd=folder, env=workflow(folder, github, **more))
     assert TOKEN not in done.out + done.err
     return done
 
 
 def rendered(folder: Path, name: str = "plan.json") -> str:
-    assert run("render", name, "--out", "markdown=body.md", cwd=folder).code == 0
+    assert invoke("render", name, "--out", "markdown=body.md", cwd=folder).code == 0
     return "body.md"
 
 
@@ -263,7 +263,7 @@ def test_a_token_on_the_command_line_is_refused_and_not_repeated(folder, github,
     assert done.code == code
     assert "--token-file" in done.err
     assert github.requests == []
-    assert "--token " not in run("comment", "--help", cwd=folder).out
+    assert "--token " not in invoke("comment", "--help", cwd=folder).out
 
 
 @pytest.mark.parametrize(

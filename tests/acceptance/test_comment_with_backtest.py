@@ -21,7 +21,7 @@ from reconciler.render.sticky_comment import LIMIT, CommentState, Status, read_c
 from reconciler.workflows.comment import body_content, with_backtest
 from tests.builders import plan, user
 from tests.support.backtest_reports import report_of, verdict
-from tests.support.command import Done, run
+from tests.support.command import Done, invoke
 from tests.support.github_server import HEAD, NUMBER, REPOSITORY, TOKEN, GitHubServer, github_server
 from tests.support.markdown_views import by_github
 
@@ -65,7 +65,7 @@ def comment(folder: Path, github: GitHubServer, *arguments: str) -> Done:
         "GITHUB_REPOSITORY": REPOSITORY,
         "GITHUB_TOKEN": TOKEN,
     }
-    return run("comment", *arguments, cwd=folder, env=environment)
+    return invoke("comment", *arguments, cwd=folder, env=environment)
 
 
 def bodies(github: GitHubServer) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.sandbox.spec import Sandbox
 from tests.support import config_command, raw_quotas
-from tests.support.command import Done, run
+from tests.support.command import Done, invoke
 from tests.support.kip_text import read_description
 
 pytestmark = pytest.mark.kafka
@@ -42,10 +42,10 @@ class Shell:
         self.server = sandbox.bootstrap_servers
 
     def describe(self, *arguments: str) -> Done:
-        return run("describe", "--bootstrap-server", self.server, *arguments, cwd=self.folder)
+        return invoke("describe", "--bootstrap-server", self.server, *arguments, cwd=self.folder)
 
     def alter(self, *arguments: str) -> Done:
-        return run("alter", "--bootstrap-server", self.server, "--auto-approve", *arguments, cwd=self.folder)
+        return invoke("alter", "--bootstrap-server", self.server, "--auto-approve", *arguments, cwd=self.folder)
 
     def live(self) -> dict[raw_quotas.RawEntity, dict[str, float]]:
         return raw_quotas.describe(self.server)
@@ -142,7 +142,7 @@ def test_filters_say_what_they_select_live_and_on_a_snapshot(populated: Shell) -
     (populated.folder / "all.json").write_text(populated.describe("--format", "json").out, encoding="utf-8")
     for arguments, expected in FILTERS:
         live = populated.describe(*arguments, "--format", "json").json()
-        recorded = run("describe", "--current", "all.json", *arguments, "--format", "json", cwd=populated.folder).json()
+        recorded = invoke("describe", "--current", "all.json", *arguments, "--format", "json", cwd=populated.folder).json()
 
         jsonschema.validate(live, schema("snapshot"))
         jsonschema.validate(recorded, schema("snapshot"))
@@ -155,7 +155,7 @@ def test_filters_say_what_they_select_live_and_on_a_snapshot(populated: Shell) -
 def test_what_was_filtered_is_no_snapshot_to_plan_with(populated: Shell) -> None:
     (populated.folder / "some.json").write_text(populated.describe("--any", "user", "--format", "json").out, encoding="utf-8")
 
-    done = run("describe", "--current", "some.json", cwd=populated.folder)
+    done = invoke("describe", "--current", "some.json", cwd=populated.folder)
 
     assert (done.code, done.out) == (1, "")
     assert "it has a filter" in done.err
@@ -164,8 +164,8 @@ def test_what_was_filtered_is_no_snapshot_to_plan_with(populated: Shell) -> None
 def test_yaml_is_a_manifest_that_validates_and_plans_to_no_change(populated: Shell) -> None:
     (populated.folder / "described.yaml").write_text(populated.describe("--format", "yaml").out, encoding="utf-8")
 
-    validated = run("validate", "described.yaml", cwd=populated.folder)
-    planned = run(
+    validated = invoke("validate", "described.yaml", cwd=populated.folder)
+    planned = invoke(
         *("plan", "described.yaml", "--bootstrap-server", populated.server, "--detailed-exitcode", "--format", "json"),
         cwd=populated.folder,
     )
@@ -224,7 +224,7 @@ def test_altering_is_reported_audited_and_can_be_reverted(shell: Shell) -> None:
     (line,) = (shell.folder / "audit.jsonl").read_text().splitlines()
     jsonschema.validate(json.loads(line), schema("audit"))
     assert (json.loads(line)["command"], json.loads(line)["result"]) == ("alter", "done")
-    back = run(
+    back = invoke(
         *("revert", "report.json", "--bootstrap-server", shell.server, "--auto-approve", "--accept", "too-many-removals"),
         cwd=shell.folder,
     )
@@ -260,7 +260,7 @@ def test_guards_hold_as_in_apply_and_are_accepted_by_name(shell: Shell) -> None:
 
 
 def test_without_a_terminal_nothing_is_written_unless_approved(shell: Shell) -> None:
-    done = run(
+    done = invoke(
         *("alter", "--bootstrap-server", shell.server, "--name", "user=alice", "--add", "producer_byte_rate=1GB"),
         cwd=shell.folder,
     )
@@ -308,7 +308,7 @@ def managed(shell: Shell) -> Shell:
 
 @pytest.mark.parametrize("where", [["."], ["--cluster", "test"], ["cluster.yaml"]])
 def test_inside_the_managed_scope_the_manifest_is_pointed_at(managed: Shell, where: list[str]) -> None:
-    refused = run(
+    refused = invoke(
         *("alter", *where, "--auto-approve", "--name", "user=alice", "--add", "producer_byte_rate=2GB", "--format", "json"),
         cwd=managed.folder,
     )
@@ -323,8 +323,8 @@ def test_inside_the_managed_scope_the_manifest_is_pointed_at(managed: Shell, whe
 
 def test_what_is_managed_and_not_declared_points_to_the_scope_and_can_be_accepted(managed: Shell) -> None:
     bob = ("--name", "user=bob", "--add", "producer_byte_rate=2GB", "--auto-approve")
-    refused = run("alter", ".", *bob, cwd=managed.folder)
-    accepted = run("alter", ".", *bob, "--accept", "managed-entity", cwd=managed.folder)
+    refused = invoke("alter", ".", *bob, cwd=managed.folder)
+    accepted = invoke("alter", ".", *bob, "--accept", "managed-entity", cwd=managed.folder)
 
     assert refused.code == 3
     assert "user=bob is in the scope of test (cluster.yaml:9:10)" in refused.out
@@ -335,17 +335,19 @@ def test_what_is_managed_and_not_declared_points_to_the_scope_and_can_be_accepte
 def test_outside_the_scope_and_without_manifests_nothing_is_in_the_way(managed: Shell) -> None:
     outside = ("--name", "client-id=app", "--add", "producer_byte_rate=2GB", "--auto-approve")
 
-    assert run("alter", ".", *outside, cwd=managed.folder).code == 0
+    assert invoke("alter", ".", *outside, cwd=managed.folder).code == 0
     assert managed.alter("--name", "user=alice", "--add", "producer_byte_rate=2GB").code == 0
-    shown = run("describe", "--cluster", "test", "--any", "client-id", "--format", "json", cwd=managed.folder).json()
+    shown = invoke("describe", "--cluster", "test", "--any", "client-id", "--format", "json", cwd=managed.folder).json()
     assert (shown["cluster"]["name"], len(shown["entities"])) == ("test", 1)
 
 
 def test_another_cluster_than_the_manifests_name_is_neither_shown_nor_altered(managed: Shell) -> None:
     path = managed.folder / "cluster.yaml"
     path.write_text(CLUSTER.format(cluster_id="4L6g3nShT-eMCtK--X86sw", server=managed.server))
-    altered = run("alter", ".", "--name", "client-id=a", "--add", "producer_byte_rate=2GB", "--auto-approve", cwd=managed.folder)
-    shown = run("describe", ".", cwd=managed.folder)
+    altered = invoke(
+        "alter", ".", "--name", "client-id=a", "--add", "producer_byte_rate=2GB", "--auto-approve", cwd=managed.folder
+    )
+    shown = invoke("describe", ".", cwd=managed.folder)
 
     assert (altered.code, shown.code, shown.out) == (3, 3, "")
     assert "4L6g3nShT-eMCtK--X86sw" in altered.err

@@ -10,7 +10,7 @@ from reconciler.model.entity import DEFAULT
 from reconciler.sandbox.spec import Sandbox
 from tests.builders import pair, user
 from tests.support import raw_quotas
-from tests.support.command import run
+from tests.support.command import invoke
 from tests.support.kip_text import read_description
 from tests.support.polling import wait_until
 
@@ -23,17 +23,17 @@ def test_what_is_altered_in_zookeeper_its_brokers_describe_and_filters_agree(tmp
     there = ("--zookeeper", str(zookeeper_kafka.zookeeper))
     for entity in (["--name", "user=alice"], ["--name", "user=CN=a, b"], ["--name", "user=alice", "--defaults", "client-id"]):
         add = ("--add", "producer_byte_rate=1TB,request_percentage=100000.5")
-        done = run("alter", *there, *entity, *add, "--auto-approve", "--quiet", "--accept", "default-entity", cwd=tmp_path)
+        done = invoke("alter", *there, *entity, *add, "--auto-approve", "--quiet", "--accept", "default-entity", cwd=tmp_path)
         assert done.code == 0, done.out + done.err
     wait_until(lambda: len(raw_quotas.describe(zookeeper_kafka.bootstrap_servers)) == 3)
 
     for options in FILTERS:
-        past = run("describe", *there, *options, cwd=tmp_path)
-        through = run("describe", "--bootstrap-server", zookeeper_kafka.bootstrap_servers, *options, cwd=tmp_path)
+        past = invoke("describe", *there, *options, cwd=tmp_path)
+        through = invoke("describe", "--bootstrap-server", zookeeper_kafka.bootstrap_servers, *options, cwd=tmp_path)
         assert (past.code, through.code, past.out) == (0, 0, through.out), options
-    everything = read_description(run("describe", *there, cwd=tmp_path).out)
+    everything = read_description(invoke("describe", *there, cwd=tmp_path).out)
     quotas = {"producer_byte_rate": 1e12, "request_percentage": 100000.5}
     assert everything == dict.fromkeys([user("alice"), user("CN=a, b"), pair("alice", DEFAULT)], quotas)
 
-    read = run("describe", *there, "--format", "json", cwd=tmp_path).json()
+    read = invoke("describe", *there, "--format", "json", cwd=tmp_path).json()
     assert read["observed"]["from"] == "zookeeper"

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from tests.builders import user
-from tests.support.command import Done, run
+from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, snapshot
 
@@ -36,7 +36,7 @@ def repo(tmp_path: Path) -> GitRepository:
 
 
 def drift(repo: GitRepository, *arguments: str) -> Done:
-    return run("drift", "--current", "../live.json", "--detailed-exitcode", *arguments, cwd=repo.folder)
+    return invoke("drift", "--current", "../live.json", "--detailed-exitcode", *arguments, cwd=repo.folder)
 
 
 def classes(done: Done) -> dict[str, str]:
@@ -52,7 +52,7 @@ def test_a_reference_tells_merged_from_changed_by_hand_and_touches_nothing(repo:
     assert classes(done) == {"merged": "unapplied", "edited": "changed", "removed": "missing", "stranger": "unmanaged"}
     assert done.json()["baseline"] == {"kind": "ref", "name": "applied", "commit": repo.git("rev-parse", "applied")}
     assert repo.state() == before
-    assert run("drift", "--current", "../live.json", "--baseline", "applied", cwd=repo.folder).code == 0
+    assert invoke("drift", "--current", "../live.json", "--baseline", "applied", cwd=repo.folder).code == 0
 
 
 def test_without_a_baseline_all_three_are_one_class(repo: GitRepository) -> None:
@@ -73,7 +73,7 @@ def test_what_is_ignored_is_left_out_and_counted_and_the_help_reads_so(repo: Git
     whole, without = drift(repo, "--format", "json"), drift(repo, "--format", "json", "--ignore", "user=str*")
     assert classes(whole).keys() - classes(without).keys() == {"stranger"}
     assert without.json()["summary"]["ignored"] == 1
-    text = " ".join(run("drift", "--help", cwd=repo.folder).out.split())
+    text = " ".join(invoke("drift", "--help", cwd=repo.folder).out.split())
     assert "--ignore TYPE=GLOB leave entities with such a name out of the drift" in text
 
 
@@ -108,7 +108,7 @@ def test_what_cannot_be_used_is_one_clear_sentence(
 def test_a_baseline_reference_outside_git_says_so(tmp_path: Path) -> None:
     (tmp_path / "quotas.yaml").write_text(declares(a=1))
     (tmp_path / "live.json").write_text(snapshot({}))
-    done = run("drift", "--current", "live.json", "--baseline", "main", cwd=tmp_path)
+    done = invoke("drift", "--current", "live.json", "--baseline", "main", cwd=tmp_path)
     assert (done.code, done.err.count("\n")) == (1, 1)
     assert "is not in a git work tree" in done.err
 

@@ -13,7 +13,7 @@ from referencing import Registry, Resource
 from reconciler.formats.schema_files import load_schema
 from reconciler.sandbox.spec import Sandbox
 from tests.support.bad_servers import free_port
-from tests.support.command import Done, run
+from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas
 
@@ -40,27 +40,27 @@ def folder(tmp_path: Path) -> Path:
 
 def test_validate_gives_each_cluster_its_own_findings(folder: Path) -> None:
     (folder / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 1})))
-    done = run("validate", "--all-clusters", "--format", "json", cwd=folder)
+    done = invoke("validate", "--all-clusters", "--format", "json", cwd=folder)
     found = documents(done, "validations")
     assert {name: [f["id"] for f in one["findings"] if f["severity"] == "error"] for name, one in found.items()} == {
         "a": [],
         "b": ["outside-scope"],
     }
     assert done.code == 1
-    text = run("validate", "--all-clusters", cwd=folder).out
+    text = invoke("validate", "--all-clusters", cwd=folder).out
     assert text.index("Cluster a") < text.index("Cluster b") < text.index("outside-scope")
 
 
 @pytest.mark.parametrize(("command", "schema"), [("plan", "plans"), ("drift", "drifts")])
 def test_findings_about_one_cluster_and_silence_of_another_are_both_told(folder: Path, command: str, schema: str) -> None:
     (folder / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 1})))
-    done = run(command, "--all-clusters", "--detailed-exitcode", "--format", "json", cwd=folder)
+    done = invoke(command, "--all-clusters", "--detailed-exitcode", "--format", "json", cwd=folder)
     assert done.code == 1
     found = documents(done, schema)
     assert (found["a"]["errored"], found["a"]["failure_reason"]) == (True, "unreachable")
     assert (found["b"]["errored"], found["b"]["failure_reason"]) == (True, "invalid-manifests")
     assert found["b"]["findings"][0]["id"] == "outside-scope"
-    text = run(command, "--all-clusters", cwd=folder)
+    text = invoke(command, "--all-clusters", cwd=folder)
     assert "Cluster a could not be looked at: " in text.out
     assert "Cluster b could not be looked at: " in text.out
 
@@ -78,7 +78,7 @@ def test_findings_about_one_cluster_and_silence_of_another_are_both_told(folder:
     ],
 )
 def test_options_of_one_cluster_do_not_go_with_all(folder: Path, command: str, arguments: tuple[str, ...], words: str) -> None:
-    done = run(command, "--all-clusters", *arguments, cwd=folder)
+    done = invoke(command, "--all-clusters", *arguments, cwd=folder)
     assert done.code == 64
     assert words in done.err
 
@@ -86,7 +86,7 @@ def test_options_of_one_cluster_do_not_go_with_all(folder: Path, command: str, a
 @pytest.mark.parametrize("command", ["validate", "plan", "drift"])
 def test_without_any_cluster_document_it_is_a_usage_error(tmp_path: Path, command: str) -> None:
     (tmp_path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 1})))
-    done = run(command, "--all-clusters", cwd=tmp_path)
+    done = invoke(command, "--all-clusters", cwd=tmp_path)
     assert done.code == 64
     assert "no Cluster document" in done.err
 
@@ -103,13 +103,13 @@ def test_one_answer_in_three_is_still_given_and_a_new_cluster_is_skipped(tmp_pat
     repo.commit()
     for command, schema, differs in (("plan", "plans", "changes"), ("drift", "drifts", "entities")):
         arguments = ("--all-clusters", "--trusted-ref", "main", "--detailed-exitcode", "--format", "json")
-        done = run(command, *arguments, cwd=repo.folder)
+        done = invoke(command, *arguments, cwd=repo.folder)
         assert done.code == 2, done.err
         found = documents(done, schema)
         assert [one["entity"] for one in found["live"][differs]] == [{"user": "alice"}]
         assert (found["new"]["skipped"], found["new"]["failure_reason"]) == (True, "untrusted")
     repo.write("gone.yaml", cluster("gone", connection={"bootstrapServers": [f"127.0.0.1:{free_port()}"]}))
-    done = run("plan", "--all-clusters", "--detailed-exitcode", "--out", "json=all.json", cwd=repo.folder)
+    done = invoke("plan", "--all-clusters", "--detailed-exitcode", "--out", "json=all.json", cwd=repo.folder)
     assert done.code == 1
     assert "Cluster gone could not be looked at: " in done.out
     assert "Plan for cluster live" in done.out

@@ -23,7 +23,7 @@ from reconciler.workflows.explain import explanations
 from reconciler.workflows.plan import load_intent, plan_from
 from reconciler.workflows.validate import validate_manifests
 from tests.builders import NOON, current
-from tests.support.command import run
+from tests.support.command import invoke
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(reconciler.__file__).parent
@@ -134,7 +134,7 @@ def test_every_id_that_the_code_gives_a_finding_is_in_the_catalogue() -> None:
 
 
 def test_one_id_prints_its_reason_and_an_example(tmp_path: Path) -> None:
-    done = run("explain", "user-prefix", cwd=tmp_path)
+    done = invoke("explain", "user-prefix", cwd=tmp_path)
 
     assert (done.code, done.err) == (0, "")
     assert "principal's name" in done.out
@@ -143,21 +143,21 @@ def test_one_id_prints_its_reason_and_an_example(tmp_path: Path) -> None:
 
 
 def test_a_guard_says_how_it_is_accepted(tmp_path: Path) -> None:
-    done = run("explain", "default-entity", cwd=tmp_path)
+    done = invoke("explain", "default-entity", cwd=tmp_path)
 
     assert "--accept default-entity" in done.out
     assert "On the cluster:" in done.out
 
 
 def test_without_an_id_all_are_listed(tmp_path: Path) -> None:
-    done = run("explain", cwd=tmp_path)
+    done = invoke("explain", cwd=tmp_path)
 
     listed = {line.split()[0] for line in done.out.splitlines() if line.startswith("  ")}
     assert listed == ALL.keys()
 
 
 def test_an_unknown_id_is_a_usage_error_with_a_suggestion(tmp_path: Path) -> None:
-    done = run("explain", "user-prefx", cwd=tmp_path)
+    done = invoke("explain", "user-prefx", cwd=tmp_path)
 
     assert (done.code, done.out) == (64, "")
     assert "user-prefix" in done.err
@@ -165,7 +165,7 @@ def test_an_unknown_id_is_a_usage_error_with_a_suggestion(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("arguments", [(), ("duplicate-entity",), ("prune",)])
 def test_json_keeps_to_its_schema(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    document = run("explain", "--format", "json", *arguments, cwd=tmp_path).json()
+    document = invoke("explain", "--format", "json", *arguments, cwd=tmp_path).json()
 
     schema = json.loads((ROOT / "schemas" / "explanations.v1.schema.json").read_text(encoding="utf-8"))
     Draft202012Validator(schema).validate(document)

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
-from tests.support.command import Done, run
+from tests.support.command import Done, invoke
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 AWKWARD = [
@@ -35,14 +35,14 @@ AWKWARD = [
 
 
 def test_export_without_a_place_to_write_is_a_usage_error(tmp_path):
-    done = run("export", "--bootstrap-server", "127.0.0.1:1", cwd=tmp_path)
+    done = invoke("export", "--bootstrap-server", "127.0.0.1:1", cwd=tmp_path)
 
     assert (done.code, done.out) == (64, "")
     assert "--out DIR" in done.err
 
 
 def test_export_of_nowhere_writes_nothing(tmp_path):
-    done = run("export", "--out", "q", cwd=tmp_path)
+    done = invoke("export", "--out", "q", cwd=tmp_path)
 
     assert done.code == 64
     assert "--bootstrap-server" in done.err
@@ -50,7 +50,7 @@ def test_export_of_nowhere_writes_nothing(tmp_path):
 
 
 def test_export_of_an_unreachable_cluster_writes_nothing(tmp_path):
-    done = run("export", "--bootstrap-server", "127.0.0.1:1", "--out", "q", cwd=tmp_path)
+    done = invoke("export", "--bootstrap-server", "127.0.0.1:1", "--out", "q", cwd=tmp_path)
 
     assert done.code == 1
     assert len(done.err.splitlines()) == 1
@@ -61,7 +61,7 @@ def test_export_of_an_unreachable_cluster_writes_nothing(tmp_path):
 def test_export_into_a_folder_that_is_not_empty_is_refused_before_anything_is_read(tmp_path, content):
     (tmp_path / "q").mkdir()
     (tmp_path / "q" / content).write_text("mine")
-    done = run("export", "--bootstrap-server", "127.0.0.1:1", "--out", "q", cwd=tmp_path)
+    done = invoke("export", "--bootstrap-server", "127.0.0.1:1", "--out", "q", cwd=tmp_path)
 
     assert done.code == 1
     assert "--overwrite" in done.err
@@ -70,7 +70,7 @@ def test_export_into_a_folder_that_is_not_empty_is_refused_before_anything_is_re
 
 def test_export_to_a_place_that_is_a_file_is_one_clear_message(tmp_path):
     (tmp_path / "q").write_text("mine")
-    done = run("export", "--bootstrap-server", "127.0.0.1:1", "--out", "q", cwd=tmp_path)
+    done = invoke("export", "--bootstrap-server", "127.0.0.1:1", "--out", "q", cwd=tmp_path)
 
     assert done.code == 1
     assert "q" in done.err
@@ -99,7 +99,7 @@ def seed(sandbox: Sandbox) -> dict[raw_quotas.RawEntity, dict[str, float]]:
 
 
 def export(sandbox: Sandbox, folder: Path, *arguments: str) -> Done:
-    return run("export", "--bootstrap-server", sandbox.bootstrap_servers, *arguments, cwd=folder)
+    return invoke("export", "--bootstrap-server", sandbox.bootstrap_servers, *arguments, cwd=folder)
 
 
 @pytest.mark.kafka
@@ -110,11 +110,11 @@ def test_a_plan_of_what_export_wrote_is_empty(tmp_path, clean_kafka):
     assert (written.code, written.err) == (0, "")
     assert f"Wrote {len(state)} of {len(state)} entities" in written.out
 
-    checked = run("validate", "quotas", "--format", "json", cwd=tmp_path)
+    checked = invoke("validate", "quotas", "--format", "json", cwd=tmp_path)
     assert checked.code == 0, checked.out
     assert checked.json()["summary"]["entities"] == len(state)
 
-    plan = run("plan", "quotas", "--detailed-exitcode", "--format", "json", cwd=tmp_path)
+    plan = invoke("plan", "quotas", "--detailed-exitcode", "--format", "json", cwd=tmp_path)
     assert plan.code == 0, plan.err
     document = plan.json()
     assert document["changes"] == []
@@ -128,7 +128,7 @@ def test_a_snapshot_can_be_planned_against_without_the_cluster(tmp_path, clean_k
     done = export(clean_kafka, tmp_path, "--out", "quotas", "--snapshot", "now.json")
     assert done.code == 0, done.err
 
-    plan = run("plan", "quotas", "--current", "now.json", "--detailed-exitcode", cwd=tmp_path)
+    plan = invoke("plan", "quotas", "--current", "now.json", "--detailed-exitcode", cwd=tmp_path)
     assert plan.code == 0, plan.out + plan.err
 
 

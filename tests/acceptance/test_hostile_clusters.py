@@ -14,7 +14,7 @@ from reconciler.documents.baseline import baseline_to_json
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.state import ClusterIdentity, DesiredState
 from tests.support.bad_servers import ScriptedBroker, serving
-from tests.support.command import Done, run
+from tests.support.command import Done, invoke
 from tests.support.log_readers import commands_in
 from tests.support.manifests import cluster, quotas
 
@@ -82,20 +82,20 @@ def assert_shown(done: Done, *, code: int) -> None:
 @pytest.mark.parametrize("arguments", [("plan",), ("drift",), ("describe", "--format", "yaml"), ("resolve", "--all")])
 def test_a_snapshot_forges_no_line(folder: Path, arguments: tuple[str, ...]) -> None:
     paths = [] if arguments[0] in ("describe", "resolve") else ["."]
-    assert_shown(run(*arguments, *paths, "--current", "now.json", cwd=folder), code=0)
+    assert_shown(invoke(*arguments, *paths, "--current", "now.json", cwd=folder), code=0)
 
 
 @pytest.mark.parametrize("arguments", [("plan", "."), ("drift", ".")])
 def test_a_broker_forges_no_line(folder: Path, arguments: tuple[str, ...]) -> None:
     with evil_broker() as address:
-        assert_shown(run(*arguments, "--bootstrap-server", address, cwd=folder), code=0)
+        assert_shown(invoke(*arguments, "--bootstrap-server", address, cwd=folder), code=0)
 
 
 def test_the_words_of_a_broker_that_refuses_are_no_command_and_forge_no_line(folder: Path) -> None:
     (folder / "quotas.yaml").write_text(quotas(({"user": "a"}, {"producer_byte_rate": "1MiB"})))
     with evil_broker() as address:
         arguments = ("apply", ".", "--auto-approve", "--bootstrap-server", address)
-        done = run(*arguments, cwd=folder, env={"GITHUB_ACTIONS": "true"})
+        done = invoke(*arguments, cwd=folder, env={"GITHUB_ACTIONS": "true"})
     assert_shown(done, code=1)
     assert commands_in(done.out + done.err) == []
     assert "##\\u005bgroup]" in done.out
@@ -106,7 +106,7 @@ def test_the_wrong_cluster_is_named_on_one_line(folder: Path, command: str) -> N
     (folder / "cluster.yaml").write_text(cluster("prod", clusterId="expected"))
     with evil_broker() as address:
         flags = ("--auto-approve",) if command == "apply" else ()
-        done = run(command, ".", "--bootstrap-server", address, *flags, cwd=folder)
+        done = invoke(command, ".", "--bootstrap-server", address, *flags, cwd=folder)
     assert_shown(done, code=3)
     assert done.err.count("\n") == 1
 
@@ -115,7 +115,7 @@ def test_the_manifest_that_expects_such_an_id_is_named_on_one_line(folder: Path)
     (folder / "cluster.yaml").write_text(cluster("prod", clusterId=EVIL))
     state = json.loads((folder / "now.json").read_text())
     (folder / "now.json").write_text(json.dumps({**state, "cluster": {"name": None, "id": "c1", "kafka_version": None}}))
-    done = run("plan", ".", "--current", "now.json", cwd=folder)
+    done = invoke("plan", ".", "--current", "now.json", cwd=folder)
     assert_shown(done, code=3)
 
 
@@ -124,13 +124,13 @@ def test_a_baseline_of_another_cluster_is_named_on_one_line(folder: Path) -> Non
     (folder / "baseline.json").write_text(json.dumps(baseline))
     state = json.loads((folder / "now.json").read_text())
     (folder / "now.json").write_text(json.dumps({**state, "cluster": {"name": None, "id": "c2", "kafka_version": None}}))
-    done = run("drift", ".", "--current", "now.json", "--baseline", "baseline.json", cwd=folder)
+    done = invoke("drift", ".", "--current", "now.json", "--baseline", "baseline.json", cwd=folder)
     assert done.code != 0
     assert_shown(done, code=done.code)
 
 
 def test_json_has_the_id_as_it_is(folder: Path) -> None:
-    assert run("plan", ".", "--current", "now.json", "--format", "json", cwd=folder).json()["cluster"]["id"] == EVIL
+    assert invoke("plan", ".", "--current", "now.json", "--format", "json", cwd=folder).json()["cluster"]["id"] == EVIL
 
 
 def test_formatting_a_foreign_text_escapes_it_and_comparing_does_not() -> None:

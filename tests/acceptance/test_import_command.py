@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from reconciler.workflows.import_quotas import TOOLS
-from tests.support.command import run
+from tests.support.command import invoke
 
 ROOT = Path(__file__).parents[2]
 GOOD = "kafka-configs.sh --alter --user alice --add-config producer_byte_rate=10485760\n"
@@ -25,7 +25,7 @@ def files(folder: Path) -> set[str]:
 def test_what_can_be_converted_whole_is_written_and_validates(tmp_path: Path) -> None:
     (tmp_path / "quotas.sh").write_text(GOOD)
 
-    done = run("import", "--from", "kafka-configs", "quotas.sh", "--out", "quotas", cwd=tmp_path)
+    done = invoke("import", "--from", "kafka-configs", "quotas.sh", "--out", "quotas", cwd=tmp_path)
 
     assert (done.code, done.err) == (0, "")
     assert done.out == "Wrote 1 entity of 1 file to quotas:\n  users.yaml\n"
@@ -33,20 +33,20 @@ def test_what_can_be_converted_whole_is_written_and_validates(tmp_path: Path) ->
     assert "# Written by kafka-quotas import, from files of kafka-configs." in text
     assert "- match: {user: alice}\n      quotas: {producer_byte_rate: 10MiB}" in text
     assert "clusters:" not in text
-    assert run("validate", "quotas", cwd=tmp_path).code == 0
+    assert invoke("validate", "quotas", cwd=tmp_path).code == 0
 
 
 def test_one_thing_that_cannot_be_converted_stops_all_and_partial_writes_the_rest(tmp_path: Path) -> None:
     (tmp_path / "quotas.sh").write_text(GOOD + BAD)
     command = ("import", "--from", "kafka-configs", "quotas.sh", "--out", "quotas")
 
-    stopped = run(*command, cwd=tmp_path)
+    stopped = invoke(*command, cwd=tmp_path)
 
     assert stopped.code == 1
     assert "quotas.sh:2:33: error:" in stopped.out
     assert "write what could be (1 entity) with --partial" in stopped.out
     assert not (tmp_path / "quotas").exists()
-    partial = run(*command, "--partial", cwd=tmp_path)
+    partial = invoke(*command, "--partial", cwd=tmp_path)
     assert partial.code == 0
     assert "[import-template]" in partial.out
     assert "1 thing could not be converted; these manifests lack that." in partial.out
@@ -57,7 +57,7 @@ def test_one_thing_that_cannot_be_converted_stops_all_and_partial_writes_the_res
 def test_a_file_without_a_quota_is_never_a_success(tmp_path: Path, tool: str) -> None:
     (tmp_path / "empty").write_text("")
 
-    done = run("import", "--from", tool, "empty", "--out", "quotas", "--partial", cwd=tmp_path)
+    done = invoke("import", "--from", tool, "empty", "--out", "quotas", "--partial", cwd=tmp_path)
 
     assert done.code == 1
     assert "empty:1:1: error:" in done.out
@@ -67,7 +67,7 @@ def test_a_file_without_a_quota_is_never_a_success(tmp_path: Path, tool: str) ->
 def test_a_file_that_is_not_there_stops_a_partial_import_too(tmp_path: Path) -> None:
     (tmp_path / "quotas.sh").write_text(GOOD)
 
-    done = run("import", "--from", "kafka-configs", "quotas.sh", "more.sh", "--out", "q", "--partial", cwd=tmp_path)
+    done = invoke("import", "--from", "kafka-configs", "quotas.sh", "more.sh", "--out", "q", "--partial", cwd=tmp_path)
 
     assert done.code == 1
     assert "[file-not-found]" in done.out
@@ -78,13 +78,13 @@ def test_a_file_that_is_not_there_stops_a_partial_import_too(tmp_path: Path) -> 
 def test_a_folder_with_something_in_it_is_refused_and_overwriting_touches_only_earlier_imports(tmp_path: Path) -> None:
     (tmp_path / "quotas.sh").write_text(GOOD)
     command = ("import", "--from", "kafka-configs", "quotas.sh", "--out", "quotas")
-    assert run(*command, cwd=tmp_path).code == 0
+    assert invoke(*command, cwd=tmp_path).code == 0
     (tmp_path / "quotas" / "mine.yaml").write_text("# mine\n")
     (tmp_path / "quotas" / "exported.yaml").write_text("# Written by kafka-quotas export.\n")
 
-    refused = run(*command, cwd=tmp_path)
+    refused = invoke(*command, cwd=tmp_path)
     (tmp_path / "quotas.sh").write_text(GOOD.replace("--user", "--client"))
-    again = run(*command, "--overwrite", cwd=tmp_path)
+    again = invoke(*command, "--overwrite", cwd=tmp_path)
 
     assert refused.code == 1
     assert "--overwrite" in refused.err
@@ -98,14 +98,14 @@ def test_clusters_that_a_file_names_get_documents_that_never_prune(tmp_path: Pat
         "    clusters: {eu west: {}, eu/west: {producer-byte-rate: 2097152}}\n"
     )
 
-    done = run("import", "--from", "helmsman", "helmsman.yaml", "--out", "quotas", cwd=tmp_path)
+    done = invoke("import", "--from", "helmsman", "helmsman.yaml", "--out", "quotas", cwd=tmp_path)
 
     assert done.code == 0, done.out
     assert files(tmp_path / "quotas") == {
         "eu-west-cluster.yaml", "eu-west-users.yaml", "eu-west-2-cluster.yaml", "eu-west-2-users.yaml",
     }  # fmt: skip
     assert "prune: never" in (tmp_path / "quotas" / "eu-west-2-cluster.yaml").read_text()
-    checked = run("validate", "quotas", "--format", "json", cwd=tmp_path).json()
+    checked = invoke("validate", "quotas", "--format", "json", cwd=tmp_path).json()
     assert checked["summary"] | {"files": 0} == {"error": 0, "warning": 0, "info": 0, "files": 0, "clusters": 2, "entities": 1}
 
 
@@ -114,7 +114,7 @@ def test_the_same_entity_in_two_files_is_refused_with_both_places(tmp_path: Path
     for name in ("a.sh", "b.sh"):
         (tmp_path / "scripts" / name).write_text(GOOD + GOOD.replace("alice", name))
 
-    done = run("import", "--from", "kafka-configs", "scripts", "--out", "quotas", "--partial", cwd=tmp_path)
+    done = invoke("import", "--from", "kafka-configs", "scripts", "--out", "quotas", "--partial", cwd=tmp_path)
 
     assert "scripts/b.sh:1:52: error:" in done.out
     assert "[duplicate-entity]\n    scripts/a.sh:1:52: the first one" in done.out
@@ -129,7 +129,7 @@ def test_odd_names_are_kept_and_mentioned_and_impossible_ones_refused(tmp_path: 
         "kafka-configs.sh --alter --ip 10.0.0.0/24 --add-config connection_creation_rate=5\n"
     )
 
-    done = run("import", "--from", "kafka-configs", "quotas.sh", "--out", "quotas", "--partial", cwd=tmp_path)
+    done = invoke("import", "--from", "kafka-configs", "quotas.sh", "--out", "quotas", "--partial", cwd=tmp_path)
 
     assert "quotas.sh:1:57: warning:" in done.out
     assert "[user-prefix]" in done.out
@@ -137,7 +137,7 @@ def test_odd_names_are_kept_and_mentioned_and_impossible_ones_refused(tmp_path: 
     assert "[ip-invalid]" in done.out
     assert files(tmp_path / "quotas") == {"users.yaml", "ips.yaml", "kafka-quotas.yaml"}
     assert "User:alice" in (tmp_path / "quotas" / "users.yaml").read_text()
-    assert run("validate", "quotas", cwd=tmp_path).code == 0
+    assert invoke("validate", "quotas", cwd=tmp_path).code == 0
 
 
 def test_json_keeps_to_the_schema_of_findings_and_counts_what_was_written(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_json_keeps_to_the_schema_of_findings_and_counts_what_was_written(tmp_pa
     command = ("import", "--from", "kafka-configs", "quotas.sh", "--out", "quotas", "--format", "json")
     schema = json.loads((ROOT / "schemas" / "findings.v1.schema.json").read_text(encoding="utf-8"))
 
-    stopped, partial = run(*command, cwd=tmp_path).json(), run(*command, "--partial", cwd=tmp_path).json()
+    stopped, partial = invoke(*command, cwd=tmp_path).json(), invoke(*command, "--partial", cwd=tmp_path).json()
 
     for document in (stopped, partial):
         Draft202012Validator(schema).validate(document)
@@ -156,7 +156,7 @@ def test_json_keeps_to_the_schema_of_findings_and_counts_what_was_written(tmp_pa
 
 @pytest.mark.parametrize("arguments", [("--from", "ansible", "x", "--out", "q"), ("x", "--out", "q"), ("--from", "jikkou", "x")])
 def test_wrong_usage_exits_with_64(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    assert run("import", *arguments, cwd=tmp_path).code == 64
+    assert invoke("import", *arguments, cwd=tmp_path).code == 64
 
 
 def test_without_python_hcl2_a_tf_file_says_what_to_install_and_a_state_needs_nothing(tmp_path: Path) -> None:

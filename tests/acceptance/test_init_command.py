@@ -13,7 +13,7 @@ import yaml
 from reconciler.sandbox.spec import Sandbox
 from tests.builders import client, pair, user
 from tests.support import raw_quotas
-from tests.support.command import Done, run
+from tests.support.command import Done, invoke
 from tests.support.manifests import snapshot
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ EMPTY = '{"format_version": "1.0", "cluster": {}, "observed": {"at": "2026-01-02
 
 
 def init(folder: Path, *arguments: str) -> Done:
-    return run("init", *arguments, cwd=folder)
+    return invoke("init", *arguments, cwd=folder)
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -34,9 +34,9 @@ def files(folder: Path) -> dict[str, str]:
 
 def test_the_template_is_valid_and_plans_to_what_it_declares(tmp_path: Path) -> None:
     (tmp_path / "now.json").write_text(EMPTY)
-    assert run("validate", str(TEMPLATE), "--fail-on", "info", cwd=tmp_path).code == 0
+    assert invoke("validate", str(TEMPLATE), "--fail-on", "info", cwd=tmp_path).code == 0
     plans = {
-        name: run("plan", str(TEMPLATE), "--cluster", name, "--current", "now.json", "--format", "json", cwd=tmp_path).json()
+        name: invoke("plan", str(TEMPLATE), "--cluster", name, "--current", "now.json", "--format", "json", cwd=tmp_path).json()
         for name in ("staging", "production")
     }
     assert {name: plan["summary"]["create"] for name, plan in plans.items()} == {"staging": 5, "production": 4}
@@ -78,7 +78,7 @@ def test_from_nothing_it_is_the_template_with_the_pipelines_of_the_forge(tmp_pat
     assert set(made) == expected
     assert "<!--" not in made["README.md"]
     assert (".github" in made["README.md"], ".gitlab-ci.yml" in made["README.md"]) == (forge == "github", forge == "gitlab")
-    assert run("validate", "--fail-on", "info", cwd=tmp_path / "repo").code == 0
+    assert invoke("validate", "--fail-on", "info", cwd=tmp_path / "repo").code == 0
     for path, text in made.items():
         if path.endswith(".yaml"):
             named = re.match(r"# yaml-language-server: \$schema=(\S+)\n", text)
@@ -94,9 +94,9 @@ def test_the_next_commands_are_ones_that_work(tmp_path: Path) -> None:
     done = init(tmp_path, "b", "--current", "now.json", "--name", "prod eu", "--ci", "none", "--format", "json")
     assert done.json()["placeholders"] == []
     validate, plan, git = done.json()["next"]
-    assert run(*validate.split()[1:], cwd=tmp_path).code == 0
+    assert invoke(*validate.split()[1:], cwd=tmp_path).code == 0
     assert plan == "kafka-quotas plan b --cluster='prod eu' --current now.json"
-    assert run("plan", "b", "--cluster=prod eu", "--current", "now.json", "--detailed-exitcode", cwd=tmp_path).code == 0
+    assert invoke("plan", "b", "--cluster=prod eu", "--current", "now.json", "--detailed-exitcode", cwd=tmp_path).code == 0
     assert git == "git -C b init && git -C b add ."
 
 
@@ -171,8 +171,8 @@ def test_what_a_snapshot_holds_becomes_manifests_whose_plan_is_empty(tmp_path: P
     made = files(tmp_path / "repo")
     assert [path for path in made if path.startswith(("clusters/", "teams/"))] == ["clusters/prod-eu-1-cb7f7d25.yaml"]
     assert yaml.safe_load(made[".gitlab-ci.yml"])["plan"]["parallel"]["matrix"] == [{"CLUSTER": ["prod: eu/1"]}]
-    assert run("validate", cwd=tmp_path / "repo").code == 0
-    planned = run("plan", "--current", "../now.json", "--format", "json", "--detailed-exitcode", cwd=tmp_path / "repo")
+    assert invoke("validate", cwd=tmp_path / "repo").code == 0
+    planned = invoke("plan", "--current", "../now.json", "--format", "json", "--detailed-exitcode", cwd=tmp_path / "repo")
     assert (planned.code, planned.json()["summary"]["unchanged"]) == (0, 4)
 
 
@@ -187,7 +187,7 @@ def test_what_a_broker_has_becomes_manifests_whose_plan_is_empty(tmp_path: Path,
     assert done.json()["next"][1].endswith("--command-config my.properties")
     (path,) = (tmp_path / "repo/clusters").iterdir()
     assert "properties" not in path.read_text(encoding="utf-8")
-    planned = run("plan", "repo", "--detailed-exitcode", "--format", "json", cwd=tmp_path)
+    planned = invoke("plan", "repo", "--detailed-exitcode", "--format", "json", cwd=tmp_path)
     assert (planned.code, planned.json()["summary"]["unchanged"]) == (0, 1), planned.err
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import run
+from tests.support.command import invoke
 
 HEAD = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
 CLIENT = HEAD + "    - {match: {client-id: etl}, quotas: {producer_byte_rate: 1MiB}}\n"
@@ -32,7 +32,7 @@ def ids(document: dict[str, list[dict[str, str]]]) -> list[str]:
 def test_validate_says_what_lint_says(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(SPELLINGS, encoding="utf-8")
 
-    done = run("validate", "--format", "json", cwd=tmp_path)
+    done = invoke("validate", "--format", "json", cwd=tmp_path)
 
     assert done.code == 1
     assert "ip-two-spellings" in ids(done.json())
@@ -43,7 +43,7 @@ def test_a_repository_changes_the_severity_of_a_lint_rule(tmp_path: Path, severi
     (tmp_path / "a.yaml").write_text(SPELLINGS, encoding="utf-8")
     (tmp_path / "kafka-quotas.yaml").write_text(REPOSITORY % ("ip-two-spellings", severity), encoding="utf-8")
 
-    done = run("validate", "--format", "json", cwd=tmp_path)
+    done = invoke("validate", "--format", "json", cwd=tmp_path)
 
     assert done.code == code
     assert ("ip-two-spellings" in ids(done.json())) is (severity != "off")
@@ -54,7 +54,7 @@ def test_a_filter_hides_no_entity_from_lint(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(CLIENT, encoding="utf-8")
     (tmp_path / "b.yaml").write_text(CLIENT.replace("client-id: etl", "user: {default: true}"), encoding="utf-8")
 
-    findings = run("validate", "--format", "json", "a.yaml", cwd=tmp_path).json()["findings"]
+    findings = invoke("validate", "--format", "json", "a.yaml", cwd=tmp_path).json()["findings"]
 
     assert {(one["id"], one["file"]) for one in findings} >= {("client-id-never-wins", "a.yaml")}
 
@@ -63,8 +63,8 @@ def test_a_plan_sees_what_is_only_on_the_cluster(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(CLIENT, encoding="utf-8")
     snapshot(tmp_path, ({"user": None}, {"producer_byte_rate": 1024.0}))
 
-    assert ids(run("validate", "--format", "json", cwd=tmp_path).json()) == []
-    done = run("plan", "--current", "now.json", "--format", "json", cwd=tmp_path)
+    assert ids(invoke("validate", "--format", "json", cwd=tmp_path).json()) == []
+    done = invoke("plan", "--current", "now.json", "--format", "json", cwd=tmp_path)
 
     assert done.code == 0
     assert ids(done.json()) == ["client-id-never-wins", "overrides-declared"]
@@ -74,7 +74,7 @@ def test_fail_on_counts_for_findings_that_only_the_live_state_brings(tmp_path: P
     (tmp_path / "a.yaml").write_text(CLIENT, encoding="utf-8")
     snapshot(tmp_path, ({"user": None}, {"producer_byte_rate": 1024.0}))
 
-    done = run("plan", "--current", "now.json", "--format", "json", "--fail-on", "warning", cwd=tmp_path)
+    done = invoke("plan", "--current", "now.json", "--format", "json", "--fail-on", "warning", cwd=tmp_path)
 
     assert done.code == 1
     assert ids(done.json()) == ["client-id-never-wins", "overrides-declared"]

@@ -11,7 +11,7 @@ from reconciler.model.cluster import ReductionLimit, VolumeLimit
 from reconciler.policy.guards import GUARDS
 from reconciler.workflows.load import desired_for, load_manifests
 from tests.builders import user
-from tests.support.command import run
+from tests.support.command import invoke
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "many-teams"
@@ -24,7 +24,7 @@ def copied(tmp_path: Path) -> Path:
 
 
 def ids(folder: Path) -> list[str]:
-    return [one["id"] for one in run("validate", "--format", "json", cwd=folder).json()["findings"]]
+    return [one["id"] for one in invoke("validate", "--format", "json", cwd=folder).json()["findings"]]
 
 
 def test_it_has_no_findings_and_says_what_it_seems_to_say(copied: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from reconciler.cli.renderings import DRIFT_FORMATS, PLAN_FORMATS, VALIDATE_FORMATS
 from reconciler.formats.schema_files import load_schema
 from tests.builders import user
-from tests.support.command import Done, run
+from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas, snapshot
 
 FORMATS = {"validate": VALIDATE_FORMATS, "plan": PLAN_FORMATS, "drift": DRIFT_FORMATS}
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 def with_files(command: str, folder: Path, *arguments: str) -> tuple[Done, dict[str, str]]:
     out = [word for name in FORMATS[command] for word in ("--out", f"{name}=out-{name}")]
     current = () if command == "validate" else ("--current", "now.json")
-    done = run(command, "quotas", *out, *current, *arguments, cwd=folder)
+    done = invoke(command, "quotas", *out, *current, *arguments, cwd=folder)
     return done, {path.name.removeprefix("out-"): path.read_text(encoding="utf-8") for path in folder.glob("out-*")}
 
 
@@ -58,7 +58,7 @@ def test_every_format_is_written_beside_the_text_on_stdout(folder: Path, command
 @pytest.mark.parametrize("name", ["junit", "summary"])
 def test_stdout_holds_any_of_them_alone(folder: Path, command: str, name: str) -> None:
     _, files = with_files(command, folder)
-    done = run(command, "quotas", *(() if command == "validate" else ("--current", "now.json")), "--format", name, cwd=folder)
+    done = invoke(command, "quotas", *(() if command == "validate" else ("--current", "now.json")), "--format", name, cwd=folder)
     assert done.code == 0, done.err
     assert done.out.splitlines()[:2] == files[name].splitlines()[:2]
 
@@ -90,17 +90,17 @@ def test_manifests_with_errors_are_findings_in_every_file(folder: Path, command:
 )
 def test_a_format_that_a_command_does_not_have_is_a_usage_error(folder: Path, arguments: tuple[str, ...], words: str) -> None:
     command, *rest = arguments
-    done = run(command, "quotas", *rest, cwd=folder)
+    done = invoke(command, "quotas", *rest, cwd=folder)
     assert (done.code, words in done.err) == (64, True), done.err
     assert not (folder / "x").exists()
 
 
 def test_drift_of_all_clusters_is_written_as_one_document(folder: Path) -> None:
-    done = run("drift", "quotas", "--all-clusters", "--out", "json=all.json", cwd=folder)
+    done = invoke("drift", "quotas", "--all-clusters", "--out", "json=all.json", cwd=folder)
     assert done.code == 1
     assert [one["errored"] for one in json.loads((folder / "all.json").read_text())["clusters"]] == [True]
 
 
 def test_a_file_that_cannot_be_written_is_said(folder: Path) -> None:
-    done = run("validate", "quotas", "--out", "junit=nowhere/x", cwd=folder)
+    done = invoke("validate", "quotas", "--out", "junit=nowhere/x", cwd=folder)
     assert (done.code, "cannot write nowhere/x" in done.err) == (1, True), done.err

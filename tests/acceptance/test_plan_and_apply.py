@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
-from tests.support.command import COMMAND, Done, environment, run
+from tests.support.command import COMMAND, Done, environment, invoke
 from tests.support.terminal import Terminal
 
 pytestmark = pytest.mark.kafka
@@ -42,7 +42,7 @@ class Repository:
         (self.folder / "quotas.yaml").write_text(head + entries)
 
     def run(self, *arguments: str) -> Done:
-        return run(*arguments, cwd=self.folder)
+        return invoke(*arguments, cwd=self.folder)
 
     def live(self) -> dict[raw_quotas.RawEntity, dict[str, float]]:
         return raw_quotas.describe(self.server)

@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
-from tests.support.command import Done, run
+from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas
 
 pytestmark = pytest.mark.kafka
@@ -34,10 +34,12 @@ class Folder:
         (self.path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {RATE: rate})))
 
     def apply(self, *arguments: str) -> Done:
-        return run("apply", "--auto-approve", *arguments, cwd=self.path)
+        return invoke("apply", "--auto-approve", *arguments, cwd=self.path)
 
     def drift(self, *arguments: str) -> Done:
-        return run("drift", "--baseline", "baseline.json", "--detailed-exitcode", "--format", "json", *arguments, cwd=self.path)
+        return invoke(
+            "drift", "--baseline", "baseline.json", "--detailed-exitcode", "--format", "json", *arguments, cwd=self.path
+        )
 
     def live(self) -> dict[raw_quotas.RawEntity, dict[str, float]]:
         return raw_quotas.describe(self.server)
@@ -76,7 +78,7 @@ def test_from_a_clean_apply_to_drift_of_each_class(folder: Folder) -> None:
 
 
 def test_nothing_to_do_records_too_and_a_refused_run_records_nothing(folder: Folder) -> None:
-    refused = run("apply", "--record-baseline", "baseline.json", cwd=folder.path)
+    refused = invoke("apply", "--record-baseline", "baseline.json", cwd=folder.path)
     assert refused.code == 3
     assert "no baseline was recorded" in refused.err
     assert not (folder.path / "baseline.json").exists()
@@ -85,7 +87,7 @@ def test_nothing_to_do_records_too_and_a_refused_run_records_nothing(folder: Fol
     assert (again.code, again.json()["result"]) == (0, "nothing_to_do")
     before = (folder.path / "baseline.json").read_bytes()
     folder.declare(5)
-    assert run("apply", "--record-baseline", "baseline.json", cwd=folder.path).code == 3
+    assert invoke("apply", "--record-baseline", "baseline.json", cwd=folder.path).code == 3
     assert (folder.path / "baseline.json").read_bytes() == before
 
 
@@ -136,7 +138,7 @@ def mangled(plan: dict[str, Any]) -> dict[str, object]:
 
 
 def test_nothing_that_is_missing_or_mismatched_is_ever_written(folder: Folder) -> None:
-    plan = run("plan", "--format", "json", cwd=folder.path).json()
+    plan = invoke("plan", "--format", "json", cwd=folder.path).json()
     saved = folder.path / "plan.json"
     codes = {}
     for what, document in mangled(plan).items():
@@ -167,7 +169,7 @@ def test_nothing_that_is_missing_or_mismatched_is_ever_written(folder: Folder) -
 
 def test_guards_and_changes_of_a_saved_plan_are_not_believed(folder: Folder) -> None:
     (folder.path / "quotas.yaml").write_text(quotas(({"user": {"default": True}}, {RATE: 5})))
-    plan = run("plan", "--format", "json", cwd=folder.path).json()
+    plan = invoke("plan", "--format", "json", cwd=folder.path).json()
     assert plan["applyable"] is False
     plan |= {"applyable": True, "guards": [{**guard, "status": "accepted"} for guard in plan["guards"]]}
     (folder.path / "plan.json").write_text(json.dumps(plan))
@@ -177,8 +179,8 @@ def test_guards_and_changes_of_a_saved_plan_are_not_believed(folder: Folder) -> 
 
 def test_unmanaged_entities_are_listed_when_asked_for(folder: Folder) -> None:
     raw_quotas.alter(folder.server, {frozenset({("client-id", "stranger")}): {"consumer_byte_rate": 5.0}})
-    listed = run("plan", "--show-unmanaged", "--format", "json", cwd=folder.path).json()
+    listed = invoke("plan", "--show-unmanaged", "--format", "json", cwd=folder.path).json()
     jsonschema.validate(listed, json.loads((SCHEMAS / "plan.v1.schema.json").read_text()))
     assert listed["unmanaged"] == [{"client-id": "stranger"}]
-    assert "unmanaged" not in run("plan", "--format", "json", cwd=folder.path).json()
-    assert "? client-id=stranger" in run("plan", "--show-unmanaged", cwd=folder.path).out
+    assert "unmanaged" not in invoke("plan", "--format", "json", cwd=folder.path).json()
+    assert "? client-id=stranger" in invoke("plan", "--show-unmanaged", cwd=folder.path).out

@@ -12,7 +12,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.support.command import COMMAND, Done, environment, run
+from tests.support.command import COMMAND, Done, environment, invoke, run
 from tests.support.markdown_views import by_github, seen
 from tests.support.sarif_schema import sarif_schema
 
@@ -58,7 +58,7 @@ def snapshot(folder: Path, entities: list[dict[str, object]]) -> None:
 
 
 def plan(folder: Path, *arguments: str) -> Done:
-    return run("plan", "manifests", "--current", "live.json", *arguments, cwd=folder)
+    return invoke("plan", "manifests", "--current", "live.json", *arguments, cwd=folder)
 
 
 def saved(folder: Path) -> Path:
@@ -69,7 +69,7 @@ def saved(folder: Path) -> Path:
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_saved_plan_renders_as_the_plan_itself_did(folder: Path, form: str) -> None:
     saved(folder)
-    done = run("render", "plan.json", "--format", form, cwd=folder)
+    done = invoke("render", "plan.json", "--format", form, cwd=folder)
     assert (done.code, done.err) == (0, "")
     assert done.out == plan(folder, "--format", form).out
     assert len(done.out) > 100
@@ -93,7 +93,7 @@ def test_one_plan_can_be_written_in_every_format_at_once(folder: Path) -> None:
     assert (folder / "out.github").read_text().startswith("::error ")
     assert "up for the sale" in seen((folder / "out.html").read_text(encoding="utf-8").removeprefix("<!DOCTYPE html>\n")).text()
     again = [part for form in FORMATS for part in ("--out", f"{form}=again.{form}")]
-    assert run("render", "out.json", *again, cwd=folder).out == planned.out
+    assert invoke("render", "out.json", *again, cwd=folder).out == planned.out
     for form in FORMATS:
         assert (folder / f"again.{form}").read_bytes() == (folder / f"out.{form}").read_bytes()
 
@@ -124,7 +124,7 @@ def test_a_plan_can_come_through_a_pipe(folder: Path) -> None:
 )
 def test_what_is_no_plan_ends_with_1_and_one_line(folder: Path, text: str, words: str) -> None:
     (folder / "plan.json").write_bytes(text.encode("utf-8", "surrogateescape"))
-    done = run("render", "plan.json", cwd=folder)
+    done = invoke("render", "plan.json", cwd=folder)
     assert (done.code, done.out) == (1, "")
     assert words in done.err
     assert done.err.count("\n") == 1
@@ -133,16 +133,16 @@ def test_what_is_no_plan_ends_with_1_and_one_line(folder: Path, text: str, words
 def test_a_plan_that_was_edited_is_not_rendered(folder: Path) -> None:
     file = saved(folder)
     file.write_text(file.read_text().replace("10485760", "10485761"))
-    done = run("render", "plan.json", "--format", "markdown", cwd=folder)
+    done = invoke("render", "plan.json", "--format", "markdown", cwd=folder)
     assert (done.code, done.out) == (1, "")
     assert "was changed after it was written" in done.err
 
 
 def test_a_missing_file_and_an_unknown_format(folder: Path) -> None:
-    assert run("render", "none.json", cwd=folder).code == 1
-    assert run("render", "none.json", "--format", "pdf", cwd=folder).code == 64
-    assert run("render", "none.json", "--out", "pdf=x", cwd=folder).code == 64
-    assert run("render", cwd=folder).code == 64
+    assert invoke("render", "none.json", cwd=folder).code == 1
+    assert invoke("render", "none.json", "--format", "pdf", cwd=folder).code == 64
+    assert invoke("render", "none.json", "--out", "pdf=x", cwd=folder).code == 64
+    assert invoke("render", cwd=folder).code == 64
 
 
 @pytest.mark.parametrize(("entities", "code"), [(LIVE, 2), (SAME, 0)])
@@ -170,11 +170,11 @@ def test_manifests_with_errors_print_their_findings_in_the_format_asked_for(fold
 def test_validate_annotates_below_the_root_of_the_repository(folder: Path) -> None:
     (folder / ".git").mkdir()
     (folder / "manifests" / "quotas.yaml").write_text(QUOTAS + ENTRIES.replace("10MiB", "-10"))
-    done = run("validate", "--format", "github", cwd=folder / "manifests")
+    done = invoke("validate", "--format", "github", cwd=folder / "manifests")
     assert done.code == 1
     assert done.out.startswith("::error file=manifests/quotas.yaml,line=6,")
     workspace = {"GITHUB_WORKSPACE": str(folder.parent)}
-    there = run("validate", "--format", "github", cwd=folder / "manifests", env=workspace)
+    there = invoke("validate", "--format", "github", cwd=folder / "manifests", env=workspace)
     assert there.out.startswith(f"::error file={folder.name}/manifests/quotas.yaml,line=6,")
 
 
@@ -182,7 +182,7 @@ def test_validate_prints_sarif_with_the_reason_of_every_rule(folder: Path) -> No
     (folder / "manifests" / "quotas.yaml").write_text(
         QUOTAS + ENTRIES.replace("10MiB", "-10").replace("user: same", "user: User:same")
     )
-    done = run("validate", "manifests", "--format", "sarif", cwd=folder)
+    done = invoke("validate", "manifests", "--format", "sarif", cwd=folder)
     assert done.code == 1
     document = done.json()
     jsonschema.validators.validator_for(sarif_schema())(sarif_schema()).validate(document)
@@ -195,8 +195,8 @@ def test_validate_prints_sarif_with_the_reason_of_every_rule(folder: Path) -> No
 
 def test_good_manifests_have_no_annotations_and_an_empty_run(folder: Path) -> None:
     (folder / "manifests" / "quotas.yaml").write_text(QUOTAS + "".join(ENTRIES.splitlines(keepends=True)[3:5]))
-    assert run("validate", "manifests", "--format", "github", cwd=folder) == Done(code=0, out="", err="")
-    assert run("validate", "manifests", "--format", "sarif", cwd=folder).json()["runs"][0]["results"] == []
+    assert invoke("validate", "manifests", "--format", "github", cwd=folder) == Done(code=0, out="", err="")
+    assert invoke("validate", "manifests", "--format", "sarif", cwd=folder).json()["runs"][0]["results"] == []
 
 
 PLAN = ("plan", "manifests", "--current", "live.json")
@@ -264,7 +264,7 @@ def test_colour_in_a_pipe(
     folder: Path, arguments: tuple[str, ...], env: dict[str, str], more: tuple[str, ...], coloured: bool
 ) -> None:
     saved(folder)
-    written = run(*arguments, *more, cwd=folder, env=env).out
+    written = invoke(*arguments, *more, cwd=folder, env=env).out
     assert ("\x1b" in written) is (COLOUR.search(written) is not None) is coloured
 
 
@@ -278,6 +278,6 @@ def test_a_stream_that_cannot_spell_a_name_gets_its_escape(folder: Path, form: s
 
 
 def test_files_never_hold_colour(folder: Path) -> None:
-    done = run(*PLAN, "--color", "always", "--out", "text=plan.txt", cwd=folder)
+    done = invoke(*PLAN, "--color", "always", "--out", "text=plan.txt", cwd=folder)
     assert "\x1b[" in done.out
     assert "\x1b" not in (folder / "plan.txt").read_text(encoding="utf-8")

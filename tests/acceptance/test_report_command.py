@@ -15,7 +15,7 @@ from reconciler.model.state import ClusterIdentity
 from reconciler.sandbox.spec import Sandbox
 from tests.builders import DEFAULT, client, declared, desired, user
 from tests.support.bad_servers import free_port
-from tests.support.command import Done, run
+from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.report_world import BACKTEST
@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_snapshot_is_shown_against_the_manifests(folder: Path) -> None:
-    done = run("report", "--current", "live.json", "--out", "report.html", cwd=folder)
+    done = invoke("report", "--current", "live.json", "--out", "report.html", cwd=folder)
     assert (done.code, done.err) == (0, "")
     assert done.out == (
         "Cluster a differs: 1 entity declared, 2 live (1 differs, 1 unmanaged), read at 2026-01-02 12:00 UTC\n"
@@ -54,7 +54,7 @@ def test_a_snapshot_is_shown_against_the_manifests(folder: Path) -> None:
 
 
 def test_json_has_both_sides_of_every_entity(folder: Path) -> None:
-    found = document(run("report", "--current", "live.json", "--format", "json", cwd=folder))
+    found = document(invoke("report", "--current", "live.json", "--format", "json", cwd=folder))
     (one,) = found["clusters"]
     assert one["summary"] == {
         "declared": 1,
@@ -69,7 +69,7 @@ def test_json_has_both_sides_of_every_entity(folder: Path) -> None:
 
 
 def test_html_on_stdout_is_the_page(folder: Path) -> None:
-    done = run("report", "--current", "live.json", "--format", "html", cwd=folder)
+    done = invoke("report", "--current", "live.json", "--format", "html", cwd=folder)
     assert done.code == 0
     assert done.out.startswith("<!DOCTYPE html>")
     assert done.out.endswith("</html>\n")
@@ -77,14 +77,14 @@ def test_html_on_stdout_is_the_page(folder: Path) -> None:
 
 def test_with_detailed_exit_codes_a_difference_is_2_and_unmanaged_entities_are_none(folder: Path) -> None:
     arguments = ("report", "--current", "live.json", "--detailed-exitcode")
-    assert run(*arguments, cwd=folder).code == 2
+    assert invoke(*arguments, cwd=folder).code == 2
     (folder / "live.json").write_text(snapshot({**LIVE, user("alice"): {"producer_byte_rate": 1.0}}))
-    assert run(*arguments, cwd=folder).code == 0
+    assert invoke(*arguments, cwd=folder).code == 0
 
 
 def test_a_cluster_that_does_not_answer_is_shown_as_such_and_the_exit_code_is_1(folder: Path) -> None:
     (folder / "b.yaml").write_text(cluster("b"))
-    done = run("report", "--out", "report.html", "--detailed-exitcode", "--format", "json", cwd=folder)
+    done = invoke("report", "--out", "report.html", "--detailed-exitcode", "--format", "json", cwd=folder)
     assert done.code == 1
     a, b = document(done)["clusters"]
     assert (a["errored"], a["failure_reason"], a["observed"]) == (True, "unreachable", None)
@@ -95,7 +95,7 @@ def test_a_cluster_that_does_not_answer_is_shown_as_such_and_the_exit_code_is_1(
 
 def test_one_cluster_s_bad_manifests_leave_the_other_its_report(folder: Path) -> None:
     (folder / "b.yaml").write_text(cluster("b", scope={"include": [{"client-id": {"any": True}}]}))
-    done = run("report", "--format", "json", "--out", "report.html", cwd=folder)
+    done = invoke("report", "--format", "json", "--out", "report.html", cwd=folder)
     assert done.code == 1
     assert [one["failure_reason"] for one in document(done)["clusters"]] == ["unreachable", "invalid-manifests"]
     assert (folder / "report.html").exists()
@@ -103,18 +103,18 @@ def test_one_cluster_s_bad_manifests_leave_the_other_its_report(folder: Path) ->
 
 def test_manifests_that_cannot_be_read_give_findings_and_no_page(folder: Path) -> None:
     (folder / "c.yaml").write_text("kind: [")
-    done = run("report", "--out", "report.html", "--format", "json", cwd=folder)
+    done = invoke("report", "--out", "report.html", "--format", "json", cwd=folder)
     assert done.code == 1
     assert done.json()["findings"]
     assert not (folder / "report.html").exists()
 
 
 def test_runs_and_traffic_come_from_files(folder: Path) -> None:
-    assert run("apply", "--audit", "audit.jsonl", "--auto-approve", cwd=folder).code == 1
+    assert invoke("apply", "--audit", "audit.jsonl", "--auto-approve", cwd=folder).code == 1
     (folder / "backtest.json").write_text(json.dumps(BACKTEST))
     with (folder / "audit.jsonl").open("a") as file:
         file.write("torn")
-    done = run(
+    done = invoke(
         "report",
         "--current",
         "live.json",
@@ -140,7 +140,7 @@ def test_a_baseline_tells_merged_from_changed_by_hand(folder: Path) -> None:
     repository.commit("first")
     (folder / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 3})))
     (folder / "live.json").write_text(snapshot({user("alice"): {"producer_byte_rate": 1.0}}))
-    found = document(run("report", "--current", "live.json", "--baseline", "HEAD", "--format", "json", cwd=folder))
+    found = document(invoke("report", "--current", "live.json", "--baseline", "HEAD", "--format", "json", cwd=folder))
     (one,) = found["clusters"][0]["entities"]
     assert (one["class"], one["baseline"]) == ("unapplied", {"producer_byte_rate": 1})
     assert found["source"]["dirty"] is True
@@ -158,7 +158,7 @@ def test_a_baseline_tells_merged_from_changed_by_hand(folder: Path) -> None:
 )
 def test_files_that_cannot_be_used_are_told_and_no_page_is_made(folder: Path, arguments: tuple[str, ...], words: str) -> None:
     out = () if "--out" in arguments else ("--out", "report.html")
-    done = run("report", "--current", "live.json", *out, *arguments, cwd=folder)
+    done = invoke("report", "--current", "live.json", *out, *arguments, cwd=folder)
     assert done.code == 1
     assert words in done.err
     assert not (folder / "report.html").exists()
@@ -175,14 +175,14 @@ def test_files_that_cannot_be_used_are_told_and_no_page_is_made(folder: Path, ar
     ],
 )
 def test_ways_of_calling_that_cannot_work_are_64(folder: Path, arguments: tuple[str, ...], words: str) -> None:
-    done = run("report", *arguments, cwd=folder)
+    done = invoke("report", *arguments, cwd=folder)
     assert done.code == 64
     assert words in done.err
 
 
 def test_a_format_before_the_file_is_no_part_of_its_name(folder: Path) -> None:
     files = ("--out", "html=page.html", "--out", "json=data.json", "--out", "text=words.txt", "--out", "./html=odd")
-    done = run("report", "--cluster", "a", "--current", "live.json", *files, cwd=folder)
+    done = invoke("report", "--cluster", "a", "--current", "live.json", *files, cwd=folder)
     assert done.code == 0, done.err
     assert (folder / "page.html").read_text() == (folder / "html=odd").read_text() != ""
     assert (folder / "page.html").read_text().startswith("<!DOCTYPE html>")
@@ -193,7 +193,7 @@ def test_a_format_before_the_file_is_no_part_of_its_name(folder: Path) -> None:
 def test_a_baseline_file_is_not_for_several_clusters(folder: Path) -> None:
     (folder / "b.yaml").write_text(cluster("b"))
     (folder / "baseline.json").write_text("{}")
-    done = run("report", "--baseline", "baseline.json", cwd=folder)
+    done = invoke("report", "--baseline", "baseline.json", cwd=folder)
     assert done.code == 64
     assert "a baseline file is of one cluster" in done.err
 
@@ -203,9 +203,9 @@ def test_every_cluster_can_have_a_baseline_of_its_own(folder: Path) -> None:
     baseline = baseline_to_json(state, ClusterIdentity(name="a", id="c1"), ManifestCommit())
     (folder / "a.baseline.json").write_text(json.dumps(baseline))
     arguments = ("report", "--current", "live.json", "--format", "json", "--baseline")
-    found = document(run(*arguments, "{cluster}.baseline.json", cwd=folder))["clusters"][0]
+    found = document(invoke(*arguments, "{cluster}.baseline.json", cwd=folder))["clusters"][0]
     assert (found["entities"][0]["class"], found["baseline"]["name"]) == ("unapplied", "a.baseline.json")
-    other = run(*arguments, "refs/baseline/{cluster}", cwd=folder)
+    other = invoke(*arguments, "refs/baseline/{cluster}", cwd=folder)
     found = document(other)["clusters"][0]
     assert (found["entities"][0]["class"], found["baseline"], other.code) == ("differs", None, 0)
     assert found["notes"][0].startswith("its baseline cannot be used: ")
@@ -216,33 +216,33 @@ def test_every_cluster_can_have_a_snapshot_of_its_own(folder: Path) -> None:
     (folder / "snapshots").mkdir()
     (folder / "snapshots" / "a.json").write_text(snapshot(LIVE))
     arguments = ("report", "--current", "snapshots/{cluster}.json", "--format", "json")
-    found = run(*arguments, cwd=folder)
+    found = invoke(*arguments, cwd=folder)
     assert found.code == 1
     assert [(one["summary"]["live"], one["failure_reason"]) for one in document(found)["clusters"]] == [
         (2, None),
         (None, "file"),
     ]
     (folder / "snapshots" / "b.json").write_text(snapshot({}))
-    found = run(*arguments, cwd=folder)
+    found = invoke(*arguments, cwd=folder)
     assert found.code == 0
     assert [one["summary"]["live"] for one in document(found)["clusters"]] == [2, 0]
-    alone = run(*arguments, "--cluster", "b", cwd=folder)
+    alone = invoke(*arguments, "--cluster", "b", cwd=folder)
     assert [one["cluster"]["name"] for one in document(alone)["clusters"]] == ["b"]
 
 
 def test_the_page_of_before_stays_when_a_new_one_cannot_be_made(folder: Path) -> None:
     (folder / "report.html").write_text("before")
     (folder / "c.yaml").write_text("kind: [")
-    assert run("report", "--out", "report.html", cwd=folder).code == 1
+    assert invoke("report", "--out", "report.html", cwd=folder).code == 1
     assert (folder / "report.html").read_text() == "before"
 
 
 def test_without_a_cluster_document_a_place_has_to_be_said(folder: Path) -> None:
     (folder / "a.yaml").unlink()
-    done = run("report", cwd=folder)
+    done = invoke("report", cwd=folder)
     assert done.code == 64
     assert "there is no Cluster document to report on" in done.err
-    assert run("report", "--current", "live.json", cwd=folder).out.startswith("Cluster c1 differs: ")
+    assert invoke("report", "--current", "live.json", cwd=folder).out.startswith("Cluster c1 differs: ")
 
 
 @pytest.mark.kafka
@@ -253,11 +253,11 @@ def test_a_real_broker_is_shown_with_what_was_applied_and_changed_by_hand(tmp_pa
     entries = (({"user": name}, {"producer_byte_rate": 1024}) for name in ("alice", "bob"))
     (tmp_path / "quotas.yaml").write_text(quotas(*entries))
     applying = ("apply", "--cluster", "live", "--auto-approve", "--audit", "audit.jsonl", "--record-baseline", "live.json")
-    assert run(*applying, cwd=tmp_path).code == 0
+    assert invoke(*applying, cwd=tmp_path).code == 0
     change = ("--name", "user=alice", "--add", "producer_byte_rate=4096", "--auto-approve")
-    assert run("alter", "--bootstrap-server", server, *change, cwd=tmp_path).code == 0
+    assert invoke("alter", "--bootstrap-server", server, *change, cwd=tmp_path).code == 0
     arguments = ("--baseline", "{cluster}.json", "--audit", "audit.jsonl", "--out", "report.html", "--format", "json")
-    done = run("report", *arguments, cwd=tmp_path)
+    done = invoke("report", *arguments, cwd=tmp_path)
     assert done.code == 1
     gone, live = document(done)["clusters"]
     assert (gone["failure_reason"], live["failure_reason"]) == ("unreachable", None)

@@ -9,7 +9,7 @@ from pathlib import Path
 from reconciler.cli.commands import report
 from reconciler.cli.main import Parser
 from tests.builders import DEFAULT, client, user
-from tests.support.command import run
+from tests.support.command import invoke
 from tests.support.manifests import cluster, quotas, snapshot
 
 PAGE = (Path(__file__).parents[2] / "docs" / "report.md").read_text("utf-8")
@@ -32,7 +32,7 @@ def test_every_command_prints_what_the_page_says(tmp_path: Path) -> None:
     for command, printed in SHOWN:
         program, *arguments = shlex.split(command)
         assert program == "kafka-quotas"
-        done = run(*arguments, cwd=tmp_path)
+        done = invoke(*arguments, cwd=tmp_path)
         assert done.out == printed, command
         assert done.code == (1 if "offline" in command else 0)
         assert (tmp_path / "report.html").read_text("utf-8").startswith("<!DOCTYPE html>")

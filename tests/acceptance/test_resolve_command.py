@@ -15,7 +15,7 @@ from reconciler.formats.schema_files import load_schema
 from reconciler.model.entity import DEFAULT
 from tests.builders import client, ip, pair, user
 from tests.support import manifests
-from tests.support.command import COMMAND, Done, environment, run
+from tests.support.command import COMMAND, Done, environment, invoke, run
 from tests.support.git_repository import GitRepository
 
 PRODUCE, CONSUME, CONNECT = "producer_byte_rate", "consumer_byte_rate", "connection_creation_rate"
@@ -46,7 +46,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def resolve(folder: Path, *arguments: str, **environment_variables: str) -> Done:
-    return run("resolve", *arguments, cwd=folder, env=environment_variables)
+    command = run if "PYTHONIOENCODING" in environment_variables else invoke
+    return command("resolve", *arguments, cwd=folder, env=environment_variables)
 
 
 def with_stdin(folder: Path, text: str | bytes, *arguments: str) -> Done:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.builders import DEFAULT, client, ip, pair, user
 from tests.support import manifests
-from tests.support.command import run
+from tests.support.command import invoke
 
 PAGE = (Path(__file__).parents[2] / "docs" / "resolve.md").read_text("utf-8")
 SHOWN = [
@@ -43,7 +43,7 @@ def test_every_command_prints_what_the_page_says(tmp_path: Path) -> None:
             (tmp_path / arguments[0]).write_text(printed)
             continue
         assert program == "kafka-quotas"
-        done = run(*arguments, cwd=tmp_path)
+        done = invoke(*arguments, cwd=tmp_path)
         assert done.err + done.out == printed, command
         assert done.code == (64 if "usr=" in command else 0), command
 

@@ -14,7 +14,7 @@ import pytest
 
 from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
-from tests.support.command import COMMAND, Done, environment, run
+from tests.support.command import COMMAND, Done, environment, invoke
 from tests.support.polling import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -41,7 +41,7 @@ class Repository:
         )
 
     def run(self, *arguments: str) -> Done:
-        return run(*arguments, cwd=self.folder)
+        return invoke(*arguments, cwd=self.folder)
 
     def live(self) -> dict[raw_quotas.RawEntity, float]:
         return {entity: quotas["producer_byte_rate"] for entity, quotas in raw_quotas.describe(self.server).items()}

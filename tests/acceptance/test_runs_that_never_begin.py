@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from tests.support.bad_servers import free_port, serving, silent
-from tests.support.command import Done, run
+from tests.support.command import Done, invoke
 from tests.support.terminal import Terminal
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "apply-report.v1.schema.json").read_text())
@@ -77,12 +77,12 @@ def failed(done: Done, *, code: int, result: str, reason: str) -> None:
 def test_with_json_there_is_one_document_however_it_ends(
     folder: Path, arguments: tuple[str, ...], code: int, result: str, reason: str
 ) -> None:
-    failed(run(*arguments, "--format", "json", cwd=folder), code=code, result=result, reason=reason)
+    failed(invoke(*arguments, "--format", "json", cwd=folder), code=code, result=result, reason=reason)
 
 
 def test_bad_manifests_are_their_findings(folder: Path) -> None:
     (folder / "all.yaml").write_text("apiVersion: kafka-quotas/v1\nkind: Nothing\n")
-    done = run("apply", "--format", "json", cwd=folder)
+    done = invoke("apply", "--format", "json", cwd=folder)
     assert (done.code, "findings" in done.json()) == (1, True)
 
 
@@ -99,7 +99,7 @@ def test_bad_manifests_are_their_findings(folder: Path) -> None:
 )
 @pytest.mark.parametrize("command", [("apply",), ("revert", "report.json")])
 def test_wrong_usage_is_no_run_and_has_no_document(folder: Path, command: tuple[str, ...], arguments: tuple[str, ...]) -> None:
-    done = run(*command, *arguments, "--format", "json", "--audit", "audit.jsonl", cwd=folder)
+    done = invoke(*command, *arguments, "--format", "json", "--audit", "audit.jsonl", cwd=folder)
     if command[0] == "revert" and arguments[0] == "--cluster":
         # The report is looked at first, and this one is none.
         assert done.code == 1
@@ -118,19 +118,19 @@ def test_wrong_usage_is_no_run_and_has_no_document(folder: Path, command: tuple[
     ],
 )
 def test_options_may_stand_anywhere(folder: Path, arguments: tuple[str, ...]) -> None:
-    done = run(*arguments, cwd=folder)
+    done = invoke(*arguments, cwd=folder)
     assert (done.code, "cannot read absent.json" in done.err) == (1, True)
 
 
 @pytest.mark.parametrize("command", ["apply", "plan"])
 def test_paths_may_stand_on_both_sides_of_an_option(folder: Path, command: str) -> None:
-    done = run(command, "all.yaml", "--cluster", "test", "absent.yaml", cwd=folder)
+    done = invoke(command, "all.yaml", "--cluster", "test", "absent.yaml", cwd=folder)
     assert done.code != 64
     assert "absent.yaml" in done.out + done.err
 
 
 def test_help_still_names_the_arguments(folder: Path) -> None:
-    done = run("revert", "--help", cwd=folder)
+    done = invoke("revert", "--help", cwd=folder)
     assert done.code == 0
     assert "REPORT [PATH ...]" in done.out
     assert "SUPPRESS" not in done.out

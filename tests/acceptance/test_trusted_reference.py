@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders import client, user
 from tests.support.bad_servers import serving
-from tests.support.command import Done, run
+from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, repository, snapshot
 
@@ -45,7 +45,7 @@ def merged(tmp_path: Path) -> GitRepository:
 
 
 def plan(repo: GitRepository, *arguments: str) -> Done:
-    done = run("plan", "--trusted-ref", "main", "--current", "../live.json", "--format", "json", *arguments, cwd=repo.folder)
+    done = invoke("plan", "--trusted-ref", "main", "--current", "../live.json", "--format", "json", *arguments, cwd=repo.folder)
     if done.code in (0, 2):
         jsonschema.validate(done.json(), json.loads((SCHEMAS / "plan.v1.schema.json").read_text()))
     return done
@@ -82,7 +82,7 @@ def test_a_violation_that_a_pull_request_accepts_itself_is_not_accepted(merged: 
     merged.write("quotas.yaml", quotas(ALICE, DEFAULT_USER))
     merged.commit()
     assert "default-entity" in tripped(plan(merged))
-    assert "default-entity" not in tripped(run("plan", "--current", "../live.json", "--format", "json", cwd=merged.folder))
+    assert "default-entity" not in tripped(invoke("plan", "--current", "../live.json", "--format", "json", cwd=merged.folder))
 
 
 def test_a_protection_that_a_pull_request_removes_still_holds(merged: GitRepository) -> None:
@@ -123,9 +123,9 @@ def test_another_team_s_entity_cannot_be_taken_by_giving_it_to_oneself(merged: G
     merged.git("rm", "-q", "payments/q.yaml")
     merged.write("search/q.yaml", quotas(({"user": "payments-api"}, {"producer_byte_rate": 9}), owner="search"))
     merged.commit()
-    assert run("validate", cwd=merged.folder).code == 0
+    assert invoke("validate", cwd=merged.folder).code == 0
     for command in (("validate",), ("plan", "--current", "../live.json")):
-        done = run(*command, "--trusted-ref", "main", "--format", "json", cwd=merged.folder)
+        done = invoke(*command, "--trusted-ref", "main", "--format", "json", cwd=merged.folder)
         assert done.code == 1
         assert any("payments-api" in f["message"] for f in done.json()["findings"] if f["severity"] == "error")
 
@@ -134,7 +134,7 @@ def test_lint_settings_that_a_pull_request_lowers_do_not_hold_yet(merged: GitRep
     merged.write("kafka-quotas.yaml", repository(lint={"ip-host-name": "off"}))
     merged.write("ip.yaml", quotas(({"ip": "localhost"}, {"connection_creation_rate": 5})))
     merged.commit()
-    done = run("validate", "--trusted-ref", "main", "--format", "json", cwd=merged.folder)
+    done = invoke("validate", "--trusted-ref", "main", "--format", "json", cwd=merged.folder)
     assert done.code == 1
     assert {"ip-host-name", "counts-after-merge"} <= {f["id"] for f in done.json()["findings"]}
 
@@ -149,7 +149,9 @@ def test_a_pull_request_that_moves_the_root_does_not_make_a_part_the_whole(merge
     merged.write("teams/a/cluster.yaml", cluster(scope=SCOPE, prune="always"))
     merged.git("rm", "-q", "clusters/prod.yaml")
     merged.commit()
-    assert run("plan", "teams/a", "--current", "../live.json", "--format", "json", cwd=merged.folder).json()["complete"] is True
+    assert (
+        invoke("plan", "teams/a", "--current", "../live.json", "--format", "json", cwd=merged.folder).json()["complete"] is True
+    )
     done = plan(merged, "teams/a")
     assert done.code == 0, done.err
     assert done.json()["complete"] is False
@@ -175,7 +177,7 @@ def test_a_cluster_that_only_the_pull_request_has_is_refused_by_plan_and_checked
     done = plan(merged, "--cluster", "new")
     assert done.code == 3
     assert "cluster new is new: main has no Cluster document" in done.err
-    checked = run("validate", "--trusted-ref", "main", "--cluster", "new", "--format", "json", cwd=merged.folder)
+    checked = invoke("validate", "--trusted-ref", "main", "--cluster", "new", "--format", "json", cwd=merged.folder)
     assert checked.code == 0, checked.out
     assert "counts-after-merge" in {f["id"] for f in checked.json()["findings"]}
 
@@ -204,7 +206,7 @@ def test_no_connection_is_made_to_the_host_that_a_pull_request_names(merged: Git
         merged.git("checkout", "-q", "-B", "pull-request")
         merged.write("clusters/prod.yaml", cluster(connection={"bootstrapServers": [f"127.0.0.1:{theirs}"]}))
         merged.commit()
-        done = run(*command, "--trusted-ref", "main", cwd=merged.folder)
+        done = invoke(*command, "--trusted-ref", "main", cwd=merged.folder)
         assert done.code == 1
         assert f"127.0.0.1:{ours}" in done.err
     assert set(taken) == {"ours"}
@@ -223,7 +225,7 @@ def test_client_properties_are_those_of_the_trusted_reference(merged: GitReposit
     merged.write("clusters/client.properties", "security.protocol=PLAINTEXT\n")
     merged.commit()
     for extra in ((), ("--command-config", "clusters/client.properties")):
-        done = run("plan", "--trusted-ref", "main", *extra, cwd=merged.folder)
+        done = invoke("plan", "--trusted-ref", "main", *extra, cwd=merged.folder)
         assert done.code == 64
         assert "NONSENSE-OF-MAIN" in done.err
         assert "main:" in done.err
@@ -237,7 +239,7 @@ def test_client_properties_that_a_pull_request_brings_are_refused(merged: GitRep
     merged.write("clusters/client.properties", LOGIN.format("secret-1"))
     merged.commit()
     for extra in ((), ("--command-config", "clusters/client.properties")):
-        done = run("plan", "--trusted-ref", "main", *extra, cwd=merged.folder)
+        done = invoke("plan", "--trusted-ref", "main", *extra, cwd=merged.folder)
         assert done.code == 3
         assert "client.properties' is not in main" in done.err
         assert "secret-1" not in done.err + done.out
@@ -252,7 +254,7 @@ def test_client_properties_that_the_job_itself_made_are_used(merged: GitReposito
     merged.git("checkout", "-q", "-B", "pull-request")
     merged.write(place, "security.protocol=NONSENSE-OF-THE-JOB\n")
     extra = ("--command-config", place) if place.startswith("..") else ()
-    done = run("plan", "--trusted-ref", "main", *extra, cwd=merged.folder)
+    done = invoke("plan", "--trusted-ref", "main", *extra, cwd=merged.folder)
     assert done.code == 64
     assert "NONSENSE-OF-THE-JOB" in done.err
 
@@ -265,7 +267,7 @@ def test_a_link_of_the_pull_request_does_not_lead_the_job_to_another_file(merged
     merged.write("mine/client.properties", "security.protocol=PLAINTEXT\n")
     (merged.folder / "clusters" / "secrets").symlink_to("../mine")
     merged.commit()
-    done = run("plan", "--trusted-ref", "main", cwd=merged.folder)
+    done = invoke("plan", "--trusted-ref", "main", cwd=merged.folder)
     assert done.code == 3
     assert "symbolic link" in done.err
 
@@ -298,7 +300,7 @@ def test_a_bare_repository_among_the_files_is_not_entered(merged: GitRepository)
     done = plan(merged, "manifests")
     assert done.code == 3
     assert "cluster prod is new: main has no Cluster document" in done.err
-    inside = run("plan", "--trusted-ref", "main", "--current", "../../live.json", cwd=bare)
+    inside = invoke("plan", "--trusted-ref", "main", "--current", "../../live.json", cwd=bare)
     assert inside.code == 3
     assert "cluster prod is new: main has no Cluster document" in inside.err
 
@@ -311,15 +313,15 @@ def test_nothing_of_the_repository_is_touched(merged: GitRepository) -> None:
 
 
 def test_a_reference_that_cannot_be_read_is_one_sentence(merged: GitRepository, tmp_path: Path) -> None:
-    unknown = run("plan", "--trusted-ref", "origin/main", "--current", "../live.json", cwd=merged.folder)
+    unknown = invoke("plan", "--trusted-ref", "origin/main", "--current", "../live.json", cwd=merged.folder)
     assert (unknown.code, unknown.err.count("\n")) == (1, 1)
     assert "git knows no commit 'origin/main'" in unknown.err
-    option = run("plan", "--trusted-ref=--all", "--current", "../live.json", cwd=merged.folder)
+    option = invoke("plan", "--trusted-ref=--all", "--current", "../live.json", cwd=merged.folder)
     assert option.code == 64
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "q.yaml").write_text(quotas(ALICE))
-    nowhere = run("plan", "--trusted-ref", "main", "--current", "../live.json", cwd=outside)
+    nowhere = invoke("plan", "--trusted-ref", "main", "--current", "../live.json", cwd=outside)
     assert (nowhere.code, nowhere.err.count("\n")) == (1, 1)
     assert "is not in a git work tree" in nowhere.err
 
@@ -329,7 +331,7 @@ def test_a_shallow_clone_that_lacks_the_reference_says_what_to_do(merged: GitRep
     shallow = GitRepository(tmp_path / "shallow")
     shallow.git("fetch", "-q", "--depth", "1", f"file://{merged.folder}", "pull-request")
     shallow.git("checkout", "-q", "FETCH_HEAD")
-    done = run("plan", "--trusted-ref", "main", "--current", "../live.json", cwd=shallow.folder)
+    done = invoke("plan", "--trusted-ref", "main", "--current", "../live.json", cwd=shallow.folder)
     assert done.code == 1
     assert "shallow clone" in done.err
     assert "fetch-depth: 0" in done.err
@@ -354,7 +356,7 @@ def test_a_plan_behind_its_base_says_how_far(merged: GitRepository) -> None:
     merged.commit()
     merged.git("checkout", "-q", "pull-request")
     for option in ("--base", "--trusted-ref"):
-        done = run("plan", option, "main", "--current", "../live.json", "--format", "json", cwd=merged.folder)
+        done = invoke("plan", option, "main", "--current", "../live.json", "--format", "json", cwd=merged.folder)
         assert any("behind main: 1 commit " in note for note in done.json()["notes"])
     merged.git("rebase", "-q", "main")
     assert plan(merged).json()["notes"] == []
@@ -364,7 +366,7 @@ def test_what_leaves_the_manifests_and_the_scope_together_is_named(merged: GitRe
     merged.write("clusters/prod.yaml", cluster(scope={"include": [{"user": "root"}]}, prune="never"))
     merged.git("rm", "-q", "quotas.yaml")
     merged.commit()
-    done = run("plan", "--base", "main", "--current", "../live.json", "--format", "json", cwd=merged.folder)
+    done = invoke("plan", "--base", "main", "--current", "../live.json", "--format", "json", cwd=merged.folder)
     assert done.code == 0, done.err
     assert done.json()["changes"] == []
     (note,) = done.json()["notes"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.certificates import Authority
-from tests.support.command import run
+from tests.support.command import invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas
 
@@ -27,10 +27,10 @@ def test_a_pull_request_cannot_swap_a_file_that_the_properties_name(kind, tmp_pa
     (made.folder / "secret/file").write_bytes(contents[0])
     made.commit()
     made.branch()
-    same = run("plan", "--trusted-ref", "main", cwd=made.folder)
+    same = invoke("plan", "--trusted-ref", "main", cwd=made.folder)
     assert "127.0.0.1:1: connection refused" in same.err
     (made.folder / "secret/file").write_bytes(contents[1])
     made.commit()
-    swapped = run("plan", "--trusted-ref", "main", cwd=made.folder)
+    swapped = invoke("plan", "--trusted-ref", "main", cwd=made.folder)
     assert swapped.code == 3
     assert "differs from main; a change to it counts only after merge" in swapped.err

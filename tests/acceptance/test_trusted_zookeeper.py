@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.certificates import Authority
-from tests.support.command import run
+from tests.support.command import invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas
 
@@ -31,16 +31,16 @@ def test_another_place_counts_only_after_merge(merged: GitRepository) -> None:
     merged.write("prod.yaml", cluster(connection={"zookeeper": "127.0.0.2:2/mine", "properties": "zk.properties"}))
     merged.commit()
 
-    assert "ZooKeeper at 127.0.0.1:1 " in run("plan", "--trusted-ref", "main", cwd=merged.folder).err
-    assert "ZooKeeper at 127.0.0.2:2 " in run("plan", cwd=merged.folder).err
+    assert "ZooKeeper at 127.0.0.1:1 " in invoke("plan", "--trusted-ref", "main", cwd=merged.folder).err
+    assert "ZooKeeper at 127.0.0.2:2 " in invoke("plan", cwd=merged.folder).err
 
 
 def test_an_authority_cannot_be_swapped(merged: GitRepository) -> None:
-    assert "cannot be reached" in run("plan", "--trusted-ref", "main", cwd=merged.folder).err
+    assert "cannot be reached" in invoke("plan", "--trusted-ref", "main", cwd=merged.folder).err
     merged.write("ca.pem", Authority().pem)
     merged.commit()
 
-    swapped = run("plan", "--trusted-ref", "main", cwd=merged.folder)
+    swapped = invoke("plan", "--trusted-ref", "main", cwd=merged.folder)
     assert swapped.code == 3
     assert "differs from main; a change to it counts only after merge" in swapped.err
 
@@ -49,5 +49,5 @@ def test_other_properties_are_those_of_the_reference(merged: GitRepository) -> N
     merged.write("zk.properties", "zookeeper.ssl.client.enable=perhaps\n")
     merged.commit()
 
-    assert "cannot be reached" in run("plan", "--trusted-ref", "main", cwd=merged.folder).err
-    assert "true or false" in run("plan", cwd=merged.folder).err
+    assert "cannot be reached" in invoke("plan", "--trusted-ref", "main", cwd=merged.folder).err
+    assert "true or false" in invoke("plan", cwd=merged.folder).err

@@ -13,7 +13,7 @@ import pytest
 from reconciler.formats.schema_files import load_schema
 from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
-from tests.support.command import Done, run
+from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas
 from tests.support.service_process import running
@@ -49,7 +49,7 @@ class Checkout:
         self.git.write("quotas.yaml", quotas(*entries))
 
     def run(self, command: str, *arguments: str) -> Done:
-        return run(command, *arguments, cwd=self.git.folder)
+        return invoke(command, *arguments, cwd=self.git.folder)
 
     def classes(self, *arguments: str) -> dict[str, str]:
         done = self.run("drift", *arguments, "--format", "json")

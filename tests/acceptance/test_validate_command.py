@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.support.command import invoke
+
 ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads((ROOT / "schemas" / "findings.v1.schema.json").read_text(encoding="utf-8"))
 QUOTAS = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
@@ -24,17 +26,16 @@ def quotas(*users, clusters=None):
 
 
 def validate(*arguments, cwd):
-    command = [sys.executable, "-m", "reconciler", "validate", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+    return invoke("validate", *arguments, cwd=cwd)
 
 
 def findings(*arguments, cwd):
     """The findings as JSON, checked against the schema, with the exit code that they call for."""
     done = validate(*arguments, "--format", "json", cwd=cwd)
-    document = json.loads(done.stdout)
+    document = json.loads(done.out)
     Draft202012Validator(SCHEMA).validate(document)
-    assert done.returncode == (1 if document["summary"]["error"] else 0), done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.code == (1 if document["summary"]["error"] else 0), done.err
+    assert "Traceback" not in done.err
     return [(f["id"], f["file"], f["line"], f["column"]) for f in document["findings"]]
 
 
@@ -57,34 +58,34 @@ def test_good_manifests_print_one_line_and_end_with_0(tmp_path, write):
     write("clusters/eu.yml", CLUSTER % "eu")
     done = validate(cwd=tmp_path)
 
-    assert (done.returncode, done.stdout, done.stderr) == (0, "no findings in 2 files, 1 cluster, 2 entities\n", "")
+    assert (done.code, done.out, done.err) == (0, "no findings in 2 files, 1 cluster, 2 entities\n", "")
 
 
 def test_a_finding_is_a_line_with_file_line_column_severity_and_id(tmp_path, write):
     write("teams/a.yaml", quotas("User:alice") + "    - {match: {user: b}, quotas: {producer_byte_rate: 10Mb}}\n")
     done = validate(cwd=tmp_path)
 
-    lines = done.stdout.splitlines()
-    assert done.returncode == 1
+    lines = done.out.splitlines()
+    assert done.code == 1
     assert lines[0].startswith("teams/a.yaml:5:22: warning: ")
     assert lines[0].endswith("[user-prefix]")
     assert lines[1].startswith("teams/a.yaml:6:55: error: ")
     assert "did you mean 10MB" in lines[1]
     assert lines[1].endswith("[unknown-unit]")
     assert lines[2:] == ["1 error, 1 warning in 1 file, 0 clusters, 2 entities"]
-    assert len(done.stderr.splitlines()) == 1
-    assert "teams/a.yaml:6:55" in done.stdout
+    assert len(done.err.splitlines()) == 1
+    assert "teams/a.yaml:6:55" in done.out
 
 
 def test_fail_on_decides_from_which_severity_on_the_exit_code_is_1(tmp_path, write):
     write("a.yaml", quotas("User:alice"))
 
-    assert [validate("--fail-on", level, cwd=tmp_path).returncode for level in ("error", "warning", "info")] == [0, 1, 1]
+    assert [validate("--fail-on", level, cwd=tmp_path).code for level in ("error", "warning", "info")] == [0, 1, 1]
 
 
 def test_json_is_one_document_on_stdout(tmp_path, write):
     write("a.yaml", quotas("alice", "alice"))
-    document = json.loads(validate("--format", "json", cwd=tmp_path).stdout)
+    document = json.loads(validate("--format", "json", cwd=tmp_path).out)
 
     assert document["format_version"] == "1.0"
     assert document["summary"] == {"error": 1, "warning": 0, "info": 0, "files": 1, "clusters": 0, "entities": 1}
@@ -168,16 +169,16 @@ def test_a_path_that_does_not_exist_is_one_clear_message(tmp_path, write, path):
     write("a.yaml", quotas("alice"))
     done = validate(path, cwd=tmp_path)
 
-    assert done.returncode == 1
-    assert path in done.stdout
-    assert len(done.stderr.splitlines()) == 1
+    assert done.code == 1
+    assert path in done.out
+    assert len(done.err.splitlines()) == 1
 
 
 def test_an_empty_folder_is_an_error_since_most_often_the_path_is_wrong(tmp_path):
     done = validate(cwd=tmp_path)
 
-    assert done.returncode == 1
-    assert "no .yaml or .yml file" in done.stdout
+    assert done.code == 1
+    assert "no .yaml or .yml file" in done.out
 
 
 def test_a_folder_that_is_called_like_a_file_is_walked(tmp_path, write):
@@ -218,8 +219,8 @@ def test_the_repository_file_changes_the_severity_of_a_rule(tmp_path, write):
     assert [f[0] for f in findings(cwd=tmp_path)] == ["ip-host-name"]
 
     write("kafka-quotas.yaml", f"{REPOSITORY}  lint: {{ip-host-name: warning}}\n")
-    assert validate(cwd=tmp_path).returncode == 0
-    assert "warning" in validate(cwd=tmp_path).stdout
+    assert validate(cwd=tmp_path).code == 0
+    assert "warning" in validate(cwd=tmp_path).out
 
 
 def test_below_a_root_a_path_only_chooses_what_is_shown(tmp_path, write):
@@ -259,7 +260,7 @@ def test_paths_of_two_roots_at_a_time_are_a_usage_error(tmp_path, write):
     write("one/kafka-quotas.yaml", f"{REPOSITORY}  exclude: [x]\n")
     write("two/a.yaml", quotas("alice"))
 
-    assert validate("one", "two", cwd=tmp_path).returncode == 64
+    assert validate("one", "two", cwd=tmp_path).code == 64
 
 
 def test_every_cluster_is_checked_unless_one_is_named(tmp_path, write):
@@ -271,8 +272,8 @@ def test_every_cluster_is_checked_unless_one_is_named(tmp_path, write):
     assert [f[0] for f in findings(cwd=tmp_path)] == ["duplicate-entity"]
     assert findings("--cluster", "eu", cwd=tmp_path) == []
     unknown = validate("--cluster", "er", cwd=tmp_path)
-    assert (unknown.returncode, unknown.stdout) == (64, "")
-    assert "known: 'eu', 'us'" in unknown.stderr
+    assert (unknown.code, unknown.out) == (64, "")
+    assert "known: 'eu', 'us'" in unknown.err
 
 
 def test_what_is_wrong_with_a_named_cluster_is_said_rather_than_that_it_is_missing(tmp_path, write):
@@ -301,10 +302,10 @@ def test_names_from_files_cannot_write_to_the_terminal(tmp_path, write):
     write("evil\x1b[31m.yaml", quotas('"a\\u001b[2Jb\\u202e\\n::error::x "'))
     done = validate(cwd=tmp_path)
 
-    assert done.returncode == 0
-    assert "\\u001b[2J" in done.stdout
-    assert [c for c in done.stdout if not (c.isprintable() or c == "\n")] == []
-    assert all(line.startswith(("evil", "1 warning")) for line in done.stdout.splitlines())
+    assert done.code == 0
+    assert "\\u001b[2J" in done.out
+    assert [c for c in done.out if not (c.isprintable() or c == "\n")] == []
+    assert all(line.startswith(("evil", "1 warning")) for line in done.out.splitlines())
 
 
 def test_a_closed_stdout_is_no_traceback(tmp_path, write):
@@ -320,7 +321,7 @@ def test_a_closed_stdout_is_no_traceback(tmp_path, write):
 
 def test_many_findings_are_all_reported(tmp_path, write):
     write("a.yaml", quotas(*[f"User:u{n}" for n in range(5000)]))
-    document = json.loads(validate("--format", "json", cwd=tmp_path).stdout)
+    document = json.loads(validate("--format", "json", cwd=tmp_path).out)
 
     assert document["summary"]["warning"] == 5000
 
@@ -331,9 +332,9 @@ def test_the_last_line_repeats_no_finding(tmp_path):
 
     done = validate(cwd=tmp_path)
 
-    assert done.returncode == 1
-    assert done.stdout.count("duplicate-entity") == 2
-    assert done.stderr == "kafka-quotas: the manifests are not valid: 2 errors\n"
+    assert done.code == 1
+    assert done.out.count("duplicate-entity") == 2
+    assert done.err == "kafka-quotas: the manifests are not valid: 2 errors\n"
 
 
 @pytest.mark.parametrize("command", [("validate",), ("plan", "--current", "now.json")])
@@ -342,22 +343,20 @@ def test_warnings_that_stop_a_command_make_no_manifest_invalid(tmp_path, command
     (tmp_path / "quotas.yaml").write_text(quotas("' a'"))
     state = {"format_version": "1.0", "cluster": {"name": None, "id": "c", "kafka_version": None}, "entities": []}
     (tmp_path / "now.json").write_text(json.dumps({**state, "observed": {"at": "2026-01-02T12:00:00+00:00", "from": "broker"}}))
-    arguments = [sys.executable, "-m", "reconciler", *command, ".", "--fail-on", "warning"]
+    done = invoke(*command, ".", "--fail-on", "warning", cwd=tmp_path)
 
-    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-
-    assert done.returncode == 1
-    assert done.stdout.count("unusual-name") == 1
-    assert done.stderr == "kafka-quotas: the manifests are valid, but the command fails on level warning: 1 warning\n"
+    assert done.code == 1
+    assert done.out.count("unusual-name") == 1
+    assert done.err == "kafka-quotas: the manifests are valid, but the command fails on level warning: 1 warning\n"
 
 
 def test_of_many_findings_of_one_rule_the_text_shows_the_first_and_counts_the_rest(tmp_path):
     (tmp_path / "quotas.yaml").write_text(quotas(*(f"' {n}'" for n in range(1500))))
 
-    text, document = validate(cwd=tmp_path), json.loads(validate("--format", "json", cwd=tmp_path).stdout)
+    text, document = validate(cwd=tmp_path), json.loads(validate("--format", "json", cwd=tmp_path).out)
 
     assert len(document["findings"]) == 1500
-    lines = text.stdout.splitlines()
+    lines = text.out.splitlines()
     assert len(lines) == 22
     assert lines[20] == "warning: 1,480 more findings of this rule; --format json has all of them [unusual-name]"
     assert lines[21].startswith("1500 warnings in 1 file")

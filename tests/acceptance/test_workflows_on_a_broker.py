@@ -15,7 +15,7 @@ import pytest
 
 from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
-from tests.support.command import run
+from tests.support.command import invoke
 from tests.support.forge import Forge
 from tests.support.github_server import TOKEN, github_server
 from tests.support.markdown_views import by_github
@@ -47,7 +47,7 @@ def forge(tmp_path: Path, clean_kafka: Sandbox) -> Iterator[Forge]:
     """The template with its staging cluster on the shared broker, on main."""
     with github_server() as github:
         made = Forge(tmp_path, github, {"CLIENT_PROPERTIES": "security.protocol=PLAINTEXT\nclient.id=workflow"})
-        done = run("init", "work", "--overwrite", cwd=tmp_path)
+        done = invoke("init", "work", "--overwrite", cwd=tmp_path)
         assert done.code == 0, done.err
         folder = made.work.folder
         edit(folder / "clusters/staging.yaml", "kafka.staging.example:9092", clean_kafka.bootstrap_servers)

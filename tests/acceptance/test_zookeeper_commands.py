@@ -13,7 +13,7 @@ import pytest
 from reconciler.formats.schema_files import load_schema
 from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
-from tests.support.command import run
+from tests.support.command import invoke
 from tests.support.zookeeper_repository import ZooKeeperRepository
 
 pytestmark = pytest.mark.kafka
@@ -164,12 +164,12 @@ def test_an_export_is_planned_without_a_change_and_names_the_zookeeper(
 ) -> None:
     repository.declare(*TEN)
     assert "ZooKeeper has what was written" in repository.run(*APPLY).out
-    assert run("export", "--zookeeper", repository.zookeeper, "--out", "exported", cwd=tmp_path).code == 0
+    assert invoke("export", "--zookeeper", repository.zookeeper, "--out", "exported", cwd=tmp_path).code == 0
 
     cluster = (tmp_path / "exported" / "cluster.yaml").read_text()
     assert f'zookeeper: "{repository.zookeeper}"' in cluster
     assert zookeeper_kafka.cluster_id in cluster
-    plan = run("plan", "exported", "--format", "json", "--detailed-exitcode", cwd=tmp_path)
+    plan = invoke("plan", "exported", "--format", "json", "--detailed-exitcode", cwd=tmp_path)
     assert (plan.code, plan.json()["summary"]["unchanged"]) == (0, len(TEN)), plan.err
 
 
@@ -211,7 +211,7 @@ def test_options_that_cannot_go_together_are_usage_errors(repository: ZooKeeperR
 
 def migrated(repository: ZooKeeperRepository, folder: Path) -> Path:
     """What was exported before a migration. There the cluster keeps its id; the test's other cluster has its own."""
-    assert run("export", "--zookeeper", repository.zookeeper, "--out", "exported", cwd=folder).code == 0
+    assert invoke("export", "--zookeeper", repository.zookeeper, "--out", "exported", cwd=folder).code == 0
     exported = folder / "exported" / "cluster.yaml"
     kept = [line for line in exported.read_text().splitlines() if "clusterId" not in line]
     exported.write_text("\n".join(kept) + "\n")
@@ -228,7 +228,7 @@ def test_a_migration_that_kept_everything_plans_without_a_change(
     raw_quotas.settled(clean_kafka.bootstrap_servers)
 
     servers = ("--bootstrap-server", clean_kafka.bootstrap_servers)
-    done = run("plan", str(folder), *servers, "--format", "json", "--detailed-exitcode", cwd=tmp_path)
+    done = invoke("plan", str(folder), *servers, "--format", "json", "--detailed-exitcode", cwd=tmp_path)
     assert done.code == 0, done.out
     assert [f for f in done.json()["findings"] if f["id"] == "migrated-name"] == []
 
@@ -249,7 +249,7 @@ def test_a_migration_that_copied_the_nodes_names_is_found_and_explained(
     raw_quotas.settled(clean_kafka.bootstrap_servers)
 
     servers = ("--bootstrap-server", clean_kafka.bootstrap_servers)
-    done = run("plan", str(folder), *servers, "--format", "json", "--detailed-exitcode", cwd=tmp_path)
+    done = invoke("plan", str(folder), *servers, "--format", "json", "--detailed-exitcode", cwd=tmp_path)
     plan = done.json()
     assert (done.code, plan["summary"]["create"]) == (2, 3)
     found = {
@@ -262,26 +262,26 @@ def test_a_migration_that_copied_the_nodes_names_is_found_and_explained(
         '{"user": "<default>"}': "user=<default> is meant, declare that and remove this one",
         '{"client-id": "etl", "user": "<default>"}': "user=<default> client-id=etl is meant, declare that and remove this one",
     }
-    assert "3.6.2" in run("explain", "migrated-name", cwd=tmp_path).out
+    assert "3.6.2" in invoke("explain", "migrated-name", cwd=tmp_path).out
 
 
 def test_the_tool_of_kip_546_reads_and_writes_there_too(repository: ZooKeeperRepository, tmp_path: Path) -> None:
     place = ("--zookeeper", repository.zookeeper)
     name = ("--name", "user=alice@EXAMPLE.COM", "--name", "client-id=a b")
-    altered = run("alter", *place, *name, "--add", "producer_byte_rate=1048576", "--auto-approve", cwd=tmp_path)
+    altered = invoke("alter", *place, *name, "--add", "producer_byte_rate=1048576", "--auto-approve", cwd=tmp_path)
     assert altered.code == 0, altered.out + altered.err
 
     assert repository.nodes()["/config/users/alice%40EXAMPLE.COM/clients/a%20b"] == (
         b'{"version":1,"config":{"producer_byte_rate":"1048576"}}'
     )
-    described = run("describe", *place, "--format", "json", cwd=tmp_path).json()
+    described = invoke("describe", *place, "--format", "json", cwd=tmp_path).json()
     assert described["observed"]["from"] == "zookeeper"
     assert described["entities"] == [
         {"entity": {"user": "alice@EXAMPLE.COM", "client-id": "a b"}, "quotas": {"producer_byte_rate": 1048576}}
     ]
-    resolved = run("resolve", *place, *name, "--format", "json", cwd=tmp_path)
+    resolved = invoke("resolve", *place, *name, "--format", "json", cwd=tmp_path)
     assert (resolved.code, resolved.json()["quotas"]["producer_byte_rate"]["level"]) == (0, 1), resolved.out
     approved = ("--auto-approve", "--accept", "too-many-removals")
-    gone = run("alter", *place, *name, "--delete", "producer_byte_rate", *approved, cwd=tmp_path)
+    gone = invoke("alter", *place, *name, "--delete", "producer_byte_rate", *approved, cwd=tmp_path)
     assert gone.code == 0, gone.out + gone.err
     assert repository.nodes() == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+
+from reconciler.logs import LIBRARIES
 
 COMMAND = (sys.executable, "-m", "reconciler")
 
@@ -52,7 +55,7 @@ class Command(Protocol):
         """Run ``kafka-quotas`` with these arguments in this folder."""
 
 
-def run_in_process(*arguments: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 120) -> Done:
+def invoke(*arguments: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 120) -> Done:
     """``run`` without a new process: Python's modules are imported and its Spark, where one runs, is started already.
 
     ``timeout`` is there for the sake of ``Command``, and without effect.
@@ -64,6 +67,8 @@ def run_in_process(*arguments: str, cwd: Path, env: Mapping[str, str] | None = N
     with (
         contextlib.chdir(cwd),
         environ_set_to(environment(env)),
+        no_input(),
+        logging_restored(),
         contextlib.redirect_stdout(stdout),
         contextlib.redirect_stderr(stderr),
     ):
@@ -74,6 +79,30 @@ def run_in_process(*arguments: str, cwd: Path, env: Mapping[str, str] | None = N
     messages = err.getvalue().decode()
     assert "Traceback" not in messages or "-v" in arguments, messages
     return Done(code=code, out=out.getvalue().decode(), err=messages)
+
+
+@contextlib.contextmanager
+def no_input() -> Iterator[None]:
+    """Standard input is at its end."""
+    before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO())
+    try:
+        yield
+    finally:
+        sys.stdin = before
+
+
+@contextlib.contextmanager
+def logging_restored() -> Iterator[None]:
+    """What the command sets of loggers ends with it, as it does in a process."""
+    loggers = [logging.getLogger(name) for name in (None, "reconciler", *LIBRARIES)]
+    before = [(log, log.level, log.propagate, list(log.handlers)) for log in loggers]
+    try:
+        yield
+    finally:
+        for log, level, propagate, handlers in before:
+            log.setLevel(level)
+            log.propagate = propagate
+            log.handlers[:] = handlers
 
 
 @contextlib.contextmanager

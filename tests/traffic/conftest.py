@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.formats.canonical import entity_from_json
 from reconciler.model.entity import Entity
-from tests.support.command import Command, run_in_process
+from tests.support.command import Command, invoke
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,7 @@ def warm_command(spark: SparkSession) -> Command:
     What is about the process (its start, its streams, a Spark of its own, how it ends) is tested with ``run``.
     """
     assert spark
-    return run_in_process
+    return invoke
 
 
 @pytest.fixture(params=["kafka-4.3.1", "kafka-3.9.2"])

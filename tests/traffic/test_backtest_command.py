@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.errors import TrafficError
 from reconciler.formats.schema_files import load_schema
-from tests.support.command import Command, Done, run, run_in_process
+from tests.support.command import Command, Done, invoke, run
 from tests.traffic.conftest import RECORDINGS
 from tests.traffic.log_lines import line
 
@@ -121,7 +121,7 @@ def test_bad_input_is_one_sentence_and_an_exit_code(repository: Path) -> None:
         (("--traffic", LOG, "--current", "missing.json"), 1, "missing.json"),
         ((), 64, "--traffic"),
     ):
-        done = backtest(run_in_process, repository, *arguments)
+        done = backtest(invoke, repository, *arguments)
         assert (done.code, done.out) == (code, "")
         assert said in done.err
 

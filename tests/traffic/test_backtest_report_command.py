@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from reconciler.formats.schema_files import load_schema
-from tests.support.command import Command, Done, run_in_process
+from tests.support.command import Command, Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.markdown_views import by_github, seen
 from tests.support.recorded_parquet import START, Flow, write_traffic
@@ -203,7 +203,7 @@ def cells(folder: Path, spark: SparkSession) -> str:
 
 
 def test_cells_give_the_same_verdicts_and_rates_without_spark(folder: Path, cells: str, document: Any) -> None:
-    done = backtest(run_in_process, folder, "--format", "json", "--plots", "12", traffic=cells)
+    done = backtest(invoke, folder, "--format", "json", "--plots", "12", traffic=cells)
     assert (done.code, done.err) == (1, "")
     found = done.json()
     changed = [one for one in document["verdicts"] if one["changed"]]
@@ -305,7 +305,7 @@ def test_a_pull_request_cannot_lift_the_rule_that_judges_it(folder: Path, cells:
         "--format",
         "json",
     )
-    free, judged = (run_in_process(*arguments, *more, cwd=repository.folder) for more in ((), ("--trusted-ref", "main")))
+    free, judged = (invoke(*arguments, *more, cwd=repository.folder) for more in ((), ("--trusted-ref", "main")))
     assert (free.code, free.json()["rules"], free.json()["notes"]) == (0, [], [])
     assert judged.code == 1
     assert [bool(rule["failed"]) for rule in judged.json()["rules"]] == [True, False]
@@ -322,7 +322,7 @@ def test_a_pull_request_cannot_lift_the_rule_that_judges_it(folder: Path, cells:
     ],
 )
 def test_options_that_cannot_work_are_usage_errors(folder: Path, arguments: tuple[str, ...], said: str) -> None:
-    done = backtest(run_in_process, folder, *arguments)
+    done = backtest(invoke, folder, *arguments)
     assert (done.code, done.out) == (64, "")
     assert said in done.err
 
@@ -331,7 +331,7 @@ def test_manifests_with_errors_are_findings_in_every_format(folder: Path) -> Non
     broken = folder / "broken"
     (broken / "quotas").mkdir(parents=True)
     (broken / "quotas" / "cluster.yaml").write_text(CLUSTER.replace("[certain]", "[clear]"), encoding="utf-8")
-    done = backtest(run_in_process, folder, "--format", "json", "--out", "markdown=b.md", cwd="broken")
+    done = backtest(invoke, folder, "--format", "json", "--out", "markdown=b.md", cwd="broken")
     assert done.code == 1
     assert {one["id"] for one in done.json()["findings"]} == {"wrong-value"}
     assert "wrong-value" in (broken / "b.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reconciler.errors import TrafficError
-from tests.support.command import Command, run, run_in_process
+from tests.support.command import Command, invoke, run
 from tests.traffic.conftest import RECORDINGS
 from tests.traffic.log_lines import fetch_request, fetch_response, line
 
@@ -220,5 +220,5 @@ def test_what_fails_in_spark_is_told_in_words(java_says: str, said: str) -> None
 
 def test_a_share_is_a_number_or_a_percentage(tmp_path: Path) -> None:
     for text, known in (("2", False), ("-1%", False), ("much", False), ("nan", False), ("5%", True), ("0", True)):
-        done = run_in_process("compact", "--traffic", "missing", "--out", "cells", f"--max-unreadable={text}", cwd=tmp_path)
+        done = invoke("compact", "--traffic", "missing", "--out", "cells", f"--max-unreadable={text}", cwd=tmp_path)
         assert (done.code, "is no share" in done.err) == ((1, False) if known else (64, True)), text

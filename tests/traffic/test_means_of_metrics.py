@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from reconciler.formats.schema_files import load_schema
-from tests.support.command import Command, Done, run_in_process
+from tests.support.command import Command, Done, invoke
 
 MAPPING = """
 apiVersion: kafka-quotas/v1
@@ -80,7 +80,7 @@ def test_a_mean_above_the_limit_is_certain_and_one_below_is_inconclusive(
 
 
 def test_the_text_names_the_proof_and_clears_nothing(tmp_path: Path) -> None:
-    done = backtest(run_in_process, tmp_path, "delta", DELTAS)
+    done = backtest(invoke, tmp_path, "delta", DELTAS)
     assert (done.code, done.err) == (0, "")
     assert "THROTTLED  user busy: producer_byte_rate on broker 1" in done.out
     assert "why      a recorded mean is above the limit" in done.out
@@ -92,7 +92,7 @@ def test_the_text_names_the_proof_and_clears_nothing(tmp_path: Path) -> None:
 
 
 def test_a_change_of_a_client_without_any_mean_is_not_judged(tmp_path: Path) -> None:
-    done = backtest(run_in_process, tmp_path, "delta", DELTAS[2:], "--format", "json")
+    done = backtest(invoke, tmp_path, "delta", DELTAS[2:], "--format", "json")
     assert json.loads(done.out)["summary"]["headline"] == (
         "The history does not show enough to clear 1 of 1 quota group whose limit changes. "
         "Not judged: 1 changed quota that limits no recorded traffic. Its effect is not known."

@@ -14,7 +14,7 @@ from reconciler.documents.backtest import backtest_to_json
 from reconciler.formats.canonical import document_text
 from reconciler.model.backtest_policy import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
-from tests.support.command import run, run_in_process
+from tests.support.command import invoke, run
 from tests.support.random_traffic import Flow, arrivals_of, write_files
 from tests.traffic.conftest import RECORDINGS
 
@@ -150,7 +150,7 @@ NO_PYTHON = {"PYSPARK_PYTHON": "/nowhere/python", "PYSPARK_DRIVER_PYTHON": "/now
 
 def test_the_removed_option_names_what_to_use_instead(tmp_path: Path) -> None:
     (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
-    done = run_in_process("backtest", "quotas.yaml", "--traffic", str(LOG), "--without-python-workers", cwd=tmp_path)
+    done = invoke("backtest", "quotas.yaml", "--traffic", str(LOG), "--without-python-workers", cwd=tmp_path)
     assert (done.code, done.out) == (64, "")
     assert "--without-python-workers was removed" in done.err
     assert "PYSPARK_PYTHON" in done.err

@@ -189,7 +189,7 @@ def test_no_module_of_the_working_directory_runs_when_python_is_given_ours(hosti
     assert said == json.loads(expected["seconds"][0])["verdicts"]
 
 
-@pytest.mark.parametrize("where", ["local", "standalone"])
+@pytest.mark.parametrize("where", ["local", pytest.param("standalone", marks=pytest.mark.large)])
 def test_no_module_of_the_working_directory_runs_under_spark_submit(
     where: str, hostile: tuple[Path, Path], expected, request: pytest.FixtureRequest, folder: Path, wheel: Path
 ) -> None:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import TrafficError
-from tests.support.command import run_in_process
+from tests.support.command import invoke
 from tests.support.recorded_parquet import START, Flow, write_traffic
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def test_a_row_of_2120_is_not_counted_to_another_client(tmp_path: Path) -> None:
         + "spec: {prune: never, backtest: {history: {hours: 0}}}\n",
         encoding="utf-8",
     )
-    done = run_in_process(
+    done = invoke(
         *("backtest", "quotas.yaml", "--traffic", "rows.parquet", "--max-unreadable", "5%", "--format", "json", "--exact"),
         cwd=tmp_path,
     )
