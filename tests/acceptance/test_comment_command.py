@@ -232,7 +232,7 @@ def test_the_token_is_in_no_output_whatever_goes_wrong(folder, github, fault):
     (folder / "token").write_text(f"{TOKEN}\n")
     github.faults += [fault] * 4
 
-    done = comment(folder, github, rendered(folder), "-v", "--wait", "7", "--token-file", "token", GITHUB_TOKEN="wrong")
+    done = comment(folder, github, rendered(folder), "-vv", "--wait", "7", "--token-file", "token", GITHUB_TOKEN="wrong")
 
     assert done.code == 1
     assert "Traceback" in done.err, "and the token is not in it, as the function that ran this looked"

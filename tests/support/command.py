@@ -77,7 +77,7 @@ def invoke(*arguments: str, cwd: Path, env: Mapping[str, str] | None = None, tim
         except SystemExit as leaving:
             code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
     messages = err.getvalue().decode()
-    assert "Traceback" not in messages or "-v" in arguments, messages
+    assert "Traceback" not in messages or "-vv" in arguments, messages
     return Done(code=code, out=out.getvalue().decode(), err=messages)
 
 
