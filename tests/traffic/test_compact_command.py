@@ -105,13 +105,8 @@ def test_cells_cannot_be_asked_for_requests_or_compacted_again(tmp_path: Path) -
     (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
     again = invoke("compact", "--traffic", "cells", "--out", "more", cwd=tmp_path)
     assert (again.code, again.out) == (64, "")
-<<<<<<< HEAD
     assert "has per-second totals already" in again.err
     done = invoke("backtest", "quotas.yaml", "--traffic", "cells", "--requests", "r.jsonl", cwd=tmp_path)
-=======
-    assert "holds cells already" in again.err
-    done = invoke("backtest", "quotas.yaml", "--traffic", "cells", "--requests", "r.jsonl", cwd=tmp_path)
->>>>>>> 98ce48f (Run commands in the tests' process where the process is not tested)
     assert (done.code, done.out) == (64, "")
     assert "--requests needs request logs" in done.err
     bare = invoke("backtest", "quotas.yaml", "--traffic", "cells", cwd=tmp_path)
