@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import BackendError, UnreachableError
-from reconciler.formats import number_text
 from reconciler.model import DEFAULT, Change, Entity, Quotas, same_value
 from reconciler.ports import BrokerNode, Clock, EntityFilter, EveryBroker, FilterComponent, FilterKind, QuotaCluster
+from reconciler.text import number_text
 
 _NAMED: Final = 5
 

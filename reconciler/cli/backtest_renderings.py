@@ -51,7 +51,7 @@ def backtest_as(name: str, report: BacktestReport) -> str:
 def print_backtest(args: OutputArguments, report: BacktestReport, files: Sequence[tuple[str, Path]]) -> None:
     """Write a report to the files of ``--out``, then print it as ``--format`` says. Raises as ``output.print_plan``."""
     from reconciler.documents import backtest_to_json
-    from reconciler.formats import write_whole
+    from reconciler.files import write_whole
     from reconciler.render import backtest_lines
 
     for name, path in files:

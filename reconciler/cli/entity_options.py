@@ -8,9 +8,9 @@ from typing import Final
 
 from reconciler.cli.arguments import EntityArguments, FilterArguments
 from reconciler.errors import UsageError
-from reconciler.formats import did_you_mean, shown
 from reconciler.model import DEFAULT, Entity, EntityName, EntityType, MatchKind, Selector, TypeMatch
 from reconciler.resolution import LONGEST_STRING
+from reconciler.text import did_you_mean, shown
 
 _TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
 _LITERAL_DEFAULT: Final = "<default>"

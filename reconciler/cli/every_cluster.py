@@ -39,7 +39,8 @@ def print_every(
 ) -> None:
     """Print all results as one, after writing them to the files of ``--out``. ``version``: of the list of the documents."""
     from reconciler.documents import cluster_failure_to_json, clusters_to_json
-    from reconciler.formats import FORMAT_VERSION, document_text, write_whole
+    from reconciler.files import write_whole
+    from reconciler.formats import FORMAT_VERSION, document_text
     from reconciler.render import failure_lines, join_parts, plain
 
     def whole() -> Json:

@@ -94,7 +94,7 @@ def print_plan(args: OutputArguments, plan: Plan, files: Sequence[tuple[str, Pat
     """Write a plan to the files of ``--out``, then print it as ``--format`` says. Raises ``FileAccessError``, ``OutputError``."""
     from reconciler.cli.renderings import plan_as
     from reconciler.documents import plan_to_json
-    from reconciler.formats import write_whole
+    from reconciler.files import write_whole
     from reconciler.render import plan_lines
 
     for name, path in files:
@@ -128,7 +128,7 @@ def print_findings(args: OutputArguments, findings: Sequence[Finding], *, to_std
 def write_findings(files: Sequence[tuple[str, Path]], findings: Sequence[Finding]) -> None:
     """Write findings to the files of ``--out``, where they take the place of a result. Raises ``FileAccessError``."""
     from reconciler.cli.renderings import findings_as
-    from reconciler.formats import write_whole
+    from reconciler.files import write_whole
 
     for name, path in files:
         write_whole(path, [findings_as(name, findings)])

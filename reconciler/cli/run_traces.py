@@ -100,7 +100,8 @@ def _print_failure(args: WritingArguments, error: BaseException, spec: ClusterSp
 def finish(args: WritingArguments, report: ApplyReport, audit: Audit, *, also: Callable[[], None] | None = None) -> int:
     """Audit, print and write the report; each is tried, whatever becomes of the others. Returns the exit code."""
     from reconciler.documents import apply_report_to_json
-    from reconciler.formats import document_text, write_whole
+    from reconciler.files import write_whole
+    from reconciler.formats import document_text
     from reconciler.model import ApplyResult
     from reconciler.render import apply_report_lines
 

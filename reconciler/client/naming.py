@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.formats import shown
 from reconciler.model import DEFAULT, Entity, EntityName, EntityType, MatchKind, Selector, TypeMatch
+from reconciler.text import shown
 
 ANY: Final = TypeMatch(kind=MatchKind.ANY)
 """In ``matching``: whatever the name, the default included (Kafka's match type 2)."""

@@ -31,10 +31,10 @@ from reconciler.formats import (
     entity_to_json,
     field_path,
     moment_to_json,
-    number_text,
     value_to_json,
 )
 from reconciler.model import Action, Change, GuardResult, GuardStatus, KeyChange, Plan, Reason, Summary, same_value
+from reconciler.text import number_text
 
 SCHEMA: Final = "plan"
 

@@ -23,6 +23,7 @@ from reconciler.documents.reading import (
     parse,
 )
 from reconciler.errors import FileAccessError, ManifestError
+from reconciler.files import write_whole
 from reconciler.formats import (
     FORMAT_VERSION,
     Json,
@@ -33,7 +34,6 @@ from reconciler.formats import (
     field_path,
     moment_to_json,
     value_to_json,
-    write_whole,
 )
 from reconciler.model import (
     DEFAULT,

@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from reconciler.model import DEFAULT, ClusterIdentity, Entity
+from reconciler.text import number_text, number_to_json
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 FORMAT_VERSION: Final = "1.0"
 """The version that every JSON document carries; the part before the dot changes when a reader must change."""
-
-_EXACT_INTEGER: Final = float(2**63)
 
 
 def entity_to_json(entity: Entity) -> dict[str, Json]:
@@ -47,25 +46,11 @@ def moment_to_json(moment: datetime.datetime) -> str:
     return moment.astimezone(datetime.UTC).isoformat().replace("+00:00", "Z")
 
 
-def number_to_json(value: float) -> int | float:
-    """Whole numbers without a fraction (``1024``), others in shortest round-trip form (``12.5``)."""
-    return int(value) if float(value).is_integer() and abs(value) <= _EXACT_INTEGER else value
-
-
 def value_to_json(value: float | None) -> int | float | str | None:
     """A quota value of a document: a number, null for "not set", or the text of what JSON cannot hold (``"NaN"``)."""
     if value is None:
         return None
     return number_to_json(value) if math.isfinite(value) else number_text(value)
-
-
-def number_text(value: float) -> str:
-    """Shortest text that reads back as the same double; the form used in digests. NaN and infinities as Java spells them."""
-    if value != value:  # noqa: PLR0124 - the portable test for NaN
-        return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "Infinity" if value > 0 else "-Infinity"
-    return str(number_to_json(value))
 
 
 def canonical_bytes(value: Json) -> bytes:

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from reconciler.formats.schema_files import load_schema
 from reconciler.formats.schema_sieve import path_in_whole, sieved
-from reconciler.formats.wording import did_you_mean, shown
-from reconciler.formats.yaml_nodes import Plain, YamlMapping, YamlNode, YamlSequence
+from reconciler.text import did_you_mean, shown
+from reconciler.yaml import Plain, YamlMapping, YamlNode, YamlSequence
 
 
 class SchemaProblemKind(enum.StrEnum):

@@ -8,14 +8,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from reconciler.formats.bundled import bundled
+from reconciler.files import bundled_folder
 
 _FILE: Final = re.compile(r"(?P<name>[a-z-]+)\.v(?P<version>[0-9]+)\.schema\.json")
 
 
 def schema_folder() -> Path:
     """The folder that holds ``NAME.vVERSION.schema.json``. Raises ``FileAccessError`` when the installation lacks it."""
-    return bundled("schemas", holds="client-quotas.v1.schema.json")
+    return bundled_folder("schemas", holds="client-quotas.v1.schema.json")
 
 
 @cache

@@ -13,10 +13,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from reconciler.formats.canonical import number_text
 from reconciler.formats.unit_hints import syntax_hint, unit_hint
-from reconciler.formats.wording import shown
 from reconciler.model import INT_MAX, LONG_MAX, QuotaKey, ValueType
+from reconciler.text import number_text, shown
 
 DECIMAL_UNITS: Final = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
 BINARY_UNITS: Final = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}

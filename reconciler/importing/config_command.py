@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from reconciler.formats import did_you_mean, shown
 from reconciler.importing.shell import Word
 from reconciler.model import DEFAULT, Entity, EntityName
+from reconciler.text import did_you_mean, shown
 
 _TYPES: Final = {"users": "user", "clients": "client-id", "ips": "ip"}
 _SHORT: Final = {"--user": "user", "--client": "client-id", "--ip": "ip"}

@@ -12,10 +12,10 @@ from functools import cache
 from typing import Any, Final
 
 from reconciler.errors import MissingDependencyError
-from reconciler.formats import number_text
 from reconciler.importing.import_result import Gatherer
 from reconciler.importing.terraform_resources import Constant, Expression, ListValue, MapValue, Resource, Value
 from reconciler.model import Span
+from reconciler.text import number_text
 
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _SIMPLE: Final = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}

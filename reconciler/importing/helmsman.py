@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from reconciler.formats import YamlMapping, YamlNode, YamlScalar, YamlSequence, did_you_mean, read_yaml, shown
 from reconciler.importing.import_result import Gatherer, ImportResult, plain_number, read_value
 from reconciler.model import DEFAULT, INT_MAX, Entity, EntityName, Span
+from reconciler.text import did_you_mean, shown
+from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
 
 _KEYS: Final = {
     "producer-byte-rate": "producer_byte_rate",

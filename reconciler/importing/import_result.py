@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.formats import ValueRefusedError, YamlNode, YamlProblem, declarable, did_you_mean, number_text, parse_value, shown
+from reconciler.formats import ValueRefusedError, declarable, parse_value
 from reconciler.importing.rules import IMPORT_RULES
 from reconciler.model import KNOWN_KEYS, Entity, Finding, QuotaKey, Related, Severity, Span, legal_keys
+from reconciler.text import did_you_mean, number_text, shown
+from reconciler.yaml import YamlNode, YamlProblem
 
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LONGEST: Final = 400

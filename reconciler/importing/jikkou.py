@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from reconciler.formats import YamlMapping, YamlNode, YamlScalar, YamlSequence, did_you_mean, read_yaml, shown
 from reconciler.importing.import_result import Gatherer, ImportResult, read_value
 from reconciler.model import DEFAULT, Entity, EntityName
+from reconciler.text import did_you_mean, shown
+from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
 
 _API: Final = "kafka.jikkou.io/"
 _QUOTA: Final = "KafkaClientQuota"

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.formats import shown
 from reconciler.importing.config_command import ConfigCommand, RefusedCommandError, read_config_alteration
 from reconciler.importing.import_result import Gatherer, ImportResult, read_value
 from reconciler.importing.shell import Command, ShellSyntaxError, Word, commands
 from reconciler.model import DEFAULT, Entity, EntityName, Span
+from reconciler.text import shown
 
 _STARTS: Final = ("Quota configs for ", "Configs for ")
 _OF_QUOTAS: Final = ("user-principal", "client-id", "ip ", "the default ", "default ")

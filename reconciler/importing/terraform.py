@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from collections.abc import Sequence as AbstractSequence
 from typing import Final
 
-from reconciler.formats import YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml, shown
 from reconciler.importing.hcl import read_hcl
 from reconciler.importing.import_result import Gatherer, ImportResult
 from reconciler.importing.terraform_resources import (
@@ -20,6 +19,8 @@ from reconciler.importing.terraform_resources import (
     is_quota,
     read_resource,
 )
+from reconciler.text import shown
+from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
 
 _JSON: Final = (".json", ".tfstate", ".tfstate.backup")
 _TEMPLATE: Final = re.compile(r"[$%]\{")

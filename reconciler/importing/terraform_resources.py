@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from reconciler.formats import did_you_mean, shown
 from reconciler.importing.import_result import Gatherer, read_value
 from reconciler.model import DEFAULT, Entity, EntityName, Span
+from reconciler.text import did_you_mean, shown
 
 _META: Final = frozenset({"provider", "lifecycle", "depends_on", "timeouts", "id"})
 _EVALUATE: Final = "only Terraform can evaluate it; import what terraform show -json prints"

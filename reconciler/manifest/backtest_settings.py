@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.formats import YamlMapping, YamlNode, YamlScalar
 from reconciler.manifest.collector import Collector
 from reconciler.manifest.fields import items, mapping, text, texts
 from reconciler.manifest.quota_entries import quota_value
 from reconciler.manifest.selectors import selector
 from reconciler.model import KNOWN_KEYS, BacktestPolicy, FailRule, HistoryNeeds, OwnerChoice, QuotaKey, Verdict
+from reconciler.yaml import YamlMapping, YamlNode, YamlScalar
 
 _VERDICTS: Final = {verdict.value: verdict for verdict in Verdict}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.formats import YamlMapping, YamlScalar
 from reconciler.manifest.fields import mapping, text
 from reconciler.model import CallbackClass
 from reconciler.resolution import BROKER_SETTINGS
+from reconciler.yaml import YamlMapping, YamlScalar
 
 _LEAST: Final = 1
 

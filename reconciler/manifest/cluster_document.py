@@ -6,7 +6,6 @@ import datetime
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.formats import YamlMapping, YamlNode, YamlScalar, shown
 from reconciler.manifest.backtest_settings import backtest_policy, capacity
 from reconciler.manifest.broker_model import broker_settings, quota_callback
 from reconciler.manifest.collector import Collector
@@ -16,6 +15,8 @@ from reconciler.manifest.freeze_windows import freeze_windows
 from reconciler.manifest.guard_settings import guard_limits
 from reconciler.manifest.selectors import selector, selectors
 from reconciler.model import Acceptance, ClusterSpec, Connection, Prune, Scope
+from reconciler.text import shown
+from reconciler.yaml import YamlMapping, YamlNode, YamlScalar
 
 _PRUNE: Final = {prune.value: prune for prune in Prune}
 

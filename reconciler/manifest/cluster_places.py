@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from reconciler.formats import shown
 from reconciler.manifest.collector import finding
 from reconciler.manifest.documents import ClusterDocument, RepositoryDocument
 from reconciler.manifest.globs import path_matcher
 from reconciler.model import ClusterSpec, Finding, Related
+from reconciler.text import shown
 
 
 def misplaced_clusters(

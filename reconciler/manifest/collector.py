@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from reconciler.formats import YamlNode
 from reconciler.manifest.catalogue import RULES
 from reconciler.model import Entity, Finding, Related, Span
+from reconciler.yaml import YamlNode
 
 
 def finding(

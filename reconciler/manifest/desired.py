@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.formats import did_you_mean, shown
 from reconciler.manifest.collector import finding
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, ClusterDocument, Override, QuotaEntry, ValueLimit
 from reconciler.manifest.limits import limit_findings
@@ -21,6 +20,7 @@ from reconciler.model import (
     Scope,
     display_name,
 )
+from reconciler.text import did_you_mean, shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from reconciler.errors import UsageError
-from reconciler.formats import shown as quoted
 from reconciler.manifest.collector import finding
 from reconciler.model import Finding, Span
+from reconciler.text import shown as quoted
 
 REPOSITORY_FILE: Final = "kafka-quotas.yaml"
 _SUFFIXES: Final = (".yaml", ".yml")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.formats import declarable, number_text, scalar_text, value_text
+from reconciler.formats import declarable, value_text
 from reconciler.manifest.catalogue import RULES
 from reconciler.manifest.discover import REPOSITORY_FILE
 from reconciler.manifest.names import name_problems
@@ -32,6 +32,8 @@ from reconciler.model import (
     in_canonical_order,
     legal_keys,
 )
+from reconciler.text import number_text
+from reconciler.yaml import scalar_text
 
 SCHEMA_FOLDER: Final = ".schemas"
 """Where an export puts the schemas that its modelines name; hidden, so never read as manifests."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.formats import YamlMapping, YamlNode, YamlScalar, YamlSequence
+from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
 
 
 def mapping(node: YamlNode | None, name: str) -> YamlMapping | None:

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.formats import YamlMapping, YamlNode, shown
 from reconciler.manifest.collector import Collector
 from reconciler.manifest.fields import items, scalar, text, texts
 from reconciler.model import WEEKDAYS, FreezeWindow, Once, Recurrence, Weekly, WindowKind
+from reconciler.text import shown
+from reconciler.yaml import YamlMapping, YamlNode
 
 _HOURS: Final = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9]) ?- ?(?:([01][0-9]|2[0-3]):([0-5][0-9])|24:00)")
 _ONCE: Final = ("from", "to")

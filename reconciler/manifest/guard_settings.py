@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reconciler.formats import YamlMapping
 from reconciler.manifest.collector import Collector
 from reconciler.manifest.fields import mapping
 from reconciler.model import KNOWN_KEYS, CountLimit, GuardLimits, ReductionLimit, VolumeLimit
+from reconciler.yaml import YamlMapping
 
 
 def guard_limits(node: YamlMapping | None, out: Collector) -> GuardLimits:

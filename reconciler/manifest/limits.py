@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from reconciler.formats import shown
 from reconciler.manifest.collector import finding
 from reconciler.manifest.documents import ValueBounds, ValueLimit
 from reconciler.model import ClusterSpec, DesiredEntity, DesiredQuota, Finding, QuotaKey, Related, display_name
+from reconciler.text import shown
 
 
 def limit_findings(entities: Iterable[DesiredEntity], limits: Sequence[ValueLimit], cluster: ClusterSpec) -> Iterator[Finding]:

@@ -8,8 +8,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.formats import shown
 from reconciler.model import EntityType
+from reconciler.text import shown
 
 MAX_NAME_BYTES: Final = 32767
 """The protocol's limit for one string, in UTF-8."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from reconciler.formats import did_you_mean, shown
 from reconciler.manifest.collector import finding
 from reconciler.manifest.documents import ClientQuotasDocument, Owner, QuotaEntry
 from reconciler.manifest.globs import path_matcher
 from reconciler.model import ClusterSpec, Entity, EntityType, Finding, Related, Selector, Span
+from reconciler.text import did_you_mean, shown
 
 
 def ownership_findings(

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.formats import ValueRefusedError, YamlMapping, YamlNode, YamlScalar, YamlSequence, parse_value
+from reconciler.formats import ValueRefusedError, parse_value
 from reconciler.manifest.collector import Collector
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, Override, QuotaEntry
 from reconciler.manifest.fields import mapping, scalar, text
 from reconciler.manifest.names import name_problems
 from reconciler.model import DEFAULT, DesiredEntity, DesiredQuota, Entity, EntityName, EntityType, QuotaKey, Span, legal_keys
+from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
 
 _KEYS: Final = {key.value: key for key in QuotaKey}
 _TYPES: Final = frozenset(entity_type.value for entity_type in EntityType)

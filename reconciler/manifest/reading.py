@@ -6,23 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.formats import (
-    SchemaProblem,
-    SchemaProblemKind,
-    YamlMapping,
-    YamlNode,
-    YamlScalar,
-    check,
-    did_you_mean,
-    read_yaml,
-    shown,
-)
+from reconciler.formats import SchemaProblem, SchemaProblemKind, check
 from reconciler.manifest.cluster_document import cluster
 from reconciler.manifest.collector import MAX_FINDINGS, Collector
 from reconciler.manifest.documents import Document
 from reconciler.manifest.quota_entries import client_quotas
 from reconciler.manifest.repository_document import repository
 from reconciler.model import KNOWN_KEYS, EntityType, Finding, Span
+from reconciler.text import did_you_mean, shown
+from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, read_yaml
 
 API_VERSION: Final = "kafka-quotas/v1"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from reconciler.formats import YamlMapping, YamlNode, YamlScalar, did_you_mean, shown
 from reconciler.manifest.catalogue import RULES
 from reconciler.manifest.collector import Collector
 from reconciler.manifest.documents import Owner, RepositoryDocument, ValueBounds, ValueLimit
@@ -13,6 +12,8 @@ from reconciler.manifest.fields import items, mapping, scalar, texts
 from reconciler.manifest.quota_entries import cluster_choice, quota_value
 from reconciler.manifest.selectors import selector, selectors
 from reconciler.model import LINT_RULES, DesiredQuota, QuotaKey, Severity, Span
+from reconciler.text import did_you_mean, shown
+from reconciler.yaml import YamlMapping, YamlNode, YamlScalar
 
 _SEVERITIES: Final[Mapping[str, Severity | None]] = {s.value: s for s in Severity} | {"off": None}
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from reconciler.errors import MissingDependencyError
-from reconciler.formats import YamlMapping, YamlNode, YamlScalar, YamlSequence, shown
 from reconciler.manifest.collector import Collector
 from reconciler.model import MAX_REGEXES, EntityType, MatchKind, PatternError, Selector, TypeMatch, compile_regex
+from reconciler.text import shown
+from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
 
 _KINDS: Final = {kind.value: kind for kind in MatchKind if kind is not MatchKind.NAME}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from reconciler.formats import number_text
 from reconciler.model import Action, Change, Entity, KeyChange, Quotas, Reason, same_value
+from reconciler.text import number_text
 
 
 def change_of_one(entity: Entity, live: Quotas, *, add: Mapping[str, float], delete: Collection[str]) -> Change | None:

@@ -10,8 +10,8 @@ from typing import Final
 
 from reconciler.documents import read_plan
 from reconciler.errors import AlteredDocumentError, DocumentVersionError, StalePlanError
-from reconciler.formats import number_text
 from reconciler.model import CurrentState, Entity, Plan, escaped, same_value
+from reconciler.text import number_text
 
 _SHOWN: Final = 10
 

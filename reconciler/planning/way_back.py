@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import ChangedSinceError, OutOfScopeError
-from reconciler.formats import number_text
 from reconciler.model import (
     Action,
     ApplyReport,
@@ -21,6 +20,7 @@ from reconciler.model import (
     Scope,
     same_value,
 )
+from reconciler.text import number_text
 
 _SHOWN: Final = 10
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reconciler.formats import number_text
 from reconciler.model import KNOWN_KEYS, Action, Entity, KeyChange, Prune, Reason, any_matches, display_name
 from reconciler.policy.guard_context import SHOWN, GuardContext, Measurement, entity_count, name_entities, share
+from reconciler.text import number_text
 
 
 def default_entity(context: GuardContext) -> Measurement:

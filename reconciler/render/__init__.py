@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.render.amounts import amount, rate
     from reconciler.render.annotations import findings_annotations, plan_annotations
     from reconciler.render.apply_report_text import apply_report_lines
     from reconciler.render.backtest_markdown import backtest_section, render_backtest_markdown
@@ -55,7 +54,6 @@ __all__ = [
     "Sink",
     "Status",
     "Style",
-    "amount",
     "answer",
     "apply_report_lines",
     "backtest_html",
@@ -90,7 +88,6 @@ __all__ = [
     "plan_markdown",
     "plan_outputs",
     "plan_to_sarif",
-    "rate",
     "read_content",
     "read_marker",
     "render_backtest_markdown",

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.model import BucketVerdict, RateSeries
-from reconciler.render.amounts import rate
 from reconciler.render.backtest_sentences import limit_text, title
 from reconciler.render.html_page import text
+from reconciler.text import rate
 
 _WIDTH: Final = 1000
 _HEIGHT: Final = 260

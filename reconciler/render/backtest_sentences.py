@@ -29,7 +29,7 @@ from reconciler.model import (
     display_name,
     worst_of_buckets,
 )
-from reconciler.render.amounts import amount, rate
+from reconciler.text import amount, rate
 
 ANSWER: Final = "backtest-answer"
 """Id of the finding that carries the headline."""

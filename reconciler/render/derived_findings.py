@@ -18,8 +18,8 @@ from reconciler.model import (
     Span,
     escaped,
 )
-from reconciler.render.amounts import amount
 from reconciler.render.drift_text import class_words, overrides_words
+from reconciler.text import amount
 
 GUARD_PREFIX: Final = "guard/"
 """What comes before a guard's id where ids of findings and guards meet."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from reconciler.model import BaselineOrigin, Drift, DriftClass, EntityDrift, KeyDrift, Prune, display_name
-from reconciler.render.amounts import amount, rate
 from reconciler.render.plan_text import cluster_title
 from reconciler.render.styled import Line, Style, line
+from reconciler.text import amount, rate
 
 _LOOK: Final = {
     DriftClass.UNAPPLIED: (">", Style.CREATE, "merged, and not applied yet"),

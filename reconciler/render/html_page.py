@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from reconciler.model import Change, Finding, GuardResult, GuardStatus, KeyChange, Plan, Severity, display_name, escaped
-from reconciler.render.amounts import amount, factor
 from reconciler.render.derived_findings import guard_sentence
 from reconciler.render.findings_text import counts_sentence
 from reconciler.render.plan_text import (
@@ -20,6 +19,7 @@ from reconciler.render.plan_text import (
     read_words,
     summary_sentence,
 )
+from reconciler.text import amount, factor
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --line: #8885; --faint: #777; --bad: #b3261e; --good: #1b6e3c; --warn: #8a5a00; }

@@ -24,7 +24,6 @@ from reconciler.model import (
     display_name,
     escaped,
 )
-from reconciler.render.amounts import amount, factor
 from reconciler.render.derived_findings import acceptance, guard_sentence
 from reconciler.render.drift_text import drift_sentence, overrides_words
 from reconciler.render.findings_text import counts_sentence
@@ -53,6 +52,7 @@ from reconciler.render.plan_text import (
     undecided_words,
 )
 from reconciler.render.sticky_comment import Marker, marker_line
+from reconciler.text import amount, factor
 
 BUDGET: Final = 57_500
 """Bytes of UTF-8. A posted comment has 60,000 at most (GitHub takes 65,536 characters); the rest is for its state."""

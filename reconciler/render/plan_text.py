@@ -26,9 +26,9 @@ from reconciler.model import (
     display_name,
     escaped,
 )
-from reconciler.render.amounts import amount, factor
 from reconciler.render.findings_text import findings_lines
 from reconciler.render.styled import Line, Style, line
+from reconciler.text import amount, factor
 
 _SIGN: Final = {Action.CREATE: ("+", Style.CREATE), Action.UPDATE: ("~", Style.UPDATE), Action.DELETE: ("-", Style.DELETE)}
 _WHY: Final = {

@@ -21,11 +21,11 @@ from reconciler.model import (
     display_name,
     same_value,
 )
-from reconciler.render.amounts import amount, rate
 from reconciler.render.backtest_sentences import unjudged_sentence
 from reconciler.render.findings_text import counts_sentence
 from reconciler.render.html_page import name, styled, text
 from reconciler.render.report_page_data import cluster_name
+from reconciler.text import amount, rate
 
 MOST_ROWS: Final = 200
 """Rows of a table that is plain HTML; what is left out is counted below it."""

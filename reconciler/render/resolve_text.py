@@ -17,7 +17,6 @@ from reconciler.model import (
     ObservedFrom,
     display_name,
 )
-from reconciler.render.amounts import amount
 from reconciler.render.plan_text import cluster_title
 from reconciler.render.styled import Line, Style, line
 from reconciler.resolution import (
@@ -34,6 +33,7 @@ from reconciler.resolution import (
     ViewComparison,
     ViewKind,
 )
+from reconciler.text import amount
 
 _WIDTH: Final = max(len(key) for key in ("controller_mutation_rate", "connection_creation_rate"))
 _ORIGINS: Final = {ObservedFrom.BROKER: "its brokers", ObservedFrom.ZOOKEEPER: "ZooKeeper", ObservedFrom.SNAPSHOT: "a snapshot"}

@@ -14,9 +14,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.formats import DEFAULT_TEXT, number_text, quoted, word
-from reconciler.formats.entity_text import entity_text
 from reconciler.model import DEFAULT, CurrentState, Entity, EntityName, EntityType, in_canonical_order
+from reconciler.text import DEFAULT_TEXT, entity_text, number_text, quoted, word
 
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 

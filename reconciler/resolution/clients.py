@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.formats import did_you_mean, shown
 from reconciler.model import DEFAULT, OTHER, ClientName, Entity, EntityName, EntityType, Known, KnownAddress, KnownClient
 from reconciler.resolution.broker_rules import LONGEST_STRING
 from reconciler.resolution.kafka_names import IpVerdict, ip_verdict
+from reconciler.text import did_you_mean, shown
 
 _USER: Final = EntityType.USER.value
 _CLIENT_ID: Final = EntityType.CLIENT_ID.value

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from reconciler.documents import apply_report_to_json
 from reconciler.errors import ReconcilerError
-from reconciler.formats import document_text, write_whole
+from reconciler.files import write_whole
+from reconciler.formats import document_text
 from reconciler.model import ApplyReport, Plan
 from reconciler.ports import Clock
 from reconciler.workflows import Access, AuditFile, Intent, principal

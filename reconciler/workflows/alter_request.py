@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.formats import ValueRefusedError, declarable, did_you_mean, number_text, parse_value, shown
+from reconciler.formats import ValueRefusedError, declarable, parse_value
 from reconciler.manifest import name_problems
 from reconciler.model import DEFAULT, Alteration, Entity, QuotaKey, escaped, legal_keys
 from reconciler.resolution import entity_refusal, unsendable, value_refusal
+from reconciler.text import did_you_mean, number_text, shown
 
 _NO_BROKER_TAKES: Final = {"value-not-positive": 0.0, "value-too-large": math.inf}
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from reconciler.documents import AuditedRun, audit_text, audit_to_json, failed_audit_to_json
-from reconciler.formats import require_appendable
-from reconciler.formats.append_line import append_line
+from reconciler.files import append_line, require_appendable
 from reconciler.model import ApplyReport, ClusterIdentity, ClusterSpec, ManifestCommit
 from reconciler.ports import Clock
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.errors import UsageError
-from reconciler.formats import write_whole
+from reconciler.files import write_whole
 from reconciler.model import BacktestReport, Change, ClusterSpec, CurrentState, DesiredState, Entity, KnownOwner, Span
 from reconciler.planning import difference
 from reconciler.policy import judged_by_rules

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from reconciler.documents import RecordedBaseline, read_baseline
 from reconciler.errors import BaselineError, FileAccessError, GitError, UsageError
-from reconciler.formats import shown
 from reconciler.model import Baseline, BaselineKind, BaselineOrigin, ClusterIdentity, DesiredState, Entity, Quotas
+from reconciler.text import shown
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
 from reconciler.workflows.git_repository import repository_around
 from reconciler.workflows.references import declared_at

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.errors import GitError, ManifestError, UsageError
-from reconciler.formats import did_you_mean, shown
 from reconciler.model import ChangedCluster, ClusterChange, ClusterSpec, Severity, slug_of
+from reconciler.text import did_you_mean, shown
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
 from reconciler.workflows.git_repository import repository_around
 from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests

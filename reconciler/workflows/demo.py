@@ -16,7 +16,7 @@ from typing import Final
 
 import reconciler
 from reconciler.errors import ReconcilerError
-from reconciler.formats.bundled import bundled
+from reconciler.files import bundled_folder
 from reconciler.ports import Progress
 from reconciler.sandbox import (
     Sandbox,
@@ -99,7 +99,7 @@ class _Demo:
         self._screen = screen
         self._sandbox = sandbox
         self._snapshot = str(folder / "current.json")
-        self._example = _as_typed(bundled("examples", holds="quickstart/cluster.yaml") / "quickstart")
+        self._example = _as_typed(bundled_folder("examples", holds="quickstart/cluster.yaml") / "quickstart")
         self._server = ("--bootstrap-server", sandbox.bootstrap_servers)
 
     def traffic(self, seconds: float) -> TrafficReport:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from reconciler.errors import FileAccessError
-from reconciler.formats import shown
 from reconciler.model import DEFAULT, Entity, EntityName, Known, escaped
 from reconciler.resolution import client_of
+from reconciler.text import shown
 
 AskedClient = tuple[Entity, Known]
 """An entity as it was asked for, and the client that it stands for."""

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.formats import did_you_mean, shown
 from reconciler.importing import EXAMPLES as IMPORT_EXAMPLES
 from reconciler.importing import IMPORT_RULES
 from reconciler.manifest import EXAMPLES as MANIFEST_EXAMPLES
 from reconciler.manifest import RULES
 from reconciler.model import LINT_RULES, NO_LONGER_DECLARED, OVERRIDES_DECLARED, Explanation, Rule, Severity, Topic
 from reconciler.policy import GUARD_EXAMPLES, GUARDS, LINT_EXAMPLES, RENAMED
+from reconciler.text import did_you_mean, shown
 from reconciler.workflows.trusted import COUNTS_AFTER_MERGE
 
 _RUN_TIME: Final = (

@@ -12,10 +12,10 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from reconciler.errors import GitError, ManifestError, UntrustedError
-from reconciler.formats import shown
 from reconciler.logs import log_event
 from reconciler.manifest import REPOSITORY_FILE
 from reconciler.model import Finding, Severity, Span
+from reconciler.text import shown
 from reconciler.workflows.git_repository import Git, TreeEntry, repository_around
 from reconciler.workflows.load import LoadedManifests, find_repository_root, load_manifests
 from reconciler.workflows.spans import relocate_spans

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import GitError, UsageError
-from reconciler.formats import shown
 from reconciler.logs import timed_event
 from reconciler.model import ManifestCommit
+from reconciler.text import shown
 
 _log: Final = logging.getLogger(__name__)
 _SECONDS: Final = 60

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import FileAccessError
-from reconciler.formats import scalar_text
 from reconciler.manifest import REPOSITORY_FILE, Export, ExportedFile
 from reconciler.manifest.emit import emit
 from reconciler.model import Connection, CurrentState, slug_of
 from reconciler.workflows.init_template import Workflows, for_clusters, template_files, with_schema_place
+from reconciler.yaml import scalar_text
 
 CLUSTER_FOLDER: Final = "clusters"
 """Where the Cluster documents are; a path to client properties is written as seen from there."""

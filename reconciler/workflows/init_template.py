@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import UsageError
+from reconciler.files import bundled_folder
 from reconciler.formats import schema_folder
-from reconciler.formats.bundled import bundled
 from reconciler.manifest import REPOSITORY_FILE, SCHEMA_FOLDER, ExportedFile
 from reconciler.model import escaped
 
@@ -50,7 +50,7 @@ def template_files(*, forge: str, version: str, workflows: Workflows | None) -> 
 
     ``version`` is that of kafka-quotas, which the pipelines install. Raises ``FileAccessError``.
     """
-    source = bundled(TEMPLATE, holds=REPOSITORY_FILE)
+    source = bundled_folder(TEMPLATE, holds=REPOSITORY_FILE)
     for file in sorted(path for path in source.rglob("*") if path.is_file()):
         path = file.relative_to(source).as_posix()
         if _OF_FORGE.get(path.split("/", maxsplit=1)[0], forge) == forge:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import FileAccessError
-from reconciler.formats import did_you_mean, shown
+from reconciler.text import did_you_mean, shown
 
 _CLIENT_ID: Final = "client-id"
 _SPELLINGS: Final = (_CLIENT_ID, "client_id")

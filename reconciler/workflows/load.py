@@ -13,7 +13,6 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from reconciler.errors import ManifestError, UntrustedError, UsageError
-from reconciler.formats import did_you_mean, shown
 from reconciler.logs import log_event, timed_event
 from reconciler.manifest import (
     REPOSITORY_FILE,
@@ -41,6 +40,7 @@ from reconciler.manifest import (
 )
 from reconciler.manifest.discover import discover
 from reconciler.model import ClusterSpec, DesiredState, Finding, Severity, display_name, in_order
+from reconciler.text import did_you_mean, shown
 
 _log: Final = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 
 from reconciler.errors import QuotaCallbackError, UntrustedError
-from reconciler.formats import shown
 from reconciler.model import CallbackClass, ClusterSpec, escaped
 from reconciler.resolution import METHODS, QuotaCallback
+from reconciler.text import shown
 from reconciler.workflows.trusted import TrustedTree
 
 

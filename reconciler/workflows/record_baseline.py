@@ -6,7 +6,8 @@ from pathlib import Path
 
 from reconciler.documents import baseline_to_json
 from reconciler.errors import FileAccessError, UsageError
-from reconciler.formats import document_text, write_whole
+from reconciler.files import write_whole
+from reconciler.formats import document_text
 from reconciler.model import ApplyReport, ApplyResult
 from reconciler.workflows.git_repository import source_of
 from reconciler.workflows.plan import Intent

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.formats import did_you_mean, shown
 from reconciler.model import ClusterSpec, Finding, Severity
 from reconciler.resolution import QuotaView
+from reconciler.text import did_you_mean, shown
 from reconciler.workflows.connect import Access, quota_reader, read_state, snapshot_reader
 from reconciler.workflows.load import LoadedManifests, chosen_cluster, load_manifests, stop_on
 from reconciler.workflows.plan import Intent, intent_of

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import BackendError
-from reconciler.formats import number_text
 from reconciler.model import ClusterIdentity, ClusterSpec, CurrentState, ObservedFrom, Prune, display_name
 from reconciler.planning import difference
 from reconciler.ports import CallbackInspector, StaticDefaultsInspector
 from reconciler.resolution import Caveats, QuotaView, ViewKind
+from reconciler.text import number_text
 from reconciler.workflows.plan import Intent
 from reconciler.workflows.plan_effects import after
 

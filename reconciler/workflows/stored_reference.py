@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import UntrustedError, UsageError
-from reconciler.formats import shown
 from reconciler.integrations import PUBLIC, GitHubApi, api_address, has_artifact, read_token, repository_name, workflow_run
 from reconciler.ports import Clock
+from reconciler.text import shown
 from reconciler.workflows.git_repository import Git, repository_around
 
 SNAPSHOT: Final = "snapshot.json"

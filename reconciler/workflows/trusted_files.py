@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.errors import FileAccessError, UntrustedError
-from reconciler.formats import shown
+from reconciler.text import shown
 from reconciler.workflows.git_repository import Git, repository_around
 
 _NO_FOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)

@@ -25,7 +25,7 @@ from reconciler.model import (
     escaped,
 )
 from reconciler.planning import forgotten, forgotten_note, in_scope, kept, overriding
-from reconciler.render import amount, rate
+from reconciler.text import amount, rate
 from reconciler.workflows.references import Before
 
 _REMOVE: Final = "declare it with 'quotas: {}'"

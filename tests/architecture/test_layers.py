@@ -18,7 +18,8 @@ CONTRACTS = {
 HOMES = {
     "pyspark stays in traffic": {"reconciler.traffic"},
     "kafka-python stays in the broker backend and the sandbox": {"reconciler.backends", "reconciler.sandbox"},
-    "YAML and JSON Schema stay in formats": {"reconciler.formats"},
+    "JSON Schema stays in formats": {"reconciler.formats"},
+    "PyYAML stays in yaml": {"reconciler.yaml"},
     "python-hcl2 stays in importing": {"reconciler.importing"},
     "GitHub and HTTP stay in integrations": {"reconciler.integrations"},
     "prometheus-client stays in integrations": {"reconciler.integrations"},

@@ -15,9 +15,9 @@ from reconciler.model.effect import OTHER, Known, KnownAddress, KnownClient
 from reconciler.model.entity import DEFAULT, Entity, display_name
 from reconciler.model.overview import ClusterOverview, Overview
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
-from reconciler.render.amounts import amount
 from reconciler.resolution.addresses import ADDRESS_KEY
 from reconciler.resolution.effective_quotas import KEYS, Caveats, EffectiveQuotas, Resolution, ResolveOptions
+from reconciler.text import amount
 from reconciler.workflows.report import overview_of
 from reconciler.workflows.resolve_views import current_view, planned_view
 from tests.builders import client, current, declared, ip, pair, user

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import RequestRefusedError, UnsupportedClusterError
-from reconciler.formats.entity_text import entity_text, word
 from reconciler.model.entity import DEFAULT, Entity, in_canonical_order
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
 from reconciler.resolution.describe_filter import answer, filter_refusal, is_exact, nearest_filter
+from reconciler.text.quoting import entity_text, word
 from reconciler.workflows.describe import describe_cluster
 from tests.builders import current, pair, user
 from tests.fakes import FakeCluster

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from reconciler.cli import entity_options, options, output, run_traces, writing
 from reconciler.cli.arguments import typed
 from reconciler.errors import ManifestError, UsageError
-from reconciler.formats import shown
+from reconciler.text import shown
 
 if TYPE_CHECKING:
     from reconciler.cli.progress import PatientProgress

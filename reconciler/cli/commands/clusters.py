@@ -55,7 +55,7 @@ def parse(namespace: argparse.Namespace) -> ClustersArguments:
 
 def run(args: ClustersArguments) -> int:
     """Print the clusters; 0, also when nothing changed."""
-    from reconciler.formats import write_whole
+    from reconciler.files import write_whole
     from reconciler.workflows import find_changed_clusters
 
     files = output.parse_out(args.out, formats=_FORMATS)

@@ -153,7 +153,7 @@ def _drift(
 
 
 def _print(args: DriftArguments, drift: Drift, files: Sequence[tuple[str, Path]]) -> None:
-    from reconciler.formats import write_whole
+    from reconciler.files import write_whole
 
     for name, path in files:
         write_whole(path, [renderings.drift_as(name, drift)])

@@ -90,7 +90,7 @@ def parse(namespace: argparse.Namespace) -> ReportArguments:
 
 def run(args: ReportArguments) -> int:
     """Read, write the page, print; 1 when a cluster could not be read, 2 for differences with ``--detailed-exitcode``."""
-    from reconciler.formats import write_whole
+    from reconciler.files import write_whole
     from reconciler.workflows import has_failed
 
     options.check_one_state(args, args.current)

@@ -58,7 +58,7 @@ def parse(namespace: argparse.Namespace) -> VerifyRefArguments:
 
 def run(args: VerifyRefArguments) -> int:
     """Verify; 3 when no run of the branch stored the reference."""
-    from reconciler.formats import write_whole
+    from reconciler.files import write_whole
     from reconciler.workflows import SNAPSHOT, GitHubRepository, SystemClock, verify_reference
 
     github = GitHubRepository(

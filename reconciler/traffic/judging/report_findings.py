@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.formats import number_text
 from reconciler.model import BucketVerdict, CapacityUse, Finding, Severity, Verdict, worst_of_buckets
+from reconciler.text import number_text
 
 INCOMPLETE: Final = "history-incomplete"
 ABOVE_CAPACITY: Final = "limits-above-capacity"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from reconciler.formats import number_text
 from reconciler.model import (
     BucketName,
     BucketVerdict,
@@ -19,6 +18,7 @@ from reconciler.model import (
     broker_words,
     display_name,
 )
+from reconciler.text import number_text
 from reconciler.traffic.judging.recommend import safe_limit
 
 WOULD_THROTTLE: Final = "would-throttle"

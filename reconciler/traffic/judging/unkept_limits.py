@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.formats import number_text
 from reconciler.model import BucketVerdict, Entity, Finding, QuotaKey, Severity, Span, Verdict, broker_words
+from reconciler.text import number_text
 from reconciler.traffic.judging.completing import row_of, target_numbers
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.recommend import safe_byte_rate

@@ -21,7 +21,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from reconciler.errors import FileAccessError, TrafficError
-from reconciler.formats import document_text, write_whole
+from reconciler.files import write_whole
+from reconciler.formats import document_text
 from reconciler.traffic.kernels.timeline import Integers
 
 MINUTE_US: Final = 60_000_000

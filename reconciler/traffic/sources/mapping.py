@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from reconciler.errors import ManifestError, TrafficError, UsageError
-from reconciler.formats import YamlMapping, YamlNode, check, read_yaml
+from reconciler.formats import check
 from reconciler.model import Finding, Severity, Span
 from reconciler.traffic.sources.line_time import checked_zone
 from reconciler.traffic.sources.row_status import END_US, FIRST_US
+from reconciler.yaml import YamlMapping, YamlNode, read_yaml
 
 _SCHEMA: Final = "traffic-mapping"
 _NAMES: Final = ("user", "client_id", "ip")

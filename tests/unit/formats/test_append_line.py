@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import FileAccessError
-from reconciler.formats.append_line import append_line, require_appendable
+from reconciler.files import append_line, require_appendable
 
 FULL_AT_64_BYTES = """
 import resource, signal, sys
 from pathlib import Path
 from reconciler.errors import FileAccessError
-from reconciler.formats.append_line import append_line
+from reconciler.files import (append_line)
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
@@ -71,7 +71,7 @@ def test_what_cannot_be_appended_to_is_known_early(tmp_path: Path) -> None:
 def test_many_processes_at_once_lose_and_mix_nothing(tmp_path: Path) -> None:
     file = tmp_path / "audit.jsonl"
     program = (
-        "import json, os, sys; from pathlib import Path; from reconciler.formats.append_line import append_line\n"
+        "import json, os, sys; from pathlib import Path; from reconciler.files import append_line\n"
         "for n in range(50): append_line(Path(sys.argv[1]), json.dumps({'who': os.getpid(), 'n': n, 'pad': 'x' * 5000}))"
     )
     children = [subprocess.Popen([sys.executable, "-c", program, str(file)], env={**os.environ}) for _ in range(4)]

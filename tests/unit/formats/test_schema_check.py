@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.formats.schema_check import check
-from reconciler.formats.yaml_reading import read_yaml
+from reconciler.yaml.reading import read_yaml
 
 HEAD = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\n"
 

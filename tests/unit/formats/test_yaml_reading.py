@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.formats.yaml_nodes import YamlMapping, YamlScalar, YamlSequence
-from reconciler.formats.yaml_reading import MAX_DEPTH, MAX_EXPANDED_NODES, read_yaml
+from reconciler.yaml.nodes import YamlMapping, YamlScalar, YamlSequence
+from reconciler.yaml.reading import MAX_DEPTH, MAX_EXPANDED_NODES, read_yaml
 
 
 def only(text):

@@ -1,11 +1,10 @@
-"""Quota values for people: with their unit, and byte rates both rounded and exact."""
+"""Numbers as text: exact ones that read back, and quota values for people with their unit, byte rates rounded and exact."""
 
 from __future__ import annotations
 
 import math
 from typing import Final
 
-from reconciler.formats import number_text
 from reconciler.model import KNOWN_KEYS, QuotaKey
 
 _BINARY: Final = ((1024**4, "TiB"), (1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB"))
@@ -14,6 +13,21 @@ _SUFFIX: Final = {
     QuotaKey.CONTROLLER_MUTATION_RATE: " partitions/s",
     QuotaKey.CONNECTION_CREATION_RATE: " connections/s",
 }
+_EXACT_INTEGER: Final = float(2**63)
+
+
+def number_to_json(value: float) -> int | float:
+    """Whole numbers without a fraction (``1024``), others in shortest round-trip form (``12.5``)."""
+    return int(value) if float(value).is_integer() and abs(value) <= _EXACT_INTEGER else value
+
+
+def number_text(value: float) -> str:
+    """Shortest text that reads back as the same double; the form used in digests. NaN and infinities as Java spells them."""
+    if value != value:  # noqa: PLR0124 - the portable test for NaN
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    return str(number_to_json(value))
 
 
 def amount(key: str, value: float | None) -> str:

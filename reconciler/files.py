@@ -1,15 +1,42 @@
-"""Adding one line to a file that several runs share: whole or not at all, also when the disk is full or the machine goes down."""
+"""Files on disk: written whole or not at all, extended by a whole line, and those that travel with the package."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import os
+import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import reconciler
 from reconciler.errors import FileAccessError
+
+
+def write_whole(path: Path, chunks: Iterable[str]) -> None:
+    """Replace a file by UTF-8 text; a reader sees the old one or the new one, also after a crash.
+
+    Raises ``FileAccessError``; whatever ``chunks`` raises comes through, and then the old file is still there.
+    """
+    partial: Path | None = None
+    try:
+        beside = path.parent / f".{path.name[:100]}.{secrets.token_hex(8)}"
+        # The kernel takes the process umask off this mode. Asking for the umask would set it for every thread for a moment.
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        partial = beside
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.writelines(chunks)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+        partial = None
+    except OSError as error:
+        msg = f"cannot write {path}: {error.strerror or error}"
+        raise FileAccessError(msg) from error
+    finally:
+        if partial is not None:
+            partial.unlink(missing_ok=True)
 
 
 def require_appendable(path: Path) -> None:
@@ -63,3 +90,16 @@ def _errors_as_ours(path: Path) -> Iterator[None]:
     except OSError as error:
         msg = f"cannot append to {path}: {error.strerror or error}"
         raise FileAccessError(msg) from error
+
+
+def bundled_folder(name: str, *, holds: str) -> Path:
+    """The folder ``name``: inside the package when installed from a wheel, beside it in a source tree.
+
+    A folder of that name is ours when it has the file ``holds``. Raises ``FileAccessError`` when there is none in either place.
+    """
+    package = Path(reconciler.__file__).parent
+    for candidate in (package / name, package.parent / name):
+        if (candidate / holds).is_file():
+            return candidate
+    msg = f"this installation of kafka-quotas lacks its {name}; install kafka-quota-reconciler again"
+    raise FileAccessError(msg)

@@ -21,8 +21,9 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-from reconciler.formats.wording import shown
-from reconciler.formats.yaml_nodes import (
+from reconciler.model import escaped
+from reconciler.text import shown
+from reconciler.yaml.nodes import (
     TYPED_STARTS,
     YamlMapping,
     YamlNode,
@@ -32,7 +33,6 @@ from reconciler.formats.yaml_nodes import (
     YamlStream,
     plain_data,
 )
-from reconciler.model import escaped
 
 MAX_DEPTH: Final = 64
 """Deepest nesting of lists and mappings; manifests need eight."""

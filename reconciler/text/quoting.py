@@ -1,4 +1,7 @@
-r"""An entity as KIP-546 prints it, ``{user=<default>, client-id=my-client}``: one text for each entity, one entity for each text.
+r"""Strangers' text quoted for people: entities, names, and words of messages.
+
+An entity stands as KIP-546 prints it, ``{user=<default>, client-id=my-client}``: one text for each entity, and one entity for
+each text.
 
 The rule, for names, entity types and quota keys alike. A default is ``<default>``. A text stands as it is when it consists of
 ASCII letters, digits and ``_ . / : % ~ @ + -`` and does not begin with one of the last three; any other, the empty one and a
@@ -9,12 +12,15 @@ literal ``<default>`` included, stands in double quotes. Inside these, ``\"`` is
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from reconciler.model import DEFAULT, Entity, EntityName, escaped
 
 DEFAULT_TEXT: Final = "<default>"
 
+_LONGEST: Final = 60
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:%~][A-Za-z0-9_./:%~@+-]*")
 
 
@@ -39,3 +45,26 @@ def word(text: str) -> str:
 def quoted(text: str) -> str:
     """The same in double quotes, whatever it is."""
     return '"' + escaped(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+
+
+def shown(text: str) -> str:
+    """Text of a file for a message: quoted, escaped, and cut when it is long."""
+    cut = text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+    return f"'{escaped(cut)}'"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` for a near miss, else the choices."""
+    return _suggestion(word, tuple(sorted(known)))
+
+
+@lru_cache(maxsize=1024)
+def _suggestion(word: str, choices: tuple[str, ...]) -> str:
+    """Cached, because a slip of the keyboard is copied from entry to entry."""
+    from difflib import get_close_matches
+
+    for spelling in (word[:100], word[:100].lower()):
+        close = get_close_matches(spelling, choices, n=1, cutoff=0.6)
+        if close:
+            return f"; did you mean {shown(close[0])}?"
+    return f"; known: {', '.join(shown(c) for c in choices[:12])}" if choices else ""

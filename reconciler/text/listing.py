@@ -1,0 +1,16 @@
+"""Counts and lists in sentences: singular and plural agree, and long lists end in a number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def count_of(number: int, one: str, many: str | None = None) -> str:
+    """``1 entity``, ``2,000 entities``; ``many`` is ``one`` with an s unless it is given."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def list_some(texts: Sequence[str], most: int, *, between: str = ", ") -> str:
+    """The first ``most`` texts, and how many more there are: ``a, b and 3 more``."""
+    more = len(texts) - most
+    return f"{between.join(texts[:most])}{f' and {more:,} more' if more > 0 else ''}"

@@ -1,0 +1,25 @@
+"""YAML: read into nodes with their places, and scalars written so that every reader gives them back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconciler.faces import lazy_face
+
+if TYPE_CHECKING:
+    from reconciler.yaml.nodes import Plain, YamlMapping, YamlNode, YamlProblem, YamlScalar, YamlSequence
+    from reconciler.yaml.reading import read_yaml
+    from reconciler.yaml.writing import scalar_text
+
+__all__ = [
+    "Plain",
+    "YamlMapping",
+    "YamlNode",
+    "YamlProblem",
+    "YamlScalar",
+    "YamlSequence",
+    "read_yaml",
+    "scalar_text",
+]
+
+__getattr__ = lazy_face(__name__)
