@@ -8,21 +8,28 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.manifest.catalogue import RULES, UNREAD
-    from reconciler.manifest.cluster_places import clusters_without_id, endpoints, misplaced_clusters
     from reconciler.manifest.collector import finding
     from reconciler.manifest.desired import cluster_findings, desired_state
-    from reconciler.manifest.discover import REPOSITORY_FILE, Discovery, ManifestFile, at, find_root
+    from reconciler.manifest.discovery import (
+        REPOSITORY_FILE,
+        Discovery,
+        ManifestFile,
+        UnreadableError,
+        discover,
+        file_span,
+        find_root,
+        read_file,
+    )
     from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument, Document, Owner, RepositoryDocument
-    from reconciler.manifest.emit import MARK, SCHEMA_FOLDER, Export, ExportedFile, emit_clusters, entries_document
-    from reconciler.manifest.examples import EXAMPLES
-    from reconciler.manifest.files import UnreadableError, read_file
-    from reconciler.manifest.globs import path_matcher
+    from reconciler.manifest.examples import MANIFEST_EXAMPLES
     from reconciler.manifest.names import name_problems
-    from reconciler.manifest.ownership import ownership_findings
+    from reconciler.manifest.ownership import clusters_without_id, endpoints, misplaced_clusters, ownership_findings
     from reconciler.manifest.reading import FileContent, read_documents
+    from reconciler.manifest.repository_document import path_matcher
+    from reconciler.manifest.yaml_output import MARK, SCHEMA_FOLDER, Export, ExportedFile, emit, emit_clusters, entries_document
 
 __all__ = [
-    "EXAMPLES",
+    "MANIFEST_EXAMPLES",
     "MARK",
     "REPOSITORY_FILE",
     "RULES",
@@ -39,13 +46,15 @@ __all__ = [
     "Owner",
     "RepositoryDocument",
     "UnreadableError",
-    "at",
     "cluster_findings",
     "clusters_without_id",
     "desired_state",
+    "discover",
+    "emit",
     "emit_clusters",
     "endpoints",
     "entries_document",
+    "file_span",
     "find_root",
     "finding",
     "misplaced_clusters",

@@ -1,4 +1,7 @@
-"""Cluster documents into the model's ``ClusterSpec``, and the Repository document."""
+"""Cluster manifests into ``ClusterSpec``: scope, guards, broker settings and backtest policy.
+
+Fields that the schema refused keep their built-in value; their findings are reported where the schema is checked.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,31 @@ import datetime
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.manifest.backtest_settings import backtest_policy, capacity
-from reconciler.manifest.broker_model import broker_settings, quota_callback
-from reconciler.manifest.collector import Collector
+from reconciler.manifest.collector import Collector, items, mapping, scalar, text, texts
 from reconciler.manifest.documents import ClusterDocument
-from reconciler.manifest.fields import items, mapping, scalar, text, texts
 from reconciler.manifest.freeze_windows import freeze_windows
-from reconciler.manifest.guard_settings import guard_limits
+from reconciler.manifest.quota_entries import quota_value
 from reconciler.manifest.selectors import selector, selectors
-from reconciler.model import Acceptance, ClusterSpec, Connection, Prune, Scope
+from reconciler.model import (
+    KNOWN_KEYS,
+    Acceptance,
+    BacktestPolicy,
+    CallbackClass,
+    ClusterSpec,
+    Connection,
+    CountLimit,
+    FailRule,
+    GuardLimits,
+    HistoryNeeds,
+    OwnerChoice,
+    Prune,
+    QuotaKey,
+    ReductionLimit,
+    Scope,
+    Verdict,
+    VolumeLimit,
+)
+from reconciler.resolution import BROKER_SETTINGS
 from reconciler.text import shown
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar
 
@@ -77,3 +96,139 @@ def _acceptances(nodes: tuple[YamlNode, ...], out: Collector) -> Iterator[Accept
             # Without its selector it would accept far more than was written.
             continue
         yield Acceptance(guard=guard, reason=reason, until=day, match=chosen, span=out.span(node))
+
+
+_LEAST: Final = 1
+
+
+def broker_settings(node: YamlMapping | None) -> dict[str, int]:
+    """Those that are written; what the schema refused is as if it were not."""
+    found = {}
+    for name in BROKER_SETTINGS:
+        value = node.items.get(name) if node else None
+        data = value.data if isinstance(value, YamlScalar) else None
+        # To JSON Schema 11.0 is an integer, too.
+        if isinstance(data, int | float) and not isinstance(data, bool) and data >= _LEAST and data == int(data):
+            found[name] = int(data)
+    return found
+
+
+def quota_callback(node: YamlMapping | None) -> CallbackClass | None:
+    """The class and its options, nothing of which is looked for here."""
+    name, options = text(node, "class"), mapping(node, "options")
+    if name is None:
+        return None
+    written = options.items if options else {}
+    return CallbackClass(
+        name=name, options={key: v.text for key, v in written.items() if isinstance(v, YamlScalar) and v.data is not None}
+    )
+
+
+def guard_limits(node: YamlMapping | None, out: Collector) -> GuardLimits:
+    """The limits as written, and the built-in ones for the rest."""
+    built_in = GuardLimits()
+    return GuardLimits(
+        too_many_removals=_volume(mapping(node, "too-many-removals"), built_in.too_many_removals, out),
+        too_many_changes=_volume(mapping(node, "too-many-changes"), built_in.too_many_changes, out),
+        large_reduction=_reduction(mapping(node, "large-reduction"), built_in.large_reduction, out),
+        unknown_current_keys=_count(mapping(node, "unknown-current-keys"), out),
+    )
+
+
+def _volume(node: YamlMapping | None, built_in: VolumeLimit, out: Collector) -> VolumeLimit:
+    if node is None:
+        return built_in
+    percent, count, minimum = _number(node, "percent"), _whole(node, "count"), _whole(node, "minimum")
+    return VolumeLimit(
+        percent=built_in.percent if percent is None else percent,
+        count=built_in.count if count is None else count,
+        minimum=built_in.minimum if minimum is None else minimum,
+        set_in=out.span(node),
+    )
+
+
+def _reduction(node: YamlMapping | None, built_in: ReductionLimit, out: Collector) -> ReductionLimit:
+    if node is None:
+        return built_in
+    factor, keys = _number(node, "factor"), mapping(node, "keys")
+    factors = {key: value for key in (keys.items if keys else ()) if (value := _number(keys, key)) is not None}
+    return ReductionLimit(
+        factor=built_in.factor if factor is None else factor,
+        keys={key: value for key, value in factors.items() if key in KNOWN_KEYS},
+        set_in=out.span(node),
+    )
+
+
+def _count(node: YamlMapping | None, out: Collector) -> CountLimit:
+    return CountLimit() if node is None else CountLimit(count=_whole(node, "count"), set_in=out.span(node))
+
+
+def _number(node: YamlMapping | None, name: str) -> float | None:
+    value = node.data.get(name) if node else None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _whole(node: YamlMapping, name: str) -> int | None:
+    value = node.data.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+_VERDICTS: Final = {verdict.value: verdict for verdict in Verdict}
+
+
+def backtest_policy(node: YamlMapping | None, out: Collector) -> BacktestPolicy:
+    """The rules as written, and the built-in needs for those that are not."""
+    history, built_in = mapping(node, "history"), HistoryNeeds()
+    return BacktestPolicy(
+        history=HistoryNeeds(
+            hours=_number_or_default(history, "hours", built_in.hours),
+            coverage_percent=_number_or_default(history, "coveragePercent", built_in.coverage_percent),
+        ),
+        fail=tuple(_rules(items(node, "fail"), out)),
+    )
+
+
+def capacity(node: YamlMapping | None, out: Collector) -> dict[str, float]:
+    """What one broker can do, by key."""
+    found = {}
+    for key in QuotaKey:
+        written = node.items.get(key.value) if node else None
+        value = quota_value(key, written, None, out) if isinstance(written, YamlScalar) and written.data is not None else None
+        if value is not None:
+            found[key.value] = value.value
+    return found
+
+
+def _rules(nodes: tuple[YamlNode, ...], out: Collector) -> Iterator[FailRule]:
+    for node in nodes:
+        verdicts = tuple(_VERDICTS[word] for word in texts(node, "verdicts") if word in _VERDICTS)
+        if not isinstance(node, YamlMapping) or not verdicts:
+            continue
+        match = selector(node.items.get("match"), out)
+        if "match" in node.items and match is None:
+            # Without its selector it would fail far more than was written; what is wrong with it has been said.
+            continue
+        yield FailRule(
+            verdicts=verdicts,
+            owners=_owners(node.items.get("owners")),
+            match=match,
+            keys=tuple(key for key in texts(node, "keys") if key in KNOWN_KEYS),
+            seconds=int(_number_or_default(node, "seconds", 1)),
+            unchanged=node.data.get("unchanged") is True,
+            reason=text(node, "reason"),
+            span=out.span(node),
+        )
+
+
+def _owners(node: YamlNode | None) -> OwnerChoice | None:
+    if node is None:
+        return None
+    labels = mapping(node, "labels")
+    if labels is not None:
+        return OwnerChoice(labels={label: value.text for label, value in labels.items.items() if isinstance(value, YamlScalar)})
+    return OwnerChoice(names=tuple(one.text for one in getattr(node, "items", ()) if isinstance(one, YamlScalar)))
+
+
+def _number_or_default(node: YamlMapping | None, name: str, built_in: float) -> float:
+    value = node.data.get(name) if node else None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else built_in

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.manifest.collector import finding
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, ClusterDocument, Override, QuotaEntry, ValueLimit
-from reconciler.manifest.limits import limit_findings
+from reconciler.manifest.ownership import limit_findings
 from reconciler.model import (
     ClusterSpec,
     DesiredEntity,

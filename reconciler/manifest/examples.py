@@ -244,5 +244,5 @@ _OWNERS: Final = {
     "below-limit": _limited("{min: 1MiB}", "1KiB", "1MiB"),
 }
 
-EXAMPLES: Final[Mapping[str, Example]] = {**_FILES, **_YAML, **_STRUCTURE, **_VALUES, **_ENTITIES, **_OWNERS}
+MANIFEST_EXAMPLES: Final[Mapping[str, Example]] = {**_FILES, **_YAML, **_STRUCTURE, **_VALUES, **_ENTITIES, **_OWNERS}
 """By rule id."""

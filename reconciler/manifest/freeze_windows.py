@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.manifest.collector import Collector
-from reconciler.manifest.fields import items, scalar, text, texts
+from reconciler.manifest.collector import Collector, items, scalar, text, texts
 from reconciler.model import WEEKDAYS, FreezeWindow, Once, Recurrence, Weekly, WindowKind
 from reconciler.text import shown
 from reconciler.yaml import YamlMapping, YamlNode

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from reconciler.formats import ValueRefusedError, parse_value
-from reconciler.manifest.collector import Collector
+from reconciler.manifest.collector import Collector, mapping, scalar, text
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, Override, QuotaEntry
-from reconciler.manifest.fields import mapping, scalar, text
 from reconciler.manifest.names import name_problems
 from reconciler.model import DEFAULT, DesiredEntity, DesiredQuota, Entity, EntityName, EntityType, QuotaKey, Span, legal_keys
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence

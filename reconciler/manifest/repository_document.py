@@ -1,14 +1,18 @@
-"""The Repository document: who may declare what, within which limits, and how bad a finding is."""
+"""The Repository manifest: owners, value limits, severities of findings, and its path patterns.
+
+In a path pattern ``*`` and ``?`` match within a folder, ``**`` matches across folders.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from reconciler.manifest.catalogue import RULES
-from reconciler.manifest.collector import Collector
+from reconciler.manifest.collector import Collector, items, mapping, scalar, texts
 from reconciler.manifest.documents import Owner, RepositoryDocument, ValueBounds, ValueLimit
-from reconciler.manifest.fields import items, mapping, scalar, texts
 from reconciler.manifest.quota_entries import cluster_choice, quota_value
 from reconciler.manifest.selectors import selector, selectors
 from reconciler.model import LINT_RULES, DesiredQuota, QuotaKey, Severity, Span
@@ -89,3 +93,41 @@ def _bounds(key: QuotaKey, node: YamlMapping, out: Collector) -> ValueBounds:
 def _bound(key: QuotaKey, node: YamlMapping, name: str, out: Collector) -> DesiredQuota | None:
     written = scalar(node, name)
     return quota_value(key, written, None, out) if isinstance(written, YamlScalar) else None
+
+
+def path_matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
+    """A test for paths relative to the root, with ``/`` between parts; a pattern that matches a folder takes all below it."""
+    compiled = [_compiled(pattern) for pattern in patterns]
+    return lambda path: any(one.fullmatch(path) for one in compiled)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Between two stars the leftmost match is as good as any, so it is atomic: no pattern makes matching slow."""
+    parts = [part for part in pattern.removeprefix("./").split("/") if part]
+    runs: list[list[str]] = [[]]
+    for part in parts:
+        if part == "**":
+            runs.append([])
+        else:
+            runs[-1].append(_part(part))
+    first, *others = runs
+    if not others:
+        return re.compile("/".join(first) + "(?:/.*)?", re.DOTALL)
+    text = "".join(f"{part}/" for part in first)
+    for run in others[:-1]:
+        if run:
+            text += f"(?>(?:[^/]+/)*?{'/'.join(run)}/)"
+    last = others[-1]
+    text += f"(?:[^/]+/)*?{'/'.join(last)}(?:/.*)?" if last else ".*"
+    return re.compile(text, re.DOTALL)
+
+
+def _part(part: str) -> str:
+    chunks = ["".join("[^/]" if c == "?" else re.escape(c) for c in chunk) for chunk in re.split(r"\*+", part)]
+    first, *others = chunks
+    if not others:
+        return first
+    middle = "".join(f"(?>[^/]*?{chunk})" for chunk in others[:-1] if chunk)
+    # The last chunk is at the end of the part.
+    return f"{first}{middle}[^/]*{others[-1]}(?=/|\\Z)"

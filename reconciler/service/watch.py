@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from reconciler.errors import UsageError, VanishedError
-from reconciler.manifest import Discovery
-from reconciler.manifest.discover import discover
+from reconciler.manifest import Discovery, discover
 from reconciler.text import shown
 from reconciler.workflows import Intent, find_repository_root
 

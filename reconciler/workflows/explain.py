@@ -9,8 +9,7 @@ from typing import Final
 from reconciler.errors import UsageError
 from reconciler.importing import EXAMPLES as IMPORT_EXAMPLES
 from reconciler.importing import IMPORT_RULES
-from reconciler.manifest import EXAMPLES as MANIFEST_EXAMPLES
-from reconciler.manifest import RULES
+from reconciler.manifest import MANIFEST_EXAMPLES, RULES
 from reconciler.model import LINT_RULES, NO_LONGER_DECLARED, OVERRIDES_DECLARED, Explanation, Rule, Severity, Topic
 from reconciler.policy import GUARD_EXAMPLES, GUARDS, LINT_EXAMPLES, RENAMED
 from reconciler.text import did_you_mean, shown

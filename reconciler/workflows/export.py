@@ -11,8 +11,7 @@ from pathlib import Path
 
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.formats import schema_folder
-from reconciler.manifest import MARK, SCHEMA_FOLDER, Export, ExportedFile
-from reconciler.manifest.emit import emit
+from reconciler.manifest import MARK, SCHEMA_FOLDER, Export, ExportedFile, emit
 from reconciler.model import ClusterSpec, Connection, CurrentState
 from reconciler.ports import QuotaReader
 from reconciler.workflows.connect import read_state

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import FileAccessError
-from reconciler.manifest import REPOSITORY_FILE, Export, ExportedFile
-from reconciler.manifest.emit import emit
+from reconciler.manifest import REPOSITORY_FILE, Export, ExportedFile, emit
 from reconciler.model import Connection, CurrentState, slug_of
 from reconciler.workflows.init_template import Workflows, for_clusters, template_files, with_schema_place
 from reconciler.yaml import scalar_text

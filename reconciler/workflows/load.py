@@ -26,10 +26,11 @@ from reconciler.manifest import (
     Owner,
     RepositoryDocument,
     UnreadableError,
-    at,
     cluster_findings,
     clusters_without_id,
     desired_state,
+    discover,
+    file_span,
     find_root,
     finding,
     misplaced_clusters,
@@ -38,7 +39,6 @@ from reconciler.manifest import (
     read_documents,
     read_file,
 )
-from reconciler.manifest.discover import discover
 from reconciler.model import ClusterSpec, DesiredState, Finding, Severity, display_name, in_order
 from reconciler.text import did_you_mean, shown
 
@@ -286,7 +286,7 @@ def _content(file: ManifestFile) -> FileContent:
     try:
         return read_documents(read_file(file.path), file.path)
     except UnreadableError as error:
-        return FileContent(documents=(), findings=(finding(error.rule_id, str(error), at(file.path)),))
+        return FileContent(documents=(), findings=(finding(error.rule_id, str(error), file_span(file.path)),))
 
 
 def _is_repository_file(path: str, contents: dict[str, FileContent]) -> bool:
@@ -350,4 +350,4 @@ def _unknown_owners(clusters: Sequence[ClusterDocument], owners: Mapping[str, Ow
 def _nothing_found(paths: Sequence[str], found: Discovery) -> Finding:
     named = ", ".join(shown(path) for path in paths[:3])
     files = f"{len(found.files)} YAML files there are empty" if found.files else "there is no .yaml or .yml file"
-    return finding("no-manifests", f"no manifest in {named}: {files}", at(paths[0]))
+    return finding("no-manifests", f"no manifest in {named}: {files}", file_span(paths[0]))

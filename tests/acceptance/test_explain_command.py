@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import reconciler
-from reconciler.manifest.emit import emit
+from reconciler.manifest.yaml_output import emit
 from reconciler.model import ManifestCommit
 from reconciler.model.drift import DriftClass
 from reconciler.model.entity import DEFAULT, Entity

@@ -13,8 +13,8 @@ from reconciler.documents.snapshot import read_snapshot, snapshot_to_json
 from reconciler.formats.canonical import document_text
 from reconciler.manifest.desired import desired_state
 from reconciler.manifest.documents import ClientQuotasDocument
-from reconciler.manifest.emit import entries_document
 from reconciler.manifest.reading import read_documents
+from reconciler.manifest.yaml_output import entries_document
 from reconciler.model.cluster import ClusterSpec, Prune, Scope
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Severity

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from reconciler.formats.units import declarable
 from reconciler.manifest.desired import desired_state
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument
-from reconciler.manifest.emit import emit
 from reconciler.manifest.reading import read_documents
+from reconciler.manifest.yaml_output import emit
 from reconciler.model.cluster import Connection
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Severity

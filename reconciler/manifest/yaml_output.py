@@ -13,7 +13,7 @@ from typing import Final
 
 from reconciler.formats import declarable, value_text
 from reconciler.manifest.catalogue import RULES
-from reconciler.manifest.discover import REPOSITORY_FILE
+from reconciler.manifest.discovery import REPOSITORY_FILE
 from reconciler.manifest.names import name_problems
 from reconciler.manifest.reading import API_VERSION
 from reconciler.model import (
