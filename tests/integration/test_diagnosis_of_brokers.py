@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,6 +17,7 @@ from reconciler.ports import EntityFilter
 from reconciler.sandbox.spec import Sandbox
 from tests.builders import user
 from tests.support.bad_servers import CuttingProxy, serving
+from tests.support.command import run
 from tests.support.records import Records, recorded
 
 pytestmark = pytest.mark.kafka
@@ -94,3 +98,23 @@ def test_a_login_that_is_accepted_shows_its_password_nowhere(kafka_sandbox: Sand
 
     assert records.events("using broker")
     assert not records.holds("alice-secret")
+
+
+def test_a_command_prints_each_request_as_a_line_of_json(clean_kafka: Sandbox, tmp_path: Path) -> None:
+    done = run(
+        "describe", "--bootstrap-server", clean_kafka.bootstrap_servers, "-v", "--log-format", "json", cwd=tmp_path, timeout=60
+    )
+
+    rows = [json.loads(line) for line in done.err.splitlines()]
+    (asked,) = [row for row in rows if row.get("api") == "DescribeClientQuotas"]
+    assert done.code == 0, done.err
+    assert (asked["event"], asked["level"], asked["broker"]) == ("broker answered", "debug", "bootstrap-0")
+    assert asked["address"] == clean_kafka.bootstrap_servers
+    assert asked["milliseconds"] >= 0.0
+    assert not [row for row in rows if not row["logger"].startswith("reconciler")]
+
+
+def test_a_command_prints_nothing_of_the_kind_without_v(clean_kafka: Sandbox, tmp_path: Path) -> None:
+    done = run("describe", "--bootstrap-server", clean_kafka.bootstrap_servers, cwd=tmp_path, timeout=60)
+
+    assert (done.code, done.err) == (0, "kafka-quotas: no entity matches\n")

@@ -147,9 +147,12 @@ class Transport:
                 reasons.append(f"{where}: {error.reason}")
                 last_hint = hint(error.__cause__, self._settings.security.protocol)
             else:
-                log_event(_log, "using broker", level=logging.INFO, address=where, broker=node, kafka_version=self.release)
+                version = ".".join(str(number) for number in self.release or ())
+                log_event(_log, "using broker", level=logging.INFO, address=where, broker=node, kafka_version=version)
                 return node
-            log_event(_log, "server cannot be used", level=logging.INFO, address=where, reason=reasons[-1])
+            log_event(
+                _log, "server cannot be used", level=logging.INFO, address=where, reason=reasons[-1].removeprefix(f"{where}: ")
+            )
         raise UnreachableError(f"no Kafka broker can be reached ({'; '.join(reasons)}){last_hint}")
 
     def _candidates(self) -> dict[str, Any]:
