@@ -226,6 +226,7 @@ def _provenance(question: Question, recorded: Recorded, form: Form, grouping: Gr
         throttled_then=facts.throttled_then,
         not_charged=facts.not_charged,
         named_brokers=facts.named_brokers,
+        request_step=facts.request_step,
         unreadable=facts.unreadable,
         unreadable_samples=facts.unreadable_samples,
         current_known=question.current is not None,

@@ -88,9 +88,13 @@ def facts_of(
     *,
     samples: Callable[[], tuple[str, ...]],
     named: Collection[int] = (),
+    request_step: float | None = None,
     means: Sequence[Mean] = (),
 ) -> Facts:
-    """``named``: brokers that the lines themselves list. Raises ``TrafficError`` when no request and no mean can be used."""
+    """``named``: brokers that the lines themselves list; ``request_step``: as ``Provenance`` has it.
+
+    Raises ``TrafficError`` when no request and no mean can be used.
+    """
     lines = statuses(counted)
     if not means:
         require_charged(lines, files)
@@ -103,6 +107,7 @@ def facts_of(
         throttled_then=throttled_then(counted),
         samples=samples() if lines.get(UNREADABLE) else (),
         named=named,
+        request_step=request_step,
     )
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -38,7 +41,11 @@ from reconciler.traffic.kinds import Kind
 from reconciler.traffic.recorded import Source
 from reconciler.traffic.sources.log_evidence import NAMED_BROKERS, mark_copies_on_spark
 from reconciler.traffic.sources.normal_form import NOT_AN_EVENT
+from reconciler.traffic.sources.request_numbers import REQUEST_NUMBER, usual_step
 from reconciler.traffic.sources.row_status import UNREADABLE
+
+_NUMBERS_READ: Final = 200_000
+"""Lines whose correlation ids are looked at, about."""
 
 
 class Events:
@@ -58,7 +65,15 @@ class Events:
                 self._count_once()
             counted = added_up(columns.counted() if columns else counts_of_rows(self._rows))
             self.means: tuple[Mean, ...] = self._means() if statuses(counted).get(NOT_AN_EVENT) else ()
-            self.facts = facts_of(counted, source, files, samples=self._samples, named=self._named_brokers(), means=self.means)
+            self.facts = facts_of(
+                counted,
+                source,
+                files,
+                samples=self._samples,
+                named=self._named_brokers(),
+                request_step=self._request_step(counted),
+                means=self.means,
+            )
             self.series: tuple[Series, ...] = series_of(counted)
         except BaseException:
             self.close()
@@ -136,6 +151,18 @@ class Events:
             return ()
         said = self._rows.where((F.col("status") == UNREADABLE) & F.col("detail").isNotNull())
         return tuple(row.detail for row in said.select("detail").orderBy("detail").limit(SAMPLES).collect())
+
+    def _request_step(self, counted: pa.Table) -> float | None:
+        """From all lines, or of many lines from a slice of time in the middle, which every broker's log has."""
+        if REQUEST_NUMBER not in self._rows.columns:
+            return None
+        found = self._rows.where(F.col(REQUEST_NUMBER).isNotNull())
+        share = _NUMBERS_READ / max(1, sum(statuses(counted).values()))
+        begin, end = pc.min(counted.column("start_us")).as_py(), pc.max(counted.column("end_us")).as_py()
+        if share < 1 and begin is not None:
+            middle, half = (begin + end) // 2, int((end - begin) * share / 2)
+            found = found.where(F.col("ts_us").between(middle - half, middle + half))
+        return usual_step(found.select(REQUEST_NUMBER).limit(5 * _NUMBERS_READ).toArrow().column(0).to_numpy())
 
     def _named_brokers(self) -> set[int]:
         if NAMED_BROKERS not in self._rows.columns:

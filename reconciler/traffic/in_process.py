@@ -43,6 +43,7 @@ from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.recorded import Source
 from reconciler.traffic.sources.log_evidence import CLUSTER, NAMED_BROKERS, mark_copies, require_one
+from reconciler.traffic.sources.request_numbers import REQUEST_NUMBER, usual_step
 from reconciler.traffic.sources.row_status import CHARGED, UNREADABLE
 
 _CONNECTION: Final = "connection"
@@ -64,7 +65,13 @@ class InProcess:
         counted = _counted(rows)
         self.means: tuple[Mean, ...] = means_of(group_means(rows)) if "interval_us" in rows.schema.names else ()
         self.facts = facts_of(
-            counted, source, files, samples=lambda: _samples(rows), named=_named_brokers(rows), means=self.means
+            counted,
+            source,
+            files,
+            samples=lambda: _samples(rows),
+            named=_named_brokers(rows),
+            means=self.means,
+            request_step=_request_step(rows),
         )
         _require_one_cluster(rows)
         self.series: tuple[Series, ...] = series_of(counted)
@@ -176,6 +183,12 @@ def _named_brokers(rows: pa.Table) -> set[int]:
         return set()
     listed = pc.unique(rows.column(NAMED_BROKERS)).drop_null().to_pylist()
     return {int(number) for text in listed for number in text.split(",")}
+
+
+def _request_step(rows: pa.Table) -> float | None:
+    if REQUEST_NUMBER not in rows.schema.names:
+        return None
+    return usual_step(rows.column(REQUEST_NUMBER).drop_null().to_numpy())
 
 
 def _counted(rows: pa.Table) -> pa.Table:

@@ -17,12 +17,11 @@ from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.seconds.source import SecondsSource
 from reconciler.traffic.seconds_only import SecondsOnly
 from reconciler.traffic.sources.line_time import checked_zone
-from reconciler.traffic.sources.log_evidence import CLUSTER, NAMED_BROKERS
 from reconciler.traffic.sources.log_files import BrokerFiles, find_logs, log_parts
 from reconciler.traffic.sources.mapped import MappedFiles, mapped_rows
 from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import COLUMNS, DELTA, EVENT, require_columns, rows_of
-from reconciler.traffic.sources.request_log import LOG_KINDS, parse_lines, require_request_lines
+from reconciler.traffic.sources.request_log import LOG_KINDS, SELF_EVIDENCE, parse_lines, require_request_lines
 from reconciler.traffic.sources.row_status import DEFAULT_MOST, IDENTITY_COLUMNS, require_readable
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ def open_traffic(
     if traffic.cells is not None:
         found = SecondsSource(SegmentFolder(traffic.cells), session)
     elif in_process:
-        said = (*also, CLUSTER, NAMED_BROKERS) if logs else also
+        said = (*also, *SELF_EVIDENCE) if logs else also
         batches = read_batches(traffic, log_timezone=log_timezone, also=said, kinds=kinds)
         found = _kept_to_seconds(traffic, InProcess(batches, source=traffic.source, files=traffic.files))
     else:
@@ -171,7 +170,7 @@ def _on_spark(
     from reconciler.traffic.sources.on_spark import require_one_cluster
 
     logs = traffic.source is Source.LOGS
-    said = (*also, CLUSTER, NAMED_BROKERS) if logs else also
+    said = (*also, *SELF_EVIDENCE) if logs else also
     rows = read_rows(traffic, spark, log_timezone=log_timezone, also=said, kinds=kinds)
     if _CONNECTION in also:
         # A number does to tell them apart, and is a tenth of the text.

@@ -44,6 +44,7 @@ class Facts:
     throttled_then: int = 0
     not_charged: Mapping[str, int] = field(default_factory=dict)
     named_brokers: tuple[int, ...] = ()
+    request_step: float | None = None
     unreadable: int = 0
     unreadable_samples: tuple[str, ...] = ()
 
@@ -58,6 +59,7 @@ class Facts:
         throttled_then: int,
         samples: tuple[str, ...] = (),
         named: Collection[int] = (),
+        request_step: float | None = None,
     ) -> Facts:
         """``statuses`` counts lines by what they are; of one broker several parts may be covered."""
         return cls(
@@ -69,6 +71,7 @@ class Facts:
             throttled_then=throttled_then,
             not_charged={s: n for s, n in sorted(statuses.items()) if s not in (CHARGED, EMPTY_THROTTLED, UNREADABLE)},
             named_brokers=tuple(sorted(named)),
+            request_step=request_step,
             unreadable=statuses.get(UNREADABLE, 0),
             unreadable_samples=samples,
         )

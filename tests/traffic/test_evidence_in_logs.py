@@ -101,6 +101,47 @@ def test_a_broker_that_answers_name_and_that_has_no_log_is_missed(spark: SparkSe
     assert [one.verdict for one in whole.verdicts] == ["clear"], "which number a log's broker has may not be known"
 
 
+def spread(count: int, *, brokers: int, keep: int = 1) -> dict[int, list[str]]:
+    """Requests of one Java client to several brokers in turn, which it numbers in one sequence; every ``keep``-th line of all."""
+    logs: dict[int, list[str]] = {broker: [] for broker in range(1, brokers + 1)}
+    for number in range(0, count, keep):
+        at = (START + datetime.timedelta(milliseconds=100 * number)).strftime("%Y-%m-%d %H:%M:%S,123")
+        broker = number % brokers + 1
+        connection = f"10.0.0.{broker}:9092-10.0.0.9:{4000 + broker}-2-0"
+        logs[broker].append(line(at=at, correlation_id=number, connection=connection, request=produce_request(10)))
+    return logs
+
+
+def written(folder: Path, logs: dict[int, list[str]]) -> list[Path]:
+    return [write(folder / f"broker-{broker}", *lines) for broker, lines in logs.items()]
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_a_sample_of_the_lines_clears_nobody(spark: SparkSession, tmp_path: Path, *, here: bool) -> None:
+    options = {"in_process": here}
+    whole = report(spark, *written(tmp_path / "whole", spread(600, brokers=3)), **options)
+    assert {one.verdict for one in whole.verdicts} == {"clear"}
+    assert whole.provenance.request_step == 1
+    sample = report(spark, *written(tmp_path / "sample", spread(20_000, brokers=3, keep=50)), **options)
+    assert sample.provenance.request_step == 50
+    assert {one.verdict for one in sample.verdicts} == {"inconclusive"}
+    assert "usually 50 correlation ids apart, so more than half of the lines are missing" in str(sample.verdicts[0].reason)
+
+
+def test_few_requests_and_many_short_connections_do_not_look_like_a_sample(spark: SparkSession, tmp_path: Path) -> None:
+    few = report(spark, *written(tmp_path / "few", spread(5_000, brokers=1, keep=100)))
+    assert (few.provenance.request_step, {one.verdict for one in few.verdicts}) == (None, {"clear"})
+    short = [
+        line(
+            connection=f"10.0.0.5:9092-10.0.0.9:{port}-2-0", correlation_id=n, client_id="short", at=f"2026-11-21 13:00:{n:02},1"
+        )
+        for port in range(3000, 3060)
+        for n in range(3)
+    ]
+    both = report(spark, write(tmp_path / "both" / "broker-1", *requests(200), *short))
+    assert (both.provenance.request_step, {one.verdict for one in both.verdicts}) == (1, {"clear"})
+
+
 def test_a_client_that_was_throttled_all_the_time_is_not_clear(spark: SparkSession, tmp_path: Path) -> None:
     held_back = report(spark, write(tmp_path / "a" / "broker-1", *requests(60, throttle_ms=900)))
     assert [(one.verdict, one.throttled_then) for one in held_back.verdicts] == [("inconclusive", 60)]

@@ -16,6 +16,7 @@ import numpy as np
 
 from reconciler.model import BucketVerdict, Coverage, HistoryNeeds, Provenance, Verdict
 from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.sources.request_numbers import WHOLE_STEP
 
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
@@ -74,7 +75,7 @@ def judged_by_history(
     verdicts: Sequence[BucketVerdict], provenance: Provenance, needs: HistoryNeeds
 ) -> tuple[BucketVerdict, ...]:
     """What is clear only because the history shows too little is inconclusive; what is seen to be throttled stays so."""
-    short = _short(provenance, needs) or _brokers_missing(provenance)
+    short = _short(provenance, needs) or _brokers_missing(provenance) or _lines_missing(provenance)
     holes = {one.broker: why for one in provenance.coverage if (why := _hole(one, needs))}
     return tuple(
         replace(one, verdict=Verdict.INCONCLUSIVE, reason=why)
@@ -124,6 +125,16 @@ def _brokers_missing(provenance: Provenance) -> str | None:
     return (
         f"recorded answers name {len(named)} brokers ({shown}), and traffic of {len(recorded)} is given "
         f"({', '.join(map(str, recorded[:_MOST_SHOWN]))}): give the logs of all brokers"
+    )
+
+
+def _lines_missing(provenance: Provenance) -> str | None:
+    step = provenance.request_step
+    if step is None or step <= WHOLE_STEP:
+        return None
+    return (
+        f"consecutive requests of one client are usually {step:g} correlation ids apart, so more than half of the lines are "
+        "missing: give the whole logs of all brokers"
     )
 
 

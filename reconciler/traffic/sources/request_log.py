@@ -24,6 +24,7 @@ from reconciler.traffic.sources.line_time import LineClock
 from reconciler.traffic.sources.log_documents import MARKER, Line, api_key, document_of
 from reconciler.traffic.sources.log_evidence import CLUSTER, NAMED_BROKERS, cluster_id, named_brokers
 from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, log_parts
+from reconciler.traffic.sources.request_numbers import REQUEST_NUMBER, RequestNumbers
 from reconciler.traffic.sources.row_status import (
     END_US,
     FIRST_US,
@@ -39,6 +40,8 @@ COLUMNS: Final = (
 """``ts_us``: charge time, microseconds since 1970, UTC. ``records`` + ``overhead``: charged bytes, nanoseconds or partitions.
 ``throttled``: as recorded. ``tie``: orders requests of one microsecond by content, so that no partitioning or file layout changes
 a result. ``strict`` and ``part``: of mutations, as in the normal form. ``begins_line``: true in one row of each line."""
+SELF_EVIDENCE: Final = (CLUSTER, NAMED_BROKERS, REQUEST_NUMBER)
+"""Further columns: what a log shows of itself."""
 LOG_KINDS: Final = (Kind.PRODUCE, Kind.FETCH, Kind.REQUEST, Kind.MUTATION)
 """What a request log can tell. A connection has no line of its own."""
 
@@ -47,7 +50,7 @@ _TYPES: Final = {
     "ts_us": pa.int64(), "records": pa.int64(), "overhead": pa.int64(), "throttled": pa.bool_(), "tie": pa.int64(),
     "detail": pa.string(), "strict": pa.bool_(), "part": pa.int32(), "begins_line": pa.bool_(),
     "connection": pa.string(), "correlation_id": pa.int32(), "recorded_throttle_ms": pa.int64(),
-    "file": pa.string(), CLUSTER: pa.string(), NAMED_BROKERS: pa.string(),
+    "file": pa.string(), CLUSTER: pa.string(), NAMED_BROKERS: pa.string(), REQUEST_NUMBER: pa.int64(),
 }  # fmt: skip
 _ROWS_A_BATCH: Final = 16_384
 _SHOWN: Final = 200
@@ -91,10 +94,11 @@ class _Row(NamedTuple):
     recorded_throttle_ms: int | None = None
     cluster: str | None = None
     named_brokers: str | None = None
+    request_number: int | None = None
 
 
 def schema(also: Sequence[str] = ()) -> pa.Schema:
-    """Of the batches: ``COLUMNS``, then ``also``: of ``IDENTITY_COLUMNS``, ``CLUSTER``, ``NAMED_BROKERS``, and ``file``."""
+    """Of the batches: ``COLUMNS``, then ``also``: of ``IDENTITY_COLUMNS``, ``SELF_EVIDENCE``, and ``file``."""
     return pa.schema([(name, _TYPES[name]) for name in (*COLUMNS, *also)])
 
 
@@ -134,6 +138,7 @@ class _RowReader:
         self._clock = LineClock(zone)
         self._reader = LineReader(kinds)
         self._numbers: dict[str, int] = {}
+        self._request_numbers = RequestNumbers()
 
     def rows(self, raw: bytes, at: int) -> Iterable[_Row]:
         """``at``: where the marker is; a name may hold another one, behind it."""
@@ -186,6 +191,7 @@ class _RowReader:
             header.correlation_id,
             int(throttle_ms),
             *cluster,
+            self._request_numbers.of(line.connection, header.client_id or "", header.correlation_id),
         )
 
     def _without_line(self, entry: Entry, *, detail: str | None = None, api: int | None = None, raw: bytes = b"") -> _Row:
