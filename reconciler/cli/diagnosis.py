@@ -30,7 +30,7 @@ _FROM_LIBRARIES: Final = 2
 """How many ``-v`` show records of libraries, and tracebacks."""
 
 
-class LogFormat(enum.StrEnum):
+class DiagnosticFormat(enum.StrEnum):
     """How a record is printed."""
 
     TEXT = "text"
@@ -42,7 +42,7 @@ class Diagnosis:
     """What the command line asks for. ``verbosity`` counts ``-v``."""
 
     verbosity: int = 0
-    log_format: LogFormat = LogFormat.TEXT
+    log_format: DiagnosticFormat = DiagnosticFormat.TEXT
 
     @property
     def tracebacks(self) -> bool:
@@ -54,7 +54,7 @@ def diagnosis_of(args: argparse.Namespace) -> Diagnosis:
     """The options of ``options.add_diagnosis_options``."""
     return Diagnosis(
         verbosity=args.verbose_before + getattr(args, "verbose", 0),
-        log_format=LogFormat(getattr(args, "log_format", LogFormat.TEXT)),
+        log_format=DiagnosticFormat(getattr(args, "log_format", DiagnosticFormat.TEXT)),
     )
 
 
@@ -86,7 +86,7 @@ def diagnosed(wanted: Diagnosis, *, is_service: bool = False) -> Iterator[None]:
         handler = _handler(wanted, stderr)
         handler.addFilter(lambda record: _is_foreign(record) and not (is_service and record.levelno >= logging.WARNING))
         add(root, handler)
-    if wanted.log_format is LogFormat.JSON and not is_service:
+    if wanted.log_format is DiagnosticFormat.JSON and not is_service:
         sys.stderr = cast("TextIO", JsonLines(stderr))
     try:
         yield
@@ -157,7 +157,7 @@ class JsonLines(Sink):
 
 def _handler(wanted: Diagnosis, stream: TextIO) -> logging.Handler:
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonFormatter() if wanted.log_format is LogFormat.JSON else TextFormatter())
+    handler.setFormatter(JsonFormatter() if wanted.log_format is DiagnosticFormat.JSON else TextFormatter())
     return handler
 
 

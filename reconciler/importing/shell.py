@@ -233,7 +233,7 @@ class Command:
 
 def commands(script: str) -> Iterator[Command]:
     """Raises ``ShellSyntaxError``."""
-    reader = _Reader()
+    reader = _ShellReader()
     for word in (*split(script), Word(text="\n", line=0, column=0, operator=True)):
         if word.operator:
             yield from reader.end(word.text)
@@ -241,7 +241,7 @@ def commands(script: str) -> Iterator[Command]:
             reader.word(word)
 
 
-class _Reader:
+class _ShellReader:
     """``groups`` are the open braces and parentheses, each with whether it surely runs, and what was tested before it.
 
     ``joined``: a line that ends now goes on in the next one.

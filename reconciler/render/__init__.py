@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from reconciler.render.state_text import state_as_csv, state_as_text
     from reconciler.render.sticky_comment import (
         CommentState,
+        CommentStatus,
         Content,
-        Status,
         content_for,
         is_edited,
         marker_line,
@@ -48,11 +48,11 @@ __all__ = [
     "NEXT",
     "NEXT_MERGE",
     "CommentState",
+    "CommentStatus",
     "Content",
     "Line",
     "RepoPaths",
     "Sink",
-    "Status",
     "Style",
     "answer",
     "apply_report_lines",

@@ -152,7 +152,7 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class CommentStatus:
     """What is said above the content. ``detail`` may quote strangers; a ``link`` that is no plain web address is left out."""
 
     state: CommentState
@@ -191,7 +191,7 @@ def is_edited(comment: str) -> bool:
     return marker is None or marker.checksum != checksum(comment.partition("\n")[2])
 
 
-def render_sticky_comment(content: Content, status: Status, *, edited: bool = False) -> str:
+def render_sticky_comment(content: Content, status: CommentStatus, *, edited: bool = False) -> str:
     """The whole comment in this state. Raises ``ValueError`` when the content leaves no room within ``LIMIT`` bytes.
 
     ``edited``: the comment that this one takes the place of had been changed by somebody.
@@ -204,14 +204,14 @@ def render_sticky_comment(content: Content, status: Status, *, edited: bool = Fa
     raise ValueError(msg)
 
 
-def _whole(content: Content, status: Status, *, edited: bool) -> str:
+def _whole(content: Content, status: CommentStatus, *, edited: bool) -> str:
     lines = (content.heading, "", *_status(content, status, edited=edited), *_held(content, status))
     body = "\n".join(lines).rstrip() + "\n"
     marker = dataclasses.replace(content.marker, state=status.state, commit=status.commit, checksum=checksum(body))
     return f"{marker_line(marker)}\n{body}"
 
 
-def _status(content: Content, status: Status, *, edited: bool) -> Iterator[str]:
+def _status(content: Content, status: CommentStatus, *, edited: bool) -> Iterator[str]:
     word, next_step = _WORDS[status.state]
     if status.state is CommentState.PLANNED and content.marker.kind == "findings":
         word = "Cannot be planned"
@@ -227,7 +227,7 @@ def _status(content: Content, status: Status, *, edited: bool) -> Iterator[str]:
         yield from (next_step, "")
 
 
-def _held(content: Content, status: Status) -> Sequence[str]:
+def _held(content: Content, status: CommentStatus) -> Sequence[str]:
     """The content between two lines that tell where it is; folded once it is no longer what is to be read."""
     if not content.lines:
         return ()

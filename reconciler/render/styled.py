@@ -29,14 +29,14 @@ Shown = NewType("Shown", str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class TextSegment:
     """A run of text of one style."""
 
     text: Shown
     style: Style = Style.PLAIN
 
 
-Line: TypeAlias = tuple[Segment, ...]
+Line: TypeAlias = tuple[TextSegment, ...]
 
 
 def line(*parts: str | tuple[str, Style]) -> Line:
@@ -44,8 +44,8 @@ def line(*parts: str | tuple[str, Style]) -> Line:
     return tuple(_segment(p, Style.PLAIN) if isinstance(p, str) else _segment(*p) for p in parts)
 
 
-def _segment(text: str, style: Style) -> Segment:
-    return Segment(text=Shown(escaped(text[:])), style=style)
+def _segment(text: str, style: Style) -> TextSegment:
+    return TextSegment(text=Shown(escaped(text[:])), style=style)
 
 
 def plain(lines: Iterable[Line]) -> str:
@@ -63,6 +63,6 @@ def _coloured(lines: Iterable[Line]) -> str:
     return "".join("".join(_painted(segment) for segment in one) + "\n" for one in lines)
 
 
-def _painted(segment: Segment) -> str:
+def _painted(segment: TextSegment) -> str:
     code = segment.style.value
     return f"\x1b[{code}m{segment.text}\x1b[0m" if code and segment.text else segment.text

@@ -15,8 +15,8 @@ from reconciler.render import (
     NEXT,
     NEXT_MERGE,
     CommentState,
+    CommentStatus,
     Content,
-    Status,
     backtest_section,
     content_for,
     is_edited,
@@ -67,7 +67,7 @@ class CommentRequest:
     """What the comment shall say. Without ``content`` it keeps the plan that it has."""
 
     content: Content | None
-    status: Status
+    status: CommentStatus
     cluster: str | None
     label: str
     author: str
@@ -217,14 +217,14 @@ def _with_one(comments: Comments, request: CommentRequest, ours: list[Comment], 
     return dataclasses.replace(outcome, result=CommentResult.UNCHANGED if same else CommentResult.UPDATED)
 
 
-def _fitting(content: Content, status: Status, *, edited: bool = False) -> str:
+def _fitting(content: Content, status: CommentStatus, *, edited: bool = False) -> str:
     try:
         return render_sticky_comment(content, status, edited=edited)
     except ValueError as error:
         raise ForgeError(f"the comment is too long: {error}") from error
 
 
-def _status_now(request: CommentRequest) -> Status:
+def _status_now(request: CommentRequest) -> CommentStatus:
     """A plan of a commit that is no longer the newest is outdated before it is posted."""
     status = request.status
     known = status.commit is not None and request.newest is not None

@@ -22,7 +22,7 @@ from reconciler.integrations import (
     run_link,
 )
 from reconciler.ports import Clock
-from reconciler.render import CommentState, Content, Status
+from reconciler.render import CommentState, CommentStatus, Content
 from reconciler.workflows.comment import CommentOutcome, CommentRequest, keep_comment
 
 
@@ -60,7 +60,7 @@ class PullRequestOutcome:
 def post_comment(
     target: GitHubTarget,
     content: Content | None,
-    status: Status,
+    status: CommentStatus,
     *,
     cluster: str | None,
     label: str,

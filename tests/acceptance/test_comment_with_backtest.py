@@ -17,7 +17,7 @@ from reconciler.model.plan import Plan
 from reconciler.render.backtest_markdown import render_backtest_markdown
 from reconciler.render.markdown import BUDGET, plan_markdown
 from reconciler.render.markdown_text import size
-from reconciler.render.sticky_comment import LIMIT, CommentState, Status, read_content, read_marker, render_sticky_comment
+from reconciler.render.sticky_comment import LIMIT, CommentState, CommentStatus, read_content, read_marker, render_sticky_comment
 from reconciler.workflows.comment import body_content, with_backtest
 from tests.builders import plan, user
 from tests.support.backtest_reports import report_of, verdict
@@ -116,7 +116,9 @@ def test_however_long_the_plan_the_verdict_has_room_and_the_whole_stays_within_i
     body = plan_markdown(planned(*(f"user-{n:05}" for n in range(entities))))
     many = report_of(HIT, *(verdict(user=f"u{n}", verdict=Verdict.CERTAIN) for n in range(3000)), rules=(RULE,), cluster="prod")
     content = with_backtest(content_of(body), many, name="b.json")
-    status = Status(state=CommentState.FAILED, commit=HEAD, detail="x " * 900, link="https://github.example.org/o/r/runs/1")
+    status = CommentStatus(
+        state=CommentState.FAILED, commit=HEAD, detail="x " * 900, link="https://github.example.org/o/r/runs/1"
+    )
     text = render_sticky_comment(content, status)
     assert size((text,)) <= LIMIT
     assert "Backtest:" in text
@@ -137,7 +139,7 @@ def test_a_backtest_alone_is_a_comment_too() -> None:
     text = render_backtest_markdown(report("prod-eu"))
     content = content_of(text, cluster="prod-eu")
     assert read_content(text) is not None
-    assert "**Backtested**" in render_sticky_comment(content, Status(state=CommentState.PLANNED))
+    assert "**Backtested**" in render_sticky_comment(content, CommentStatus(state=CommentState.PLANNED))
 
 
 def test_a_plan_without_changes_stays_silent_unless_the_backtest_found_a_change() -> None:
@@ -149,7 +151,7 @@ def test_a_plan_without_changes_stays_silent_unless_the_backtest_found_a_change(
 
 def test_the_section_is_part_of_what_is_guarded_against_edits() -> None:
     content = with_backtest(content_of(plan_markdown(planned("alice"))), report(), name="b.json")
-    text = render_sticky_comment(content, Status(state=CommentState.PLANNED))
+    text = render_sticky_comment(content, CommentStatus(state=CommentState.PLANNED))
     marker = read_marker(text)
     assert marker is not None
     assert marker.checksum is not None

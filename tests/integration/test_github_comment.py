@@ -11,7 +11,7 @@ import pytest
 from reconciler.errors import FileAccessError, ForgeError, UsageError
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.render.markdown import findings_markdown, plan_markdown
-from reconciler.render.sticky_comment import CommentState, Status, is_edited, read_marker
+from reconciler.render.sticky_comment import CommentState, CommentStatus, is_edited, read_marker
 from reconciler.workflows.comment import CommentOutcome, CommentResult, body_content
 from reconciler.workflows.comment_on_github import GitHubTarget, PullRequestOutcome, post_comment
 from tests.builders import plan, user
@@ -49,7 +49,7 @@ def whole(
     return post_comment(
         GitHubTarget(environment=environment, **{**defaults, **target}),  # type: ignore[arg-type]  # the same
         content,
-        Status(state=state, commit=commit),
+        CommentStatus(state=state, commit=commit),
         cluster=cluster,
         label=label,
         clock=FakeClock(),

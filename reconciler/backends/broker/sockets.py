@@ -43,7 +43,7 @@ class _EndAfterData:
         return data
 
 
-class _PlainSocket(Socket):
+class _BrokerSocket(Socket):
     def recv(self, _size: int, flags: int = 0, /) -> bytes:
         return self._end(super().recv, flags)
 
@@ -63,7 +63,7 @@ class ClosingSocket(KafkaNetSocket):  # type: ignore[misc]  # the library has no
 
     def socket(self, *arguments: Any) -> Socket:
         """Make a socket, and remember it until it is connected."""
-        self._last = _PlainSocket(*arguments)
+        self._last = _BrokerSocket(*arguments)
         return self._last
 
     async def connect(self, *arguments: Any, **options: Any) -> Socket:

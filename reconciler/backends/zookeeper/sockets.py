@@ -78,7 +78,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
         """Which of ``readers`` have something; ``writers`` wait for room when they send."""
         if not readers:
             return [], writers, []
-        ready = [one for one in readers if isinstance(one, _PlainSocket | _TlsSocket) and one.pending() > 0]
+        ready = [one for one in readers if isinstance(one, _ZooKeeperSocket | _TlsSocket) and one.pending() > 0]
         poll = select.poll()
         try:
             waiting = {one.fileno(): one for one in readers if one not in ready}
@@ -175,7 +175,7 @@ class _Bell:
         self._writer.close()
 
 
-class _PlainSocket(socket.socket):
+class _ZooKeeperSocket(socket.socket):
     _received = b""
     _taken = 0
 
@@ -234,7 +234,7 @@ def _await_room(one: socket.socket) -> None:
 
 def _connected(address: tuple[str, int], timeout: float) -> socket.socket:
     found = socket.create_connection(address, timeout)
-    made = _PlainSocket(found.family, found.type, found.proto, fileno=found.detach())
+    made = _ZooKeeperSocket(found.family, found.type, found.proto, fileno=found.detach())
     made.settimeout(timeout)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return made

@@ -16,7 +16,7 @@ from reconciler.errors import FileAccessError, ReconcilerError, UsageError
 
 if TYPE_CHECKING:
     from reconciler.formats import Json
-    from reconciler.render import Content, Line, Status
+    from reconciler.render import CommentStatus, Content, Line
     from reconciler.workflows import PullRequestOutcome
 
 _STATES: Final = ("planned", "applying", "applied", "failed", "outdated")
@@ -170,14 +170,14 @@ def _body(args: CommentArguments) -> Content | None:
     return body_content(text, name="standard input", cluster=args.cluster, label=args.label)
 
 
-def _status(args: CommentArguments) -> Status:
-    from reconciler.render import CommentState, Status
+def _status(args: CommentArguments) -> CommentStatus:
+    from reconciler.render import CommentState, CommentStatus
     from reconciler.workflows import state_of_report
 
     if args.report:
         state, detail = state_of_report(output.read_file(Path(args.report)), name=args.report)
-        return Status(state=state, detail=detail, commit=args.commit)
-    return Status(state=CommentState(args.state or "planned"), commit=args.commit)
+        return CommentStatus(state=state, detail=detail, commit=args.commit)
+    return CommentStatus(state=CommentState(args.state or "planned"), commit=args.commit)
 
 
 def _document(outcome: PullRequestOutcome) -> dict[str, Json]:

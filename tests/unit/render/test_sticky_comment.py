@@ -12,8 +12,8 @@ from reconciler.render.markdown import BUDGET, findings_markdown, plan_markdown
 from reconciler.render.sticky_comment import (
     LIMIT,
     CommentState,
+    CommentStatus,
     Content,
-    Status,
     content_for,
     is_edited,
     read_content,
@@ -43,7 +43,7 @@ BODY = plan_markdown(plan(change("alice")))
 
 def test_a_planned_comment_is_the_body_below_one_line() -> None:
     text = render_sticky_comment(
-        content(BODY), Status(state=CommentState.PLANNED, commit=COMMIT, link="https://example.org/a/runs/1")
+        content(BODY), CommentStatus(state=CommentState.PLANNED, commit=COMMIT, link="https://example.org/a/runs/1")
     )
     lines = text.splitlines()
     assert lines[1:4] == [
@@ -58,7 +58,7 @@ def test_a_planned_comment_is_the_body_below_one_line() -> None:
 
 @pytest.mark.parametrize("state", [state for state in CommentState if state is not CommentState.PLANNED])
 def test_in_every_other_state_the_plan_is_folded_and_another_command_comes_next(state: CommentState) -> None:
-    text = render_sticky_comment(content(BODY), Status(state=state))
+    text = render_sticky_comment(content(BODY), CommentStatus(state=state))
     above, _, below = text.partition("<details>")
     assert above.count("\nNext: ") == 1
     assert "Next: merge" in below
@@ -66,14 +66,14 @@ def test_in_every_other_state_the_plan_is_folded_and_another_command_comes_next(
 
 
 def test_the_plan_goes_through_all_states_unchanged() -> None:
-    text = render_sticky_comment(content(BODY), Status(state=CommentState.PLANNED))
+    text = render_sticky_comment(content(BODY), CommentStatus(state=CommentState.PLANNED))
     for state in (CommentState.APPLYING, CommentState.FAILED, CommentState.APPLYING, CommentState.APPLIED, CommentState.PLANNED):
-        text = render_sticky_comment(content(text), Status(state=state))
-    assert text == render_sticky_comment(content(BODY), Status(state=CommentState.PLANNED))
+        text = render_sticky_comment(content(text), CommentStatus(state=state))
+    assert text == render_sticky_comment(content(BODY), CommentStatus(state=CommentState.PLANNED))
 
 
 def test_the_marker_of_a_posted_comment_says_all_that_is_needed_to_find_it() -> None:
-    text = render_sticky_comment(content(BODY, "team --> a"), Status(state=CommentState.APPLYING, commit=COMMIT))
+    text = render_sticky_comment(content(BODY, "team --> a"), CommentStatus(state=CommentState.APPLYING, commit=COMMIT))
     marker = read_marker(text)
     assert marker is not None
     assert marker.address == ("prod", "team --> a")
@@ -82,7 +82,7 @@ def test_the_marker_of_a_posted_comment_says_all_that_is_needed_to_find_it() -> 
 
 
 def test_a_comment_is_not_edited_by_what_a_forge_does_to_it() -> None:
-    text = render_sticky_comment(content(BODY), Status(state=CommentState.PLANNED))
+    text = render_sticky_comment(content(BODY), CommentStatus(state=CommentState.PLANNED))
     assert not is_edited(text)
     assert not is_edited(text.replace("\n", "\r\n").rstrip())
     assert not is_edited(BODY), "a body that was posted as it is has no sum"
@@ -99,14 +99,14 @@ def test_a_comment_is_not_edited_by_what_a_forge_does_to_it() -> None:
     ],
 )
 def test_a_comment_that_somebody_changed_is_told(change_it) -> None:
-    assert is_edited(change_it(render_sticky_comment(content(BODY), Status(state=CommentState.PLANNED))))
+    assert is_edited(change_it(render_sticky_comment(content(BODY), CommentStatus(state=CommentState.PLANNED))))
 
 
 def test_an_edited_comment_says_so_and_whether_its_plan_is_kept() -> None:
-    kept = render_sticky_comment(content(BODY), Status(state=CommentState.PLANNED), edited=True)
+    kept = render_sticky_comment(content(BODY), CommentStatus(state=CommentState.PLANNED), edited=True)
     assert "edited this comment; it was written anew" in kept
     assert not is_edited(kept)
-    lost = render_sticky_comment(content_for("prod", ""), Status(state=CommentState.APPLIED), edited=True)
+    lost = render_sticky_comment(content_for("prod", ""), CommentStatus(state=CommentState.APPLIED), edited=True)
     assert "was not kept" in lost
 
 
@@ -115,7 +115,7 @@ def test_the_largest_body_leaves_room_for_the_longest_state() -> None:
     body = plan_markdown(many)
     assert len(body.encode()) <= BUDGET
     body += "y" * (BUDGET - len(body.encode()))
-    status = Status(state=CommentState.FAILED, commit="f" * 64, detail="\U0001f600" * 9_000, link=f"https://h/{'r' * 200}")
+    status = CommentStatus(state=CommentState.FAILED, commit="f" * 64, detail="\U0001f600" * 9_000, link=f"https://h/{'r' * 200}")
     text = render_sticky_comment(content(body, "-" * 60), status, edited=True)
     assert len(text.encode()) <= LIMIT
     assert "`kafka-quotas plan` prints the whole plan" in text
@@ -126,14 +126,14 @@ def test_a_content_that_leaves_no_room_is_refused() -> None:
     with pytest.raises(ValueError, match="60000 is the most"):
         render_sticky_comment(
             Content(marker=content(BODY).marker, heading="### Kafka quotas", lines=("x" * LIMIT,)),
-            Status(state=CommentState.PLANNED),
+            CommentStatus(state=CommentState.PLANNED),
         )
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_what_strangers_wrote_stays_text_in_every_part(hostile: str) -> None:
     body = plan_markdown(plan(change(hostile), cluster=dataclasses.replace(plan().cluster, name=hostile or "x")))
-    status = Status(state=CommentState.FAILED, detail=f"refused: {hostile}", link=f"https://example.org/{hostile}")
+    status = CommentStatus(state=CommentState.FAILED, detail=f"refused: {hostile}", link=f"https://example.org/{hostile}")
     text = render_sticky_comment(content(body, "a b"), status)
     again = content(text)
     assert again.lines == content(body).lines
@@ -165,21 +165,21 @@ def test_what_strangers_wrote_stays_text_in_every_part(hostile: str) -> None:
 def test_a_link_that_is_no_plain_address_is_left_out(link: str) -> None:
     assert (
         "log"
-        not in render_sticky_comment(content(BODY), Status(state=CommentState.PLANNED, link=link)).partition(
+        not in render_sticky_comment(content(BODY), CommentStatus(state=CommentState.PLANNED, link=link)).partition(
             "kafka-quotas:content"
         )[0]
     )
 
 
 def test_a_status_alone_has_a_heading_and_a_next_step() -> None:
-    text = render_sticky_comment(content_for("p|@team", ""), Status(state=CommentState.APPLIED, detail="wrote 2 entities"))
+    text = render_sticky_comment(content_for("p|@team", ""), CommentStatus(state=CommentState.APPLIED, detail="wrote 2 entities"))
     assert text.splitlines()[1:4] == ['### Kafka quotas: `"p|@team"`', "", "**Applied**: wrote 2 entities."]
     assert content(text).lines == ()
 
 
 def test_findings_of_no_cluster_are_a_body_too() -> None:
     body = findings_markdown([Finding(id="yaml-syntax", severity=Severity.ERROR, message="wrong")])
-    text = render_sticky_comment(content(body), Status(state=CommentState.PLANNED))
+    text = render_sticky_comment(content(body), CommentStatus(state=CommentState.PLANNED))
     assert read_marker(text) is not None
     assert "yaml-syntax" in text
 

@@ -1,0 +1,26 @@
+"""A class name means one thing: no two modules of the package define classes of the same name."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2] / "reconciler"
+AMBIGUOUS = {"Limits", "Outcome", "Side"}
+"""Names of traffic that still have two meanings; this list only gets shorter."""
+
+
+def classes() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for file in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(str(file.relative_to(PACKAGE)))
+    return found
+
+
+def test_no_class_name_is_used_twice() -> None:
+    found = classes()
+    assert len(found) > 300
+    assert {name: files for name, files in found.items() if len(files) > 1 and name not in AMBIGUOUS} == {}
