@@ -7,7 +7,7 @@ import re
 from fnmatch import fnmatchcase
 
 from deepdiff import DeepDiff
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from reconciler.documents import plan_digest
@@ -172,17 +172,42 @@ def test_the_plan_and_its_digest_do_not_depend_on_the_order_of_the_input(
     assert plan_digest("c1", first) == plan_digest("c1", second)
 
 
-@given(states(), states(), states())
+def essence(changes: tuple[Change, ...]) -> set[object]:
+    return {(c.entity, k.key, k.before, k.after) for c in changes for k in c.keys}
+
+
+@given(
+    want=states(),
+    other=st.none() | states(),
+    live=states(),
+    elsewhere=st.none() | states(),
+)
 def test_digests_are_equal_exactly_when_the_changes_are(
-    want: dict[Entity, dict[str, float]], other: dict[Entity, dict[str, float]], live: dict[Entity, dict[str, float]]
+    want: dict[Entity, dict[str, float]],
+    other: dict[Entity, dict[str, float]] | None,
+    live: dict[Entity, dict[str, float]],
+    elsewhere: dict[Entity, dict[str, float]] | None,
 ) -> None:
-    first, second = planned(want, live), planned(other, live)
-
-    def essence(changes: tuple[Change, ...]) -> set[object]:
-        return {(c.entity, k.key, k.before, k.after) for c in changes for k in c.keys}
-
+    first, second = planned(want, live), planned(want if other is None else other, live if elsewhere is None else elsewhere)
     assert (plan_digest("c1", first) == plan_digest("c1", second)) == (essence(first) == essence(second))
     assert plan_digest("c1", first) != plan_digest("c2", first)
+
+
+@given(states(), states(), st.data())
+def test_a_digest_changes_with_the_live_value_that_a_change_replaces(
+    want: dict[Entity, dict[str, float]], live: dict[Entity, dict[str, float]], data: st.DataObject
+) -> None:
+    first = planned(want, live)
+    replaced = [(change.entity, key) for change in first for key in change.keys if key.before is not None]
+    assume(replaced)
+    entity, key = data.draw(st.sampled_from(replaced))
+    value = data.draw(st.sampled_from([3.0, 4.0, 2048.0]))
+    second = planned(want, {**live, entity: {**live[entity], key.key: value}})
+    assert essence(first) ^ essence(second) == {
+        (entity, key.key, key.before, key.after),
+        (entity, key.key, value, key.after),
+    }
+    assert plan_digest("c1", first) != plan_digest("c1", second)
 
 
 @given(states(), states())

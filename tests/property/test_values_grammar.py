@@ -7,10 +7,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.formats.units import BINARY_UNITS, DECIMAL_UNITS, ValueRefusedError, declarable, parse_value, value_text
+from reconciler.formats.units import ValueRefusedError, declarable, parse_value, value_text
 from reconciler.model.quota import INT_MAX, QuotaKey
 
-UNITS = DECIMAL_UNITS | BINARY_UNITS
+# Of the standards (SI, IEC 80000-13), not of the code.
+UNITS = {
+    "B": 1,
+    "kB": 10**3,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+}
 INTEGERS = st.integers(min_value=1, max_value=2**53)
 DOUBLES = st.floats(min_value=5e-324, allow_nan=False, allow_infinity=False, exclude_min=False)
 
