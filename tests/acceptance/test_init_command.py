@@ -20,7 +20,8 @@ ROOT = Path(__file__).parents[2]
 TEMPLATE = ROOT / "examples" / "gitops-repository"
 SCHEMA = json.loads((ROOT / "schemas/init.v1.schema.json").read_text(encoding="utf-8"))
 COMMIT = "0123456789" * 4
-EMPTY = '{"format_version": "1.0", "cluster": {}, "observed": {"at": "2026-01-02T00:00:00Z"}, "entities": []}'
+EMPTY = """{"format_version": "1.0", "cluster": {"name": null, "id": null, "kafka_version": null},
+"observed": {"at": "2026-01-02T00:00:00Z", "from": "broker"}, "entities": []}"""
 
 
 def init(folder: Path, *arguments: str) -> Done:

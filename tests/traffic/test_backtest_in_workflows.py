@@ -21,7 +21,12 @@ def test_a_proposal_is_replayed_against_recorded_traffic_and_the_comment_says_so
         forge = Forge(tmp_path, github)
         forge.work.write("cluster.yaml", cluster("prod", connection={"bootstrapServers": ["127.0.0.1:1"]}))
         forge.work.write("quotas.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": "1GiB"})))
-        state = {"format_version": "1.0", "cluster": {}, "observed": {"at": "2026-01-02T00:00:00Z"}, "entities": []}
+        state = {
+            "format_version": "1.0",
+            "cluster": {"name": None, "id": None, "kafka_version": None},
+            "observed": {"at": "2026-01-02T00:00:00Z", "from": "broker"},
+            "entities": [],
+        }
         forge.push()
         forge.store("refs/kafka-quotas/snapshot/prod", {"snapshot.json": json.dumps(state)})
         forge.work.write("quotas.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": "10KiB"})))
