@@ -12,7 +12,7 @@ from typing import Final
 from reconciler.errors import BackendError, UnreachableError
 from reconciler.model import DEFAULT, Change, Entity, Quotas, same_value
 from reconciler.ports import BrokerNode, Clock, EntityFilter, EveryBroker, FilterComponent, FilterKind, QuotaCluster
-from reconciler.text import number_text
+from reconciler.text import list_some, number_text
 
 _NAMED: Final = 5
 
@@ -55,8 +55,7 @@ def difference_from_written(change: Change, live: Mapping[Entity, Quotas]) -> st
 
 def first_few(texts: Sequence[str]) -> str:
     """The first few of them, and how many more there are."""
-    more = f" (and {len(texts) - _NAMED} more)" if len(texts) > _NAMED else ""
-    return "; ".join(texts[:_NAMED]) + more
+    return list_some(texts, _NAMED, between="; ")
 
 
 def _value_text(value: float | None) -> str:

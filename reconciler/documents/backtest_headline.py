@@ -6,6 +6,7 @@ import enum
 from collections.abc import Sequence
 
 from reconciler.model import BacktestReport, BucketVerdict, Verdict, worst_of_buckets
+from reconciler.text import count_of
 
 
 class Tone(enum.Enum):
@@ -23,7 +24,7 @@ def headline(report: BacktestReport) -> tuple[str, Tone]:
     if not count:
         return f"{words}.", tone
     limit, effect = ("limits", "Its effect is") if count == 1 else ("limit", "Their effects are")
-    unknown = f"Not judged: {_count(count, 'changed quota')} that {limit} no recorded traffic. {effect} not known."
+    unknown = f"Not judged: {count_of(count, 'changed quota')} that {limit} no recorded traffic. {effect} not known."
     only = not any(one.changed for one in report.verdicts)
     nothing_judged = only and not any(one.verdict is Verdict.CERTAIN for one in report.verdicts)
     return (f"Inconclusive. {unknown}" if nothing_judged else f"{words}. {unknown}"), Tone.WARN if tone is Tone.GOOD else tone
@@ -36,13 +37,13 @@ def _recorded_words(report: BacktestReport) -> tuple[str, Tone]:
     staying = sum(one.verdict is Verdict.CERTAIN and not one.changed for one in groups)
     if not staying:
         return words, tone
-    over = f"{_count(staying, 'quota group')} {_are(staying)} over a limit that stays"
+    over = f"{count_of(staying, 'quota group')} {_are(staying)} over a limit that stays"
     return f"{words}. {over}", Tone.WARN if tone is Tone.GOOD else tone
 
 
 def _changed_words(changed: Sequence[BucketVerdict]) -> tuple[str, Tone]:
     count = {verdict: sum(one.verdict is verdict for one in changed) for verdict in Verdict}
-    among = f"{_count(len(changed), 'quota group')} whose limit changes"
+    among = f"{count_of(len(changed), 'quota group')} whose limit changes"
     if count[Verdict.CERTAIN]:
         return f"The proposed quotas would have throttled {count[Verdict.CERTAIN]} of {among}", Tone.BAD
     if count[Verdict.POSSIBLE]:
@@ -51,12 +52,8 @@ def _changed_words(changed: Sequence[BucketVerdict]) -> tuple[str, Tone]:
         return f"The history does not show enough to clear {count[Verdict.INCONCLUSIVE]} of {among}", Tone.WARN
     if not changed:
         return "No limit of a recorded client changes", Tone.GOOD
-    get = f"{_count(len(changed), 'quota group')} {'gets' if len(changed) == 1 else 'get'} another limit"
+    get = f"{count_of(len(changed), 'quota group')} {'gets' if len(changed) == 1 else 'get'} another limit"
     return f"The proposed quotas would have throttled no recorded request. {get}", Tone.GOOD
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _are(number: int) -> str:

@@ -7,13 +7,12 @@ again by jsonschema, for the details.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 from reconciler.formats.schema_files import load_schema
-from reconciler.formats.schema_sieve import path_in_whole, sieved
 from reconciler.text import did_you_mean, shown
 from reconciler.yaml import Plain, YamlMapping, YamlNode, YamlSequence
 
@@ -191,3 +190,33 @@ def _child(node: YamlNode, part: str | int) -> YamlNode:
     if isinstance(node, YamlSequence) and isinstance(part, int):
         return node.items[part]
     return node
+
+
+PATH: Final = ("spec", "quotas")
+"""Where the long list is, in the one kind of document that has one."""
+_SCHEMA: Final = "client-quotas"
+
+
+@cache
+def _entry() -> Any:
+    import jsonschema_rs
+
+    return jsonschema_rs.Draft202012Validator({"$ref": "#/$defs/entry", "$defs": load_schema(_SCHEMA)["$defs"]})
+
+
+def sieved(data: Any, schema_name: str) -> tuple[Any, Sequence[int] | None]:
+    """The same data with only the bad entries in its list, and their numbers in the whole list; ``None`` without such a list."""
+    spec = data.get("spec") if schema_name == _SCHEMA and isinstance(data, dict) else None
+    entries = spec.get("quotas") if isinstance(spec, dict) else None
+    if not isinstance(spec, dict) or not isinstance(entries, list):
+        return data, None
+    valid = _entry().is_valid
+    bad = [number for number, entry in enumerate(entries) if not valid(entry)]
+    return {**data, "spec": {**spec, "quotas": [entries[number] for number in bad]}}, bad
+
+
+def path_in_whole(path: tuple[str | int, ...], numbers: Sequence[int] | None) -> tuple[str | int, ...]:
+    """A path in sieved data, as it is in the whole."""
+    if numbers is None or path[:2] != PATH or len(path) < 3 or not isinstance(path[2], int):
+        return path
+    return (*path[:2], numbers[path[2]], *path[3:])

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.planning.diff import difference
+    from reconciler.planning.diff import change_of_one, difference, nothing_to_do_notes
     from reconciler.planning.drift import compare
-    from reconciler.planning.one_entity import change_of_one, nothing_to_do_notes
     from reconciler.planning.order import in_writing_order
     from reconciler.planning.saved_plan import is_applied, read_saved_plan, require_current
     from reconciler.planning.undeclared import forgotten, forgotten_note, in_scope, kept, overriding

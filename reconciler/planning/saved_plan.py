@@ -11,7 +11,7 @@ from typing import Final
 from reconciler.documents import read_plan
 from reconciler.errors import AlteredDocumentError, DocumentVersionError, StalePlanError
 from reconciler.model import CurrentState, Entity, Plan, escaped, same_value
-from reconciler.text import number_text
+from reconciler.text import list_some, number_text
 
 _SHOWN: Final = 10
 
@@ -36,8 +36,7 @@ def require_current(saved: Plan, plan: Plan) -> None:
         raise StalePlanError(msg)
     if saved.digest != plan.digest:
         lines = tuple(differences(saved, plan))
-        more = f" (and {len(lines) - _SHOWN} more)" if len(lines) > _SHOWN else ""
-        msg = f"the saved plan is stale: {'; '.join(lines[:_SHOWN])}{more}; plan again"
+        msg = f"the saved plan is stale: {list_some(lines, _SHOWN, between='; ')}; plan again"
         raise StalePlanError(msg)
 
 

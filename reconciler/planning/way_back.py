@@ -20,7 +20,7 @@ from reconciler.model import (
     Scope,
     same_value,
 )
-from reconciler.text import number_text
+from reconciler.text import list_some, number_text
 
 _SHOWN: Final = 10
 
@@ -42,11 +42,11 @@ def plan_way_back(report: ApplyReport, live: Mapping[Entity, Quotas], *, scope: 
     touched = [outcome for outcome in report.outcomes if _may_be_written(outcome)]
     outside = [str(outcome.change.entity) for outcome in touched if not scope.contains(outcome.change.entity)]
     if outside:
-        msg = f"the report changed what is outside the scope of the cluster: {_listed(outside, ', ')}; nothing was written"
+        msg = f"the report changed what is outside the scope of the cluster: {list_some(outside, _SHOWN)}; nothing was written"
         raise OutOfScopeError(msg)
     foreign = [text for outcome in touched for text in _changed_since(outcome, live.get(outcome.change.entity, {}))]
     if foreign:
-        msg = f"somebody changed it since: {_listed(foreign, '; ')}; nothing was written"
+        msg = f"somebody changed it since: {list_some(foreign, _SHOWN, between='; ')}; nothing was written"
         raise ChangedSinceError(msg)
     changes = tuple(change for outcome in touched if (change := _back(outcome.change, live.get(outcome.change.entity, {}))))
     return WayBack(changes=changes, already_back=len(touched) - len(changes))
@@ -85,8 +85,3 @@ def _back(change: Change, live: Quotas) -> Change | None:
 
 def _words(value: float | None) -> str:
     return "not set" if value is None else number_text(value)
-
-
-def _listed(texts: list[str], between: str) -> str:
-    more = f" (and {len(texts) - _SHOWN} more)" if len(texts) > _SHOWN else ""
-    return f"{between.join(texts[:_SHOWN])}{more}"

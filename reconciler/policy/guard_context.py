@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.model import Change, ClusterSpec, CurrentState, DesiredState, Entity, Span
+from reconciler.text import list_some
 
 SHOWN: Final = 3
 """How many names a message lists."""
@@ -73,6 +74,4 @@ def entity_count(count: int) -> str:
 
 def name_entities(entities: Sequence[Entity]) -> str:
     """The first few, and how many more."""
-    shown = ", ".join(str(e) for e in entities[:SHOWN])
-    more = len(entities) - SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
+    return list_some([str(entity) for entity in entities], SHOWN)

@@ -8,6 +8,7 @@ from typing import Final
 from reconciler.model import ApplyReport, ApplyResult, ChangeStatus, ObservedFrom, escaped
 from reconciler.render.findings_text import findings_lines
 from reconciler.render.styled import Line, Style, line
+from reconciler.text import count_of
 
 
 def apply_report_lines(report: ApplyReport) -> tuple[Line, ...]:
@@ -37,11 +38,11 @@ def _headline(report: ApplyReport) -> tuple[str, Style]:
             words = "the cluster has every value of it" if report.message else "the cluster has every declared value already"
             return (f"Nothing to do: {words}.", Style.GOOD)
         case ApplyResult.DONE if report.validate_only:
-            return (f"The cluster would accept all {_count(total)}. Nothing was written.", Style.GOOD)
+            return (f"The cluster would accept all {count_of(total, 'change')}. Nothing was written.", Style.GOOD)
         case ApplyResult.DONE:
             in_zookeeper = report.origin is ObservedFrom.ZOOKEEPER
             seen = "ZooKeeper has what was written, and the brokers were told" if in_zookeeper else _SEEN
-            return (f"Applied {_count(total)}; {seen}.", Style.GOOD)
+            return (f"Applied {count_of(total, 'change')}; {seen}.", Style.GOOD)
         case ApplyResult.REFUSED:
             return ("Refused; nothing was written.", Style.BAD)
         case ApplyResult.FAILED:
@@ -53,7 +54,3 @@ def _headline(report: ApplyReport) -> tuple[str, Style]:
 def _rest(report: ApplyReport) -> str:
     counts = [(report.count(status), status.value.replace("_", " ")) for status in ChangeStatus]
     return ", ".join(f"{n} {word}" for n, word in counts) + "."
-
-
-def _count(changes: int) -> str:
-    return "1 change" if changes == 1 else f"{changes} changes"

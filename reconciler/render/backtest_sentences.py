@@ -29,7 +29,7 @@ from reconciler.model import (
     display_name,
     worst_of_buckets,
 )
-from reconciler.text import amount, rate
+from reconciler.text import amount, count_of, list_some, rate
 
 ANSWER: Final = "backtest-answer"
 """Id of the finding that carries the headline."""
@@ -89,8 +89,7 @@ def rule_sentences(rules: Sequence[RuleOutcome]) -> Iterator[tuple[str, bool]]:
             continue
         some = [f"{who(one.bucket)}: {one.key} on {broker_words(one.broker)}" for one in rule.failed]
         some += [f"{one.entity}: {one.key} limits no recorded traffic" for one in rule.unjudged]
-        more = f"; {len(some) - _SHOWN_NAMES} more" if len(some) > _SHOWN_NAMES else ""
-        yield f"Rule {number} fails{why}: {rule.words}. {'; '.join(some[:_SHOWN_NAMES])}{more}", False
+        yield f"Rule {number} fails{why}: {rule.words}. {list_some(some, _SHOWN_NAMES, between='; ')}", False
 
 
 def who(name: BucketName, *, undecided: bool = False) -> str:
@@ -231,9 +230,9 @@ def capacity_words(use: CapacityUse) -> str:
     """What one broker would have to do if all used their limits at once."""
     times = f"{use.after / use.capacity:.2g} x" if use.capacity else "above"
     before = "" if use.before is None or use.before == use.after else f", before the change {limit_text(use.key, use.before)}"
-    unlimited = f"; {_count(use.unlimited, 'bucket')} without a limit not counted" if use.unlimited else ""
+    unlimited = f"; {count_of(use.unlimited, 'bucket')} without a limit not counted" if use.unlimited else ""
     return (
-        f"broker {use.broker}, {use.key}: the limits of {_count(use.buckets, 'bucket')} recorded there add up to "
+        f"broker {use.broker}, {use.key}: the limits of {count_of(use.buckets, 'bucket')} recorded there add up to "
         f"{limit_text(use.key, use.after)}, {times} its capacity of {limit_text(use.key, use.capacity)}{before}{unlimited}"
     )
 
@@ -251,11 +250,11 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
     """What the history is, and what it lacks."""
     start, end = provenance.start, provenance.end
     brokers = [str(one.broker) for one in provenance.coverage]
-    some = ", ".join(brokers[:20]) + (f" and {len(brokers) - 20} more" if len(brokers) > 20 else "")
+    some = list_some(brokers, 20)
     whole = (
-        f"{_count(len(provenance.files), _SOURCE_WORDS.get(provenance.source, provenance.source))} of "
+        f"{count_of(len(provenance.files), _SOURCE_WORDS.get(provenance.source, provenance.source))} of "
         f"{'broker' if len(brokers) == 1 else 'brokers'} {some}, {start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S} UTC "
-        f"({_long((end - start).total_seconds())}): {_count(provenance.requests, 'charged request')} of "
+        f"({_long((end - start).total_seconds())}): {count_of(provenance.requests, 'charged request')} of "
         f"{provenance.series:,} series (client, kind and broker)"
     )
     yield whole, Tone.GOOD
@@ -272,7 +271,7 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
     if left_out:
         yield f"not charged: {', '.join(left_out)}", Tone.GOOD
     if provenance.unreadable:
-        yield f"{_count(provenance.unreadable, 'request line')} could not be read", Tone.WARN
+        yield f"{count_of(provenance.unreadable, 'request line')} could not be read", Tone.WARN
 
 
 def kept_words(report: BacktestReport) -> str | None:
@@ -280,7 +279,7 @@ def kept_words(report: BacktestReport) -> str | None:
     kept = len(worst_of_buckets(report.verdicts)) - count_groups(telling(report))
     if not kept:
         return None
-    return f"The change does not touch {_count(kept, 'more quota group')}. No recorded client there is over a limit."
+    return f"The change does not touch {count_of(kept, 'more quota group')}. No recorded client there is over a limit."
 
 
 def count_groups(verdicts: Sequence[BucketVerdict]) -> int:
@@ -298,7 +297,7 @@ def _refused(verdict: BucketVerdict) -> str:
         return ""
     if not verdict.refused:
         return " delayed"
-    partly = f", {_count(verdict.partly_refused, 'request')} only in part" if verdict.partly_refused else ""
+    partly = f", {count_of(verdict.partly_refused, 'request')} only in part" if verdict.partly_refused else ""
     return f" ({verdict.refused:,} refused{partly})"
 
 
@@ -310,10 +309,6 @@ def _long(seconds: float) -> str:
     if seconds < 7200:
         return f"{seconds:.0f} s"
     return f"{seconds / 3600:.1f} hours" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _are(number: int) -> str:

@@ -28,7 +28,7 @@ from reconciler.model import (
 )
 from reconciler.render.findings_text import findings_lines
 from reconciler.render.styled import Line, Style, line
-from reconciler.text import amount, factor
+from reconciler.text import amount, count_of, factor
 
 _SIGN: Final = {Action.CREATE: ("+", Style.CREATE), Action.UPDATE: ("~", Style.UPDATE), Action.DELETE: ("-", Style.DELETE)}
 _WHY: Final = {
@@ -159,18 +159,19 @@ def _effects_lines(effects: PlanEffects, changed: int) -> Iterator[Line]:
         return
     clients = len({effect.client for effect in effects.effects})
     if not clients and not effects.left_out:
-        yield line((f"Effects: {_count(changed, 'changed entity', 'changed entities')}, no known client affected", Style.STRONG))
+        entities = count_of(changed, "changed entity", "changed entities")
+        yield line((f"Effects: {entities}, no known client affected", Style.STRONG))
         return
     known = f"at least {clients}" if effects.left_out else str(clients)
     noun = "affected client" if clients == 1 and not effects.left_out else "affected clients"
-    yield line((f"Effects: {_count(changed, 'changed entity', 'changed entities')}, {known} {noun}", Style.STRONG))
+    yield line((f"Effects: {count_of(changed, 'changed entity', 'changed entities')}, {known} {noun}", Style.STRONG))
     for client, group in itertools.groupby(effects.effects, key=lambda effect: effect.client):
         moves = tuple(group)
         yield line(f"  {client}")
         width = max(len(move.key) for move in moves)
         yield from (_move(move, width) for move in moves)
     if effects.left_out:
-        yield line((f"  and {_count(effects.left_out, 'more effect', 'more effects')} not listed", Style.FAINT))
+        yield line((f"  and {count_of(effects.left_out, 'more effect', 'more effects')} not listed", Style.FAINT))
     if any(_is_anybody(effect) for effect in effects.effects):
         yield line(("  (any other): whom no quota names", Style.FAINT))
 
@@ -191,10 +192,6 @@ def _limit(key: str, limit: Limit | None) -> str:
 def _is_anybody(effect: Effect) -> bool:
     client = effect.client
     return OTHER in ((client.ip,) if isinstance(client, KnownAddress) else (client.user, client.client_id))
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
 
 
 def failure_lines(failure: ClusterFailure) -> tuple[Line, ...]:

@@ -20,7 +20,6 @@ from reconciler.render.report_page_data import cluster_name, embedded, total
 from reconciler.render.report_page_sections import (
     DRIFT_WORDS,
     clusters_section,
-    count,
     differences_section,
     headline,
     moment,
@@ -30,6 +29,7 @@ from reconciler.render.report_page_sections import (
     traffic_section,
 )
 from reconciler.render.styled import Line, Style, line
+from reconciler.text import count_of
 
 _DISCLOSES: Final = "It names users and client ids: share it accordingly."
 _SCRIPTS: Final = ("data", "names", "amounts", "addresses", "levels", "elements", "ladder", "asking", "table", "start")
@@ -129,7 +129,7 @@ def who_section() -> Iterator[str]:
 def entities_section(overview: Overview) -> Iterator[str]:
     """The search, the filters, and a table of one page."""
     heads = "".join(f'<th scope="col" role="columnheader">{text(head)}</th>' for head in _HEADS)
-    caption = text(f"{count(total(overview.clusters), 'entity', 'entities')} of all clusters, declared or live, 50 at a time")
+    caption = text(f"{count_of(total(overview.clusters), 'entity', 'entities')} of all clusters, declared or live, 50 at a time")
     body = Template(page_file("entities.html")).substitute(caption=caption, heads=heads)
     yield from section("entities", "All entities", (body,), needs_script=True)
 
@@ -151,5 +151,5 @@ def _cluster_line(one: ClusterOverview) -> Line:
     counts = [f"{number:,} {DRIFT_WORDS[drift][0]}" for drift, number in one.counts.items() if number]
     state = ("differs", Style.BAD) if one.differs else ("in sync", Style.GOOD)
     read = f", read at {moment(one.observed.at)}" if one.observed else ""
-    declared = f"{count(one.declared, 'entity', 'entities')} declared, {one.live or 0:,} live"
+    declared = f"{count_of(one.declared, 'entity', 'entities')} declared, {one.live or 0:,} live"
     return line((f"Cluster {cluster_name(one)} ", Style.STRONG), state, f": {declared} ({', '.join(counts) or 'nothing'}){read}")

@@ -25,7 +25,7 @@ from reconciler.render.backtest_sentences import unjudged_sentence
 from reconciler.render.findings_text import counts_sentence
 from reconciler.render.html_page import name, styled, text
 from reconciler.render.report_page_data import cluster_name
-from reconciler.text import amount, rate
+from reconciler.text import amount, count_of, rate
 
 MOST_ROWS: Final = 200
 """Rows of a table that is plain HTML; what is left out is counted below it."""
@@ -59,11 +59,6 @@ def time_element(at: datetime.datetime) -> str:
     """The same for HTML, with the machine's form beside it."""
     exact = at.astimezone(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     return f'<time datetime="{exact}">{moment(at)}</time>'
-
-
-def count(number: int, word: str, words: str | None = None) -> str:
-    """``1 entity``, ``2,000 entities``."""
-    return f"{number:,} {word if number == 1 else words or word + 's'}"
 
 
 def quoted(value: str) -> str:
@@ -140,7 +135,7 @@ def notes(lines: Iterable[str], *, opened: bool = True) -> Iterator[str]:
     if not rows:
         return
     state = " open" if opened and len(rows) <= _FEW else ""
-    yield f'<details{state}><summary>{count(len(rows), "note")}</summary><ul class="plain">{"".join(rows)}</ul></details>'
+    yield f'<details{state}><summary>{count_of(len(rows), "note")}</summary><ul class="plain">{"".join(rows)}</ul></details>'
 
 
 _UNJUDGED: Final = 20
@@ -175,13 +170,13 @@ def headline(overview: Overview) -> str:
     in_sync = len(overview.clusters) - len(failures) - differ
     parts = []
     if unread:
-        parts.append(styled(f"{count(unread, 'cluster')} could not be read", "bad"))
+        parts.append(styled(f"{count_of(unread, 'cluster')} could not be read", "bad"))
     if differ:
-        parts.append(styled(f"{count(differ, 'cluster')} {'differs' if differ == 1 else 'differ'} from the manifests", "bad"))
+        parts.append(styled(f"{count_of(differ, 'cluster')} {'differs' if differ == 1 else 'differ'} from the manifests", "bad"))
     if in_sync:
-        parts.append(styled(f"{count(in_sync, 'cluster')} {'has' if in_sync == 1 else 'have'} what the manifests say", "good"))
+        parts.append(styled(f"{count_of(in_sync, 'cluster')} {'has' if in_sync == 1 else 'have'} what the manifests say", "good"))
     if skipped:
-        parts.append(styled(f"{count(skipped, 'cluster')} skipped", "warn"))
+        parts.append(styled(f"{count_of(skipped, 'cluster')} skipped", "warn"))
     return ", ".join(parts) + "."
 
 
@@ -190,7 +185,7 @@ def clusters_section(overview: Overview) -> Iterator[str]:
     heads = ("Cluster", "State", "Declared", "Live", "In sync", "Differences", "Unmanaged", "Read", "Last run")
     rows = (_cluster_row(one, overview) for one in overview.clusters)
     numbers = frozenset({"Declared", "Live", "In sync", "Unmanaged"})
-    caption = text(f"{count(len(overview.clusters), 'cluster')}, entities by their state")
+    caption = text(f"{count_of(len(overview.clusters), 'cluster')}, entities by their state")
     yield from section(
         "clusters", "Clusters", (*table(caption, heads, rows, numbers=numbers, of=len(overview.clusters)), *_details(overview))
     )
@@ -267,7 +262,7 @@ def _differences(overview: Overview, found: Sequence[tuple[ClusterOverview, Enti
         )
     rows = (_difference(one, entity) for one, entity in found)
     heads = ("Entity", "Cluster", "State", "Declared", "Live", "Owner", "Declared at")
-    yield from table(text(count(len(found), "entity", "entities")), heads, rows, of=len(found))
+    yield from table(text(count_of(len(found), "entity", "entities")), heads, rows, of=len(found))
 
 
 def _difference(one: ClusterOverview, entity: EntityOverview) -> tuple[str, ...]:
@@ -293,7 +288,7 @@ def runs_section(overview: Overview) -> Iterator[str]:
     heads = ("Ended", "Cluster", "Command", "Result", "Entities", "Who", "Commit", "Accepted guards")
     total = len(overview.runs) + overview.runs_left_out
     if overview.runs:
-        body = tuple(table(text(f"{count(total, 'run')}, the latest first"), heads, map(_run, overview.runs), of=total))
+        body = tuple(table(text(f"{count_of(total, 'run')}, the latest first"), heads, map(_run, overview.runs), of=total))
     elif overview.audited:
         body = ("<p>The audit file has no run.</p>",)
     else:
@@ -341,7 +336,7 @@ def _traffic(one: TrafficOverview) -> Iterator[str]:
     doubt = one.unjudged or any(bucket.verdict is not Verdict.CLEAR for bucket in one.buckets)
     if one.headline:
         yield f"<p>{styled(one.headline, 'bad' if bad else 'warn' if doubt else 'good')}</p>"
-    yield f"<p>{count(one.requests, 'request')} from {time_element(one.start)} to {time_element(one.end)}, {word}.</p>"
+    yield f"<p>{count_of(one.requests, 'request')} from {time_element(one.start)} to {time_element(one.end)}, {word}.</p>"
     if one.unjudged:
         yield "<ul>"
         yield from (f"<li>{text(unjudged_sentence(change))}</li>" for change in one.unjudged[:_UNJUDGED])

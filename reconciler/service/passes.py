@@ -34,6 +34,7 @@ from reconciler.model import (
 )
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.service.watch import Fingerprint, Watch
+from reconciler.text import count_of, list_some
 from reconciler.workflows import GivenBaseline, Intent, Observation, observe, write_observed
 
 _MOST_NAMED: Final = 10
@@ -295,12 +296,9 @@ def _counts(observation: Observation) -> EntityCounts:
 def _drifted(drift: Drift) -> str:
     """The entities that differ and that only a person can decide about, with their classes."""
     texts = [f"{one.entity} ({one.drift.value})" for one in drift.entities if one.drift.is_difference]
-    more = f" and {len(texts) - _MOST_NAMED} more" if len(texts) > _MOST_NAMED else ""
-    return f"{'1 entity differs' if len(texts) == 1 else f'{len(texts)} entities differ'}: {', '.join(texts[:_MOST_NAMED])}{more}"
+    return f"{count_of(len(texts), 'entity differs', 'entities differ')}: {list_some(texts, _MOST_NAMED)}"
 
 
 def _named(changes: Iterable[Change]) -> str:
     texts = [f"{change.action.value} {change.entity}" for change in changes]
-    more = f" and {len(texts) - _MOST_NAMED} more" if len(texts) > _MOST_NAMED else ""
-    count = "1 change" if len(texts) == 1 else f"{len(texts)} changes"
-    return f"{count}: {', '.join(texts[:_MOST_NAMED])}{more}"
+    return f"{count_of(len(texts), 'change')}: {list_some(texts, _MOST_NAMED)}"

@@ -11,6 +11,7 @@ def count_of(number: int, one: str, many: str | None = None) -> str:
 
 
 def list_some(texts: Sequence[str], most: int, *, between: str = ", ") -> str:
-    """The first ``most`` texts, and how many more there are: ``a, b and 3 more``."""
+    """The first ``most`` texts, and how many more there are: ``a, b and 3 more``, or ``a; b; and 3 more``."""
     more = len(texts) - most
-    return f"{between.join(texts[:most])}{f' and {more:,} more' if more > 0 else ''}"
+    end = " and" if between == ", " else f"{between}and"
+    return f"{between.join(texts[:most])}{f'{end} {more:,} more' if more > 0 else ''}"

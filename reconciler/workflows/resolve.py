@@ -22,6 +22,7 @@ from reconciler.resolution import (
     compare,
     compare_known,
 )
+from reconciler.text import list_some
 
 MOST_EFFECTS: Final = 100_000
 """Differences that are listed when nobody was asked about in particular."""
@@ -74,7 +75,7 @@ def notes_about(resolution: Resolution, answers: EffectiveQuotas) -> tuple[str, 
             notes.append("this is a host name; brokers limit the address that each of them found for it when the quota was set")
         hosts = answers.host_names_in_the_way(client)
         if hosts:
-            listed = ", ".join(map(str, hosts[:3])) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")
+            listed = list_some([str(host) for host in hosts], 3)
             notes.append(f"limits of host names are not counted, since only the brokers know their addresses: {listed}")
     elif keys := answers.otherwise(client):
         notes.append(

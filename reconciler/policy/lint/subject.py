@@ -22,6 +22,7 @@ from reconciler.model import (
     UnreadableNode,
 )
 from reconciler.resolution import CLIENT_LEVELS, CLIENT_PRECEDENCE
+from reconciler.text import list_some
 
 USER: Final = EntityType.USER.value
 CLIENT: Final = EntityType.CLIENT_ID.value
@@ -90,6 +91,4 @@ def lint(
 
 def name_entities(entities: Sequence[Entity]) -> str:
     """The first few, and how many more."""
-    text = ", ".join(str(entity) for entity in entities[:_LISTED])
-    more = len(entities) - _LISTED
-    return f"{text} and {more} more" if more > 0 else text
+    return list_some([str(entity) for entity in entities], _LISTED)

@@ -134,7 +134,7 @@ def test_many_differences_are_counted_and_the_first_named() -> None:
     report = Executor(cluster, clock=FakeClock(), progress=Silent(), settings=ONE_KEY).run(plan_for(9))
     assert (report.result, cluster.writes) == (ApplyResult.REFUSED, 0)
     assert (report.message or "").count("is 77 now") == 5
-    assert "(and 3 more)" in (report.message or "")
+    assert "; and 3 more" in (report.message or "")
 
 
 def test_a_value_that_somebody_changed_after_the_last_write_is_not_waited_for() -> None:

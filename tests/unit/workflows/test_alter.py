@@ -16,7 +16,7 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.plan import ApplyReport, ApplyResult, GuardStatus, Plan
 from reconciler.model.quota import CLIENT_KEYS
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
-from reconciler.planning.one_entity import change_of_one
+from reconciler.planning.diff import change_of_one
 from reconciler.workflows.alter import alter_entity
 from reconciler.workflows.alter_request import AlterRequest, make_alter_request
 from reconciler.workflows.alter_target import AlterTarget
