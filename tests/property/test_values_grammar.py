@@ -13,7 +13,6 @@ from reconciler.model.quota import INT_MAX, QuotaKey
 # Of the standards (SI, IEC 80000-13), not of the code.
 UNITS = {
     "B": 1,
-    "kB": 10**3,
     "KB": 10**3,
     "MB": 10**6,
     "GB": 10**9,
