@@ -16,9 +16,9 @@ from reconciler.backends.broker.error_messages import (
     OF_THE_WHOLE_REQUEST,
     UNKNOWN_OUTCOME,
     UNKNOWN_SERVER_ERROR,
-    whole_refusal,
+    request_refusal,
 )
-from reconciler.backends.broker.full_describe import Everything
+from reconciler.backends.broker.full_describe import FullDescribe
 from reconciler.backends.broker.principal import principal_name
 from reconciler.backends.broker.quota_messages import DescribeAnswer, read_alter_answer, read_describe_answer
 from reconciler.backends.broker.requests import alter_request, broker_setting_request, describe_request
@@ -61,7 +61,7 @@ class BrokerCluster:
         self._transport = transport
         self._name = name
         self._security = security
-        self._everything = Everything(self.describe)
+        self._full_describe = FullDescribe(self.describe)
 
     @classmethod
     def open(cls, settings: ConnectionSettings, *, name: str | None = None) -> Self:
@@ -90,8 +90,8 @@ class BrokerCluster:
         observed = Observed(at=datetime.datetime.now(datetime.UTC), origin=ObservedFrom.BROKER)
         if entity_filter != EntityFilter():
             return CurrentState(cluster=self.identity(), observed=observed, entities=self.describe(entity_filter))
-        entities = self._everything.read()
-        return CurrentState(cluster=self.identity(), observed=observed, entities=entities, notes=self._everything.notes)
+        entities = self._full_describe.read()
+        return CurrentState(cluster=self.identity(), observed=observed, entities=entities, notes=self._full_describe.notes)
 
     def describe(self, entity_filter: EntityFilter, *, broker: int | None = None) -> Mapping[Entity, Quotas]:
         """What one broker has now; it may lag what was written.
@@ -100,7 +100,7 @@ class BrokerCluster:
         too large for the broker's memory), ``UnsupportedClusterError`` or ``UnreachableError``.
         """
         with _collector_paused():
-            return self._entities(
+            return self._require_entities(
                 self._read(lambda: describe_request(entity_filter), read_describe_answer, broker=broker),
             )
 
@@ -109,7 +109,7 @@ class BrokerCluster:
     ) -> Mapping[int, Mapping[Entity, Quotas] | BackendError]:
         """What each of these brokers has, or why it does not tell; all are asked at once, each of them once."""
         answers = self._transport.request_each(brokers, lambda: describe_request(entity_filter))
-        return {broker: self._told(answer) for broker, answer in answers.items()}
+        return {broker: self._read_each(answer) for broker, answer in answers.items()}
 
     def alter(self, alterations: Sequence[Alteration], *, validate_only: bool) -> Sequence[AlterationResult]:
         """One request; one result for each alteration, in their order.
@@ -162,11 +162,14 @@ class BrokerCluster:
 
     def _setting(self, name: str) -> str | None:
         broker = self.brokers()[0].id
-        answer = self._read(lambda: broker_setting_request(broker, name), _as_it_is, broker=broker)
+        answer = self._read(lambda: broker_setting_request(broker, name), _unchanged, broker=broker)
         result = answer.results[0]
         if result.error_code:
-            raise whole_refusal(
-                result.error_code, _printable(result.error_message), operation=DESCRIBE, principal=principal_name(self._security)
+            raise request_refusal(
+                result.error_code,
+                _escape_text(result.error_message),
+                operation=DESCRIBE,
+                principal=principal_name(self._security),
             )
         found: str | None = {setting.name: setting.value for setting in result.configs}.get(name)
         return found
@@ -179,31 +182,31 @@ class BrokerCluster:
         """Give back connections; safe to call twice."""
         self._transport.close()
 
-    def _entities(self, answer: DescribeAnswer) -> Mapping[Entity, Quotas]:
+    def _require_entities(self, answer: DescribeAnswer) -> Mapping[Entity, Quotas]:
         log_event(_log, "quotas read", entities=len(answer.entities), error_code=answer.error_code)
         if answer.error_code:
-            raise whole_refusal(
+            raise request_refusal(
                 answer.error_code,
-                _printable(answer.error_message),
+                _escape_text(answer.error_message),
                 operation=DESCRIBE,
                 principal=principal_name(self._security),
             )
         return answer.entities
 
-    def _told(self, answer: Any) -> Mapping[Entity, Quotas] | BackendError:
+    def _read_each(self, answer: Any) -> Mapping[Entity, Quotas] | BackendError:
         if isinstance(answer, BackendError):
             return answer
         if isinstance(answer, AnswerLostError):
             return UnreachableError(f"it did not answer: {answer}")
         try:
-            return self._entities(read_describe_answer(answer))
+            return self._require_entities(read_describe_answer(answer))
         except MalformedAnswerError as error:
             return UnsupportedClusterError(f"its answer is malformed: {error}")
         except BackendError as error:
             return error
 
     def _metadata(self) -> Any:
-        return self._again_elsewhere(self._transport.metadata)
+        return self._retry_elsewhere(self._transport.metadata)
 
     def _write(self, request: Any) -> Any:
         """Send once; only what certainly was not sent, because its broker is gone, is sent to another one."""
@@ -215,9 +218,9 @@ class BrokerCluster:
 
     def _read(self, message: Callable[[], Any], decode: Callable[[Any], _T], *, broker: int | None = None) -> _T:
         """Send what changes nothing; once more when no usable answer comes, to another broker when it may be any."""
-        return self._again_elsewhere(lambda: decode(self._transport.request(message(), broker=broker)), move=broker is None)
+        return self._retry_elsewhere(lambda: decode(self._transport.request(message(), broker=broker)), move=broker is None)
 
-    def _again_elsewhere(self, ask: Callable[[], _T], *, move: bool = True) -> _T:
+    def _retry_elsewhere(self, ask: Callable[[], _T], *, move: bool = True) -> _T:
         try:
             return ask()
         except (AnswerLostError, MalformedAnswerError, NoConnectionError) as error:
@@ -255,8 +258,8 @@ def _require_known_outcome(alterations: Sequence[Alteration], found: Mapping[Ent
     unclear = [a.entity for a in alterations if found[a.entity][0] in UNKNOWN_OUTCOME]
     if unclear:
         code, message = found[unclear[0]]
-        said = f": {_printable(message)}" if message else ""
-        msg = f"the cluster answered a write to {unclear[0]} with error {code}{said}; it may or may not have been done"
+        text = f": {_escape_text(message)}" if message else ""
+        msg = f"the cluster answered a write to {unclear[0]} with error {code}{text}; it may or may not have been done"
         raise OutcomeUnknownError(msg)
 
 
@@ -265,7 +268,7 @@ def _require_not_refused_whole(found: Mapping[Entity, tuple[int, str | None]], s
     if len(answers) == 1:
         code, message = answers.pop()
         if code in OF_THE_WHOLE_REQUEST:
-            raise whole_refusal(code, _printable(message), operation=ALTER, principal=principal_name(security))
+            raise request_refusal(code, _escape_text(message), operation=ALTER, principal=principal_name(security))
 
 
 def _result(entity: Entity, found: Mapping[Entity, tuple[int, str | None]]) -> AlterationResult:
@@ -273,9 +276,9 @@ def _result(entity: Entity, found: Mapping[Entity, tuple[int, str | None]]) -> A
     return AlterationResult(entity=entity, error_code=code, error=message)
 
 
-def _as_it_is(answer: Any) -> Any:
+def _unchanged(answer: Any) -> Any:
     return answer
 
 
-def _printable(message: str | None) -> str | None:
+def _escape_text(message: str | None) -> str | None:
     return None if message is None else escaped(message)

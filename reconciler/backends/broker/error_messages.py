@@ -85,7 +85,7 @@ UNKNOWN_OUTCOME: Final = frozenset({UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT})
 """After these a write may or may not have been done."""
 DESCRIBE: Final = "DescribeConfigs"
 ALTER: Final = "AlterConfigs"
-_TEXTS: Final = {
+_ERROR_TEXTS: Final = {
     UNKNOWN_SERVER_ERROR: "an unexpected error on the broker; its log says more (a full describe of very many entities can "
     "exceed the broker's memory)",
     REQUEST_TIMED_OUT: "the request timed out inside the cluster",
@@ -96,23 +96,23 @@ _TEXTS: Final = {
 }
 
 
-def words(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """A short reason, without a full stop: ``connection refused``."""
     for kind, text in _BY_TYPE:
         if isinstance(error, kind):
             return text
     if isinstance(error, kafka_errors.BrokerResponseError) and not error.args:
         return str(error.description or error.message or "error").rstrip(".").lower()
-    said = str(error.args[0]) if error.args else ""
-    if found := _ERRNO.fullmatch(said):
+    raw = str(error.args[0]) if error.args else ""
+    if found := _ERRNO.fullmatch(raw):
         return os.strerror(int(found[1])).lower()
-    while (stripped := _PREFIX.sub("", said)) != said:
-        said = stripped
-    said = _TLS.sub(r"\1", said)
+    while (stripped := _PREFIX.sub("", raw)) != raw:
+        raw = stripped
+    raw = _TLS.sub(r"\1", raw)
     for pattern, text in _TLS_WORDS:
-        if pattern.search(said):
-            return escaped(pattern.sub(text, said))
-    return escaped(_BY_TEXT.get(said, said))
+        if pattern.search(raw):
+            return escaped(pattern.sub(text, raw))
+    return escaped(_BY_TEXT.get(raw, raw))
 
 
 def is_tls_failure(error: BaseException) -> bool:
@@ -120,23 +120,23 @@ def is_tls_failure(error: BaseException) -> bool:
     return isinstance(error, kafka_errors.KafkaConnectionError) and ("Handshake failed" in str(error) or "[SSL: " in str(error))
 
 
-def hint(error: BaseException | None, protocol: str) -> str:
+def connection_hint(error: BaseException | None, protocol: str) -> str:
     """What to try when a server accepts a connection and then makes nothing of what it is told; else nothing."""
-    if error is None or not (isinstance(error, kafka_errors.KafkaProtocolError) or words(error) in (_CLOSED, _NO_TLS)):
+    if error is None or not (isinstance(error, kafka_errors.KafkaProtocolError) or describe_error(error) in (_CLOSED, _NO_TLS)):
         return ""
     return _HINTS.get(protocol, "")
 
 
-def whole_refusal(code: int, message: str | None, *, operation: str, principal: str | None = None) -> BackendError:
+def request_refusal(code: int, message: str | None, *, operation: str, principal: str | None = None) -> BackendError:
     """The error for a request that the cluster refused as a whole.
 
     ``operation`` is the ACL operation that it needs, ``principal`` whom the brokers probably take us for.
     """
     if code == CLUSTER_AUTHORIZATION_FAILED:
         return AuthorizationError(_not_allowed(operation, principal), operation=operation)
-    said = message or _TEXTS.get(code, "no reason given")
-    extra = f" ({_TEXTS[code]})" if message and code in _TEXTS else ""
-    text = f"the cluster refused the request with error {code}: {said.rstrip('.')}{extra}"
+    text = message or _ERROR_TEXTS.get(code, "no reason given")
+    extra = f" ({_ERROR_TEXTS[code]})" if message and code in _ERROR_TEXTS else ""
+    text = f"the cluster refused the request with error {code}: {text.rstrip('.')}{extra}"
     if code == UNSUPPORTED_VERSION:
         return UnsupportedClusterError(text)
     return RequestRefusedError(text, error_code=code)

@@ -34,7 +34,7 @@ NOTE: Final = (
 )
 
 
-class Everything:
+class FullDescribe:
     """Reads all quotas with ``describe``, and remembers when only parts can be had, so that no broker is asked for all again."""
 
     def __init__(self, describe: Describe) -> None:

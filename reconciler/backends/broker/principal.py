@@ -44,7 +44,7 @@ def _subject_of_certificate(tls: Tls) -> str | None:
 
 
 def refused_certificate(tls: Tls | None) -> str:
-    """What can be said when a server refused the client certificate; servers do not say why."""
+    """The reason to report when a server refused the client certificate; servers do not say why."""
     from reconciler.backends.security.key_stores import expired
 
     chain = _chain(tls) if tls is not None else None

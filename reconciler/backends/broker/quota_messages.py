@@ -41,7 +41,7 @@ class RawAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeAnswer:
-    """What a broker has, or the error code (0 is success) and its words for why it does not say."""
+    """What a broker has, or the error code (0 is success) and its message."""
 
     error_code: int
     error_message: str | None
@@ -89,7 +89,7 @@ def _values_one_by_one(body: bytes, position: int, encoding: Encoding) -> tuple[
 
 
 def read_alter_answer(answer: RawAnswer) -> Mapping[Entity, tuple[int, str | None]]:
-    """By entity: error code (0 is success) and the broker's words. Raises ``MalformedAnswerError``."""
+    """By entity: error code (0 is success) and the broker's message. Raises ``MalformedAnswerError``."""
     body, encoding = answer.body, wire.encoding_of(answer.version)
     found: dict[Entity, tuple[int, str | None]] = {}
     with wire.reading():

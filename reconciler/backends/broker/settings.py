@@ -154,7 +154,7 @@ def _login(settings: JavaProperties) -> SaslLogin | TokenFile:
         known = ", ".join((*_MECHANISMS, _OAUTH))
         raise settings.refused("sasl.mechanism", f"{mechanism} is not supported here; supported are {known}")
     for name in _JAVA_CLASSES:
-        if (said := settings.get(name)) and not (mechanism == _OAUTH and said.endswith(_OAUTH_HANDLER)):
+        if (text := settings.get(name)) and not (mechanism == _OAUTH and text.endswith(_OAUTH_HANDLER)):
             raise settings.refused(name, "Java classes cannot be used here")
     line = _jaas(settings, mechanism)
     if mechanism == _OAUTH:

@@ -20,7 +20,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
-from reconciler.backends.broker.error_messages import REFUSED_CERTIFICATE, hint, is_tls_failure, words
+from reconciler.backends.broker.error_messages import REFUSED_CERTIFICATE, connection_hint, describe_error, is_tls_failure
 from reconciler.backends.broker.principal import refused_certificate
 from reconciler.backends.broker.quota_messages import RawAnswer
 from reconciler.backends.broker.settings import ConnectionSettings, Security, TokenFile, server_text
@@ -142,10 +142,10 @@ class Transport:
                     # With TLS 1.3 a client learns only after its handshake that its certificate was not accepted.
                     raise AuthenticationError(f"TLS with {where} failed: {self._tls_reason(error.__cause__)}") from error
                 reasons.append(f"{where}: {error}")
-                last_hint = hint(error.__cause__, self._settings.security.protocol)
+                last_hint = connection_hint(error.__cause__, self._settings.security.protocol)
             except NoConnectionError as error:
                 reasons.append(f"{where}: {error.reason}")
-                last_hint = hint(error.__cause__, self._settings.security.protocol)
+                last_hint = connection_hint(error.__cause__, self._settings.security.protocol)
             else:
                 version = ".".join(str(number) for number in self.release or ())
                 log_event(_log, "using broker", level=logging.INFO, address=where, broker=node, kafka_version=version)
@@ -185,8 +185,8 @@ class Transport:
         except kafka_errors.IncompatibleBrokerVersion:
             raise
         except kafka_errors.KafkaError as error:
-            self._log_exchange("no answer from broker", node, message, begun, reason=words(error))
-            raise AnswerLostError(words(error)) from error
+            self._log_exchange("no answer from broker", node, message, begun, reason=describe_error(error))
+            raise AnswerLostError(describe_error(error)) from error
         self._log_exchange("broker answered", node, message, begun, answer=answer)
         return answer
 
@@ -237,7 +237,9 @@ class Transport:
             await manager.wait_for(connection.init_future, timeout_ms)
         except kafka_errors.KafkaError as error:
             connection.close(error)
-            log_event(_log, "no connection", level=logging.INFO, broker=node, address=self._name(node), reason=words(error))
+            log_event(
+                _log, "no connection", level=logging.INFO, broker=node, address=self._name(node), reason=describe_error(error)
+            )
             raise
         if is_new:
             milliseconds = round((time.monotonic() - begun) * 1000, 1)
@@ -268,7 +270,7 @@ class Transport:
             kafka_errors.UnsupportedSaslMechanismError,
             kafka_errors.IllegalSaslStateError,
         ) as error:
-            raise AuthenticationError(f"{self._name(node)} refused the login: {words(error)}") from error
+            raise AuthenticationError(f"{self._name(node)} refused the login: {describe_error(error)}") from error
         except kafka_errors.IncompatibleBrokerVersion as error:
             raise UnsupportedClusterError(
                 f"{self._name(node)} has no requests for client quotas; they exist since Kafka 2.6"
@@ -278,12 +280,14 @@ class Transport:
         except kafka_errors.KafkaError as error:
             if is_tls_failure(error):
                 raise AuthenticationError(f"TLS with {self._name(node)} failed: {self._tls_reason(error)}") from error
-            raise NoConnectionError(words(error), where=self._name(node)) from error
+            raise NoConnectionError(describe_error(error), where=self._name(node)) from error
 
     def _tls_reason(self, error: BaseException) -> str:
         security = self._settings.security
-        said = words(error)
-        return refused_certificate(security.tls) if said == REFUSED_CERTIFICATE else said + hint(error, security.protocol)
+        text = describe_error(error)
+        return (
+            refused_certificate(security.tls) if text == REFUSED_CERTIFICATE else text + connection_hint(error, security.protocol)
+        )
 
     def _name(self, node: Any) -> str:
         server = self._manager.cluster.broker_metadata(node)

@@ -18,14 +18,21 @@ from typing import TYPE_CHECKING, Final, Self
 
 from kazoo.exceptions import NoNodeError
 
-from reconciler.backends.zookeeper.lock import held_lock
+from reconciler.backends.zookeeper.lock import hold_lock
 from reconciler.backends.zookeeper.nodes import BROKER_IDS, Acls, UnwritableNameError, node_name
-from reconciler.backends.zookeeper.pipeline import Flight
+from reconciler.backends.zookeeper.pipeline import Pipeline
 from reconciler.backends.zookeeper.reading import ALL_KINDS, NodeReader, ReadNodes
-from reconciler.backends.zookeeper.session import CLIENT_ERRORS, close_client, failure, is_read_only, open_client, told
+from reconciler.backends.zookeeper.session import (
+    CLIENT_ERRORS,
+    close_client,
+    is_read_only,
+    open_client,
+    translate_errors,
+    translated_error,
+)
 from reconciler.backends.zookeeper.settings import ZooKeeperSettings
-from reconciler.backends.zookeeper.transaction_checks import Fence, require_kafka
-from reconciler.backends.zookeeper.writing import NodeWriter
+from reconciler.backends.zookeeper.transaction_checks import TransactionChecks, require_kafka
+from reconciler.backends.zookeeper.writing import QuotaWriter
 from reconciler.errors import OutcomeUnknownError, RequestRefusedError, UnsupportedClusterError
 from reconciler.logs import log_event
 from reconciler.model import (
@@ -98,14 +105,14 @@ class ZooKeeperCluster:
     """A ``QuotaCluster``. Use ``open`` to connect; the object is for one thread at a time."""
 
     def __init__(
-        self, client: KazooClient, *, name: str | None = None, principal: str | None = None, flight: Flight | None = None
+        self, client: KazooClient, *, name: str | None = None, principal: str | None = None, pipeline: Pipeline | None = None
     ) -> None:
         self._client = client
         self._name = name
         self._principal = principal
-        self._flight = flight or Flight()
+        self._pipeline = pipeline or Pipeline()
         self._acls = Acls(client)
-        self._fence = Fence(client)
+        self._checks = TransactionChecks(client)
         self._notes: tuple[str, ...] = ()
         self._suspects: frozenset[Entity] | None = None
         """Whose nodes the last full read found unreadable; ``None`` before it."""
@@ -117,9 +124,11 @@ class ZooKeeperCluster:
         With ``recommend_brokers`` its state has a note that its brokers could be asked, where they can.
         """
         client = open_client(settings)
-        cluster = cls(client, name=name, principal=settings.security.principal, flight=Flight(patience=settings.request_seconds))
+        cluster = cls(
+            client, name=name, principal=settings.security.principal, pipeline=Pipeline(answer_seconds=settings.request_seconds)
+        )
         try:
-            with told():
+            with translate_errors():
                 require_kafka(client)
                 note = recommendation(registered_brokers(client)) if recommend_brokers else None
         except BaseException:
@@ -130,7 +139,7 @@ class ZooKeeperCluster:
 
     def identity(self) -> ClusterIdentity:
         """Name as configured and the cluster's own id; brokers do not leave their version in ZooKeeper."""
-        with told():
+        with translate_errors():
             return ClusterIdentity(name=self._name, id=self._cluster_id(), kafka_version=None)
 
     def brokers(self) -> Sequence[BrokerNode]:
@@ -172,13 +181,13 @@ class ZooKeeperCluster:
         after something was sent: look, and send again what is still as before.
         """
         _require_one_each(alterations)
-        with told():
-            self._fence.require_writable()
-        writer = NodeWriter(self._client, self._flight, self._acls, self._fence)
+        with translate_errors():
+            self._checks.require_writable()
+        writer = QuotaWriter(self._client, self._pipeline, self._acls, self._checks)
         begun = time.monotonic()
         results: Sequence[AlterationResult]
         if validate_only:
-            with told():
+            with translate_errors():
                 results = writer.check(alterations, nodes_of=self._suspects)
         else:
             results = _written(writer, alterations)
@@ -199,12 +208,12 @@ class ZooKeeperCluster:
     def exclusive(self, holder: str) -> Iterator[None]:
         """Hold the lock that keeps other runs of this tool away; nothing is written any more once it is lost."""
         who = holder if self._principal is None else f"{holder}, logged in as {self._principal}"
-        with held_lock(self._client, who) as path:
-            self._fence.lock = path
+        with hold_lock(self._client, who) as path:
+            self._checks.lock = path
             try:
                 yield
             finally:
-                self._fence.lock = None
+                self._checks.lock = None
 
     def close(self) -> None:
         """Give back the connection; safe to call twice."""
@@ -217,8 +226,8 @@ class ZooKeeperCluster:
                 raise UnsupportedClusterError(f"the filter was refused with error {code}: {words}")
             raise RequestRefusedError(f"the filter was refused with error {code}: {words}", error_code=code)
         kinds, users = _needed(entity_filter)
-        reader = NodeReader(self._client, self._flight)
-        with told():
+        reader = NodeReader(self._client, self._pipeline)
+        with translate_errors():
             if kinds and not is_read_only(self._client):
                 # The server that answers may not have seen yet what another one has written.
                 self._client.sync("/")
@@ -243,14 +252,14 @@ class ZooKeeperCluster:
         return found if isinstance(found, str) else None
 
 
-def _written(writer: NodeWriter, alterations: Sequence[Alteration]) -> Sequence[AlterationResult]:
+def _written(writer: QuotaWriter, alterations: Sequence[Alteration]) -> Sequence[AlterationResult]:
     try:
         return writer.write(alterations)
     except CLIENT_ERRORS as error:
         if not writer.committed:
-            raise failure(error) from error
+            raise translated_error(error) from error
         log_event(_log, "answer to a write lost", level=logging.INFO, reason=type(error).__name__)
-        msg = f"the answer to a write was lost: {failure(error)}; it may or may not have been done"
+        msg = f"the answer to a write was lost: {translated_error(error)}; it may or may not have been done"
         raise OutcomeUnknownError(msg) from error
 
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 from kazoo.exceptions import KazooException, LockTimeout, NoAuthError, NodeExistsError, NoNodeError
 
 from reconciler.backends.zookeeper.nodes import NOTIFICATION, Acls
-from reconciler.backends.zookeeper.session import CLIENT_ERRORS, told
-from reconciler.backends.zookeeper.transaction_checks import not_allowed
+from reconciler.backends.zookeeper.session import CLIENT_ERRORS, translate_errors
+from reconciler.backends.zookeeper.transaction_checks import write_refused
 from reconciler.errors import AuthorizationError, LockedError, UnreachableError
 from reconciler.logs import log_event
 from reconciler.model import escaped
@@ -36,9 +36,9 @@ _LONGEST: Final = 300
 
 
 @contextlib.contextmanager
-def held_lock(client: KazooClient, holder: str) -> Iterator[str]:
+def hold_lock(client: KazooClient, holder: str) -> Iterator[str]:
     """Hold the lock; the path of its node. Raises ``LockedError`` naming who has it, or another ``BackendError``."""
-    with told():
+    with translate_errors():
         lock = _acquired(client, holder)
     log_event(_log, "lock acquired", level=logging.INFO, node=f"{FOLDER}/{lock.node}", holder=holder)
     try:
@@ -65,7 +65,7 @@ def _acquired(client: KazooClient, holder: str) -> Lock:
         except NoNodeError:
             continue  # somebody who left took the folders away
         except NoAuthError:
-            raise AuthorizationError(f"the lock cannot be taken: {not_allowed(client, HOME)}", operation="create") from None
+            raise AuthorizationError(f"the lock cannot be taken: {write_refused(client, HOME)}", operation="create") from None
         except LockTimeout:
             pass
         _refuse(lock)

@@ -118,15 +118,15 @@ def _md5(data: bytes) -> hashlib._Hash:
 class LoginConnection(ConnectionHandler):  # type: ignore[misc]  # the library has no types
     """Put in place of a client's own.
 
-    ``patience``: seconds for each step of a login; ``waiting``: how many a request waits for a broken connection to come back.
+    ``answer_seconds``: for each step of a login. ``waiting``: how many seconds a request waits for a broken connection.
     """
 
     def __init__(
-        self, client: KazooClient, *, login: DigestLogin | None, patience: float, waiting: float, logger: logging.Logger
+        self, client: KazooClient, *, login: DigestLogin | None, answer_seconds: float, waiting: float, logger: logging.Logger
     ) -> None:
         super().__init__(client, client._conn_retry.copy(), logger=logger, sasl_options=None if login is None else {})  # noqa: SLF001 - what the client itself does
         self._login = login
-        self._patience = patience
+        self._answer_seconds = answer_seconds
         self._waiting = waiting
         self._is_connected = False
         self._lost_at = time.monotonic()
@@ -181,8 +181,8 @@ class LoginConnection(ConnectionHandler):  # type: ignore[misc]  # the library h
             self._refuse("it does not answer a login: it may have none with SASL")
 
     def _exchange(self, token: bytes, *, xid: int) -> bytes:
-        self._submit(SASL(token), self._patience, xid)
-        header, buffer, offset = self._read_header(self._patience)
+        self._submit(SASL(token), self._answer_seconds, xid)
+        header, buffer, offset = self._read_header(self._answer_seconds)
         if header.xid != xid:
             raise DigestError("it answers something else")
         if header.err:

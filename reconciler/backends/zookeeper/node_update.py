@@ -75,7 +75,7 @@ class NodeRead:
     has_children: bool
 
 
-def intention(alteration: Alteration, node: NodeRead | None) -> NodeText | AlterationResult:
+def update_node(alteration: Alteration, node: NodeRead | None) -> NodeText | AlterationResult:
     """What the node shall be, or the answer when nothing is to be written."""
     try:
         text = parse_node(node.data if node is not None else None)
@@ -90,7 +90,7 @@ def intention(alteration: Alteration, node: NodeRead | None) -> NodeText | Alter
         return AlterationResult(entity=alteration.entity)
     for key, value in (alteration.before or {}).items():
         if not same_value(live.get(key), value):
-            said = f"{alteration.entity} {key} was {_words(value)} when planned and is {_words(live.get(key))} now"
+            said = f"{alteration.entity} {key} was {_text(value)} when planned and is {_text(live.get(key))} now"
             return AlterationResult(entity=alteration.entity, error_code=INVALID_UPDATE_VERSION, error=said, stale=True)
     texts = {key: None if value is None else stored_text(key, value) for key, value in ops.items()}
     intended = text.altered(texts)
@@ -110,5 +110,5 @@ def _refused(alteration: Alteration, text: str) -> AlterationResult:
     return AlterationResult(entity=alteration.entity, error_code=INVALID_REQUEST, error=text)
 
 
-def _words(value: float | None) -> str:
+def _text(value: float | None) -> str:
     return "not set" if value is None else f"{value:.17g}"

@@ -1,4 +1,4 @@
-"""Many requests in flight over one connection: ZooKeeper answers in the order in which it was asked, so nobody waits in vain."""
+"""Many requests in flight over one connection. ZooKeeper answers in the order in which it was asked."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Task: TypeAlias = Generator[Pending, Any, Result]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flight:
-    """``window``: how many are in flight at most. ``patience``: seconds to wait for one answer."""
+class Pipeline:
+    """``window``: how many are in flight at most. ``answer_seconds``: how long to wait for one answer."""
 
     window: int = 512
-    patience: float = 30.0
+    answer_seconds: float = 30.0
 
     def run(self, tasks: Iterable[Task[Result]]) -> list[Result]:
         """Run all of them, begun in their order; the results are in that order too.
@@ -61,7 +61,7 @@ class Flight:
 
     def _answer(self, one: Asked, pending: Pending) -> tuple[Asked, Any]:
         try:
-            return one, pending.get(timeout=self.patience)
+            return one, pending.get(timeout=self.answer_seconds)
         except NoNodeError:
             return one, None
 
@@ -69,7 +69,7 @@ class Flight:
         number, task, pending = waiting.popleft()
         try:
             try:
-                answer = pending.get(timeout=self.patience)
+                answer = pending.get(timeout=self.answer_seconds)
             except CLIENT_ERRORS as error:
                 following = task.throw(error)
             else:

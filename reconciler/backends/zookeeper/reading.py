@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from reconciler.backends.zookeeper.node_text import UnreadableNodeError, parse_node
 from reconciler.backends.zookeeper.nodes import CLIENTS, IPS, USERS, address_of_node, clients_of, name_of_node
-from reconciler.backends.zookeeper.pipeline import Flight
+from reconciler.backends.zookeeper.pipeline import Pipeline
 from reconciler.backends.zookeeper.values import read_quotas
 from reconciler.model import Entity, EntityName, EntityType, Quotas, UnreadableNode
 
@@ -49,15 +49,15 @@ class _Place(NamedTuple):
 class NodeReader:
     """Reads quotas over one connection. Every method raises kazoo's errors."""
 
-    def __init__(self, client: KazooClient, flight: Flight) -> None:
+    def __init__(self, client: KazooClient, pipeline: Pipeline) -> None:
         self._client = client
-        self._flight = flight
+        self._pipeline = pipeline
 
     def read(self, *, kinds: Iterable[str] = ALL_KINDS, users: Iterable[str] | None = None) -> ReadNodes:
         """What the nodes of these kinds say (``user``: with the client ids of users); of ``users`` only these nodes."""
         found = ReadNodes()
         folders = {_FOLDERS[kind]: kind for kind in kinds}
-        nodes = dict(self._flight.ask(self._client.get_children_async, folders))
+        nodes = dict(self._pipeline.ask(self._client.get_children_async, folders))
         if users is not None:
             nodes[USERS] = list(users)
         tops = (_Place(f"{folder}/{node}", node, kind) for folder, kind in folders.items() for node in nodes[folder] or ())
@@ -68,7 +68,7 @@ class NodeReader:
 
     def _clients_of(self, users: Iterable[_Place]) -> Iterator[_Place]:
         get_children = self._client.get_children_async
-        for user, nodes in self._flight.ask(lambda user: get_children(clients_of(user.path)), users):
+        for user, nodes in self._pipeline.ask(lambda user: get_children(clients_of(user.path)), users):
             name = name_of_node(user.node)
             above = ((_USER, name),) if name is not None else ()
             for node in nodes or ():
@@ -77,7 +77,7 @@ class NodeReader:
     def _read_into(self, found: ReadNodes, places: Iterable[_Place]) -> Iterator[tuple[_Place, int]]:
         """Take over what the nodes say; yields each that is there with its number of children."""
         get = self._client.get_async
-        for place, answer in self._flight.ask(lambda place: get(place.path), places):
+        for place, answer in self._pipeline.ask(lambda place: get(place.path), places):
             if answer is not None:
                 data, stat = answer
                 _take(found, place, data)

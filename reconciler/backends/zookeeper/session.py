@@ -39,7 +39,7 @@ _LOGIN_S: Final = 5.0
 _WANTS_LOGIN: Final = "perhaps it wants a login (zookeeper.sasl.jaas.config in the file of --command-config)"
 
 
-def failure(error: Exception) -> BackendError:
+def translated_error(error: Exception) -> BackendError:
     """What went wrong, for a request that changes nothing."""
     if isinstance(error, NoAuthError):
         msg = "ZooKeeper does not let this client read the quotas: its ACLs want the identity of the brokers"
@@ -62,12 +62,12 @@ def failure(error: Exception) -> BackendError:
 
 
 @contextlib.contextmanager
-def told() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Raise ``BackendError`` children for what kazoo raises inside."""
     try:
         yield
     except CLIENT_ERRORS as error:
-        raise failure(error) from error
+        raise translated_error(error) from error
 
 
 def open_client(settings: ZooKeeperSettings) -> KazooClient:
@@ -82,13 +82,13 @@ def open_client(settings: ZooKeeperSettings) -> KazooClient:
         timeout=settings.session_seconds,
         handler=handler,
         read_only=True,
-        # For as long as the client is open: whoever asks something has a patience of his own.
+        # For as long as the client is open: each request has a deadline of its own.
         command_retry=KazooRetry(max_tries=1, sleep_func=handler.sleep_func),
         connection_retry=KazooRetry(max_tries=-1, delay=0.05, max_delay=1.0, sleep_func=handler.sleep_func),
         logger=_SILENT,
     )
     connection = LoginConnection(
-        client, login=settings.security.login, patience=_LOGIN_S, waiting=settings.request_seconds, logger=_SILENT
+        client, login=settings.security.login, answer_seconds=_LOGIN_S, waiting=settings.request_seconds, logger=_SILENT
     )
     client.add_listener(_log_state)
     client._connection = connection  # noqa: SLF001 - kazoo has no other way to choose how to log in
@@ -140,7 +140,7 @@ def _resolve(settings: ZooKeeperSettings) -> None:
         except (OSError, UnicodeError) as error:
             failures[f"{host}:{port}"] = (error.strerror if isinstance(error, OSError) else None) or "not a host name"
     if len(failures) == len(settings.servers):
-        raise UnreachableError(_nobody(failures, settings))
+        raise UnreachableError(_unreachable(failures, settings))
 
 
 def _await_session(client: KazooClient, connection: LoginConnection, handler: Handler, settings: ZooKeeperSettings) -> None:
@@ -152,7 +152,7 @@ def _await_session(client: KazooClient, connection: LoginConnection, handler: Ha
         _require_not_refused(connection, settings)
         if handler.rounds >= _ROUNDS or time.monotonic() > deadline:
             handler.ask_those_that_closed()
-            raise UnreachableError(_nobody(handler.failures, settings))
+            raise UnreachableError(_unreachable(handler.failures, settings))
 
 
 def _require_chroot(client: KazooClient, connection: LoginConnection, settings: ZooKeeperSettings) -> None:
@@ -188,6 +188,6 @@ def _where(settings: ZooKeeperSettings) -> str:
     return f"ZooKeeper at {connection_text(settings.servers, '')}"
 
 
-def _nobody(failures: dict[str, str], settings: ZooKeeperSettings) -> str:
+def _unreachable(failures: dict[str, str], settings: ZooKeeperSettings) -> str:
     said = "; ".join(f"{server}: {why}" for server, why in sorted(failures.items()))
     return f"{_where(settings)} cannot be reached" + (f": {said}" if said else f" within {settings.connect_seconds:.0f} s")

@@ -40,7 +40,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
         self._context = tls_context(tls) if tls else None
         if self._context is not None:
             self._context.sslsocket_class = _TlsSocket
-        self._patience = max(1.0, settings.connect_seconds / len(settings.servers))
+        self._answer_seconds = max(1.0, settings.connect_seconds / len(settings.servers))
         self._last: socket.socket | None = None
         self._is_given_up = False
         self._attempts: dict[str, int] = {}
@@ -62,7 +62,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
         with self._noting(server):
             if self._is_given_up:
                 raise ConnectionAbortedError("given up")
-            made = _connected(address, min(timeout or self._patience, self._patience))
+            made = _connected(address, min(timeout or self._answer_seconds, self._answer_seconds))
             if self._context is not None:
                 made = _secured(made, self._context, hostname or address[0])
         self._last = made
@@ -125,10 +125,10 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
                 _log, "connected", level=logging.INFO, address=server, tls=self._context is not None, milliseconds=milliseconds
             )
         except OSError as error:
-            self.failures[server] = _words(error)
+            self.failures[server] = _text(error)
             log_event(_log, "no connection", level=logging.INFO, address=server, reason=self.failures[server])
             if isinstance(error, ssl.SSLCertVerificationError):
-                self.refused_tls = f"the TLS handshake with {server} failed: {_words(error)}"
+                self.refused_tls = f"the TLS handshake with {server} failed: {_text(error)}"
             raise
         finally:
             self._attempts[server] = self._attempts.get(server, 0) + 1
@@ -248,7 +248,7 @@ def _secured(plain: socket.socket, context: ssl.SSLContext, host: str) -> socket
         raise
 
 
-def _words(error: OSError) -> str:
+def _text(error: OSError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is refused: {error.verify_message} (zookeeper.ssl.truststore.location)"
     if isinstance(error, ssl.SSLError):

@@ -30,7 +30,7 @@ CONTROLLER_EPOCH: Final = "/controller_epoch"
 _CONTROLLER: Final = "/controller"
 _MIGRATION: Final = "/migration"
 _CHANGES: Final = NOTIFICATION.rpartition("/")[0]
-_ANYBODY: Final = "kafka-quotas-probe-"
+_PROBE: Final = "kafka-quotas-probe-"
 _BROKERS_INSTEAD: Final = (
     "nothing was written; change quotas through its brokers: --bootstrap-server, or bootstrapServers in the Cluster document"
 )
@@ -112,16 +112,16 @@ def _require_allowed(client: KazooClient) -> None:
 
 def _probe(client: KazooClient, folder: str) -> None:
     transaction = client.transaction()
-    transaction.create(f"{folder}/{_ANYBODY}{secrets.token_hex(8)}", b"")
-    transaction.check(f"{CONFIG}/{_ANYBODY}{secrets.token_hex(8)}", 0)
+    transaction.create(f"{folder}/{_PROBE}{secrets.token_hex(8)}", b"")
+    transaction.check(f"{CONFIG}/{_PROBE}{secrets.token_hex(8)}", 0)
     if any(isinstance(answer, NoAuthError) for answer in transaction.commit()):
-        raise AuthorizationError(not_allowed(client, folder), operation="create")
+        raise AuthorizationError(write_refused(client, folder), operation="create")
 
 
-def not_allowed(client: KazooClient, path: str) -> str:
+def write_refused(client: KazooClient, path: str) -> str:
     """What to say when ZooKeeper does not let us write at a path, whose ACLs may be hidden from us too. Raises kazoo's errors."""
     try:
-        said = f" they allow {', '.join(_words(acl) for acl in client.get_acls(path)[0])};"
+        said = f" they allow {', '.join(_text(acl) for acl in client.get_acls(path)[0])};"
     except (NoAuthError, NoNodeError):
         said = ""
     return (
@@ -131,7 +131,7 @@ def not_allowed(client: KazooClient, path: str) -> str:
     )
 
 
-def _words(acl: Any) -> str:
+def _text(acl: Any) -> str:
     letters = "".join(letter for bit, letter in ((4, "c"), (8, "d"), (1, "r"), (2, "w"), (16, "a")) if acl.perms & bit)
     who = acl.id.scheme if acl.id.scheme == "digest" else f"{acl.id.scheme}:{escaped(acl.id.id)}"
     return f"{who} ({letters})"
@@ -145,7 +145,7 @@ class ControllerChangedError(Exception):
     """Another controller was elected since the checks; nothing of the transaction was done. ``renew``, then try again."""
 
 
-class Fence:
+class TransactionChecks:
     """``lock`` is the path of our lock's node, while we hold one."""
 
     def __init__(self, client: KazooClient) -> None:

@@ -23,10 +23,10 @@ from kazoo.exceptions import (
 )
 
 from reconciler.backends.zookeeper.node_text import NodeText, UnreadableNodeError, parse_node
-from reconciler.backends.zookeeper.node_update import INVALID_UPDATE_VERSION, NodeRead, intention, zookeeper_refusal
+from reconciler.backends.zookeeper.node_update import INVALID_UPDATE_VERSION, NodeRead, update_node, zookeeper_refusal
 from reconciler.backends.zookeeper.nodes import NOTIFICATION, USERS, Acls, clients_of, node_path, notification, parents
-from reconciler.backends.zookeeper.pipeline import Flight, Task
-from reconciler.backends.zookeeper.transaction_checks import ControllerChangedError, Fence, LockLostError
+from reconciler.backends.zookeeper.pipeline import Pipeline, Task
+from reconciler.backends.zookeeper.transaction_checks import ControllerChangedError, LockLostError, TransactionChecks
 from reconciler.errors import AuthorizationError, BackendError
 from reconciler.logs import log_event
 from reconciler.model import Alteration, AlterationResult, Entity
@@ -48,34 +48,34 @@ _LOST_RACES: Final = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyErr
 _NOT_THE_CAUSE: Final = (RolledBackError, RuntimeInconsistency)
 
 
-class NodeWriter:
+class QuotaWriter:
     """Writes the alterations of one call, each entity for itself. ``committed``: something may have been sent."""
 
-    def __init__(self, client: KazooClient, flight: Flight, acls: Acls, fence: Fence) -> None:
+    def __init__(self, client: KazooClient, pipeline: Pipeline, acls: Acls, checks: TransactionChecks) -> None:
         self._client = client
-        self._flight = flight
+        self._pipeline = pipeline
         self._acls = acls
-        self._fence = fence
+        self._checks = checks
         self._claimed: set[str] = set()
         self._emptied: dict[str, None] = {}
         self.committed = False
 
     def write(self, alterations: Sequence[Alteration]) -> list[AlterationResult]:
         """One result for each, in order. Raises kazoo's errors of the connection, after which the outcome is unknown."""
-        results = self._flight.run(map(self._alter, alterations))
-        self._flight.run(map(self._tidy, self._emptied))
+        results = self._pipeline.run(map(self._alter, alterations))
+        self._pipeline.run(map(self._tidy, self._emptied))
         return results
 
     def check(self, alterations: Sequence[Alteration], *, nodes_of: Collection[Entity] | None) -> list[AlterationResult]:
         """What would be refused, without writing; nodes are looked at only of these entities, or (``None``) of all."""
-        return self._flight.run(self._check(one, look=nodes_of is None or one.entity in nodes_of) for one in alterations)
+        return self._pipeline.run(self._check(one, look=nodes_of is None or one.entity in nodes_of) for one in alterations)
 
     def _check(self, alteration: Alteration, *, look: bool) -> Task[AlterationResult]:
         if (refused := self._refusal(alteration)) is not None:
             return refused
         if look:
             node = yield from self._look(node_path(alteration.entity))
-            if isinstance(answer := intention(alteration, node), AlterationResult):
+            if isinstance(answer := update_node(alteration, node), AlterationResult):
                 return answer
         return AlterationResult(entity=alteration.entity)
 
@@ -109,7 +109,7 @@ class NodeWriter:
         for _ in range(_ATTEMPTS):
             node = (yield from self._look(path)) if looked else None
             looked = True
-            intended = intention(alteration, node)
+            intended = update_node(alteration, node)
             if isinstance(intended, AlterationResult):
                 return intended
             try:
@@ -119,7 +119,7 @@ class NodeWriter:
             except ControllerChangedError:
                 log_event(_log, "another controller was elected", level=logging.INFO, node=path)
                 try:
-                    self._fence.renew()
+                    self._checks.renew()
                 except BackendError as error:
                     return AlterationResult(entity=alteration.entity, error_code=NOT_CONTROLLER, error=str(error))
                 self._claimed.difference_update(parents(path))
@@ -138,7 +138,7 @@ class NodeWriter:
 
     def _commit(self, alteration: Alteration, path: str, node: NodeRead | None, text: NodeText) -> Task[AlterationResult]:
         transaction = self._client.transaction()
-        self._fence.add_to(transaction)
+        self._checks.add_to(transaction)
         if node is None:
             acl = self._acls.acl_for(path)
             for parent in (yield from self._missing_parents(path)):
@@ -150,7 +150,7 @@ class NodeWriter:
             transaction.set_data(path, text.encoded(), node.version)
         transaction.create(NOTIFICATION, notification(path), self._acls.acl_for(NOTIFICATION), sequence=True)
         self.committed = True
-        answers = self._fence.passed((yield transaction.commit_async()))
+        answers = self._checks.passed((yield transaction.commit_async()))
         _raise_cause(answers)
         if text.is_empty and (user := _user_of(path)) is not None:
             self._emptied[user] = None
@@ -184,7 +184,7 @@ class NodeWriter:
                 return
             data, stat = yield self._client.get_async(user)
             transaction = self._client.transaction()
-            self._fence.add_to(transaction)
+            self._checks.add_to(transaction)
             transaction.delete(clients, below.version)
             if stat.numChildren == 1 and parse_node(data).is_empty:
                 transaction.delete(user, stat.version)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from reconciler.backends.zookeeper.node_update import LONGEST_PATH, NodeRead, intention, zookeeper_refusal
+from reconciler.backends.zookeeper.node_update import LONGEST_PATH, NodeRead, update_node, zookeeper_refusal
 from reconciler.model.change import Alteration, AlterationResult
 from reconciler.model.entity import Entity
 from tests.builders import client, ip, pair, user
@@ -17,13 +17,13 @@ def node(config: bytes) -> NodeRead:
 
 
 def intended(alteration: Alteration, read: NodeRead | None) -> bytes:
-    found = intention(alteration, read)
+    found = update_node(alteration, read)
     assert not isinstance(found, AlterationResult), found
     return found.encoded()
 
 
 def answered(alteration: Alteration, read: NodeRead | None) -> AlterationResult:
-    found = intention(alteration, read)
+    found = update_node(alteration, read)
     assert isinstance(found, AlterationResult), found
     return found
 

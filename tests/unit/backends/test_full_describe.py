@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from reconciler.backends.broker.full_describe import NOTE, SHAPES, Everything
+from reconciler.backends.broker.full_describe import NOTE, SHAPES, FullDescribe
 from reconciler.errors import AuthorizationError, BackendError, RequestRefusedError, UnreachableError
 from reconciler.model.entity import DEFAULT, LEGAL_SHAPES, Entity
 from reconciler.model.state import Quotas
@@ -49,14 +49,14 @@ class Broker:
 
 def test_a_broker_that_can_is_asked_once() -> None:
     broker = Broker()
-    everything = Everything(broker.describe)
+    everything = FullDescribe(broker.describe)
     assert everything.read() == ALL
     assert (len(broker.asked), everything.notes) == (1, ())
 
 
 def test_a_broker_without_memory_for_all_is_asked_in_parts_and_never_for_all_again() -> None:
     broker = Broker(0)
-    everything = Everything(broker.describe)
+    everything = FullDescribe(broker.describe)
     assert everything.read() == ALL
     assert everything.notes == (NOTE,)
     assert len(broker.asked) == 5
@@ -71,7 +71,7 @@ def test_every_shape_that_kafka_has_is_a_part() -> None:
 def test_a_part_that_is_too_much_is_the_end_and_says_what_to_raise() -> None:
     broker = Broker(0, 2)
     with pytest.raises(RequestRefusedError, match=r"those of user and client-id alone.*KAFKA_HEAP_OPTS") as refused:
-        Everything(broker.describe).read()
+        FullDescribe(broker.describe).read()
     assert refused.value.error_code == -1
     assert len(broker.asked) == 1 + 3
 
@@ -82,5 +82,5 @@ def test_a_part_that_is_too_much_is_the_end_and_says_what_to_raise() -> None:
 def test_other_errors_are_no_reason_for_parts(error: BackendError) -> None:
     broker = Broker(0, error=error)
     with pytest.raises(type(error)):
-        Everything(broker.describe).read()
+        FullDescribe(broker.describe).read()
     assert len(broker.asked) == 1

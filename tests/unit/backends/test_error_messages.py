@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kafka import errors
 
-from reconciler.backends.broker.error_messages import hint, is_tls_failure, words
+from reconciler.backends.broker.error_messages import connection_hint, describe_error, is_tls_failure
 
 WRONG_HOST = "IP address mismatch, certificate is not valid for '127.0.0.1'."
 TLS = f"Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {WRONG_HOST} (_ssl.c:1006)"
@@ -54,7 +54,7 @@ TLS = f"Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify fa
 def test_each_error_is_told_in_a_few_words(error, text):
     import re
 
-    assert re.fullmatch(text, words(error)), words(error)
+    assert re.fullmatch(text, describe_error(error)), describe_error(error)
 
 
 def test_a_failed_handshake_is_known_before_and_after_it():
@@ -77,5 +77,5 @@ def test_a_failed_handshake_is_known_before_and_after_it():
     ],
 )
 def test_the_hint_names_the_protocol_that_the_listener_may_want(error, protocol, hinted):
-    said = hint(error, protocol)
+    said = connection_hint(error, protocol)
     assert (hinted in said) if hinted else said == ""

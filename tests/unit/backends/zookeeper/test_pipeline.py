@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kazoo.exceptions import ConnectionLoss, NoAuthError, NoNodeError
 
-from reconciler.backends.zookeeper.pipeline import Flight
+from reconciler.backends.zookeeper.pipeline import Pipeline
 
 
 class Request:
@@ -43,7 +43,7 @@ def doubling(number: int) -> Generator[Request, Any, int]:
 
 
 def test_results_are_in_the_order_of_the_tasks_whenever_they_end() -> None:
-    results = Flight(window=4, patience=3.0).run(doubling(number) for number in range(50))
+    results = Pipeline(window=4, answer_seconds=3.0).run(doubling(number) for number in range(50))
 
     assert results == [number if number % 3 == 0 else 2 * number for number in range(50)]
     assert Request.most == 4
@@ -54,7 +54,7 @@ def test_a_task_may_end_without_a_request() -> None:
         return "done"
         yield
 
-    assert Flight(patience=3.0).run([silent(), silent()]) == ["done", "done"]
+    assert Pipeline(answer_seconds=3.0).run([silent(), silent()]) == ["done", "done"]
 
 
 def test_a_task_is_thrown_the_error_of_its_request() -> None:
@@ -65,7 +65,7 @@ def test_a_task_is_thrown_the_error_of_its_request() -> None:
             return str((yield Request("made")))
         return "there"
 
-    assert Flight(patience=3.0).run([careful()]) == ["made"]
+    assert Pipeline(answer_seconds=3.0).run([careful()]) == ["made"]
 
 
 def test_what_no_task_catches_ends_the_flight_and_begins_no_further_task() -> None:
@@ -77,12 +77,12 @@ def test_what_no_task_catches_ends_the_flight_and_begins_no_further_task() -> No
         return number
 
     with pytest.raises(ConnectionLoss):
-        Flight(window=2, patience=3.0).run(failing(number) for number in range(100))
+        Pipeline(window=2, answer_seconds=3.0).run(failing(number) for number in range(100))
     assert begun == [0, 1, 2, 3]
 
 
 def test_asking_about_many_gives_pairs_in_order_and_none_for_a_node_that_is_not_there() -> None:
-    asked = Flight(window=3, patience=3.0).ask(lambda n: Request(NoNodeError() if n == 1 else n * 10), range(5))
+    asked = Pipeline(window=3, answer_seconds=3.0).ask(lambda n: Request(NoNodeError() if n == 1 else n * 10), range(5))
 
     assert list(asked) == [(0, 0), (1, None), (2, 20), (3, 30), (4, 40)]
     assert Request.most == 3
@@ -90,4 +90,4 @@ def test_asking_about_many_gives_pairs_in_order_and_none_for_a_node_that_is_not_
 
 def test_asking_raises_every_other_error() -> None:
     with pytest.raises(NoAuthError):
-        list(Flight(patience=3.0).ask(lambda _: Request(NoAuthError()), [1]))
+        list(Pipeline(answer_seconds=3.0).ask(lambda _: Request(NoAuthError()), [1]))
