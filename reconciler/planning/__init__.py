@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.planning.diff import change_of_one, difference, nothing_to_do_notes
+    from reconciler.planning.diff import change_of_one, difference, nothing_to_do_notes, quotas_after
     from reconciler.planning.drift import compare
     from reconciler.planning.order import in_writing_order
     from reconciler.planning.saved_plan import is_applied, read_saved_plan, require_current
@@ -27,6 +27,7 @@ __all__ = [
     "nothing_to_do_notes",
     "overriding",
     "plan_way_back",
+    "quotas_after",
     "read_saved_plan",
     "require_current",
 ]

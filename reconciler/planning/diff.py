@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from reconciler.model import (
@@ -151,3 +151,17 @@ def _removed(live: Quotas, delete: Collection[str]) -> Iterator[KeyChange]:
     for key in delete:
         if key in live:
             yield KeyChange(key=key, before=live[key], after=None, reason=Reason.ON_REQUEST)
+
+
+def quotas_after(entities: Mapping[Entity, Quotas], changes: Iterable[Change]) -> dict[Entity, Quotas]:
+    """What a cluster has once the changes are written; an entity that they leave without keys is gone."""
+    left = dict(entities)
+    for change in changes:
+        quotas = dict(left.pop(change.entity, {}))
+        for key in change.keys:
+            quotas.pop(key.key, None)
+            if key.after is not None:
+                quotas[key.key] = key.after
+        if quotas:
+            left[change.entity] = quotas
+    return left

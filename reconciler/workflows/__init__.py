@@ -7,18 +7,23 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.workflows.alter import alter_entity, alter_plan
-    from reconciler.workflows.alter_request import AlterRequest, make_alter_request, name_warnings
-    from reconciler.workflows.alter_target import AlterTarget, load_target
+    from reconciler.workflows.alter import (
+        AlterRequest,
+        AlterTarget,
+        alter_entity,
+        alter_plan,
+        load_target,
+        make_alter_request,
+        name_warnings,
+    )
     from reconciler.workflows.apply import Approval, apply_manifests
     from reconciler.workflows.audit import AuditFile
     from reconciler.workflows.backtest import BacktestOptions, proposal_of, run_backtest
-    from reconciler.workflows.baselines import GivenBaseline, given_baseline
+    from reconciler.workflows.baselines import GivenBaseline, check_recordable, given_baseline, is_clean, write_baseline
     from reconciler.workflows.broker_model import ModelOptions
     from reconciler.workflows.changed_clusters import find_changed_clusters
-    from reconciler.workflows.comment import body_content, with_backtest
+    from reconciler.workflows.comment import body_content, state_of_report, with_backtest
     from reconciler.workflows.comment_on_github import GitHubTarget, PullRequestOutcome, post_comment
-    from reconciler.workflows.comment_states import state_of_report
     from reconciler.workflows.compact import CompactOptions, CompactResult
     from reconciler.workflows.connect import (
         Access,
@@ -39,13 +44,11 @@ if TYPE_CHECKING:
     from reconciler.workflows.export import ExportResult, cluster_to_export, connection_to_write, export_cluster, require_free
     from reconciler.workflows.git_repository import source_of
     from reconciler.workflows.import_quotas import ImportSummary, import_files
-    from reconciler.workflows.init import CLUSTER_FOLDER, Made, Setting, make_repository, require_room
-    from reconciler.workflows.init_template import parse_workflows
+    from reconciler.workflows.init import CLUSTER_FOLDER, Made, Setting, make_repository, parse_workflows, require_room
     from reconciler.workflows.load import find_repository_root, stop_on
     from reconciler.workflows.plan import Intent, load_intent, make_plan
     from reconciler.workflows.plan_extras import Checker, Extras, plan_with
     from reconciler.workflows.reconcile import Observation, observe, write_observed
-    from reconciler.workflows.record_baseline import check_recordable, is_clean, write_baseline
     from reconciler.workflows.references import References
     from reconciler.workflows.report import ReportRequest, has_failed, load_report_intents, make_report
     from reconciler.workflows.report_files import read_report_inputs

@@ -2,34 +2,186 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final
 
 from reconciler.documents import plan_digest
+from reconciler.errors import UsageError
+from reconciler.formats import ValueRefusedError, declarable, parse_value
+from reconciler.manifest import desired_state, name_problems
 from reconciler.model import (
+    DEFAULT,
     Action,
+    Alteration,
     ApplyReport,
     ApplyResult,
     Change,
+    ClusterSpec,
     CurrentState,
     DesiredEntity,
     DesiredQuota,
     DesiredState,
     Entity,
+    ManifestCommit,
     Plan,
     QuotaKey,
     Span,
     Summary,
+    escaped,
+    legal_keys,
 )
 from reconciler.planning import change_of_one, nothing_to_do_notes
-from reconciler.policy import GuardContext, judge
+from reconciler.policy import GuardContext, ManagedAt, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
-from reconciler.resolution import needs_broker
-from reconciler.workflows.alter_request import AlterRequest
-from reconciler.workflows.alter_target import AlterTarget
+from reconciler.resolution import entity_refusal, needs_broker, unsendable, value_refusal
+from reconciler.text import did_you_mean, number_text, shown
 from reconciler.workflows.apply import Approval, write
 from reconciler.workflows.connect import read_state
+from reconciler.workflows.git_repository import source_of
+from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
+from reconciler.workflows.references import References, read_references
+from reconciler.workflows.same_cluster import OtherClusters
+from reconciler.workflows.trusted import TrustedTree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterTarget:
+    """Without manifests (``managed`` false) nothing is known but the connection that the caller made."""
+
+    spec: ClusterSpec = field(default_factory=ClusterSpec)
+    managed: bool = False
+    declared: Mapping[Entity, Span] = field(default_factory=dict)
+    source: ManifestCommit = field(default_factory=ManifestCommit)
+    trusted: TrustedTree | None = None
+    others: OtherClusters = field(default_factory=OtherClusters)
+
+    def managed_at(self, entity: Entity) -> ManagedAt | None:
+        """Where manifests own the entity; ``None`` when they do not."""
+        if not self.managed:
+            return None
+        if entity in self.declared:
+            return ManagedAt(declared=True, place=self.declared[entity])
+        return ManagedAt(declared=False, place=self.spec.place("scope")) if self.spec.scope.contains(entity) else None
+
+
+def load_target(paths: Sequence[str], *, cluster: str | None, trusted_ref: str | None = None) -> AlterTarget:
+    """The cluster of the manifests when a path or a name (or a trusted reference) is given, else a target without any.
+
+    Raises ``ManifestError`` for manifests with errors, ``UsageError`` when it is not clear which cluster is meant, and for the
+    reference ``GitError`` or ``UntrustedError``.
+    """
+    if not paths and cluster is None and trusted_ref is None:
+        return AlterTarget()
+    where = list(paths) or ["."]
+    seen = read_references(References(trusted=trusted_ref), where)
+    loaded = load_manifests(where, trust=seen.trust)
+    stop_on(loaded.findings)
+    spec = chosen_cluster(loaded, cluster)
+    # All files count, whichever were named: an entity that another file declares is no less managed.
+    entities = desired_state(loaded.documents, spec).state.entities
+    return AlterTarget(
+        spec=spec,
+        managed=True,
+        declared={entity: one.source for entity, one in entities.items() if spec.scope.contains(entity)},
+        source=source_of(Path(where[0])),
+        trusted=seen.trusted,
+        others=OtherClusters(spec=spec, loaded=loaded),
+    )
+
+
+_NO_BROKER_TAKES: Final = {"value-not-positive": 0.0, "value-too-large": math.inf}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterRequest:
+    """Made by ``make_alter_request``. Values are per broker, in the unit of the key; no key is in ``add`` and ``delete``."""
+
+    entity: Entity
+    add: Mapping[str, float]
+    delete: tuple[str, ...] = ()
+
+
+def make_alter_request(
+    entity: Entity, *, add: Mapping[str, str | float] | None = None, delete: Collection[str] = ()
+) -> AlterRequest:
+    """A request, checked as far as that is possible without a cluster.
+
+    A value is a number, or text as in manifests (``10MiB``). Raises ``UsageError`` when nothing is asked for, for an entity that
+    Kafka has not, a key that is unknown, not for this entity, or both set and removed, and a value that Kafka would refuse or
+    bend; the message has a broker's own words where it has any.
+    """
+    wanted = add or {}
+    if not wanted and not delete:
+        raise UsageError("nothing is asked for: say --add KEY=VALUE,... or --delete KEY,..., or both")
+    _require_entity(entity)
+    for key in (*wanted, *delete):
+        _require_key(entity, key)
+    both = sorted(wanted.keys() & set(delete))
+    if both:
+        raise UsageError(f"{both[0]} cannot be both added and deleted")
+    values = {key: _value(QuotaKey(key), value) for key, value in wanted.items()}
+    return AlterRequest(entity=entity, add=values, delete=tuple(sorted(set(delete))))
+
+
+def name_warnings(entity: Entity) -> Iterator[tuple[str, str]]:
+    """Ids of rules and sentences about names that Kafka takes and that are most likely a mistake; ``explain`` knows the ids."""
+    for entity_type, name in entity.parts:
+        if name is not DEFAULT:
+            yield from name_problems(entity_type, name)
+
+
+def _require_entity(entity: Entity) -> None:
+    words = entity_refusal(entity)
+    if words is None:
+        words = unsendable(Alteration(entity=entity, ops={}))
+        if words is not None:
+            raise UsageError(f"{entity} cannot be altered: {words}")
+        return
+    ours = next((message for rule_id, message in name_warnings(entity) if rule_id == "ip-invalid"), "Kafka has no such entity")
+    raise UsageError(f"{entity} cannot be altered: {ours}; a broker says: {escaped(words)}")
+
+
+def _require_key(entity: Entity, key: str) -> None:
+    legal = [one.value for one in legal_keys(entity.types)]
+    if key in legal:
+        return
+    if key in QuotaKey.__members__.values():
+        why = f"{key} cannot be set for {entity}; it takes {', '.join(legal)}; a broker says: Invalid configuration key {key}"
+        raise UsageError(why)
+    near = did_you_mean(key, legal)
+    near = near if near.startswith("; did") else ""
+    raise UsageError(f"there is no quota key {shown(key)}; {entity} takes {', '.join(legal)}{near}")
+
+
+def _value(key: QuotaKey, value: str | float) -> float:
+    if isinstance(value, str):
+        try:
+            return parse_value(key, value).number
+        except ValueRefusedError as refused:
+            said = _broker_words(key, refused.id, value)
+            raise UsageError(f"{key}={escaped(value)}: {refused}{said} [{refused.id}]") from None
+    number = float(value)
+    if not declarable(key, number):
+        words = value_refusal(key, number)
+        said = f"; a broker says: {words}" if words else ""
+        raise UsageError(f"{key}={number_text(number)}: {key} is in {key.unit}, and this is no limit that Kafka can keep{said}")
+    return number
+
+
+def _broker_words(key: QuotaKey, rule_id: str, text: str) -> str:
+    """What a broker would answer to this value, if it was sent one; nothing for what is no number at all."""
+    number = _NO_BROKER_TAKES.get(rule_id)
+    if number is None:
+        try:
+            number = float(text)
+        except ValueError:
+            return ""
+    words = value_refusal(key, number)
+    return f"; a broker says: {words}" if words else ""
+
 
 _NOT_ABOUT_ONE_ENTITY: Final = frozenset({"empty-desired-state", "too-many-changes", "too-many-removals"})
 """Guards about all that manifests declare, or about how much changes: the user named one entity."""

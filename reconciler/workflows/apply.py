@@ -1,9 +1,12 @@
-"""Apply: plan again, refuse what must be refused, ask, write, verify."""
+"""Apply: plan again, refuse what must be refused, ask, take the cluster's lock, write, verify."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable
+import os
+import socket
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -13,12 +16,30 @@ from reconciler.logs import log_event
 from reconciler.model import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus, Plan
 from reconciler.planning import is_applied, require_current
 from reconciler.policy import FREEZE_WINDOW, LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
-from reconciler.ports import Clock, Progress, QuotaCluster
+from reconciler.ports import Clock, ExclusiveRuns, Progress, QuotaCluster
+from reconciler.workflows.audit import os_user
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.connect import read_state
-from reconciler.workflows.exclusive import only_run
 from reconciler.workflows.load import stop_on
 from reconciler.workflows.plan import Intent, plan_from
+
+_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
+
+
+@contextlib.contextmanager
+def only_run(cluster: QuotaCluster, *, writes: bool, clock: Clock) -> Iterator[None]:
+    """Hold the cluster's lock, if it has one and the run ``writes``. Raises ``LockedError`` or ``BackendError`` on entering."""
+    if not writes or not isinstance(cluster, ExclusiveRuns):
+        yield
+        return
+    with cluster.exclusive(holder(clock)):
+        yield
+
+
+def holder(clock: Clock) -> str:
+    """Who this run is, for whoever finds the lock held: ``user@host, process 123, since 2026-11-21T16:00:00Z``."""
+    return f"{os_user()}@{socket.gethostname()}, process {os.getpid()}, since {clock.now().strftime(_FORMAT)}"
+
 
 _log: Final = logging.getLogger(__name__)
 

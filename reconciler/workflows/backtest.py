@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.errors import UsageError
 from reconciler.files import write_whole
-from reconciler.model import BacktestReport, Change, ClusterSpec, CurrentState, DesiredState, Entity, KnownOwner, Span
-from reconciler.planning import difference
+from reconciler.model import BacktestReport, ClusterSpec, CurrentState, DesiredState, Entity, KnownOwner, Span
+from reconciler.planning import difference, quotas_after
 from reconciler.policy import judged_by_rules
 from reconciler.ports import Progress
 from reconciler.workflows.broker_model import ModelOptions, broker_model
@@ -81,26 +81,13 @@ def propose(desired: DesiredState, current: CurrentState | None, spec: ClusterSp
     changes = difference(desired, current, scope=spec.scope, prune=spec.prune).changes
     return Proposal(
         current=current.entities,
-        proposed=changed_quotas(current.entities, changes),
+        proposed=quotas_after(current.entities, changes),
         declared=declared,
         sources=sources,
         kafka_version=current.cluster.kafka_version,
         spec=spec,
         owner_of=owner_of,
     )
-
-
-def changed_quotas(current: Mapping[Entity, Mapping[str, float]], changes: Sequence[Change]) -> dict[Entity, dict[str, float]]:
-    """The quotas after changes; an entity without keys is gone."""
-    state = {entity: dict(values) for entity, values in current.items()}
-    for change in changes:
-        values = state.setdefault(change.entity, {})
-        for key in change.keys:
-            if key.after is None:
-                values.pop(key.key, None)
-            else:
-                values[key.key] = key.after
-    return {entity: values for entity, values in state.items() if values}
 
 
 def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress | None = None) -> BacktestReport:

@@ -1,19 +1,62 @@
-"""What ``--baseline`` names: a file that ``apply --record-baseline`` wrote, or a git reference."""
+"""What ``--baseline`` names, a recorded file or a git reference; and recording such a file after a complete run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from reconciler.documents import RecordedBaseline, read_baseline
+from reconciler.documents import RecordedBaseline, baseline_to_json, read_baseline
 from reconciler.errors import BaselineError, FileAccessError, GitError, UsageError
-from reconciler.model import Baseline, BaselineKind, BaselineOrigin, ClusterIdentity, DesiredState, Entity, Quotas
+from reconciler.files import write_whole
+from reconciler.formats import document_text
+from reconciler.model import (
+    ApplyReport,
+    ApplyResult,
+    Baseline,
+    BaselineKind,
+    BaselineOrigin,
+    ClusterIdentity,
+    DesiredState,
+    Entity,
+    Quotas,
+)
 from reconciler.text import shown
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
 from reconciler.workflows.git_repository import repository_around
 from reconciler.workflows.references import declared_at
 from reconciler.workflows.trusted import TrustedTree
+
+if TYPE_CHECKING:
+    from reconciler.workflows.plan import Intent
+
+
+def check_recordable(intent: Intent, path: Path, *, validate_only: bool) -> None:
+    """Find out before anything is written to the cluster whether a baseline can be recorded at the end.
+
+    Raises ``UsageError`` when the run will not show a whole desired state, ``FileAccessError`` when the folder is missing.
+    """
+    if validate_only:
+        msg = "--record-baseline and --validate-only exclude each other: nothing is applied that could be recorded"
+        raise UsageError(msg)
+    if not intent.desired.complete:
+        msg = "--record-baseline needs all manifests: a baseline of some files would make the rest look unmanaged"
+        raise UsageError(msg)
+    if not path.parent.is_dir() or path.is_dir():
+        msg = f"cannot write the baseline {path}: {'it is a folder' if path.is_dir() else 'its folder does not exist'}"
+        raise FileAccessError(msg)
+
+
+def is_clean(report: ApplyReport) -> bool:
+    """True when the cluster was seen to have all that is desired."""
+    nothing_left = report.result is ApplyResult.NOTHING_TO_DO and not report.outcomes
+    return nothing_left or (report.result is ApplyResult.DONE and report.verified)
+
+
+def write_baseline(intent: Intent, report: ApplyReport, path: Path) -> None:
+    """Write the baseline whole or not at all. Raises ``FileAccessError``."""
+    write_whole(path, [document_text(baseline_to_json(intent.desired, report.cluster, intent.source()))])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from reconciler.manifest import desired_state
-from reconciler.model import Change, ClusterSpec, CurrentState, DesiredState, Entity, Finding, Quotas, Severity, in_order
+from reconciler.model import Change, ClusterSpec, CurrentState, DesiredState, Entity, Finding, Severity, in_order
+from reconciler.planning import quotas_after
 from reconciler.policy import Subject, lint_state
 from reconciler.workflows.load import LoadedManifests, adjusted
 
@@ -28,7 +29,7 @@ def lint_change(
     rates: Mapping[tuple[Entity, str], float] | None = None,
 ) -> tuple[Finding, ...]:
     """What can be said of a plan. ``rates``: measured bytes/s per broker by entity and key, where they are known."""
-    after = _after(current, changes)
+    after = quotas_after(current.entities, changes)
     changed = [change.entity for change in changes]
     subject = Subject(
         desired=desired,
@@ -40,19 +41,3 @@ def lint_change(
         unreadable=current.unreadable,
     )
     return in_order(adjusted(tuple(lint_state(subject)), severities))
-
-
-def _after(current: CurrentState, changes: Iterable[Change]) -> Mapping[Entity, Quotas]:
-    after: dict[Entity, Quotas] = dict(current.entities)
-    for change in changes:
-        quotas = dict(after.get(change.entity, {}))
-        for key in change.keys:
-            if key.after is None:
-                quotas.pop(key.key, None)
-            else:
-                quotas[key.key] = key.after
-        if quotas:
-            after[change.entity] = quotas
-        else:
-            after.pop(change.entity, None)
-    return after

@@ -8,12 +8,11 @@ from typing import Final
 
 from reconciler.errors import BackendError
 from reconciler.model import ClusterIdentity, ClusterSpec, CurrentState, ObservedFrom, Prune, display_name
-from reconciler.planning import difference
+from reconciler.planning import difference, quotas_after
 from reconciler.ports import CallbackInspector, StaticDefaultsInspector
 from reconciler.resolution import Caveats, QuotaView, ViewKind
 from reconciler.text import number_text
 from reconciler.workflows.plan import Intent
-from reconciler.workflows.plan_effects import after
 
 _FIRST_WITHOUT_STATIC_DEFAULTS: Final = (3, 0)
 _STATIC: Final = {"producer_byte_rate": "quota.producer.default", "consumer_byte_rate": "quota.consumer.default"}
@@ -80,7 +79,7 @@ def planned_view(intent: Intent, current: QuotaView) -> QuotaView:
     return replace(
         current,
         kind=ViewKind.PLANNED,
-        entities=after(current.entities, found.changes),
+        entities=quotas_after(current.entities, found.changes),
         notes=(*current.notes, *_incomplete(intent), *_pruned(intent.spec, pruned), *intent.notes),
     )
 

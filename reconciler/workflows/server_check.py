@@ -2,15 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.apply import ChunkLimits, split_into_requests
+from reconciler.backends import BrokerCluster, ConnectionSettings, parse_servers
 from reconciler.errors import AuthorizationError
-from reconciler.model import AlterationResult, Change, CurrentState, Finding, ObservedFrom, Plan, Severity, escaped, in_order
+from reconciler.model import (
+    Action,
+    Alteration,
+    AlterationResult,
+    Change,
+    CurrentState,
+    Entity,
+    Finding,
+    KeyChange,
+    ObservedFrom,
+    Plan,
+    Quotas,
+    Reason,
+    Severity,
+    escaped,
+    in_order,
+)
 from reconciler.ports import ModeInspector, Progress, QuotaCluster
-from reconciler.resolution import needs_broker
+from reconciler.resolution import needs_broker, refusal
+from reconciler.sandbox import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, SandboxSpec, running
+
+_FIRST_WITHOUT_ZOOKEEPER: Final = 4
+_BEFORE_4: Final = next(version for version in KAFKA_VERSIONS if version.startswith("3."))
+_MANY_ENTITIES: Final = 20_000
+_HEAP_MB: Final = 512
+_LARGE_HEAP_MB: Final = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seeded:
+    """A running sandbox with a state; ``notes`` say what it could not take over."""
+
+    cluster: QuotaCluster
+    notes: tuple[str, ...]
+
+
+def nearest_version(kafka_version: str | None) -> tuple[str, tuple[str, ...]]:
+    """The pinned version nearest to a cluster's (``"3.6"``), and notes on what that leaves open."""
+    major = (kafka_version or "").partition(".")[0]
+    if not major.isascii() or not major.isdigit():
+        return DEFAULT_KAFKA_VERSION, ("the cluster's Kafka version is not known",)
+    version = DEFAULT_KAFKA_VERSION if int(major) >= _FIRST_WITHOUT_ZOOKEEPER else _BEFORE_4
+    notes = (
+        []
+        if version.startswith(f"{kafka_version}.")
+        else [f"the cluster runs Kafka {kafka_version}, which may check differently"]
+    )
+    if version == _BEFORE_4:
+        notes.append("the local Kafka runs without ZooKeeper; a cluster that keeps its quotas in ZooKeeper has other checks")
+    return version, tuple(notes)
+
+
+@contextlib.contextmanager
+def seeded_sandbox(version: str, current: CurrentState, *, progress: Progress) -> Iterator[Seeded]:
+    """A sandbox of a pinned version with ``current``, for the length of the block."""
+    heap = _LARGE_HEAP_MB if len(current.entities) > _MANY_ENTITIES else _HEAP_MB
+    with running(SandboxSpec(kafka_version=version, heap_mb=heap), progress=progress) as sandbox:
+        settings = ConnectionSettings(servers=parse_servers((sandbox.bootstrap_servers,)))
+        with contextlib.closing(BrokerCluster.open(settings)) as cluster:
+            yield Seeded(cluster=cluster, notes=seed(cluster, current.entities, progress=progress))
+
+
+def seed(cluster: QuotaCluster, entities: Mapping[Entity, Quotas], *, progress: Progress) -> tuple[str, ...]:
+    """Write a state to an empty cluster; a note on what it does not take: unknown types and keys, values that are refused now."""
+    wanted: list[Change] = []
+    refused: list[tuple[Entity, str | None]] = []
+    for entity, quotas in entities.items():
+        said = {key: refusal(Alteration(entity=entity, ops={key: value})) for key, value in sorted(quotas.items())}
+        refused += ((entity, words) for words in said.values() if words is not None)
+        keys = tuple(_setting(key, quotas[key]) for key, words in said.items() if words is None)
+        if keys:
+            wanted.append(Change(entity=entity, action=Action.CREATE, keys=keys))
+    if wanted:
+        progress.step(f"giving the local Kafka the cluster's state: {len(wanted)} entities")
+    for request in split_into_requests(wanted, ChunkLimits()):
+        results = cluster.alter([change.alteration() for change in request], validate_only=False)
+        for change, result in zip(request, results, strict=True):
+            if result.error_code:
+                refused += ((change.entity, result.error) for _ in change.keys)
+    return (_left_out(refused),) if refused else ()
+
+
+def _setting(key: str, value: float) -> KeyChange:
+    return KeyChange(key=key, before=None, after=value, reason=Reason.NOT_IN_CURRENT)
+
+
+def _left_out(refused: Sequence[tuple[Entity, str | None]]) -> str:
+    what = "1 value" if len(refused) == 1 else f"{len(refused)} values"
+    entity, words = refused[0]
+    example = f"{entity}: {escaped(words) if words else 'no reason given'}"
+    return f"the local Kafka did not take {what} of the cluster's present state and checked without; {example}"
+
 
 REFUSED: Final = "refused-by-broker"
 """The id of the findings."""
@@ -54,7 +145,7 @@ def check_in_sandbox(plan: Plan, current: CurrentState, *, progress: Progress) -
     if not plan.changes:
         return _noted(plan, _NOTHING)
     # Imported here, so that plans without this check do not pay for the client library.
-    from reconciler.workflows.server_check_sandbox import nearest_version, seeded_sandbox
+    from reconciler.workflows.server_check import nearest_version, seeded_sandbox
 
     version, notes = nearest_version(plan.cluster.kafka_version)
     with seeded_sandbox(version, current, progress=progress) as seeded:

@@ -17,9 +17,7 @@ from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.policy.guards import GUARDS
 from reconciler.render.state_text import state_as_text
 from reconciler.sandbox.spec import Sandbox
-from reconciler.workflows.alter import alter_entity
-from reconciler.workflows.alter_request import AlterRequest, make_alter_request
-from reconciler.workflows.alter_target import AlterTarget
+from reconciler.workflows.alter import AlterRequest, AlterTarget, alter_entity, make_alter_request
 from reconciler.workflows.apply import Approval
 from reconciler.workflows.describe import describe_cluster
 from reconciler.workflows.system_clock import SystemClock

@@ -17,6 +17,7 @@ from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.model.quota import KNOWN_KEYS, legal_keys
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import DesiredState
+from reconciler.planning import quotas_after
 from reconciler.planning.diff import difference
 from reconciler.planning.order import in_writing_order
 from tests.builders import current, declared, desired
@@ -84,6 +85,7 @@ def test_applying_the_plan_leaves_exactly_the_desired_state_and_all_that_is_fore
     want: dict[Entity, dict[str, float]], live: dict[Entity, dict[str, float]]
 ) -> None:
     after = applied(live, planned(want, live))
+    assert quotas_after(live, planned(want, live)) == after
     assert known(after) == want
     foreign = {(e, k): v for e, q in live.items() for k, v in q.items() if not e.is_known or k not in KNOWN_KEYS}
     assert {(e, k): v for e, q in after.items() for k, v in q.items() if not e.is_known or k not in KNOWN_KEYS} == foreign

@@ -17,9 +17,7 @@ from reconciler.model.plan import ApplyReport, ApplyResult, GuardStatus, Plan
 from reconciler.model.quota import CLIENT_KEYS
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.planning.diff import change_of_one
-from reconciler.workflows.alter import alter_entity
-from reconciler.workflows.alter_request import AlterRequest, make_alter_request
-from reconciler.workflows.alter_target import AlterTarget
+from reconciler.workflows.alter import AlterRequest, AlterTarget, alter_entity, make_alter_request
 from reconciler.workflows.apply import Approval
 from tests.builders import TODAY, cluster_spec, ip, pair, span, user
 from tests.fakes import FakeClock, FakeCluster, Faults, Silent

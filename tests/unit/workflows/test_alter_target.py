@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import ManifestError, UsageError
-from reconciler.workflows.alter_target import load_target
+from reconciler.workflows.alter import load_target
 from tests.builders import client, user
 from tests.support.git_repository import GitRepository
 

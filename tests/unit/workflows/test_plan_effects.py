@@ -10,8 +10,8 @@ from reconciler.errors import AuthorizationError, FileAccessError
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.effect import OTHER, KnownClient
 from reconciler.model.entity import Entity
-from reconciler.workflows.known_clients import read_known_clients
-from reconciler.workflows.plan_effects import after, with_effects
+from reconciler.planning import quotas_after
+from reconciler.workflows.plan_extras import read_known_clients, with_effects
 from tests.builders import client, current, ip, plan, user
 from tests.fakes import FakeCluster
 
@@ -37,7 +37,7 @@ def change(entity: Entity, *keys: tuple[str, float | None, float | None]) -> Cha
 def test_what_the_cluster_holds_afterwards_keeps_everything_else() -> None:
     before = {user("a"): {KEY: 1.0, "odd": 5.0}, user("b"): {KEY: 2.0}, user("c"): {KEY: 3.0}}
     changes = [change(user("a"), (KEY, 1.0, 9.0)), change(user("b"), (KEY, 2.0, None)), change(user("d"), (KEY, None, 4.0))]
-    assert after(before, changes) == {user("a"): {KEY: 9.0, "odd": 5.0}, user("c"): {KEY: 3.0}, user("d"): {KEY: 4.0}}
+    assert quotas_after(before, changes) == {user("a"): {KEY: 9.0, "odd": 5.0}, user("c"): {KEY: 3.0}, user("d"): {KEY: 4.0}}
     assert before[user("a")] == {KEY: 1.0, "odd": 5.0}
 
 
@@ -126,7 +126,7 @@ def test_an_address_whose_spellings_disagree_has_unknown_effects_and_not_none() 
     rate = "connection_creation_rate"
     before, changed = {ip("010.0.0.1"): {rate: 50.0}}, {ip("010.0.0.1"): {rate: 50.0}, ip("10.0.0.1"): {rate: 10.0}}
     changes = [change(ip("10.0.0.1"), (rate, None, 10.0))]
-    assert after(before, changes) == changed
+    assert quotas_after(before, changes) == changed
     found = with_effects(plan(*changes), current(before), source=object())
     assert found.effects is not None
     assert "ip=10.0.0.1, ip=010.0.0.1 are one address with different limits" in str(found.effects.unknown)

@@ -14,8 +14,7 @@ from reconciler.model.plan import Plan
 from reconciler.ports import QuotaReader
 from reconciler.sandbox.artifacts import KAFKA_VERSIONS
 from reconciler.workflows.plan_extras import Checker, Extras, plan_with
-from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster
-from reconciler.workflows.server_check_sandbox import nearest_version, seed
+from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster, nearest_version, seed
 from tests.builders import client, current, ip, plan, span, user
 from tests.fakes import FakeCluster, Faults, Silent
 
