@@ -37,7 +37,7 @@ def pure(entities: int, folder: Path, *, times: int) -> None:
     from reconciler.model.entity import Entity
     from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom
     from reconciler.planning.diff import difference
-    from reconciler.planning.order import in_writing_order
+    from reconciler.planning.order import sort_for_writing
     from reconciler.workflows.lint import lint_change
     from reconciler.workflows.plan import load_intent, plan_from
 
@@ -53,7 +53,7 @@ def pure(entities: int, folder: Path, *, times: int) -> None:
 
     def diffed() -> str:
         found = difference(intent.desired, current, scope=intent.spec.scope, prune=intent.spec.prune)
-        return plan_digest("bench", in_writing_order(found.changes, live))
+        return plan_digest("bench", sort_for_writing(found.changes, live))
 
     plan = plan_from(intent, current, accepted=(), source=ManifestCommit(), clock=_Clock())
     print(f"{entities} entities on both sides, {len(plan.changes)} changes")

@@ -49,7 +49,7 @@ def append_line(path: Path, line: str) -> None:
     """Add one line (given without its end) and see it on the disk. Raises ``FileAccessError``; then nothing was added.
 
     It goes out in one write at the end of the file, so writers of other programs cannot come in between; other runs of this one
-    wait their turn. A last line without its end, left by a crash of somebody else, is left as it is, on a line of its own.
+    wait their turn. A last line without its end, left by a crash of another program, is left as it is, on a line of its own.
     """
     with _errors_as_ours(path):
         descriptor = _open(path)

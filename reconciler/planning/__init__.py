@@ -9,27 +9,33 @@ from reconciler.faces import lazy_face
 if TYPE_CHECKING:
     from reconciler.planning.diff import change_of_one, difference, nothing_to_do_notes, quotas_after
     from reconciler.planning.drift import compare
-    from reconciler.planning.order import in_writing_order
+    from reconciler.planning.order import sort_for_writing
     from reconciler.planning.saved_plan import is_applied, read_saved_plan, require_current
-    from reconciler.planning.undeclared import forgotten, forgotten_note, in_scope, kept, overriding
+    from reconciler.planning.undeclared import (
+        forgotten_entities,
+        forgotten_note,
+        kept_entities,
+        overriding_entities,
+        undeclared_in_scope,
+    )
     from reconciler.planning.way_back import plan_way_back
 
 __all__ = [
     "change_of_one",
     "compare",
     "difference",
-    "forgotten",
+    "forgotten_entities",
     "forgotten_note",
-    "in_scope",
-    "in_writing_order",
     "is_applied",
-    "kept",
+    "kept_entities",
     "nothing_to_do_notes",
-    "overriding",
+    "overriding_entities",
     "plan_way_back",
     "quotas_after",
     "read_saved_plan",
     "require_current",
+    "sort_for_writing",
+    "undeclared_in_scope",
 ]
 
 __getattr__ = lazy_face(__name__)

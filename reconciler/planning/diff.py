@@ -37,7 +37,7 @@ class Difference:
 def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, prune: Prune) -> Difference:
     """Compare every entity that either side knows.
 
-    A declared entity owns all its known keys; keys that this tool does not know are left. Whole entities that nobody declares go
+    A declared entity owns all its known keys; keys that this tool does not know are left. Whole undeclared entities go
     only when the scope holds them, ``prune`` is not ``never``, and the desired state is complete. Entities outside the scope
     never appear.
     """

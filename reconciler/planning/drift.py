@@ -35,7 +35,7 @@ from reconciler.model import (
     Scope,
     same_value,
 )
-from reconciler.planning.undeclared import in_scope, overriding
+from reconciler.planning.undeclared import overriding_entities, undeclared_in_scope
 
 _NOTHING: Final[Mapping[str, float]] = {}
 
@@ -64,14 +64,14 @@ def compare(
     candidates = set(desired.entities)
     if desired.complete:
         candidates |= live.keys() | (baseline or {}).keys()
-    additions = [entity for entity in in_scope(desired, live, scope) if entity not in (baseline or {})]
+    additions = [entity for entity in undeclared_in_scope(desired, live, scope) if entity not in (baseline or {})]
     sides = _Sides(
         desired=desired,
         live=live,
         baseline=baseline,
         scope=scope,
         added=frozenset(additions) if prune is not Prune.NEVER else frozenset(),
-        overrides=overriding(additions, desired, live, scope=scope) if prune is Prune.NEVER else {},
+        overrides=overriding_entities(additions, desired, live, scope=scope) if prune is Prune.NEVER else {},
     )
     counts = dict.fromkeys(DriftClass, 0)
     found: list[EntityDrift] = []

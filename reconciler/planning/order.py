@@ -12,8 +12,8 @@ from reconciler.model import DEFAULT, Change, Entity, EntityType, KeyChange, Quo
 from reconciler.resolution import CLIENT_PRECEDENCE, level_of, named_or_other, weaker_levels
 
 
-def in_writing_order(changes: Iterable[Change], current: Mapping[Entity, Quotas]) -> tuple[Change, ...]:
-    """Sort changes for writing. ``current`` tells what a removed limit falls back to."""
+def sort_for_writing(changes: Iterable[Change], current: Mapping[Entity, Quotas]) -> tuple[Change, ...]:
+    """Sort changes for writing. ``current`` gives the limit that a removed one falls back to."""
     pending = tuple(changes)
     removed = {key.key for change in pending for key in change.keys if key.after is None}
     holders = {key: _Holders(entity for entity, quotas in current.items() if key in quotas) for key in removed}

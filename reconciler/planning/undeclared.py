@@ -12,7 +12,7 @@ from reconciler.model import KNOWN_KEYS, CurrentState, DesiredState, Entity, Lim
 from reconciler.resolution import DeclaredLimits
 
 
-def in_scope(desired: DesiredState, live: Mapping[Entity, Quotas], scope: Scope) -> tuple[Entity, ...]:
+def undeclared_in_scope(desired: DesiredState, live: Mapping[Entity, Quotas], scope: Scope) -> tuple[Entity, ...]:
     """Undeclared entities that the scope contains and that have a key this tool knows, sorted."""
     if not desired.complete:
         return ()
@@ -24,12 +24,12 @@ def in_scope(desired: DesiredState, live: Mapping[Entity, Quotas], scope: Scope)
     return tuple(sorted(found, key=lambda entity: entity.sort_key))
 
 
-def kept(entities: Iterable[Entity], earlier: Container[Entity], prune: Prune) -> tuple[Entity, ...]:
+def kept_entities(entities: Iterable[Entity], earlier: Container[Entity], prune: Prune) -> tuple[Entity, ...]:
     """Those ``entities`` of the scope that were declared earlier and that no apply removes, because of ``prune: never``."""
     return tuple(entity for entity in entities if entity in earlier) if prune is Prune.NEVER else ()
 
 
-def overriding(
+def overriding_entities(
     entities: Iterable[Entity], desired: DesiredState, live: Mapping[Entity, Quotas], *, scope: Scope
 ) -> dict[Entity, dict[str, Limit]]:
     """Those ``entities`` of the scope that override a declared limit for some client: by key, one limit that each overrides."""
@@ -46,7 +46,9 @@ def overriding(
     return found
 
 
-def forgotten(before: Iterable[Entity], desired: DesiredState, current: CurrentState, scope: Scope) -> tuple[Entity, ...]:
+def forgotten_entities(
+    before: Iterable[Entity], desired: DesiredState, current: CurrentState, scope: Scope
+) -> tuple[Entity, ...]:
     """Entities declared before and not now, outside the scope now, and still on the cluster; sorted."""
     if not desired.complete:
         return ()

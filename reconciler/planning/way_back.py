@@ -37,7 +37,7 @@ def plan_way_back(report: ApplyReport, live: Mapping[Entity, Quotas], *, scope: 
     """Plan every key that the report's run wrote, or may have written, back to its value before.
 
     A key that has its value from before again needs nothing. Raises ``ChangedSinceError`` when a key has neither that nor a
-    value of the run: somebody changed it since; and ``OutOfScopeError`` for entities that are not this repository's.
+    value of the run, because another writer changed it since; and ``OutOfScopeError`` for entities outside of the scope.
     """
     touched = [outcome for outcome in report.outcomes if _may_be_written(outcome)]
     outside = [str(outcome.change.entity) for outcome in touched if not scope.contains(outcome.change.entity)]

@@ -1,4 +1,4 @@
-"""A backtest in sentences, shared by text, Markdown and pages. Names are made visible here, and escaped by whoever shows them."""
+"""A backtest in sentences, shared by text, Markdown and pages. Names are made visible here; each renderer escapes them."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def longest_words(verdict: BucketVerdict) -> str | None:
 
 
 def safe_words(verdict: BucketVerdict) -> str | None:
-    """What would have held back nobody in this history, and what hardly anybody."""
+    """The limit that throttles nothing in this history, and the limit that throttles hardly anything."""
     if verdict.safe is None:
         return None
     words = f"{amount(verdict.key, verdict.safe)}: no request of this history is over it, on any broker"
@@ -218,7 +218,7 @@ def member_name(member: Member) -> str:
 
 
 def fit_words(fit: QuotaFit) -> str:
-    """A quota that is nearly reached, or that is many times what anybody used."""
+    """A quota that is nearly reached, or that is many times the largest use."""
     where = broker_words(fit.broker)
     full = f"{who(fit.fullest)} uses {_percent(100 * fit.share)} of it on {where}, in 999 of 1000 seconds at most"
     what = "nearly reached" if fit.fit is Fit.NEAR else "loose"
@@ -238,7 +238,7 @@ def capacity_words(use: CapacityUse) -> str:
 
 
 def unused_words(one: UnusedQuota) -> str:
-    """A quota that limited nobody in this history: that is all which may be said."""
+    """A quota that limited no client of this history; the history shows no more about it."""
     why = {
         UnusedReason.NO_CLIENT: "declared, but no client in this history has it",
         UnusedReason.HIDDEN: "declared, but stronger quotas win for every client in this history that has it",

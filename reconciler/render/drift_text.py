@@ -27,7 +27,7 @@ _KEPT: Final = "no longer declared, and kept because of prune: never; declare it
 _ORIGIN: Final = {"broker": "its brokers", "zookeeper": "ZooKeeper", "snapshot": "a snapshot"}
 
 _UNMANAGED_ROWS: Final = 10
-"""How many unmanaged entities of the scope are listed when nobody asks for them."""
+"""How many unmanaged entities of the scope are listed unless the user asks for all."""
 
 
 def drift_lines(drift: Drift, *, show_unmanaged: bool = False) -> tuple[Line, ...]:

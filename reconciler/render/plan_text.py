@@ -172,7 +172,7 @@ def _effects_lines(effects: PlanEffects, changed: int) -> Iterator[Line]:
         yield from (_move(move, width) for move in moves)
     if effects.left_out:
         yield line((f"  and {count_of(effects.left_out, 'more effect', 'more effects')} not listed", Style.FAINT))
-    if any(_is_anybody(effect) for effect in effects.effects):
+    if any(_is_any_other_client(effect) for effect in effects.effects):
         yield line(("  (any other): whom no quota names", Style.FAINT))
 
 
@@ -189,7 +189,7 @@ def _limit(key: str, limit: Limit | None) -> str:
     return f"{amount(key, limit.value)} from {limit.entity}{level}"
 
 
-def _is_anybody(effect: Effect) -> bool:
+def _is_any_other_client(effect: Effect) -> bool:
     client = effect.client
     return OTHER in ((client.ip,) if isinstance(client, KnownAddress) else (client.user, client.client_id))
 

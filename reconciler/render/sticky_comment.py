@@ -52,7 +52,7 @@ class Marker:
     state: CommentState | None = None
     commit: str | None = None
     checksum: str | None = None
-    """Of what follows the marker, as it was posted; it differs once somebody has edited the comment."""
+    """Of what follows the marker, as it was posted; it differs once a person has edited the comment."""
 
     @property
     def address(self) -> tuple[str | None, str]:
@@ -80,7 +80,7 @@ def marker_line(marker: Marker) -> str:
 def read_marker(comment: str) -> Marker | None:
     """The marker of a comment, or ``None`` without one that this version understands.
 
-    Anybody can paste a marker, so whoever looks for one compares the comment's author too.
+    Any user can paste a marker, so a search for one compares the comment's author too.
     """
     first = comment.partition("\n")[0].strip()
     if not (first.startswith(_START) and first.endswith(_MARKER_END)):
@@ -194,7 +194,7 @@ def is_edited(comment: str) -> bool:
 def render_sticky_comment(content: Content, status: CommentStatus, *, edited: bool = False) -> str:
     """The whole comment in this state. Raises ``ValueError`` when the content leaves no room within ``LIMIT`` bytes.
 
-    ``edited``: the comment that this one takes the place of had been changed by somebody.
+    ``edited``: the comment that this one takes the place of had been edited by a person.
     """
     for most in _DETAIL:
         whole = _whole(content, dataclasses.replace(status, detail=shorten(escaped(status.detail), most)), edited=edited)

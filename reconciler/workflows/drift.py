@@ -11,7 +11,7 @@ from typing import Final
 
 from reconciler.logs import log_event
 from reconciler.model import Baseline, CurrentState, Drift, ManifestCommit, Selector, any_matches
-from reconciler.planning import compare, forgotten, forgotten_note
+from reconciler.planning import compare, forgotten_entities, forgotten_note
 from reconciler.ports import QuotaReader
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.connect import read_state
@@ -72,6 +72,6 @@ def _notes(intent: Intent, current: CurrentState, baseline: Baseline | None) -> 
     if baseline is None:
         yield _NO_BASELINE
         return
-    gone = forgotten(baseline.entities, intent.desired, current, intent.spec.scope)
+    gone = forgotten_entities(baseline.entities, intent.desired, current, intent.spec.scope)
     if gone:
         yield forgotten_note(gone, baseline.origin.name)

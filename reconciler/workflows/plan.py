@@ -24,7 +24,7 @@ from reconciler.model import (
     Severity,
     in_order,
 )
-from reconciler.planning import difference, in_writing_order
+from reconciler.planning import difference, sort_for_writing
 from reconciler.policy import GuardContext, by_option, in_manifest, judge
 from reconciler.ports import Clock, QuotaReader
 from reconciler.workflows.baselines import GivenBaseline
@@ -150,7 +150,7 @@ def plan_from(
     earlier = DeclaredEarlier(base=intent.before, baseline=given.of(spec.name, current.cluster) if given is not None else None)
     prune = spec.prune if attended or spec.prune is not Prune.CONFIRM else Prune.NEVER
     found = difference(intent.desired, current, scope=spec.scope, prune=prune)
-    changes = in_writing_order(found.changes, current.entities)
+    changes = sort_for_writing(found.changes, current.entities)
     context = GuardContext(
         changes=changes,
         desired=intent.desired,

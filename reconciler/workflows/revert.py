@@ -26,7 +26,7 @@ from reconciler.model import (
     Summary,
     escaped,
 )
-from reconciler.planning import in_writing_order, plan_way_back
+from reconciler.planning import plan_way_back, sort_for_writing
 from reconciler.policy import GuardContext, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.workflows.apply import Approval, in_steps, refused, write
@@ -106,7 +106,7 @@ def revert_report(
     except RefusedError as error:
         return refused(empty, error)
     notes = (f"{back.already_back} of the report's entities are as they were before it already",) if back.already_back else ()
-    changes = in_writing_order(back.changes, current.entities)
+    changes = sort_for_writing(back.changes, current.entities)
     plan = in_steps(_plan(undoing, current, changes, notes=notes, accepted=approval.accepted, clock=clock), approval.step_down)
     if approval.settings.validate_only:
         preview(plan)

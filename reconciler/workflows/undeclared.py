@@ -24,7 +24,7 @@ from reconciler.model import (
     Span,
     escaped,
 )
-from reconciler.planning import forgotten, forgotten_note, in_scope, kept, overriding
+from reconciler.planning import forgotten_entities, forgotten_note, kept_entities, overriding_entities, undeclared_in_scope
 from reconciler.text import amount, rate
 from reconciler.workflows.references import Before
 
@@ -60,9 +60,9 @@ def undeclared_findings(
     if spec.prune is not Prune.NEVER:
         return
     live = current.entities
-    undeclared = in_scope(desired, live, spec.scope)
+    undeclared = undeclared_in_scope(desired, live, spec.scope)
     before = frozenset(entity for entity in undeclared if earlier.since(entity) is not None)
-    for entity in kept(undeclared, before, spec.prune):
+    for entity in kept_entities(undeclared, before, spec.prune):
         yield Finding(
             id=NO_LONGER_DECLARED,
             severity=Severity.WARNING,
@@ -73,7 +73,7 @@ def undeclared_findings(
             entity=entity,
         )
     others = [entity for entity in undeclared if entity not in before]
-    for entity, overridden in overriding(others, desired, live, scope=spec.scope).items():
+    for entity, overridden in overriding_entities(others, desired, live, scope=spec.scope).items():
         key, limit = next(iter(sorted(overridden.items())))
         yield Finding(
             id=OVERRIDES_DECLARED,
@@ -96,9 +96,9 @@ def undeclared_notes(
     if earlier.baseline is not None:
         before[earlier.baseline.origin.name] = earlier.baseline.entities
     for since, entities in before.items():
-        if gone := forgotten(entities, desired, current, spec.scope):
+        if gone := forgotten_entities(entities, desired, current, spec.scope):
             yield forgotten_note(gone, since)
-    undeclared = in_scope(desired, current.entities, spec.scope) if spec.prune is Prune.NEVER else ()
+    undeclared = undeclared_in_scope(desired, current.entities, spec.scope) if spec.prune is Prune.NEVER else ()
     if undeclared and not earlier.is_known(source):
         count = "1 entity in the scope is" if len(undeclared) == 1 else f"{len(undeclared)} entities in the scope are"
         yield (

@@ -15,7 +15,7 @@ from reconciler.model.entity import Entity
 from reconciler.model.plan import ApplyReport, ApplyResult, ChangeStatus, Plan
 from reconciler.model.state import CurrentState, Observed, ObservedFrom
 from reconciler.planning.diff import difference
-from reconciler.planning.order import in_writing_order
+from reconciler.planning.order import sort_for_writing
 from tests.builders import NOON, declared, desired, plan, user
 from tests.fakes import IDENTITY, FakeClock, FakeCluster, Fault, Faults, Silent
 
@@ -45,7 +45,7 @@ def plan_from(cluster: FakeCluster, target: State) -> Plan:
     live = CurrentState(cluster=IDENTITY, observed=Observed(at=NOON, origin=ObservedFrom.BROKER), entities=dict(cluster.entities))
     wanted = desired(*(declared(entity, **quotas) for entity, quotas in target.items()))
     found = difference(wanted, live, scope=Scope(), prune=Prune.ALWAYS).changes
-    return plan(*in_writing_order(found, live.entities))
+    return plan(*sort_for_writing(found, live.entities))
 
 
 def run(cluster: FakeCluster, what: Plan, clock: FakeClock, seconds: float = 900.0) -> ApplyReport | None:

@@ -16,7 +16,7 @@ from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import DesiredState
 from reconciler.planning.diff import difference
 from reconciler.planning.drift import Comparison, compare
-from reconciler.planning.undeclared import in_scope, kept, overriding
+from reconciler.planning.undeclared import kept_entities, overriding_entities, undeclared_in_scope
 from reconciler.resolution.addresses import AddressTable
 from reconciler.resolution.resolver import Resolver
 from tests.builders import client, current, declared, desired, ip, pair, user
@@ -87,10 +87,10 @@ def test_what_drift_calls_a_difference_is_what_plan_changes_or_leaves_with_a_war
     desired_now, earlier = state(wanted), was or {}
     drift = classes(compare(desired_now, live, was, scope=scope, prune=prune))
     planned = {change.entity for change in difference(desired_now, current(live), scope=scope, prune=prune).changes}
-    undeclared = in_scope(desired_now, live, scope)
-    no_longer = set(kept(undeclared, earlier, prune))
+    undeclared = undeclared_in_scope(desired_now, live, scope)
+    no_longer = set(kept_entities(undeclared, earlier, prune))
     others = [entity for entity in undeclared if entity not in earlier]
-    overrides = set(overriding(others, desired_now, live, scope=scope)) if prune is Prune.NEVER else set()
+    overrides = set(overriding_entities(others, desired_now, live, scope=scope)) if prune is Prune.NEVER else set()
     assert {entity for entity, kind in drift.items() if kind.is_difference} == planned | no_longer | overrides
     assert not planned & (no_longer | overrides)
     unapplied = {entity for entity, kind in drift.items() if kind is DriftClass.UNAPPLIED}
@@ -118,8 +118,8 @@ def test_a_baseline_only_names_differences_and_adds_those_that_left_the_manifest
 @given(baselines, live_states, scopes)
 def test_an_addition_overrides_exactly_when_some_client_leaves_a_declared_limit_for_it(wanted, live, scope) -> None:
     """Against every client of a small world, resolved by the eight levels with and without the one addition."""
-    undeclared = in_scope(state(wanted), live, scope)
-    found = overriding(undeclared, state(wanted), live, scope=scope)
+    undeclared = undeclared_in_scope(state(wanted), live, scope)
+    found = overriding_entities(undeclared, state(wanted), live, scope=scope)
     declared_now = {entity: quotas for entity, quotas in wanted.items() if scope.contains(entity)}
     table = {**{entity: quotas for entity, quotas in live.items() if not scope.contains(entity)}, **declared_now}
     for entity in undeclared:

@@ -19,7 +19,7 @@ from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import DesiredState
 from reconciler.planning import quotas_after
 from reconciler.planning.diff import difference
-from reconciler.planning.order import in_writing_order
+from reconciler.planning.order import sort_for_writing
 from tests.builders import current, declared, desired
 
 NAMES = st.one_of(st.just(DEFAULT), st.sampled_from(["a", "b", "<default>", "x y", "é"]))
@@ -72,7 +72,7 @@ def planned(
     prune: Prune = Prune.ALWAYS,
 ) -> tuple[Change, ...]:
     found = difference(wanted(want), current(live), scope=scope or Scope(), prune=prune)
-    return in_writing_order(found.changes, live)
+    return sort_for_writing(found.changes, live)
 
 
 def known(state: dict[Entity, dict[str, float]]) -> dict[Entity, dict[str, float]]:

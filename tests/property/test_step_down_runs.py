@@ -18,7 +18,7 @@ from reconciler.model.plan import ApplyReport, ApplyResult
 from reconciler.model.quota import KNOWN_KEYS
 from reconciler.model.state import CurrentState, Observed, ObservedFrom
 from reconciler.planning.diff import difference
-from reconciler.planning.order import in_writing_order
+from reconciler.planning.order import sort_for_writing
 from reconciler.planning.way_back import plan_way_back
 from tests.builders import NOON, declared, desired, plan, user
 from tests.fakes import IDENTITY, FakeClock, FakeCluster, Silent
@@ -53,7 +53,7 @@ def run(cluster: FakeCluster, target: State, factor: float, clock: Clock) -> App
     live = CurrentState(cluster=IDENTITY, observed=Observed(at=NOON, origin=ObservedFrom.BROKER), entities=dict(cluster.entities))
     wanted = desired(*(declared(entity, **quotas) for entity, quotas in target.items()))
     found = difference(wanted, live, scope=Scope(), prune=Prune.ALWAYS).changes
-    changes = in_writing_order(found, live.entities)
+    changes = sort_for_writing(found, live.entities)
     executor = SteppedExecutor(
         cluster,
         clock=clock,

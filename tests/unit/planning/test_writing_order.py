@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.planning.order import in_writing_order
+from reconciler.planning.order import sort_for_writing
 from tests.builders import client, ip, pair, user
 
 RATE = "producer_byte_rate"
@@ -18,7 +18,7 @@ def change(entity: Entity, before: float | None, after: float | None) -> Change:
 
 
 def order(*changes: Change, live: dict[Entity, dict[str, float]] | None = None) -> list[Entity]:
-    return [c.entity for c in in_writing_order(changes, live or {c.entity: {RATE: 1.0} for c in changes})]
+    return [c.entity for c in sort_for_writing(changes, live or {c.entity: {RATE: 1.0} for c in changes})]
 
 
 def test_raises_come_before_reductions() -> None:
