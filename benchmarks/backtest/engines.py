@@ -52,8 +52,8 @@ def spark_scan(spark: SparkSession, folder: Path) -> int:
 def judged(spark: SparkSession | None, folder: Path, *, exact: bool = False, one_user: bool = False) -> BacktestReport:
     """Everything from the files to the report, of a change of everybody's limit or of one user's."""
     from reconciler.model.entity import DEFAULT, Entity
-    from reconciler.traffic.backtest import Backtest, Question
-    from reconciler.traffic.opening import find_traffic, open_traffic
+    from reconciler.traffic.backtest import Backtest, BacktestRequest
+    from reconciler.traffic.traffic_files import find_traffic, open_traffic
 
     def session() -> SparkSession:
         if spark is None:
@@ -67,7 +67,9 @@ def judged(spark: SparkSession | None, folder: Path, *, exact: bool = False, one
         {everybody: limits, Entity.of({"user": "team-007", "client-id": DEFAULT}): lower} if one_user else {everybody: lower}
     )
     recorded = open_traffic(find_traffic([str(folder)]), session, log_timezone="UTC")
-    return Backtest(recorded, Question(current={everybody: limits}, proposed=proposed, declared=proposed, exact=exact)).report()
+    return Backtest(
+        recorded, BacktestRequest(current={everybody: limits}, proposed=proposed, declared=proposed, exact=exact)
+    ).report()
 
 
 def compacted(spark: SparkSession, folder: Path) -> int:
@@ -88,7 +90,7 @@ def _groups(count: int) -> object:
     return {"groups": count}
 
 
-OURS = ("reconciler.traffic.backtest", "reconciler.traffic.opening")
+OURS = ("reconciler.traffic.backtest", "reconciler.traffic.traffic_files")
 ENGINES: dict[str, Engine] = {
     "spark scan": Engine(work=spark_scan, answer=lambda count: {"clients": count}),
     "duckdb": Engine(work=lambda _, folder: duckdb_verdict(folder), answer=answer, spark=False, imports=("duckdb",)),

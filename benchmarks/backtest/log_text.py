@@ -47,9 +47,12 @@ def bare(spark: SparkSession, folder: Path) -> int:
 
 def ours(spark: SparkSession, folder: Path) -> int:
     """To the rows of the normal form, and its clients."""
-    from reconciler.traffic.counted import added_up, counts_of_rows
+    from reconciler.traffic.client_totals import CLIENT_TOTALS
     from reconciler.traffic.sources.log_files import find_logs
-    from reconciler.traffic.sources.on_spark import read_request_logs
+    from reconciler.traffic.sources.on_spark import request_log_rows
 
-    counted = added_up(counts_of_rows(read_request_logs(spark, find_logs([str(folder)]))))
-    return int(counted.num_rows)
+    rows = request_log_rows(spark, find_logs([str(folder)]))
+    try:
+        return int(rows.total(CLIENT_TOTALS).num_rows)
+    finally:
+        rows.close()

@@ -93,15 +93,15 @@ def _judged(spark: SparkSession, file: Path, share: float) -> Outcome:
 
 def _report(spark: SparkSession, file: Path, limits: Limits, *, exact: bool) -> BacktestReport:
     from reconciler.model.entity import Entity
-    from reconciler.traffic.backtest import Backtest, Question
-    from reconciler.traffic.opening import find_traffic, open_traffic
+    from reconciler.traffic.backtest import Backtest, BacktestRequest
+    from reconciler.traffic.traffic_files import find_traffic, open_traffic
 
     quotas: dict[Entity, dict[str, float]] = {}
     for (user, kind), limit in limits.items():
         quotas.setdefault(Entity.of({"user": user}), {})[KEYS[kind]] = limit
     recorded = open_traffic(find_traffic([str(file)]), lambda: spark, log_timezone="UTC")
     try:
-        return Backtest(recorded, Question(current=None, proposed=quotas, declared=quotas, exact=exact)).report()
+        return Backtest(recorded, BacktestRequest(current=None, proposed=quotas, declared=quotas, exact=exact)).report()
     finally:
         recorded.close()
 

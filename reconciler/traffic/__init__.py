@@ -1,4 +1,58 @@
-"""The backtest on Spark: recorded traffic against quotas. The only package that imports pyspark."""
+"""The backtest: recorded traffic against quotas, on Spark or in this process. The only package that imports pyspark.
+
+One row goes one way. A source makes it a row of the canonical traffic schema, as Arrow batches (``traffic_files``). The charged
+rows get the number of their client (``columns``), and with it the groups in which they are judged. One shuffle brings the rows of
+a group together in the order of time (``shuffle``). The kernels judge the group (``judging``, ``kernels``), and the verdicts
+become a report (``backtest``). ``LocalRows``, ``KeptRows`` and ``ReadRows`` run the same functions: in this process, over rows
+that Spark keeps, and over files that Spark's workers read.
+
+Glossary:
+
+canonical traffic schema
+    The columns of every row, whatever it was read from: ``sources.normal_form.ROWS``.
+normal form
+    Parquet files with the columns ``sources.normal_form.COLUMNS``, the published file format of recorded traffic.
+status
+    Why a row is charged or not (``sources.statuses``). Only ``charged`` rows are judged, all others are counted.
+charge time
+    The moment at which a broker records a request for its quota. Microseconds since 1970, UTC.
+records, overhead
+    The two parts of a charged amount. A fetch quota cuts records only.
+kind
+    What is charged: produced or fetched bytes, thread time, partitions changed, connections.
+series
+    A client x API x broker: one client's requests of one kind on one broker.
+per-second totals
+    What each series was charged in each second. ``compact`` writes them (``cells``).
+segment
+    The per-second totals of one source file.
+quota group
+    Connections that share one quota; a ``Bucket`` in code and in JSON.
+target
+    A quota group of the proposed quotas on one broker: one row of the report.
+group
+    What is judged at once: the series of a quota group, under the quotas before and after if its members stay.
+slot
+    A series that changes its quota group is in two groups: the first one is slot 0, the second one slot 1.
+side
+    One of the two sets of quotas, before or after the change.
+shuffle by group
+    All rows of a group meet in one partition, in the order of their keys.
+block
+    Many rows as one binary value, which Spark moves without opening it.
+partition
+    A range of group numbers with about as many rows as any other; one task judges it.
+key
+    A group's number and a time in one integer, by which rows are sorted.
+replay
+    The judgement of every request, with Kafka's own sampled rate (``--exact``).
+bounds
+    The judgement of whole seconds: below and above which rates no order of the requests can have been.
+certain, possible, clear
+    What bounds prove: some request was throttled, one may have been, none was.
+mean, gauge
+    An amount over a longer time, and a broker's own rate at a moment. They prove throttling and never its absence.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +61,11 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.traffic.backtest import Backtest, Question
+    from reconciler.traffic.backtest import Backtest, BacktestRequest
     from reconciler.traffic.job_progress import spark_with_progress
     from reconciler.traffic.judging.quota_tables import BrokerRule
     from reconciler.traffic.kernels.sampled_rate import Era, Window
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
-    from reconciler.traffic.opening import Traffic, find_traffic, look_first, open_traffic, read_batches, read_rows
-    from reconciler.traffic.recorded import Source
     from reconciler.traffic.requirements import require_arrow, require_packages
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder
@@ -21,17 +73,19 @@ if TYPE_CHECKING:
     from reconciler.traffic.sources.log_evidence import CLUSTER
     from reconciler.traffic.sources.log_files import split_argument
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
+    from reconciler.traffic.traffic_files import Traffic, find_traffic, look_first, open_traffic, read_batches, read_rows
+    from reconciler.traffic.traffic_source import Source
 
 __all__ = [
     "BYTES",
     "CLUSTER",
     "KEY_OF_KIND",
     "Backtest",
+    "BacktestRequest",
     "BrokerRule",
     "Compaction",
     "Era",
     "Kind",
-    "Question",
     "Segment",
     "SegmentFolder",
     "SessionOptions",

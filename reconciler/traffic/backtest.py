@@ -44,12 +44,15 @@ from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.no_cycles import no_search_for_cycles
-from reconciler.traffic.recorded import Recorded, RecordedConnections, RecordedMeans, RecordedOverTime, RecordedRequests
 from reconciler.traffic.sources.row_status import DUPLICATE
+from reconciler.traffic.traffic_source import (
+    RequestSource,
+    TrafficSource,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class BacktestRequest:
     """What is asked: the quotas before (``None``: not known) and after, and which broker is modelled."""
 
     current: QuotaTable | None
@@ -81,7 +84,7 @@ class Backtest:
     """One run: ``report`` judges, ``request_lines`` then gives every request."""
 
     @no_search_for_cycles()
-    def __init__(self, recorded: Recorded, question: Question) -> None:
+    def __init__(self, recorded: TrafficSource, question: BacktestRequest) -> None:
         self._recorded = recorded
         self._question = question
         brokers = {one.broker for one in recorded.series}
@@ -112,7 +115,7 @@ class Backtest:
             unjudged=unjudged,
             unused=unused,
             findings=(
-                *throttle_findings(verdicts, question.sources, of_requests=isinstance(self._recorded, RecordedRequests)),
+                *throttle_findings(verdicts, question.sources, of_requests=isinstance(self._recorded, RequestSource)),
                 *unkept.findings(of_requests, self._grouping, question.sources),
                 *report_findings(verdicts, capacity),
                 *unjudged_findings(unjudged, question.sources),
@@ -123,7 +126,7 @@ class Backtest:
 
     def request_lines(self) -> Iterator[str]:
         """JSON lines, one a charged request under the proposed quotas, in the order of charging."""
-        if not isinstance(self._recorded, RecordedRequests):
+        if not isinstance(self._recorded, RequestSource):
             raise TypeError("this traffic has no requests")
         judged = self._recorded.requests(self._grouping, self._question.window, self._question.controller_window)
         grouping = self._grouping
@@ -135,13 +138,11 @@ class Backtest:
     @functools.cached_property
     def _holes(self) -> Mapping[int, Integers]:
         recorded = self._recorded
-        return holes_of(recorded.facts.coverage, recorded.minutes() if isinstance(recorded, RecordedOverTime) else {})
+        return holes_of(recorded.facts.coverage, recorded.minutes())
 
     def _of_means(self) -> MeanVerdicts:
-        recorded = self._recorded
-        means = recorded.means if isinstance(recorded, RecordedMeans) else ()
         before = self._tables[0] if len(self._tables) > 1 else None
-        return judge_means(means, before, self._tables[-1], self._question.window)
+        return judge_means(self._recorded.means, before, self._tables[-1], self._question.window)
 
     def _unjudged(self, unused: Sequence[UnusedQuota]) -> tuple[UnjudgedChange, ...]:
         question = self._question
@@ -159,7 +160,7 @@ class Backtest:
         """
         recorded, grouping = self._recorded, self._grouping
         chosen = worth_playing(verdicts, grouping).keys() - unkept.largest_fetch.keys() if form is Form.EXACT else set()
-        if not chosen or not isinstance(recorded, RecordedConnections):
+        if not chosen or not isinstance(recorded, RequestSource):
             return tuple(verdicts)
         return with_waiting(verdicts, grouping, recorded.waiting(grouping, sorted(chosen), self._question.window))
 
@@ -167,7 +168,7 @@ class Backtest:
         """The worst ones with their rates over time, where cells of whole seconds can give them."""
         recorded, grouping, window = self._recorded, self._grouping, self._question.window
         shown = worth_a_plot(verdicts, self._question.plots)
-        if not shown or not isinstance(recorded, RecordedOverTime) or not proves(window):
+        if not shown or not proves(window):
             return tuple(verdicts)
         number_of, grid = target_numbers(grouping), Grid.over(recorded.facts.coverage)
         targets = {row: number_of[row] for row in map(row_of, shown)}
@@ -181,10 +182,10 @@ class Backtest:
 
     def _outcomes(self) -> tuple[Form, Mapping[int, Outcome]]:
         recorded, grouping, window = self._recorded, self._grouping, self._question.window
-        everything = isinstance(recorded, RecordedRequests) or self._question.unchanged
+        everything = isinstance(recorded, RequestSource) or self._question.unchanged
         wanted = set(range(len(grouping.groups))) if everything else self._touched()
         mutations = {number for number in wanted if grouping.groups[number].kind is Kind.MUTATION}
-        if isinstance(recorded, RecordedRequests) and (self._question.exact or not proves(window)):
+        if isinstance(recorded, RequestSource) and (self._question.exact or not proves(window)):
             form, found = Form.EXACT, exact_outcomes(recorded.exactly(grouping, window), grouping)
         elif wanted - mutations and not proves(window):
             raise TrafficError(_unproven(window))
@@ -210,7 +211,7 @@ def _unproven(window: Window) -> str:
     )
 
 
-def _provenance(question: Question, recorded: Recorded, form: Form, grouping: Grouping) -> Provenance:
+def _provenance(question: BacktestRequest, recorded: TrafficSource, form: Form, grouping: Grouping) -> Provenance:
     facts = recorded.facts
     return Provenance(
         source=facts.source,
@@ -234,7 +235,7 @@ def _provenance(question: Question, recorded: Recorded, form: Form, grouping: Gr
     )
 
 
-def _assumptions(question: Question, recorded: Recorded, form: Form, grouping: Grouping) -> tuple[str, ...]:
+def _assumptions(question: BacktestRequest, recorded: TrafficSource, form: Form, grouping: Grouping) -> tuple[str, ...]:
     window, facts = question.window, recorded.facts
     said = [
         (
@@ -251,7 +252,7 @@ def _assumptions(question: Question, recorded: Recorded, form: Form, grouping: G
     if form is Form.SECONDS:
         said.append(
             "judged from sums of whole seconds: a second is certainly over, possibly over or clear, whatever the requests in it"
-            f"{'; --exact judges every request' if isinstance(recorded, RecordedRequests) else ''}"
+            f"{'; --exact judges every request' if isinstance(recorded, RequestSource) else ''}"
         )
     else:
         said.append(f"a fetch carries at most {window.fetch_cap(1)} seconds of its limit, as a broker asks no more of its log")
@@ -261,7 +262,7 @@ def _assumptions(question: Question, recorded: Recorded, form: Form, grouping: G
         question.proposed,
         window,
         question.controller_window,
-        of_requests=isinstance(recorded, RecordedRequests),
+        of_requests=isinstance(recorded, RequestSource),
         source=facts.source,
     )
     if copies := facts.not_charged.get(DUPLICATE):

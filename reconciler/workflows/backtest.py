@@ -100,11 +100,11 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
     from reconciler.traffic import SessionOptions, require_arrow, spark_with_progress
 
     require_arrow()
-    from reconciler.traffic import Backtest, Question, find_traffic, open_traffic
+    from reconciler.traffic import Backtest, BacktestRequest, find_traffic, open_traffic
 
     version = options.kafka_version or proposal.kafka_version
     model = broker_model(proposal.spec, options.model, version=version, trusted=proposal.trusted)
-    question = Question(
+    question = BacktestRequest(
         current=proposal.current,
         proposed=proposal.proposed,
         declared=proposal.declared,

@@ -13,9 +13,10 @@ from reconciler.model.backtest import PeakBound, Verdict
 from reconciler.model.entity import Entity
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.grouping import Series
-from reconciler.traffic.judging.means import Mean, group_means, judge_means, means_of
+from reconciler.traffic.judging.means import MEAN_TOTALS, Mean, judge_means, means_of
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Era, Window
 from reconciler.traffic.kinds import Kind
+from reconciler.traffic.shuffle.rows import LocalRows
 from tests.support.kafka_quota_classes import Rate
 from tests.support.quota_oracles import Arrival, replayed
 
@@ -105,7 +106,7 @@ def test_the_largest_mean_of_each_client_and_length_is_kept() -> None:
             "overhead": pa.array([0, 0, 0, 1], type=pa.int64()),
         }
     )
-    unknown, known = means_of(group_means(rows))
+    unknown, known = means_of(LocalRows(lambda _: rows.to_batches()).total(MEAN_TOTALS))
     assert (known.series.amount, known.series.requests, known.start_us, known.end_us) == (9, 2, 0, 120_000_000)
     assert (unknown.series.client_id, unknown.interval_us) == (None, 0)
 

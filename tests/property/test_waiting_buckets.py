@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.traffic.judging.waiting import CONNECTION_KEY, Player
-from reconciler.traffic.kernels.exact_batch import pack
+from reconciler.traffic.judging.waiting import Player
+from reconciler.traffic.kernels.exact_batch import Batch, pack
 from reconciler.traffic.kernels.pulses import outcome_of
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.waiting_client import Sent, play
@@ -21,7 +20,7 @@ GROUPS = st.lists(
 Drawn = list[tuple[str, int, int, bool]]
 
 
-def table_of(drawn: Drawn) -> tuple[pa.RecordBatch, dict[int, Sent]]:
+def table_of(drawn: Drawn) -> tuple[Batch, dict[int, Sent]]:
     sent, columns = {}, []
     for place, (pattern, seed, count, _) in enumerate(drawn):
         times, overhead, records = arrivals(pattern, seed, count)
@@ -29,15 +28,14 @@ def table_of(drawn: Drawn) -> tuple[pa.RecordBatch, dict[int, Sent]]:
         connections = np.random.default_rng(seed).choice([-(2**62), 5, 2**61], count)
         sent[3 * place] = Sent(times_ms=times, records=records, overhead=overhead, connections=connections)
         columns.append((pack(np.full(count, 3 * place), times), np.arange(count), records, overhead, connections))
-    names = ("key", "order_", "records", "overhead", CONNECTION_KEY)
-    return pa.RecordBatch.from_arrays([pa.array(np.concatenate(c)) for c in zip(*columns, strict=True)], list(names)), sent
+    return Batch(*(np.concatenate(column) for column in zip(*columns, strict=True))), sent
 
 
 def played(drawn: Drawn, *, cut: int, most: int = 10**6) -> dict[int, dict[str, object]]:
     batch, sent = table_of(drawn)
     limits = {group: 0.4 * float((one.records + one.overhead).sum()) / 11 + 1 for group, one in sent.items()}
     player = Player(limits, {3 * place: one[3] for place, one in enumerate(drawn)}, WINDOW, most)
-    rows = player.rows([batch.slice(at, cut) for at in range(0, batch.num_rows, cut)])
+    rows = player.rows([batch.part(slice(at, at + cut)) for at in range(0, len(batch), cut)])
     return {row["group"]: row for found in rows for row in found.to_pylist()}
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from reconciler.traffic.judging.exact import limits_of
 from reconciler.traffic.judging.grouping import Group, Grouping
@@ -19,7 +19,11 @@ from reconciler.traffic.kernels.histogram import BINS, NEARLY_ALL, top_of
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.second_sums import ROUNDING, Rule, frames, longest_pause_s
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SideVerdict
-from reconciler.traffic.seconds_only import SecondsOnly
+from reconciler.traffic.request_traffic import SecondsTraffic
+from reconciler.traffic.sources.on_spark import normal_form_rows, read_normal_form
+from reconciler.traffic.sources.parquet_parts import parts_of
+from reconciler.traffic.traffic_source import Source
+from tests.support.rows_in_spark import summed_rows
 
 _SIDES: Final = ("before", "after")
 _FLAGS: Final = ("certain", "expected", "possible")
@@ -27,16 +31,20 @@ _BINS_PER_OCTAVE: Final = 32
 _BIN_OF_ONE: Final = 512
 
 
-class InSql(SecondsOnly):
-    """Traffic whose seconds are judged in SQL."""
+class InSql(SecondsTraffic):
+    """Traffic in the normal form whose seconds are judged in SQL."""
+
+    def __init__(self, spark: SparkSession, files: Sequence[str]) -> None:
+        super().__init__(normal_form_rows(spark, parts_of(files)), source=Source.NORMAL_FORM, files=files)
+        self._frame = read_normal_form(spark, files)
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
         """Verdicts of these groups."""
-        return judged_in_sql(self._events.summed(grouping, groups), grouping.groups, era)
+        return judged_in_sql(summed_rows(self._frame, self.series, grouping, groups), grouping.groups, era)
 
 
 def judged_in_sql(placed: DataFrame, groups: Sequence[Group], rule: Rule) -> dict[int, GroupVerdict]:
-    """As ``judged_by_seconds``, from the same columns ``group``, ``second`` and ``amount``."""
+    """As ``by_seconds.judge_seconds``, from the columns ``group``, ``second`` and ``amount``."""
     spark = placed.sparkSession
     limits = spark.createDataFrame(limits_table(groups))
     found = spark.sql(verdict_query(rule), cells=placed.withColumnRenamed("group", "grp"), limits=limits)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jsonschema
+import pyarrow as pa
 import pytest
 
 from reconciler.formats.schema_files import load_schema
@@ -23,7 +24,8 @@ from tests.support.kafka_quota_classes import AddressQuota, RequestQuota, Tokens
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic.recorded import Recorded
+    from reconciler.traffic.sources.parquet_parts import Part
+    from reconciler.traffic.traffic_source import TrafficSource
 
 pytestmark = pytest.mark.spark
 EVERYBODY = Entity.of({"user": DEFAULT})
@@ -62,16 +64,16 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def opened(spark: SparkSession, path: Path) -> Recorded:
-    from reconciler.traffic.opening import find_traffic, open_traffic
+def opened(spark: SparkSession, path: Path) -> TrafficSource:
+    from reconciler.traffic.traffic_files import find_traffic, open_traffic
 
     return open_traffic(find_traffic([str(path)]), lambda: spark, log_timezone="UTC")
 
 
-def report_of(recorded: Recorded, *, exact: bool = False, current: bool = True) -> BacktestReport:
-    from reconciler.traffic.backtest import Backtest, Question
+def report_of(recorded: TrafficSource, *, exact: bool = False, current: bool = True) -> BacktestReport:
+    from reconciler.traffic.backtest import Backtest, BacktestRequest
 
-    question = Question(current=CURRENT if current else None, proposed=PROPOSED, declared=PROPOSED, exact=exact)
+    question = BacktestRequest(current=CURRENT if current else None, proposed=PROPOSED, declared=PROPOSED, exact=exact)
     return Backtest(recorded, question).report()
 
 
@@ -192,18 +194,23 @@ def test_what_was_not_recorded_is_not_cleared(spark: SparkSession, tmp_path: Pat
 
 
 def test_every_topic_has_a_line_of_its_own(spark: SparkSession, history: Path) -> None:
-    import pyspark.sql.functions as sql
+    from reconciler.traffic.backtest import Backtest, BacktestRequest
+    from reconciler.traffic.request_traffic import RequestTraffic
+    from reconciler.traffic.shuffle.on_spark import KeptRows
+    from reconciler.traffic.sources.normal_form import ROWS
+    from reconciler.traffic.sources.parquet_parts import parts_of, read_part
+    from reconciler.traffic.sources.row_status import IDENTITY_COLUMNS
+    from reconciler.traffic.traffic_source import Source
 
-    from reconciler.traffic.backtest import Backtest, Question
-    from reconciler.traffic.events import Events
-    from reconciler.traffic.recorded import Source
-    from reconciler.traffic.sources.on_spark import read_normal_form
+    def read(part: Part) -> Iterator[pa.RecordBatch]:
+        for batch in read_part(part, ROWS.names):
+            identity = [pa.repeat("c", len(batch)), pa.repeat(1, len(batch)), pa.repeat(0, len(batch))]
+            names = [*batch.schema.names, *IDENTITY_COLUMNS]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *identity], names=names)
 
-    frame = read_normal_form(spark, [str(history)]).withColumns(
-        {"connection": sql.lit("c"), "correlation_id": sql.lit(1), "recorded_throttle_ms": sql.lit(0).cast("bigint")}
-    )
-    events = Events(frame, source=Source.NORMAL_FORM, files=["all"], keep=False)
-    question = Question(current=None, proposed=PROPOSED, declared=PROPOSED, exact=True)
+    rows = KeptRows(spark, parts_of([str(history)]), read)
+    events = RequestTraffic(rows, source=Source.NORMAL_FORM, files=["all"])
+    question = BacktestRequest(current=None, proposed=PROPOSED, declared=PROPOSED, exact=True)
     lines = [json.loads(text) for text in Backtest(events, question).request_lines()]
     assert len(lines) == len(HISTORY)
     assert [line["ts"] for line in lines] == sorted(line["ts"] for line in lines)
@@ -239,16 +246,16 @@ def thread_times(log: Path) -> Iterator[tuple[str, int, int]]:
 def test_thread_time_of_a_real_log_is_judged_as_kafka_does(
     spark: SparkSession, recording: tuple[Path, dict[Entity, dict[str, float]]]
 ) -> None:
-    from reconciler.traffic.backtest import Backtest, Question
+    from reconciler.traffic.backtest import Backtest, BacktestRequest
     from reconciler.traffic.kinds import Kind
-    from reconciler.traffic.opening import find_traffic, open_traffic
+    from reconciler.traffic.traffic_files import find_traffic, open_traffic
 
     log, _ = recording
     traffic = find_traffic([f"1={log}"])
     recorded = open_traffic(traffic, lambda: spark, log_timezone="UTC", kinds=(Kind.REQUEST, Kind.MUTATION))
     quotas = {EVERYBODY: {"request_percentage": 3.0}}
     try:
-        report = Backtest(recorded, Question(current=None, proposed=quotas, declared=quotas, exact=True)).report()
+        report = Backtest(recorded, BacktestRequest(current=None, proposed=quotas, declared=quotas, exact=True)).report()
     finally:
         recorded.close()
     found = {v.user: (v.requests, v.throttled) for v in report.verdicts if v.key == "request_percentage"}

@@ -37,10 +37,10 @@ def replayed(
     proposed: Mapping[Entity, Mapping[str, float]],
     current: Mapping[Entity, Mapping[str, float]] | None = None,
 ) -> tuple[BacktestReport, list[dict[str, Any]]]:
-    from reconciler.traffic.backtest import Backtest, Question
-    from reconciler.traffic.opening import find_traffic, open_traffic
+    from reconciler.traffic.backtest import Backtest, BacktestRequest
+    from reconciler.traffic.traffic_files import find_traffic, open_traffic
 
-    question = Question(current=current, proposed=proposed, declared=proposed, exact=True)
+    question = BacktestRequest(current=current, proposed=proposed, declared=proposed, exact=True)
     recorded = open_traffic(find_traffic([f"1={log}"]), lambda: spark, log_timezone="UTC", requests=True)
     run = Backtest(recorded, question)
     try:

@@ -59,8 +59,8 @@ def produce(sandbox: Sandbox, user: str, client_id: str, size: int) -> None:
 
 
 def test_the_log_of_throttled_producers_is_predicted(spark: SparkSession, clean_kafka: Sandbox) -> None:
-    from reconciler.traffic.backtest import Backtest, Question
-    from reconciler.traffic.opening import find_traffic, open_traffic
+    from reconciler.traffic.backtest import Backtest, BacktestRequest
+    from reconciler.traffic.traffic_files import find_traffic, open_traffic
 
     raw_quotas.alter(clean_kafka.bootstrap_servers, {raw(entity): quotas for entity, quotas in QUOTAS.items()})
     with ThreadPoolExecutor(max_workers=len(CLIENTS)) as pool:
@@ -68,7 +68,7 @@ def test_the_log_of_throttled_producers_is_predicted(spark: SparkSession, clean_
             done.result()
 
     log = clean_kafka.nodes[0].request_log_file
-    question = Question(current=QUOTAS, proposed=QUOTAS, declared=QUOTAS, exact=True)
+    question = BacktestRequest(current=QUOTAS, proposed=QUOTAS, declared=QUOTAS, exact=True)
     recorded = open_traffic(find_traffic([f"1={log}"]), lambda: spark, log_timezone="UTC", requests=True)
     run = Backtest(recorded, question)
     try:

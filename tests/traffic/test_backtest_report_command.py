@@ -273,12 +273,12 @@ def test_a_changed_quota_without_a_recorded_client_is_inconclusive(folder: Path,
 
 def test_rates_do_not_depend_on_who_computes_them_nor_on_partitions(folder: Path, cells: str, spark: SparkSession) -> None:
     from reconciler.model.entity import Entity
-    from reconciler.traffic.backtest import Backtest, Question
+    from reconciler.traffic.backtest import Backtest, BacktestRequest
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.seconds.source import SecondsSource
 
     quotas = {Entity.of({"user": "pay-api"}): {"producer_byte_rate": 150_000.0}}
-    question = Question(current={}, proposed=quotas, declared=quotas, plots=5)
+    question = BacktestRequest(current={}, proposed=quotas, declared=quotas, plots=5)
     found = [
         Backtest(SecondsSource(SegmentFolder(folder / cells), lambda: spark, most_here=most), question).report().verdicts
         for most in (10**9, 0)

@@ -17,15 +17,15 @@ from tests.traffic.log_lines import fetch_request, fetch_response, line
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic.recorded import Facts
     from reconciler.traffic.sources.mapping import TrafficMapping
+    from reconciler.traffic.traffic_source import Facts
 
 pytestmark = pytest.mark.spark
 LOG = RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz"
 
 
 def opened(spark: SparkSession, *arguments: Path | str, **options: Any) -> Facts:
-    from reconciler.traffic.opening import find_traffic, open_traffic
+    from reconciler.traffic.traffic_files import find_traffic, open_traffic
 
     found = open_traffic(find_traffic([str(one) for one in arguments]), lambda: spark, log_timezone="UTC", **options)
     try:
@@ -98,10 +98,10 @@ def test_logs_of_two_clusters_are_told_apart(spark: SparkSession, tmp_path: Path
 
 
 def test_logs_of_two_clusters_do_not_come_into_one_folder_of_cells(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.opening import find_traffic, read_rows
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.sources.log_evidence import CLUSTER
+    from reconciler.traffic.traffic_files import find_traffic, read_rows
 
     def add(*names: str, into: str) -> SegmentFolder:
         folders = [tmp_path / name for name in names]
@@ -138,28 +138,26 @@ def test_a_clock_that_jumps_by_decades_makes_lines_unreadable_and_stops_nothing(
 
 
 def test_sums_of_minutes_are_means_and_no_requests(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.opening import find_traffic, open_traffic
-    from reconciler.traffic.recorded import RecordedMeans
+    from reconciler.traffic.traffic_files import find_traffic, open_traffic
 
     file = tmp_path / "minutes.csv"
     file.write_text("t,n\n1795266000,5\n1795266060,7\n", encoding="utf-8")
     found = open_traffic(find_traffic([str(file)], counted(60, "delta")), lambda: spark, log_timezone="UTC")
-    assert isinstance(found, RecordedMeans)
     assert [(one.series.amount, one.series.requests, one.interval_us) for one in found.means] == [(7, 2, 60_000_000)]
     assert (found.series, found.facts.requests) == ((), 0)
     found.close()
 
 
 def test_sums_of_seconds_are_never_judged_as_requests(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.opening import find_traffic, open_traffic
-    from reconciler.traffic.recorded import RecordedRequests
+    from reconciler.traffic.traffic_files import find_traffic, open_traffic
+    from reconciler.traffic.traffic_source import RequestSource
 
     file = tmp_path / "seconds.csv"
     file.write_text("t,n\n1795266001,5\n1795266002,5\n", encoding="utf-8")
     for semantics, whole in (("delta", False), ("event", True)):
         mapped = find_traffic([str(file)], counted(1, semantics))
         found = open_traffic(mapped, lambda: spark, log_timezone="UTC")
-        assert isinstance(found, RecordedRequests) is whole
+        assert isinstance(found, RequestSource) is whole
         assert found.facts.requests == 2
         found.close()
 

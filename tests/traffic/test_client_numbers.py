@@ -166,24 +166,20 @@ def test_spark_keeps_clients_with_one_number_in_one_file_apart(spark: SparkSessi
 def test_spark_and_this_process_judge_renumbered_clients_alike(spark: SparkSession, tmp_path: Path) -> None:
     from reconciler.model.entity import DEFAULT, Entity
     from reconciler.resolution import Resolver
-    from reconciler.traffic.judging.by_seconds import Limits
     from reconciler.traffic.judging.grouping import group_series
-    from reconciler.traffic.judging.locally import judged_locally
     from reconciler.traffic.kernels.sampled_rate import Era
     from reconciler.traffic.kinds import KEY_OF_KIND, Kind
-    from reconciler.traffic.seconds.source import judge_on_spark
+    from reconciler.traffic.seconds.folder import SegmentFolder
+    from reconciler.traffic.seconds.source import SecondsSource
 
     history = open_history(write_history(tmp_path, [{"a": 5, "b": 7}, {"a": 7, "b": 5}]))
     key = KEY_OF_KIND[Kind.PRODUCE].value
     quotas = {Entity.of({"user": DEFAULT, "client-id": DEFAULT}): {key: 0.1}}
     grouping = group_series(history.series, None, {key: Resolver(quotas, key)})
     groups = range(len(grouping.groups))
-    here = judged_locally(
-        read_totals(history, [one.key for one in history.series]),
-        history.series,
-        grouping,
-        groups,
-        Limits.of(grouping.groups, Era.OVERLAPPING),
+    here, on_spark = (
+        SecondsSource(SegmentFolder(tmp_path), lambda: spark, most_here=most).by_seconds(grouping, groups, Era.OVERLAPPING)
+        for most in (10**6, 0)
     )
-    assert judge_on_spark(spark, history, grouping, groups, Era.OVERLAPPING) == here
+    assert on_spark == here
     assert sorted(here) == [0, 1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,12 +111,12 @@ def test_a_quota_that_an_unnamed_client_may_use_is_not_called_unused() -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("form", ["requests", "seconds", "cells"])
 def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, form: str, tmp_path: Path) -> None:
-    from reconciler.traffic.backtest import Backtest, Question
-    from reconciler.traffic.opening import find_traffic, open_traffic
+    from reconciler.traffic.backtest import Backtest, BacktestRequest
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.sources.normal_form import COLUMNS
     from reconciler.traffic.sources.on_spark import read_normal_form
+    from reconciler.traffic.traffic_files import find_traffic, open_traffic
 
     start = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
     clients = (("alice", None, 10), ("alice", "app", 1000), ("alice", "big", 10**6), ("carol", None, 10**6))
@@ -143,7 +142,7 @@ def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, form: s
     }
     traffic = open_traffic(find_traffic([str(recorded)]), lambda: spark, log_timezone="UTC")
     exact = form == "requests"
-    report = Backtest(traffic, Question(current=None, proposed=quotas, declared=quotas, exact=exact)).report()
+    report = Backtest(traffic, BacktestRequest(current=None, proposed=quotas, declared=quotas, exact=exact)).report()
     found_of = {(v.user, v.client_id, v.undecided): v for v in report.verdicts}
 
     def told(user: str, client: str, *, undecided: bool = False) -> BucketVerdict:
@@ -158,18 +157,3 @@ def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, form: s
     assert "a client that" in (told("alice", "app").reason or "")
     # Far over: from seconds, more traffic cannot make it less.
     assert told("alice", "big").verdict is (Verdict.INCONCLUSIVE if exact else Verdict.CERTAIN)
-
-
-@pytest.mark.spark
-def test_names_that_are_not_known_are_joined_as_they_are_when_numbers_collide(spark: SparkSession) -> None:
-    from reconciler.traffic.judging.on_spark import with_groups
-
-    known = series(("alice", None), ("alice", "app"), (None, "app"), ("alice", ""))
-    rows = spark.createDataFrame(
-        [(1, "produce", user, client) for user, client in (("alice", None), ("alice", ""), (None, "app"), ("alice", None))],
-        "broker int, kind string, user string, client_id string",
-    )
-    same = [replace(one, key=7) for one in known]
-    grouping = group_series(same, None, tables({}))
-    found = with_groups(rows, same, grouping, range(len(grouping.groups))).groupBy("series").count().collect()
-    assert {row.series: row["count"] for row in found} == {0: 2, 2: 1, 3: 1}

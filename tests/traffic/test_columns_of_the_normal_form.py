@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import QuotaKey
+from reconciler.resolution import AddressLimits
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.kernels.sampled_rate import Era
 
@@ -66,11 +68,14 @@ def write(folder: Path, tables: list[pa.Table], **options: Any) -> list[str]:
 
 @pytest.mark.spark
 def test_clients_counts_and_verdicts_are_those_of_the_rows(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.columns.workers import ColumnFiles
-    from reconciler.traffic.counted import added_up, counts_of_rows, covered, series_of, statuses, throttled_then
+    from reconciler.traffic.client_totals import CLIENT_TOTALS, covered, series_of, statuses, throttled_then
     from reconciler.traffic.judging.grouping import group_series
-    from reconciler.traffic.judging.on_spark import judged_rows_by_seconds
-    from reconciler.traffic.sources.on_spark import read_normal_form
+    from reconciler.traffic.request_traffic import RequestTraffic
+    from reconciler.traffic.sources.on_spark import normal_form_rows, read_normal_form
+    from reconciler.traffic.sources.parquet_parts import parts_of
+    from reconciler.traffic.traffic_source import Source
+    from tests.support.rows_in_spark import added_up, counts_of_rows, summed_rows
+    from tests.support.seconds_in_sql import judged_in_sql
 
     chance = random.Random(8)
     tables = [rows(chance, 3000, optional=True), rows(chance, 1500, optional=False), rows(chance, 0, optional=True)]
@@ -80,67 +85,43 @@ def test_clients_counts_and_verdicts_are_those_of_the_rows(spark: SparkSession, 
     )
     files = write(tmp_path, [*tables, encoded], row_group_size=700)
     found = read_normal_form(spark, files)
-    columns = ColumnFiles(spark, files)
+    columns = normal_form_rows(spark, parts_of(files))
+    traffic = RequestTraffic(columns, source=Source.NORMAL_FORM, files=files)
 
-    by_rows, by_columns = added_up(counts_of_rows(found)), added_up(columns.counted())
-    assert series_of(by_columns) == series_of(by_rows)
-    assert len(series_of(by_rows)) > 100
-    assert {one.user for one in series_of(by_rows)} >= {None, "", "alice"}
+    by_rows, by_columns = added_up(counts_of_rows(found)), columns.total(CLIENT_TOTALS)
+    unnumbered = [replace(one, key=0) for one in series_of(by_rows)]
+    assert [replace(one, key=0) for one in series_of(by_columns)] == unnumbered
+    assert len(unnumbered) > 100
+    assert {one.user for one in unnumbered} >= {None, "", "alice"}
     assert statuses(by_columns) == statuses(by_rows)
     assert set(statuses(by_rows)) == {"charged", "unreadable", "not-an-event", "unknown-identity"}
     assert sorted(map(repr, covered(by_columns))) == sorted(map(repr, covered(by_rows)))
     assert throttled_then(by_columns) == throttled_then(by_rows) > 0
     known = found.where("ts_us is not null and broker is not null")
     wanted = {(row.broker, row.minute) for row in known.selectExpr("broker", "floor(ts_us / 60000000) as minute").collect()}
-    assert {(broker, minute) for broker, minutes in columns.minutes().items() for minute in minutes.tolist()} == wanted
+    assert {(broker, minute) for broker, minutes in traffic.minutes().items() for minute in minutes.tolist()} == wanted
     assert len(wanted) > 5
 
-    keys = [key for key in QuotaKey if key is not QuotaKey.CONTROLLER_MUTATION_RATE]
+    keys = [key for key in QuotaKey if key not in (QuotaKey.CONTROLLER_MUTATION_RATE, QuotaKey.CONNECTION_CREATION_RATE)]
     everybody = {Entity.of({"user": DEFAULT, "client-id": DEFAULT}): dict.fromkeys(keys, 1e8)}
     users = {Entity.of({"user": DEFAULT}): dict.fromkeys(keys, 2e9)}
-    series = [one for one in series_of(by_rows) if one.kind != "connection"]
-    grouping = group_series(series, Resolver.by_key(everybody, keys), Resolver.by_key(users, keys))
-    for groups in (range(len(grouping.groups)), range(0, len(grouping.groups), 7), ()):
-        judged = judged_rows_by_seconds(found, series, grouping, groups, Era.OVERLAPPING)
-        assert columns.by_seconds(series, grouping, groups, Era.OVERLAPPING) == judged
+    tables_of = [
+        {**Resolver.by_key(quotas, keys), "connection_creation_rate": AddressLimits({})} for quotas in (everybody, users)
+    ]
+    grouping = group_series(traffic.series, *tables_of)
+    uncapped = [number for number, group in enumerate(grouping.groups) if not group.kind.is_capped]
+    for groups in (uncapped, uncapped[::7], ()):
+        judged = traffic.by_seconds(grouping, groups, Era.OVERLAPPING)
+        placed = summed_rows(found, series_of(by_rows), grouping, groups)
+        assert judged_in_sql(placed, grouping.groups, Era.OVERLAPPING) == judged
         assert sorted(judged) == sorted(groups)
-    assert any(
-        side.certain
-        for verdict in columns.by_seconds(series, grouping, (0, 1, 2, 3, 4, 5), Era.OVERLAPPING).values()
-        for side in verdict.sides
-    )
-
-
-@pytest.mark.spark
-def test_every_request_is_judged_as_from_rows(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.columns.workers import ColumnFiles
-    from reconciler.traffic.counted import added_up, counts_of_rows, series_of
-    from reconciler.traffic.judging.grouping import group_series
-    from reconciler.traffic.judging.on_spark import judged_exactly
-    from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
-    from reconciler.traffic.sources.on_spark import read_normal_form
-
-    tables = [rows(random.Random(seed), 2000, optional=True) for seed in (3, 4)]
-    files = write(tmp_path, tables, row_group_size=900)
-    found = read_normal_form(spark, files)
-    keys = [key for key in QuotaKey if key is not QuotaKey.CONTROLLER_MUTATION_RATE]
-    before = {Entity.of({"user": DEFAULT, "client-id": DEFAULT}): dict.fromkeys(keys, 1e8)}
-    after = {Entity.of({"user": DEFAULT}): dict.fromkeys(keys, 2e9)}
-    series = [one for one in series_of(added_up(counts_of_rows(found))) if one.kind != "connection"]
-    grouping = group_series(series, Resolver.by_key(before, keys), Resolver.by_key(after, keys))
-    judged = judged_exactly(found, series, grouping, DEFAULT_WINDOW)
-    assert ColumnFiles(spark, files).exactly(series, grouping, DEFAULT_WINDOW) == judged
-    assert any(side.throttled for verdict in judged.groups.values() for side in verdict.sides)
-
-    files = write(tmp_path, [*tables, rows(random.Random(5), 10, optional=False)])
-    # Without the column tie, what else a row says orders requests of one microsecond.
-    judged = judged_exactly(read_normal_form(spark, files), series, grouping, DEFAULT_WINDOW)
-    assert ColumnFiles(spark, files).exactly(series, grouping, DEFAULT_WINDOW) == judged
+    judged = traffic.by_seconds(grouping, uncapped[:6], Era.OVERLAPPING)
+    assert any(side.certain for verdict in judged.values() for side in verdict.sides)
 
 
 def test_a_share_holds_about_its_part_of_the_rows_and_nothing_is_lost(tmp_path: Path) -> None:
-    from reconciler.traffic.columns.parts import parts_of
     from reconciler.traffic.shuffle.on_spark import split_work
+    from reconciler.traffic.sources.parquet_parts import parts_of
 
     files = write(tmp_path, [rows(random.Random(1), count, optional=False) for count in (90, 10, 0, 40)], row_group_size=10)
     parts = parts_of(files, rows=25)

@@ -43,13 +43,13 @@ def write(folder: Path, *lines: str) -> Path:
 
 
 def report(spark: SparkSession, *paths: Path | str, exact: bool = False, **options: Any) -> BacktestReport:
-    from reconciler.traffic.backtest import Backtest, Question
-    from reconciler.traffic.opening import find_traffic, open_traffic
+    from reconciler.traffic.backtest import Backtest, BacktestRequest
+    from reconciler.traffic.traffic_files import find_traffic, open_traffic
 
     quotas = {Entity.of({"user": "alice"}): {"producer_byte_rate": LIMIT}}
     found = open_traffic(find_traffic([str(path) for path in paths]), lambda: spark, log_timezone="UTC", **options)
     try:
-        return Backtest(found, Question(current={}, proposed=quotas, declared=quotas, exact=exact)).report()
+        return Backtest(found, BacktestRequest(current={}, proposed=quotas, declared=quotas, exact=exact)).report()
     finally:
         found.close()
 

@@ -25,15 +25,16 @@ def resolvers(quotas: dict[Entity, dict[str, float]]) -> dict[str, Resolver]:
 
 
 def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity, dict[str, float]]], tmp_path: Path) -> None:
-    from reconciler.traffic.judging.by_seconds import Limits
     from reconciler.traffic.judging.grouping import group_series
-    from reconciler.traffic.judging.locally import judged_locally
-    from reconciler.traffic.judging.on_spark import judged_by_seconds, judged_exactly, judged_rows_by_seconds
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
-    from reconciler.traffic.seconds.reading import open_history, read_totals
+    from reconciler.traffic.seconds.reading import open_history
+    from reconciler.traffic.seconds.source import SecondsSource
     from reconciler.traffic.sources.on_spark import read_request_logs
+    from reconciler.traffic.traffic_files import find_traffic, open_traffic
+    from reconciler.traffic.traffic_source import RequestSource
     from tests.support.placed_totals import placed_totals
+    from tests.support.seconds_in_sql import judged_in_sql
 
     log, quotas = recording
     rows = read_request_logs(spark, find_logs([f"1={log}"]), also=("file",)).cache()
@@ -43,19 +44,21 @@ def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity
     grouping = group_series(history.series, resolvers(quotas), resolvers(SPLIT))
     everything = range(len(grouping.groups))
 
-    from_rows = judged_rows_by_seconds(rows, history.series, grouping, everything, Era.OVERLAPPING)
-    from_cells = judged_by_seconds(placed_totals(spark, history, grouping, everything), grouping.groups, Era.OVERLAPPING)
-    limits = Limits.of(grouping.groups, Era.OVERLAPPING)
-    cells = list(read_totals(history, [one.key for one in history.series]))
-    assert from_rows == from_cells == judged_locally(cells, history.series, grouping, everything, limits)
+    traffic = open_traffic(find_traffic([f"1={log}"]), lambda: spark, log_timezone="UTC")
+    here, on_spark = (SecondsSource(SegmentFolder(tmp_path), lambda: spark, most_here=most) for most in (10**9, 0))
+    from_rows = traffic.by_seconds(grouping, everything, Era.OVERLAPPING)
+    assert from_rows == here.by_seconds(grouping, everything, Era.OVERLAPPING)
+    assert from_rows == on_spark.by_seconds(grouping, everything, Era.OVERLAPPING)
+    totals = placed_totals(spark, history, grouping, everything)
+    assert from_rows == judged_in_sql(totals, grouping.groups, Era.OVERLAPPING)
     assert sorted(from_rows) == list(everything)
 
     few = everything[:2]
-    keys = [one.key for index, one in enumerate(history.series) if set(grouping.groups_of_series[index]) & set(few)]
-    some = judged_locally(read_totals(history, keys), history.series, grouping, few, limits)
-    assert some == {group: from_rows[group] for group in few}
+    assert here.by_seconds(grouping, few, Era.OVERLAPPING) == {group: from_rows[group] for group in few}
 
-    exact = judged_exactly(rows, history.series, grouping, DEFAULT_WINDOW)
+    assert isinstance(traffic, RequestSource)
+    exact = traffic.exactly(grouping, DEFAULT_WINDOW)
+    traffic.close()
     assert any(side.seconds_over for verdict in exact.groups.values() for side in verdict.sides)
     for number, verdict in exact.groups.items():
         for side, seconds in zip(verdict.sides, from_rows[number].sides, strict=True):

@@ -59,13 +59,13 @@ class Client:
 
     def backtest(self, spark: SparkSession, quotas: Mapping[str, float], *, exact: bool) -> tuple[BacktestReport, BucketVerdict]:
         """The whole report, and the verdict of this client."""
-        from reconciler.traffic.backtest import Backtest, Question
-        from reconciler.traffic.opening import find_traffic, open_traffic
+        from reconciler.traffic.backtest import Backtest, BacktestRequest
+        from reconciler.traffic.traffic_files import find_traffic, open_traffic
 
         proposed = {self.entity: dict(quotas)}
         # Some seconds of history are not the matter here.
         needs = HistoryNeeds(hours=0.0, coverage_percent=0.0)
-        question = Question(current={}, proposed=proposed, declared=proposed, exact=exact, needs=needs)
+        question = BacktestRequest(current={}, proposed=proposed, declared=proposed, exact=exact, needs=needs)
         log = f"1={self._sandbox.nodes[0].request_log_file}"
         kinds = (*BYTES, Kind.REQUEST)
         recorded = open_traffic(find_traffic([log]), lambda: spark, log_timezone="UTC", connections=exact, kinds=kinds)

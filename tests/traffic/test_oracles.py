@@ -23,11 +23,14 @@ from tests.support.quota_oracles import Arrival, Seconds, bounds, by_seconds, in
 from tests.support.random_traffic import FLOWS, Flow, arrivals_of, write_files
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from reconciler.traffic.judging.exact import ExactResult
     from reconciler.traffic.judging.grouping import Group, Grouping, Series
     from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SideVerdict
+    from reconciler.traffic.request_traffic import RequestTraffic
+    from reconciler.traffic.shuffle.rows import Rows
 
 pytestmark = pytest.mark.spark
 KEYS = {"produce": "producer_byte_rate", "fetch": "consumer_byte_rate"}
@@ -126,48 +129,63 @@ class Judged:
     exact: Mapping[str, ExactResult | None]
 
 
+def traffic_of(spark: SparkSession, files: Sequence[str]) -> dict[str, RequestTraffic]:
+    """The same rows in every place where rows can be."""
+    from reconciler.traffic.request_traffic import RequestTraffic
+    from reconciler.traffic.shuffle.on_spark import KeptRows
+    from reconciler.traffic.shuffle.rows import LocalRows
+    from reconciler.traffic.sources.normal_form import ROWS
+    from reconciler.traffic.sources.on_spark import normal_form_rows
+    from reconciler.traffic.sources.parquet_parts import parts_of, read_part
+    from reconciler.traffic.traffic_source import Source
+
+    parts = parts_of(files)
+    places: dict[str, Rows[pa.RecordBatch]] = {
+        "local": LocalRows(lambda columns: (batch for part in parts for batch in read_part(part, columns))),
+        "spark, read": normal_form_rows(spark, parts),
+        "spark, kept": KeptRows(spark, parts, lambda part: read_part(part, ROWS.names)),
+    }
+    return {way: RequestTraffic(rows, source=Source.NORMAL_FORM, files=files) for way, rows in places.items()}
+
+
 def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path) -> Judged:
-    from reconciler.traffic.columns.workers import ColumnFiles
-    from reconciler.traffic.judging.by_seconds import Limits
-    from reconciler.traffic.judging.locally import judged_locally
-    from reconciler.traffic.judging.on_spark import judged_by_seconds, judged_exactly, judged_rows_by_seconds, summed_rows
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
-    from reconciler.traffic.seconds.reading import open_history, read_totals
-    from reconciler.traffic.seconds.source import judge_on_spark
+    from reconciler.traffic.seconds.reading import open_history
+    from reconciler.traffic.seconds.source import SecondsSource
     from reconciler.traffic.sources.on_spark import read_normal_form
     from tests.support.placed_totals import placed_totals
+    from tests.support.rows_in_spark import summed_rows
     from tests.support.seconds_in_sql import judged_in_sql
 
     names, era, window = [str(file) for file in files], world.era, Window(era=world.era)
-    rows, columns = read_normal_form(spark, names, also=("file",)).cache(), ColumnFiles(spark, names)
+    rows = read_normal_form(spark, names, also=("file",)).cache()
+    traffic = traffic_of(spark, names)
     sources = {file.resolve(): SourceFile(path=file, id=file.stem, size=file.stat().st_size) for file in files}
     Compaction(files=sources, folder=SegmentFolder(cells)).on_spark(rows)
     history = open_history(SegmentFolder(cells))
     series, grouping = history.series, grouped(world, history.series)
     groups = range(len(grouping.groups))
     placed = placed_totals(spark, history, grouping, groups)
-    some = list(read_totals(history, [one.key for one in series]))
     try:
         return Judged(
             series=series,
             grouping=grouping,
             seconds={
-                "local": judged_locally(some, series, grouping, groups, Limits.of(grouping.groups, era)),
-                "spark, rows": judged_rows_by_seconds(rows, series, grouping, groups, era),
-                "spark, columns": columns.by_seconds(series, grouping, groups, era),
-                "spark, cells": judged_by_seconds(placed, grouping.groups, era),
-                "spark, files of cells": judge_on_spark(spark, history, grouping, groups, era),
+                **{way: one.by_seconds(grouping, groups, era) for way, one in traffic.items()},
+                "local, totals": SecondsSource(SegmentFolder(cells), lambda: spark).by_seconds(grouping, groups, era),
+                "spark, totals": SecondsSource(SegmentFolder(cells), lambda: spark, most_here=0).by_seconds(
+                    grouping, groups, era
+                ),
                 "sql, rows": judged_in_sql(summed_rows(rows, series, grouping, groups), grouping.groups, era),
                 "sql, cells": judged_in_sql(placed, grouping.groups, era),
             },
-            exact={
-                "rows": judged_exactly(rows, series, grouping, window),
-                "columns": columns.exactly(series, grouping, window),
-            },
+            exact={way: one.exactly(grouping, window) for way, one in traffic.items()},
         )
     finally:
         rows.unpersist()
+        for one in traffic.values():
+            one.close()
 
 
 def in_seconds(side: SideVerdict) -> tuple[object, ...]:
@@ -214,9 +232,10 @@ def test_all_ways_agree_with_each_other_and_with_kafkas_classes(
     first = found.seconds["local"]
     for way, verdicts in found.seconds.items():
         assert verdicts == first, way
-    exact = found.exact["rows"]
+    exact = found.exact["local"]
     assert exact is not None
-    assert found.exact["columns"] == exact
+    for way, result in found.exact.items():
+        assert result == exact, way
     groups = told(world, found.series, found.grouping)
     assert set(first) == set(exact.groups) == set(groups)
 

@@ -21,7 +21,7 @@ from tests.traffic.conftest import RECORDINGS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic.recorded import Recorded
+    from reconciler.traffic.traffic_source import TrafficSource
 
 pytestmark = pytest.mark.spark
 LOG = RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz"
@@ -53,13 +53,13 @@ FLOWS = (
 )
 
 
-def report(recorded: Recorded, *, exact: bool = False) -> str:
+def report(recorded: TrafficSource, *, exact: bool = False) -> str:
     """The report as JSON, without the names of its files."""
-    from reconciler.traffic.backtest import Backtest, Question
+    from reconciler.traffic.backtest import Backtest, BacktestRequest
 
     # There are hours of silence in it, which is not the matter here.
     needs = HistoryNeeds(coverage_percent=0.0)
-    question = Question(current=CURRENT, proposed=PROPOSED, declared=PROPOSED, exact=exact, needs=needs)
+    question = BacktestRequest(current=CURRENT, proposed=PROPOSED, declared=PROPOSED, exact=exact, needs=needs)
     try:
         found = Backtest(recorded, question).report()
     finally:
@@ -80,8 +80,7 @@ def as_many_as_asked(spark: SparkSession) -> Iterator[None]:
 
 @pytest.mark.usefixtures("as_many_as_asked")
 def test_reports_are_the_same_bytes_however_rows_are_cut_and_shuffled(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.events import Events
-    from reconciler.traffic.opening import find_traffic, open_traffic
+    from reconciler.traffic.traffic_files import find_traffic, open_traffic
     from tests.support.seconds_in_sql import InSql
 
     arrivals = arrivals_of(FLOWS)
@@ -92,12 +91,10 @@ def test_reports_are_the_same_bytes_however_rows_are_cut_and_shuffled(spark: Spa
         folder = tmp_path / str(partitions)
         write_files(folder, arrivals, files=files, seed=partitions)
 
-        def opened(*, in_sql: bool = False, folder: Path = folder) -> Recorded:
-            recorded = open_traffic(find_traffic([str(folder)]), lambda: spark, log_timezone="UTC")
-            if not in_sql:
-                return recorded
-            assert isinstance(recorded, Events)
-            return InSql(recorded)
+        def opened(*, in_sql: bool = False, folder: Path = folder) -> TrafficSource:
+            if in_sql:
+                return InSql(spark, [str(file.resolve()) for file in sorted(folder.glob("*.parquet"))])
+            return open_traffic(find_traffic([str(folder)]), lambda: spark, log_timezone="UTC")
 
         found["seconds"][partitions] = report(opened())
         if partitions in (1, 64):

@@ -20,11 +20,21 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Severity
 from reconciler.model.quota import QuotaKey
 from reconciler.resolution.resolver import Resolver
+from reconciler.traffic.columns.group_index import KeyIndex
 from reconciler.traffic.judging.capacity import capacity_uses
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
 from reconciler.traffic.judging.history_gaps import holes_of, judged_by_history, may_have_gaps, with_gaps
 from reconciler.traffic.judging.quota_fits import quota_fits
-from reconciler.traffic.judging.rate_series import Grid, Lines, by_group, groups_to_plot, points_here, points_of, rate_series
+from reconciler.traffic.judging.rate_series import (
+    Grid,
+    Lines,
+    Points,
+    by_group,
+    groups_to_plot,
+    plot_points,
+    points_of,
+    rate_series,
+)
 from reconciler.traffic.judging.recommendations import margin_of, recommended
 from reconciler.traffic.judging.regrouping import regroupings
 from reconciler.traffic.judging.report_findings import report_findings
@@ -34,8 +44,10 @@ from reconciler.traffic.judging.unlogged_time import judged_by_logged_time
 from reconciler.traffic.judging.verdicts import unused_quotas
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
 from reconciler.traffic.kernels.second_sums import ThrottledRates, bounds, keys_of
+from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.seconds.folder import SegmentFolder, minutes_in, ranges_of
+from reconciler.traffic.shuffle.rows import LocalRows
 from tests.support.backtest_reports import END, START, provenance, verdict
 
 KEY = "producer_byte_rate"
@@ -355,14 +367,16 @@ def test_points_are_the_largest_of_every_second_wherever_batches_end(seed: int, 
             )  # fmt: skip
 
 
+def points_of_clients(totals: tuple[Integers, Integers, Integers], grouping: Grouping, groups: set[int]) -> dict[int, Points]:
+    keyed, lines = KeyIndex.of(clients(), grouping, groups).keyed, Lines.of(grouping, DEFAULT_WINDOW, GRID)
+    return plot_points(LocalRows(lambda _: [totals]), keyed, [1] * len(grouping.groups), lines)
+
+
 def test_a_split_bucket_takes_what_was_over_before_from_where_its_clients_were() -> None:
-    split = grouped({ANYONE: 150.0}, {PAIRS: 150.0})
-    grid = GRID
-    targets = {0, 1, 2}
+    split, grid, targets = grouped({ANYONE: 150.0}, {PAIRS: 150.0}), GRID, {0, 1, 2}
     groups = groups_to_plot(split, targets)
     assert groups == {0, 1, 2, 3}, "the earlier bucket of alice, too"
-    of, at, amount = cells(5)
-    points = points_here([(of, at, amount)], clients(), split, groups, Lines.of(split, DEFAULT_WINDOW, grid))
+    points = points_of_clients(cells(5), split, groups)
     series = [rate_series(split, target, points, grid, None) for target in sorted(targets)]
     assert all(one is not None and len(one.rate) == len(one.over) == grid.count for one in series)
     earlier = points[3].over_before.tolist()
@@ -374,7 +388,7 @@ def test_a_split_bucket_takes_what_was_over_before_from_where_its_clients_were()
 
 def test_an_interval_is_recorded_unless_all_of_it_is_in_a_hole() -> None:
     split = grouped({ANYONE: 150.0}, {PAIRS: 150.0})
-    points = points_here([cells(5)], clients(), split, {0}, Lines.of(split, DEFAULT_WINDOW, GRID))
+    points = points_of_clients(cells(5), split, {0})
     grid = Grid(start=7200, step_s=1800, count=GRID.count)
     found = rate_series(split, 0, points, grid, np.asarray([[150, 210], [239, 301], [310, 400]], dtype=np.int64))
     assert found is not None

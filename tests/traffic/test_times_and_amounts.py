@@ -18,7 +18,7 @@ from tests.support.recorded_parquet import START, Flow, write_traffic
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic.recorded import Facts
+    from reconciler.traffic.traffic_source import Facts
 
 pytestmark = pytest.mark.spark
 
@@ -40,8 +40,8 @@ spec:
 
 
 def opened(spark: SparkSession, path: Path, mapping: Path | None = None, **options: Any) -> Facts:
-    from reconciler.traffic.opening import find_traffic, open_traffic
     from reconciler.traffic.sources.mapping import read_mapping
+    from reconciler.traffic.traffic_files import find_traffic, open_traffic
 
     traffic = find_traffic([str(path)], read_mapping(mapping) if mapping else None)
     found = open_traffic(traffic, lambda: spark, log_timezone="UTC", max_unreadable=1.0, **options)

@@ -10,14 +10,17 @@ import pytest
 from reconciler.errors import TrafficError
 from reconciler.model.backtest import Coverage
 from reconciler.model.entity import Entity
-from reconciler.traffic.backtest import Backtest, Question
+from reconciler.traffic.backtest import Backtest, BacktestRequest
 from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.judging.means import Mean
 from reconciler.traffic.judging.outcome import Outcome
+from reconciler.traffic.judging.rate_series import Lines, Points
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
+from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.recorded import Facts
+from reconciler.traffic.traffic_source import Facts
 
 QUOTAS = {Entity.of({"user": "alice"}): {"producer_byte_rate": 5.0}}
 START = datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC)
@@ -29,6 +32,8 @@ class Seconds:
     series = (Series(broker=1, kind=Kind.PRODUCE, user="alice", client_id="app", requests=1, amount=1),)
     facts = Facts(source="cells", files=(), coverage=(Coverage(broker=1, requests=1, start=START, end=START),), requests=1)
 
+    means: tuple[Mean, ...] = ()
+
     def __init__(self) -> None:
         self.asked: list[Rule] = []
 
@@ -39,6 +44,12 @@ class Seconds:
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, Outcome]:
         return {}
 
+    def minutes(self) -> Mapping[int, Integers]:
+        return {}
+
+    def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
+        return {}
+
     def close(self) -> None:
         pass
 
@@ -46,19 +57,19 @@ class Seconds:
 @pytest.mark.parametrize("window", [Window(samples=1), Window(samples=11, sample_ms=600_000)])
 def test_unproven_windows_are_refused(window: Window) -> None:
     recorded = Seconds()
-    run = Backtest(recorded, Question(current=None, proposed=QUOTAS, declared=QUOTAS, window=window))
+    run = Backtest(recorded, BacktestRequest(current=None, proposed=QUOTAS, declared=QUOTAS, window=window))
     with pytest.raises(TrafficError, match="sums of whole seconds prove nothing about"):
         run.report()
     assert recorded.asked == []
 
 
 def test_where_nothing_is_to_be_judged_by_a_window_none_is_refused() -> None:
-    question = Question(current=QUOTAS, proposed=QUOTAS, declared=QUOTAS, window=Window(samples=1))
+    question = BacktestRequest(current=QUOTAS, proposed=QUOTAS, declared=QUOTAS, window=Window(samples=1))
     assert Backtest(Seconds(), question).report().verdicts == ()
 
 
 def test_proven_windows_are_judged_by_their_own_bounds() -> None:
     recorded, window = Seconds(), Window(samples=31, sample_ms=2000)
-    report = Backtest(recorded, Question(current=None, proposed=QUOTAS, declared=QUOTAS, window=window)).report()
+    report = Backtest(recorded, BacktestRequest(current=None, proposed=QUOTAS, declared=QUOTAS, window=window)).report()
     assert recorded.asked == [window]
     assert any("31 samples of 2 s" in text for text in report.provenance.assumptions)

@@ -25,7 +25,7 @@ from tests.traffic.log_lines import line
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic.opening import Traffic
+    from reconciler.traffic.traffic_files import Traffic
 
 LOG = RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz"
 EVERYBODY, ALICE, ADDRESS = Entity.of({"user": DEFAULT}), Entity.of({"user": "alice"}), Entity.of({"ip": DEFAULT})
@@ -114,16 +114,16 @@ def request_logs(folder: Path) -> Traffic:
 
 
 def found(*paths: Path, mapping: Path | None = None) -> Traffic:
-    from reconciler.traffic.opening import find_traffic
     from reconciler.traffic.sources.mapping import read_mapping
+    from reconciler.traffic.traffic_files import find_traffic
 
     return find_traffic([str(path) for path in paths], read_mapping(mapping) if mapping else None)
 
 
 def report(spark: SparkSession, traffic: Traffic, *, in_process: bool, exact: bool, current: bool) -> tuple[str, list[str]]:
-    from reconciler.traffic.backtest import Backtest, Question
-    from reconciler.traffic.opening import open_traffic
-    from reconciler.traffic.recorded import Source
+    from reconciler.traffic.backtest import Backtest, BacktestRequest
+    from reconciler.traffic.traffic_files import open_traffic
+    from reconciler.traffic.traffic_source import Source
 
     asked = exact and traffic.source is Source.LOGS
     recorded = open_traffic(
@@ -136,7 +136,7 @@ def report(spark: SparkSession, traffic: Traffic, *, in_process: bool, exact: bo
         kinds=tuple(Kind),
     )
     try:
-        question = Question(
+        question = BacktestRequest(
             current=CURRENT if current else None,
             proposed=PROPOSED,
             declared=PROPOSED,
@@ -172,10 +172,11 @@ def test_both_ways_give_the_same_bytes(
 
 @pytest.mark.spark
 def test_a_world_of_odd_rows_is_read_alike(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.in_process import InProcess
-    from reconciler.traffic.opening import open_traffic
-    from reconciler.traffic.recorded import Source
+    from reconciler.traffic.request_traffic import RequestTraffic
+    from reconciler.traffic.shuffle.rows import LocalRows
     from reconciler.traffic.sources.normal_form import rows_of
+    from reconciler.traffic.traffic_files import open_traffic
+    from reconciler.traffic.traffic_source import Source
     from tests.traffic.test_columns_of_the_normal_form import rows
 
     tables = [rows(random.Random(seed), 1500, optional=seed % 2 == 0) for seed in range(3)]
@@ -183,8 +184,8 @@ def test_a_world_of_odd_rows_is_read_alike(spark: SparkSession, tmp_path: Path) 
         pq.write_table(table, tmp_path / f"{number}.parquet", row_group_size=400)
     traffic = found(tmp_path)
     there = open_traffic(traffic, lambda: spark, log_timezone="UTC", max_unreadable=1.0)
-    batches = (rows_of(batch) for table in tables for batch in table.to_batches())
-    here = InProcess(batches, source=Source.NORMAL_FORM, files=traffic.files)
+    batches = [rows_of(batch) for table in tables for batch in table.to_batches()]
+    here = RequestTraffic(LocalRows(lambda _: batches), source=Source.NORMAL_FORM, files=traffic.files)
     assert here.facts == there.facts
     names = [(one.sort_key, one.requests, one.amount, one.largest) for one in here.series]
     assert names == [(one.sort_key, one.requests, one.amount, one.largest) for one in there.series]

@@ -1,1 +1,1 @@
-"""The normal form read by workers straight from Parquet, a column at a time: many times faster than rows through Java."""
+"""Batches of the canonical traffic schema as arrays: the charged rows, their clients as numbers, and the groups of those."""

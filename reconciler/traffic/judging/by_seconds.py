@@ -6,24 +6,25 @@ Amounts are integers and sums do not depend on their order, so neither does the 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from reconciler.traffic.judging.exact import limits_of
 from reconciler.traffic.judging.grouping import Group
-from reconciler.traffic.kernels.second_sums import Flags, Rule
+from reconciler.traffic.kernels.second_sums import SECOND_BITS, Flags, Rule
 from reconciler.traffic.kernels.seconds_judge import SIDE_FIELDS, GroupVerdict, SecondsJudge, VerdictColumns
 from reconciler.traffic.kernels.timeline import Doubles, Integers
+from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows
 
+Item = TypeVar("Item")
 _WIDTH: Final = len(SIDE_FIELDS)
 _WHOLE: Final = ("number", "active", "amount", *(f"{name}_{side}" for side in ("before", "after") for name in SIDE_FIELDS))
 _RATES: Final = ("peak_upper", "peak_expected", "p999")
-_ARROW: Final = pa.schema([*((name, pa.int64()) for name in _WHOLE), *((name, pa.float64()) for name in _RATES)])
-SCHEMA: Final = ", ".join((*(f"{name} bigint" for name in _WHOLE), *(f"{name} double" for name in _RATES)))
+SCHEMA: Final = pa.schema([*((name, pa.int64()) for name in _WHOLE), *((name, pa.float64()) for name in _RATES)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,28 @@ class Limits:
         return SecondsJudge((self.before, self.after), self.era, capped=self.capped)
 
 
+def judge_seconds(
+    rows: Rows[Item],
+    send: Callable[[Iterable[Item]], Iterable[tuple[Integers, Integers]]],
+    expected: Sequence[int],
+    groups: Sequence[Group],
+    era: Rule,
+    *,
+    columns: tuple[str, ...] = (),
+) -> dict[int, GroupVerdict]:
+    """Verdicts by group, on both sides. ``send`` gives keys (``second_sums.keys_of``) and amounts; equal keys add up.
+
+    ``expected``: about how many rows each group has. ``columns``: those that ``send`` reads.
+    """
+    limits = Limits.of(groups, era)
+
+    def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
+        yield judge_cells(((key, amount) for key, amount in pieces), limits)
+
+    work = GroupWork(columns=columns, send=send, judge=judge, schema=SCHEMA, rows=expected, bits=SECOND_BITS)
+    return {verdict.group: verdict for verdict in verdicts_of(rows.judge(work))}
+
+
 def judge_cells(cells: Iterable[tuple[Integers, Integers]], limits: Limits) -> pa.RecordBatch:
     """Verdicts, as ``batch_of_verdicts`` has them. ``cells``: keys (``second_sums.keys_of``), rising, and amounts."""
     judge = limits.judge()
@@ -60,7 +83,7 @@ def judge_cells(cells: Iterable[tuple[Integers, Integers]], limits: Limits) -> p
 def batch_of_verdicts(found: VerdictColumns) -> pa.RecordBatch:
     """Verdicts for both sides, as columns of plain numbers."""
     columns = [found.groups, *found.whole, *(row for side in found.sides for row in side), *found.rates]
-    return pa.RecordBatch.from_arrays([pa.array(c, type=f.type) for c, f in zip(columns, _ARROW, strict=True)], schema=_ARROW)
+    return pa.RecordBatch.from_arrays([pa.array(c, type=f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
 
 
 def verdicts_of(table: pa.Table) -> Iterator[GroupVerdict]:

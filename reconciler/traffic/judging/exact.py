@@ -6,7 +6,7 @@ decides (charge time, then a hash of connection and correlation id).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,9 +22,9 @@ from reconciler.traffic.kernels.exact_totals import ExactColumns, ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.timeline import Doubles, Integers
 from reconciler.traffic.kinds import Kind
+from reconciler.traffic.shuffle.rows import Pieces
 
-RESULT_SCHEMA: Final = "of_series boolean, number int, counts array<bigint>, peak double, p999 double, safe double"
-_ARROW: Final = pa.schema(
+SCHEMA: Final = pa.schema(
     [
         ("of_series", pa.bool_()), ("number", pa.int32()), ("counts", pa.list_(pa.int64())), ("peak", pa.float64()),
         ("p999", pa.float64()), ("safe", pa.float64()),
@@ -114,6 +114,15 @@ def limits_of(groups: Sequence[Group]) -> tuple[Doubles, Doubles]:
     return before, after
 
 
+def judge_requests_of(work: Work) -> Callable[[Pieces], Iterator[pa.RecordBatch]]:
+    """A judge of the columns of ``Batch``, whose last one is the series; it gives batches of ``SCHEMA``."""
+
+    def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
+        yield judge_batches((Batch(*columns) for columns in pieces), work)
+
+    return judge
+
+
 def judge_batches(batches: Iterable[Batch], work: Work) -> pa.RecordBatch:
     """What ``rows_of`` gives. ``batches``: in the order of their keys, of at most some 2^16 requests; ``rows`` are series."""
     stream = ExactStream((work.before, work.after), work.window)
@@ -139,7 +148,7 @@ def rows_of(found: ExactColumns, counts: Mapping[int, Integers]) -> pa.RecordBat
         lists,
         *(pa.array(np.concatenate((values, nothing))) for values in (found.peaks, found.p999, found.safe)),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
 def count_into(counts: dict[int, Integers], judged: JudgedBatch | None) -> None:

@@ -13,7 +13,7 @@ request was at least ``gauge x (N - 1) samples / longest window``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -26,11 +26,18 @@ from reconciler.traffic.judging.verdicts import earlier_limits, is_changed, mome
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.second_sums import ROUNDING, longest_throttle_ratio
 from reconciler.traffic.kinds import SAMPLED, Kind
+from reconciler.traffic.shuffle.rows import Totals, add_up
 from reconciler.traffic.sources.normal_form import NOT_AN_EVENT
 
 CLIENT: Final = ("broker", "kind", "user", "client_id", "interval_us")
 FOLDS: Final = {"amount": "max", "rows": "sum", "first_us": "min", "last_us": "max"}
 """How the rows of one client and length become one: its largest amount, how many rows, the first and the last time."""
+SCHEMA: Final = pa.schema(
+    [
+        ("broker", pa.int32()), ("kind", pa.string()), ("user", pa.string()), ("client_id", pa.string()),
+        *((name, pa.int64()) for name in ("interval_us", *FOLDS)),
+    ]
+)  # fmt: skip
 UNDECIDED: Final = "its traffic is recorded as means, which can prove throttling and never its absence"
 PROVEN: Final = "a recorded mean is above the limit"
 
@@ -82,18 +89,31 @@ def means_of(grouped: pa.Table) -> tuple[Mean, ...]:
     return tuple(sorted(found, key=lambda one: (one.series.sort_key, one.interval_us)))
 
 
-def group_means(rows: pa.Table) -> pa.Table:
-    """Rows with the columns of ``normal_form.ROWS``, as ``means_of`` takes them. Only rows with an interval count."""
-    known = rows.filter(pc.and_(pc.equal(rows.column("status"), NOT_AN_EVENT), pc.is_valid(rows.column("interval_us"))))
-    made = {
-        **{name: known.column(name) for name in CLIENT},
-        "amount": pc.add(known.column("records"), known.column("overhead")),
-        "rows": pa.array([1] * known.num_rows, pa.int64()),
-        "first_us": known.column("ts_us"),
-        "last_us": known.column("ts_us"),
-    }
-    grouped = pa.table(made).group_by(list(CLIENT), use_threads=False).aggregate(list(FOLDS.items()))
-    return grouped.rename_columns([*CLIENT, *FOLDS])
+def count_means(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """``SCHEMA``, one row a client and length. Only rows with an interval count."""
+    for batch in batches:
+        if "interval_us" not in batch.schema.names:
+            continue
+        is_mean = pc.equal(batch.column("status").cast(pa.string()), NOT_AN_EVENT)
+        known = batch.filter(pc.and_(is_mean, pc.is_valid(batch.column("interval_us"))))
+        made = {
+            **{name: known.column(name) for name in CLIENT},
+            "amount": pc.add(known.column("records"), known.column("overhead")),
+            "rows": pa.repeat(1, known.num_rows),
+            "first_us": known.column("ts_us"),
+            "last_us": known.column("ts_us"),
+        }
+        columns = [made[field.name].cast(field.type) for field in SCHEMA]
+        yield from add_up(pa.table(columns, schema=SCHEMA), CLIENT, FOLDS).to_batches()
+
+
+MEAN_TOTALS: Final[Totals[pa.RecordBatch]] = Totals(
+    columns=("status", "broker", "kind", "user", "client_id", "interval_us", "records", "overhead", "ts_us"),
+    count=count_means,
+    schema=SCHEMA,
+    keys=CLIENT,
+    folds=FOLDS,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

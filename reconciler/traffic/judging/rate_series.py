@@ -8,30 +8,31 @@ cells are partitioned.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from reconciler.model import Coverage, RateSeries
 from reconciler.traffic.judging.exact import limits_of, numbers_of
-from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.judging.outcome import groups_before
 from reconciler.traffic.kernels.exact_batch import first_places
 from reconciler.traffic.kernels.sampled_rate import Window
-from reconciler.traffic.kernels.second_sums import SECOND_BITS, ThrottledRates, bounds, keys_of, reach
+from reconciler.traffic.kernels.second_sums import SECOND_BITS, ThrottledRates, bounds, reach
 from reconciler.traffic.kernels.timeline import Doubles, Integers
 from reconciler.traffic.kinds import SAMPLED
+from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows
 
+Item = TypeVar("Item")
 MOST_POINTS: Final = 240
 _MOST_BEFORE: Final = 8
 """A bucket that was put together from more than this many says nothing of before."""
 _SECOND: Final = (1 << SECOND_BITS) - 1
 _COUNTS: Final = ("place", "over_before", "over", "possible")
-_ARROW: Final = pa.schema([*((name, pa.int64()) for name in _COUNTS), ("rate", pa.float64()), ("upper", pa.float64())])
-SCHEMA: Final = ", ".join((*(f"{name} bigint" for name in _COUNTS), "rate double", "upper double"))
+SCHEMA: Final = pa.schema([*((name, pa.int64()) for name in _COUNTS), ("rate", pa.float64()), ("upper", pa.float64())])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,29 +95,24 @@ def points_of(cells: Iterable[tuple[Integers, Integers]], lines: Lines) -> pa.Re
     rows: list[pa.RecordBatch] = []
     for keys, amounts in sums.whole(cells):
         rows.append(_points(keys, amounts, sums, lines))
-    return _joined(pa.Table.from_batches(rows, schema=_ARROW))
+    return _joined(pa.Table.from_batches(rows, schema=SCHEMA))
 
 
-def points_here(
-    cells: Iterable[tuple[Integers, Integers, Integers]],
-    series: Sequence[Series],
-    grouping: Grouping,
-    groups: Collection[int],
+def plot_points(
+    rows: Rows[Item],
+    send: Callable[[Iterable[Item]], Iterable[tuple[Integers, Integers]]],
+    expected: Sequence[int],
     lines: Lines,
+    *,
+    columns: tuple[str, ...] = (),
 ) -> dict[int, Points]:
-    """By group, in this process. ``cells``: batches of series keys, seconds and amounts, in any order; they must fit memory."""
-    members = {group: [one.key for i, one in enumerate(series) if group in grouping.groups_of_series[i]] for group in groups}
-    keys, amounts = [], []
-    for of_series, seconds, amount in cells:
-        for group, wanted in members.items():
-            mine = np.isin(of_series, np.asarray(wanted, dtype=np.int64))
-            keys.append(keys_of(np.full(int(mine.sum()), group, dtype=np.int64), seconds[mine]))
-            amounts.append(amount[mine])
-    if not keys:
-        return {}
-    key, amount = np.concatenate(keys), np.concatenate(amounts)
-    order = np.argsort(key, kind="stable")
-    return by_group(pa.Table.from_batches([points_of([(key[order], amount[order])], lines)], schema=_ARROW), lines.grid)
+    """Points by group; arguments as those of ``by_seconds.judge_seconds``."""
+
+    def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
+        yield points_of(((key, amount) for key, amount in pieces), lines)
+
+    work = GroupWork(columns=columns, send=send, judge=judge, schema=SCHEMA, rows=expected, bits=SECOND_BITS)
+    return by_group(rows.judge(work), lines.grid)
 
 
 def by_group(table: pa.Table, grid: Grid) -> dict[int, Points]:
@@ -208,15 +204,15 @@ def _points(keys: Integers, amounts: Integers, sums: _Sums, lines: Lines) -> pa.
     first = first_places(place)
     counted = [np.add.reduceat(flags.astype(np.int64), first) for flags in (before, over, possible)]
     largest = [np.maximum.reduceat(values[kept:], first) for values in (found.expected, found.upper)]
-    return pa.RecordBatch.from_arrays([pa.array(column) for column in (place[first], *counted, *largest)], schema=_ARROW)
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in (place[first], *counted, *largest)], schema=SCHEMA)
 
 
 def _joined(table: pa.Table) -> pa.RecordBatch:
     """One row a place: the last one of a batch may go on in the next."""
     place = numbers_of(table, "place")
     if not len(place):
-        return pa.RecordBatch.from_pylist([], schema=_ARROW)
+        return pa.RecordBatch.from_pylist([], schema=SCHEMA)
     first = first_places(place)
     counts = [np.add.reduceat(numbers_of(table, name), first) for name in _COUNTS[1:]]
     rates = [np.maximum.reduceat(table.column(name).to_numpy(zero_copy_only=False), first) for name in ("rate", "upper")]
-    return pa.RecordBatch.from_arrays([pa.array(column) for column in (place[first], *counts, *rates)], schema=_ARROW)
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in (place[first], *counts, *rates)], schema=SCHEMA)

@@ -16,15 +16,19 @@ from reconciler.traffic.kernels.exact_stream import ExactStream, JudgedBatch
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.sources.row_status import IDENTITY_COLUMNS
 
-REQUEST_SCHEMA: Final = """
-ts_us bigint, order_ bigint, series int, amount bigint, rate double, limit double, throttle_ms bigint, low bigint, high bigint,
-connection string, correlation_id int, recorded_throttle_ms bigint, part int, refused boolean
-"""
+REQUESTS: Final = pa.schema(
+    [
+        ("ts_us", pa.int64()), ("order_", pa.int64()), ("series", pa.int32()), ("amount", pa.int64()), ("rate", pa.float64()),
+        ("limit", pa.float64()), ("throttle_ms", pa.int64()), ("low", pa.int64()), ("high", pa.int64()),
+        ("connection", pa.string()), ("correlation_id", pa.int32()), ("recorded_throttle_ms", pa.int64()), ("part", pa.int32()),
+        ("refused", pa.bool_()),
+    ]
+)  # fmt: skip
 """``part`` and ``refused`` are of mutations: the topic's place in its request, and whether it is not done."""
 
 
 class JudgedRequest(NamedTuple):
-    """A row of ``REQUEST_SCHEMA``."""
+    """A row of ``REQUESTS``."""
 
     ts_us: int
     order_: int
@@ -42,7 +46,6 @@ class JudgedRequest(NamedTuple):
     refused: bool | None
 
 
-ALSO: Final = ("ts_us", *IDENTITY_COLUMNS)
 ORDER: Final = ("ts_us", "order_", "series", "part", "amount")
 """The order of charging, whoever judged the requests."""
 
@@ -57,9 +60,10 @@ def limited_groups(grouping: Grouping, *, mutations: bool) -> frozenset[int]:
 
 
 def judge_requests(batches: Iterable[pa.RecordBatch], work: Work) -> Iterator[pa.RecordBatch]:
-    """Rows of ``REQUEST_SCHEMA``, of every request that a sampled rate limits.
+    """Rows of ``REQUESTS``, of every request that a sampled rate limits.
 
-    ``batches``: columns ``key``, ``order_``, ``records``, ``overhead``, ``series`` and ``ALSO``, in the order of their keys.
+    ``batches``: columns ``key``, ``order_``, ``records``, ``overhead``, ``series``, ``ts_us`` and
+    ``IDENTITY_COLUMNS``, in the order of their keys.
     """
     return _Requests(work).judged(batches)
 

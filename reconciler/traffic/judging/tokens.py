@@ -36,7 +36,7 @@ def judge_topics(table: pa.Table, limits: tuple[Doubles, Doubles], window: Windo
 
 
 def topics_as_requests(table: pa.Table, limits: Doubles, window: Window) -> pa.Table:
-    """The same topics as rows of ``REQUEST_SCHEMA``, under the limits after the change, of a ``table`` with the identity columns.
+    """The same topics as rows of ``REQUESTS``, under the limits after the change, of a ``table`` with the identity columns.
 
     There is no rate; a throttle is that of a topic's own moment.
     """

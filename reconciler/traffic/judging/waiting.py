@@ -11,21 +11,18 @@ import pyarrow as pa
 
 from reconciler.model import BucketVerdict, QuotaKey, Verdict, Waiting
 from reconciler.traffic.judging.completing import row_of, target_numbers
-from reconciler.traffic.judging.exact import batch_of, numbers_of
 from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.kernels.exact_batch import Batch, group_of, time_of
 from reconciler.traffic.kernels.pulses import outcome_of
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.waiting_client import Sent, play
 
-CONNECTION_KEY: Final = "connection_key"
-"""The column that tells connections apart: a long."""
 MOST_BUCKETS: Final = 20
 """Of the report's rows, the worst ones are played."""
 MOST_REQUESTS: Final = 200_000
 """Of one bucket, from the beginning: a second or two of work."""
 
-_ARROW: Final = pa.schema(
+SCHEMA: Final = pa.schema(
     [
         ("group", pa.int64()), ("connections", pa.int64()), ("requests", pa.int64()), ("complete", pa.bool_()),
         ("throughput", pa.float64()), ("throughput_of_limit", pa.float64()), ("waited", pa.int64()),
@@ -33,11 +30,6 @@ _ARROW: Final = pa.schema(
         ("pulse_of_limit", pa.float64()), ("pulse_s", pa.float64()), ("pulse_every_s", pa.float64()),
     ]
 )  # fmt: skip
-SCHEMA: Final = """
-`group` bigint, connections bigint, requests bigint, complete boolean, throughput double, throughput_of_limit double,
-waited bigint, wait_median_s double, wait_longest_s double, behind_longest_s double, pulse_of_limit double, pulse_s double,
-pulse_every_s double
-"""
 _KEYS: Final = frozenset({QuotaKey.PRODUCER_BYTE_RATE.value, QuotaKey.CONSUMER_BYTE_RATE.value})
 
 
@@ -85,12 +77,11 @@ class Player:
             window=window,
         )
 
-    def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One row a group. ``batches``: with ``CONNECTION_KEY``, groups one after the other; they may be cut anywhere."""
+    def rows(self, batches: Iterable[Batch]) -> Iterator[pa.RecordBatch]:
+        """One row of ``SCHEMA`` a group. ``batches``: in the order of keys, cut anywhere; ``rows`` are numbers of connections."""
         group, kept, count, total = -1, list[Batch](), 0, 0
         rows: list[dict[str, object]] = []
-        for table in batches:
-            batch = batch_of(table, numbers_of(table, CONNECTION_KEY))
+        for batch in batches:
             of_group = group_of(batch.keys)
             for number in np.unique(of_group).tolist():
                 if number != group:
@@ -102,7 +93,7 @@ class Player:
                     kept.append(mine.part(slice(self.most - count)))
                     count += len(kept[-1])
         rows += self._row(group, kept, total)
-        yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)
+        yield pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
 
     def _row(self, group: int, kept: Sequence[Batch], total: int) -> list[dict[str, object]]:
         if not kept:

@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
-from reconciler.traffic.columns.counting import COUNTED
-from reconciler.traffic.columns.parts import parts_of
+from reconciler.traffic.client_totals import COUNTED
 from reconciler.traffic.seconds.file_totals import Client, FileSummary, FileTotals, client_number
 from reconciler.traffic.seconds.folder import Segment, SegmentFolder
 from reconciler.traffic.seconds.reading import save_client_totals
 from reconciler.traffic.sources.log_evidence import mark_copies, mark_copies_on_spark, require_one
+from reconciler.traffic.sources.parquet_parts import parts_of, read_part
 from reconciler.traffic.sources.row_status import UNREADABLE, require_readable
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ _END_BYTES: Final = 64 * 1024
 _ID_DIGITS: Final = 24
 _BYTES_A_TASK: Final = 32 * 1024 * 1024
 _SAVED: Final = "file string, folder string, summary string"
-_SUMMARIES: Final = "file int, summary string"
 _BEGINS_LINE: Final = "begins_line"
 """The column that only rows of request logs have, of which there can be copies."""
 
@@ -93,7 +92,7 @@ class Compaction:
             return run.publish(done)
 
     def on_spark(self, rows: DataFrame) -> tuple[Segment, ...]:
-        """From rows as ``opening.read_rows`` reads them, with their ``file``: workers add up what they read, then by file."""
+        """From rows of ``traffic_files.read_rows``, with their ``file``: workers add up what they read, then by file."""
         with _Run(self) as run:
             saved_in = run.made / "parts"
 
@@ -127,8 +126,8 @@ class Compaction:
                 for number in numbers:
                     one = FileTotals(self.number)
                     for part in parts[run.paths[number]]:
-                        for batch in part.batches(COUNTED):
-                            one.add_normal_form(batch)
+                        for batch in read_part(part, COUNTED):
+                            one.add_rows(batch)
                     yield _summary_row(number, one.write(run.target(run.paths[number])))
 
             return run.publish(run.on_workers(spark, add_up, run.paths))
@@ -166,12 +165,12 @@ class _Run:
         self, spark: SparkSession, work: Callable[[Sequence[int]], Iterator[pa.RecordBatch]], paths: Sequence[Path]
     ) -> dict[int, FileSummary]:
         """What ``work`` yields of the numbers of these files, many small ones in one task."""
-        from reconciler.traffic.shuffle.on_spark import run_on_workers, split_work
+        from reconciler.traffic.shuffle.on_spark import least_tasks, run_on_workers, split_work
 
         sizes = [self._of.files[path].size for path in paths]
-        least = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        least = least_tasks(spark)
         shares = split_work([self.index[path] for path in paths], sizes, max(least, sum(sizes) // _BYTES_A_TASK))
-        rows = run_on_workers(spark, shares, work, _SUMMARIES).toArrow().to_pylist()
+        rows = run_on_workers(spark, shares, work, _SUMMARIES_ARROW).toArrow().to_pylist()
         return {row["file"]: FileSummary.from_json(row["summary"]) for row in rows}
 
     def publish(self, summaries: Mapping[int, FileSummary]) -> tuple[Segment, ...]:

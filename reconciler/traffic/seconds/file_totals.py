@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from reconciler.traffic.columns.chunk import Chunk, chunk_of, moments
-from reconciler.traffic.columns.counting import Counts
-from reconciler.traffic.columns.seconds import client_seconds
+from reconciler.traffic.client_totals import ClientCounts
+from reconciler.traffic.columns.charged import ChargedRows, charged_rows, moments
+from reconciler.traffic.columns.keyed import client_seconds
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.seconds.folder import MINUTE_US, SERIES, TOTALS, Covered, Ranges, minutes_in, ranges_of
 from reconciler.traffic.sources.log_evidence import CLUSTER, COPY_OF
@@ -126,22 +126,16 @@ class FileTotals:
     def __init__(self, number: Callable[[Client], int] = client_number) -> None:
         self._number = number
         self._clients: dict[Client, int] = {}
-        self._totals, self._counts = _Totals(), Counts()
+        self._totals, self._counts = _Totals(), ClientCounts()
         self._minutes: dict[int, set[int]] = {}
         self._clusters: set[str] = set()
         self._copies_of: set[str] = set()
         self._copies = 0
 
-    def add_normal_form(self, batch: pa.RecordBatch) -> None:
-        """Rows with the columns ``counting.COUNTED``, as ``Part.batches`` reads them."""
-        self._add(chunk_of(batch), batch)
-        self._add_moments(*moments(batch))
-
     def add_rows(self, rows: pa.RecordBatch) -> None:
-        """Rows of ``request_log.schema`` or ``normal_form.ROWS``, with ``CLUSTER`` and ``COPY_OF`` where these are known."""
-        self._add(_chunk_of_rows(rows), rows)
-        timed = rows.filter(pc.and_(rows.column("ts_us").is_valid(), rows.column("broker").is_valid()))
-        self._add_moments(*(_integers(timed.column(name)) for name in ("ts_us", "broker")))
+        """Rows with the columns ``client_totals.COUNTED``, and with ``CLUSTER`` and ``COPY_OF`` where these are known."""
+        self._add(charged_rows(rows), rows)
+        self._add_moments(*moments(rows))
         if CLUSTER in rows.schema.names:
             self._clusters.update(rows.column(CLUSTER).unique().drop_null().to_pylist())
         if COPY_OF in rows.schema.names:
@@ -156,7 +150,7 @@ class FileTotals:
         columns = [pa.array([client[place] for client in names], kind) for place, kind in enumerate(_IDENTITY_TYPES)]
         pq.write_table(pa.table(columns, names=list(IDENTITY)), folder / _CLIENTS_OF_PART)
         pq.write_table(pa.table(list(self._totals.summed()), names=["client", "second", "amount"]), folder / _TOTALS_OF_PART)
-        counted = self._counts.folded()
+        counted = self._counts.table()
         pq.write_table(counted, folder / _COUNTS_OF_PART)
         return self._summary(counted).to_json()
 
@@ -167,7 +161,7 @@ class FileTotals:
         totals = pq.read_table(folder / _TOTALS_OF_PART)
         client, second, amount = (np.asarray(column.to_numpy(), dtype=np.int64) for column in totals.columns)
         self._totals.add(place[client], second, amount)
-        self._counts.add_folded(pq.read_table(folder / _COUNTS_OF_PART))
+        self._counts.add_table(pq.read_table(folder / _COUNTS_OF_PART))
         known = FileSummary.from_json(summary)
         for broker, ranges in known.minutes.items():
             self._minutes.setdefault(broker, set()).update(minutes_in(ranges).tolist())
@@ -178,7 +172,7 @@ class FileTotals:
     def write(self, target: Path) -> FileSummary:
         """Write the Parquet files of a segment below ``target``, whatever an earlier try left there."""
         target.mkdir(parents=True, exist_ok=True)
-        counted = self._counts.folded()
+        counted = self._counts.table()
         charged = counted.filter(pc.field("status") == CHARGED)
         if charged.num_rows:
             numbers = np.asarray(number_clients([*self._clients], self._number), dtype=np.int64)
@@ -187,12 +181,12 @@ class FileTotals:
             _write(self._series(charged, numbers), target / SERIES, 0)
         return self._summary(counted)
 
-    def _add(self, chunk: Chunk, batch: pa.RecordBatch) -> None:
-        names = (chunk.broker.tolist(), *(column.to_pylist() for column in (chunk.kind, chunk.user, chunk.client_id)))
+    def _add(self, rows: ChargedRows, batch: pa.RecordBatch) -> None:
+        names = (rows.broker.tolist(), *(column.to_pylist() for column in (rows.kind, rows.user, rows.client_id)))
         place = self._places(zip(*names, strict=True))
-        client, second, amount = client_seconds(chunk, np.ones(chunk.clients, dtype=np.bool_))
+        client, second, amount = client_seconds(rows, np.ones(rows.clients, dtype=np.bool_))
         self._totals.add(place[client], second, amount)
-        self._counts.add(chunk, batch)
+        self._counts.add(rows, batch)
 
     def _add_moments(self, ts_us: Integers, broker: Integers) -> None:
         for one in np.unique(broker).tolist():
@@ -265,31 +259,6 @@ class _Totals:
         whole = pa.table(columns)
         for begin in range(0, whole.num_rows, _ROWS_A_FILE):
             yield whole.slice(begin, _ROWS_A_FILE)
-
-
-def _chunk_of_rows(rows: pa.RecordBatch) -> Chunk:
-    status = rows.column("status")
-    others = {one["values"]: one["counts"] for one in status.value_counts().to_pylist() if one["values"] != CHARGED}
-    places = np.flatnonzero(pc.fill_null(pc.equal(status, CHARGED), pa.scalar(value=False)).to_numpy(zero_copy_only=False))
-    charged = rows.take(pa.array(places))
-    code = np.zeros(len(places), dtype=np.int64)
-    for name in IDENTITY:
-        encoded = charged.column(name).dictionary_encode(null_encoding="encode")
-        _, before = np.unique(code, return_inverse=True)
-        code = before * max(1, len(encoded.dictionary)) + encoded.indices.to_numpy(zero_copy_only=False)
-    _, first, of = np.unique(code, return_index=True, return_inverse=True)
-    broker, kind, user, client_id = (charged.column(name).take(pa.array(first)) for name in IDENTITY)
-    return Chunk(
-        of=np.asarray(of, dtype=np.int64),
-        ts_us=_integers(charged.column("ts_us")),
-        amount=_integers(charged.column("records")) + _integers(charged.column("overhead")),
-        broker=_integers(broker),
-        kind=kind,
-        user=user,
-        client_id=client_id,
-        rows=places,
-        others=others,
-    )
 
 
 def _changes(values: Integers) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

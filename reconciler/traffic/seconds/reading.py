@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from reconciler.errors import TrafficError
-from reconciler.traffic.columns.places import KnownClients
+from reconciler.traffic.columns.group_index import KnownClients
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
@@ -28,6 +28,8 @@ from reconciler.traffic.no_cycles import no_search_for_cycles
 from reconciler.traffic.seconds.folder import SERIES, TOTALS, Segment, SegmentFolder
 from reconciler.traffic.sources.normal_form import IDENTITY
 
+Totals: TypeAlias = tuple[Integers, Integers, Integers]
+"""Keys of series, seconds and amounts, one item a row."""
 _FIGURES: Final = {"requests": "sum", "amount": "sum", "largest": "max", "throttled": "sum"}
 """How those of several segments are added up."""
 _CLIENTS: Final = ("series", *IDENTITY, *_FIGURES)
@@ -66,7 +68,7 @@ class SecondsFile:
     path: str
     renumbering: Renumbering
 
-    def batches(self, clients: Integers) -> Iterator[tuple[Integers, Integers, Integers]]:
+    def batches(self, clients: Integers) -> Iterator[Totals]:
         """Keys, seconds and amounts of ``clients``, whose keys rise, and of others that lie near them."""
         wanted = self.renumbering.numbers_of(clients)
         with pq.ParquetFile(self.path) as file:
@@ -128,9 +130,9 @@ def open_history(folder: SegmentFolder) -> History:
     )
 
 
-def read_totals(history: History, keys: Sequence[int]) -> Iterator[tuple[Integers, Integers, Integers]]:
-    """Keys, seconds and amounts of some series, read in this process: only the row groups that have them."""
-    clients = np.asarray(sorted(keys), dtype=np.int64)
+def read_totals(history: History, keys: Sequence[int] | Integers) -> Iterator[Totals]:
+    """The totals of series with these keys, read in this process: only the row groups that have them."""
+    clients = np.unique(np.asarray(keys, dtype=np.int64))
 
     def read(file: SecondsFile) -> list[tuple[Integers, Integers, Integers]]:
         found = []
@@ -140,7 +142,7 @@ def read_totals(history: History, keys: Sequence[int]) -> Iterator[tuple[Integer
         return found
 
     with ThreadPoolExecutor() as pool:
-        for found in pool.map(read, history.files() if keys else ()):
+        for found in pool.map(read, history.files() if len(clients) else ()):
             yield from found
 
 

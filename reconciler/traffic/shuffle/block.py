@@ -1,6 +1,6 @@
 """Blocks: columns of rows as one binary value in Arrow's stream format, so that Spark moves many rows without opening them.
 
-Whole numbers travel as narrow as their values allow.
+Whole numbers travel as narrow as their values allow. Texts are columns of objects.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ Columns: TypeAlias = Sequence[Integers]
 Narrow: TypeAlias = np.ndarray[tuple[int], np.dtype[np.signedinteger]]
 """Whole numbers of any width."""
 
-SCHEMA: Final = "partition int, first bigint, rows binary"
-_ARROW: Final = pa.schema([("partition", pa.int32()), ("first", pa.int64()), ("rows", pa.binary())])
+SCHEMA: Final = pa.schema([("partition", pa.int32()), ("first", pa.int64()), ("rows", pa.binary())])
 _WIDTHS: Final = (np.int8, np.int16, np.int32)
 _MOST_ROWS: Final = 1 << 18
 """Rows of one block: Spark sorts and copies a block as a whole."""
@@ -42,8 +41,8 @@ def cut_into_blocks(columns: Columns, ranges: GroupRanges, bits: int) -> pa.Reco
             part = [column[first : min(begin + count, first + _MOST_ROWS)] for column in ordered]
             rows.append((number, int(part[0].min()), pack_columns(part)))
         begin += count
-    arrays = [pa.array(values, type=field.type) for values, field in zip(zip(*rows, strict=True), _ARROW, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+    arrays = [pa.array(values, type=field.type) for values, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
 def pack_columns(columns: Sequence[Narrow]) -> bytes:
@@ -58,10 +57,12 @@ def pack_columns(columns: Sequence[Narrow]) -> bytes:
 def unpack_columns(rows: pa.Buffer | bytes) -> list[Narrow]:
     """The inverse of ``pack_columns``; each column has the width in which it was packed."""
     with pa.ipc.open_stream(rows) as stream:
-        return [column.to_numpy(zero_copy_only=True) for column in stream.read_next_batch().columns]
+        return [column.to_numpy(zero_copy_only=pa.types.is_integer(column.type)) for column in stream.read_next_batch().columns]
 
 
 def _narrow(column: Integers) -> Narrow:
+    if column.dtype == np.object_:
+        return column
     low, high = int(column.min()), int(column.max())
     for width in _WIDTHS:
         limits = np.iinfo(width)

@@ -26,9 +26,9 @@ def merge_blocks(batches: Iterable[pa.RecordBatch], most_held: int = 2 * ROWS_A_
 
 
 def cut_into_pieces(columns: list[Narrow]) -> Iterator[list[Integers]]:
-    """The same rows, at most ``_ROWS_A_PIECE`` at a time, as int64."""
+    """The same rows, at most ``_ROWS_A_PIECE`` at a time, numbers as int64."""
     for begin in range(0, len(columns[0]), _ROWS_A_PIECE):
-        yield [column[begin : begin + _ROWS_A_PIECE].astype(np.int64) for column in columns]
+        yield [_wide(column[begin : begin + _ROWS_A_PIECE]) for column in columns]
 
 
 def sort_by_key(parts: list[list[Narrow]]) -> list[Narrow]:
@@ -61,3 +61,7 @@ def _sorted_runs(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[list[
             last = number
     if parts:
         yield sort_by_key(parts)
+
+
+def _wide(column: Narrow) -> Integers:
+    return column if column.dtype == np.object_ else column.astype(np.int64)

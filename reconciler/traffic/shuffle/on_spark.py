@@ -1,17 +1,29 @@
-"""The shuffle on Spark: some workers cut what they read into blocks, others get each partition whole."""
+"""The shuffle on Spark: workers read shares of the rows and cut them into blocks, others get each partition whole."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from functools import reduce
+from typing import Any, Generic, TypeVar
 
+import numpy as np
 import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from reconciler.traffic.shuffle.block import SCHEMA, Columns, cut_into_blocks
+from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.shuffle.block import SCHEMA, cut_into_blocks
+from reconciler.traffic.shuffle.merge import merge_blocks
 from reconciler.traffic.shuffle.partition import GroupRanges
+from reconciler.traffic.shuffle.rows import GroupWork, Totals
 
 Work = TypeVar("Work")
+Item = TypeVar("Item")
+_KEPT = pa.schema([("rows", pa.binary())])
+_SPREAD = pa.schema([("partition", pa.int32()), ("rows", pa.binary())])
 
 
 def split_work(work: Sequence[Work], weights: Sequence[int], most: int) -> tuple[tuple[Work, ...], ...]:
@@ -29,7 +41,7 @@ def split_work(work: Sequence[Work], weights: Sequence[int], most: int) -> tuple
 
 
 def run_on_workers(
-    spark: SparkSession, work: Sequence[Work], go: Callable[[Work], Iterator[pa.RecordBatch]], schema: str
+    spark: SparkSession, work: Sequence[Work], go: Callable[[Work], Iterable[pa.RecordBatch]], schema: pa.Schema
 ) -> DataFrame:
     """The batches (of ``schema``) that ``go`` makes of each item of work; each item is a task of its own."""
 
@@ -38,21 +50,160 @@ def run_on_workers(
             for number in batch.column(0).to_pylist():
                 yield from go(work[number])
 
-    return spark.range(0, len(work), 1, max(1, len(work))).mapInArrow(run, schema)
+    return spark.range(0, len(work), 1, max(1, len(work))).mapInArrow(run, from_arrow_schema(schema))
 
 
-def shuffle_by_group(
-    spark: SparkSession, work: Sequence[Work], read: Callable[[Work], Iterable[Columns]], ranges: GroupRanges, bits: int
-) -> DataFrame:
-    """Blocks of all columns that ``read`` makes of the work, each partition whole in one task, sorted for ``merge_blocks``.
+def least_tasks(spark: SparkSession) -> int:
+    """How many tasks keep all workers busy."""
+    return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
-    ``bits``: how many bits of a key are below the group's number.
-    """
 
-    def send(item: Work) -> Iterator[pa.RecordBatch]:
-        for columns in read(item):
-            if len(columns[0]):
-                yield cut_into_blocks(columns, ranges, bits)
+class _SparkRows(ABC, Generic[Item]):
+    """``Rows`` on Spark."""
 
-    sent = run_on_workers(spark, work, send, SCHEMA)
-    return sent.repartitionById(len(ranges), "partition").sortWithinPartitions("partition", "first")
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    @abstractmethod
+    def _run(
+        self, go: Callable[[Iterable[Item]], Iterable[pa.RecordBatch]], columns: Sequence[str], schema: pa.Schema, *, few: bool
+    ) -> DataFrame:
+        """What ``go`` makes of each share. ``few``: shares are as large as possible, since each gives about as many rows."""
+
+    def total(self, work: Totals[Item]) -> pa.Table:
+        """As ``Rows.total``."""
+        partial = self._run(work.count, work.columns, work.schema, few=True)
+        # Sums and extremes of numbers alone: a smallest text would make Spark sort all rows.
+        folds = [getattr(F, fold)(name).alias(name) for name, fold in work.folds.items()]
+        whole = partial.groupBy(*work.keys).agg(*folds) if folds else partial.distinct()
+        return whole.select(*work.schema.names).toArrow()
+
+    def judge(self, work: GroupWork[Item]) -> pa.Table:
+        """As ``Rows.judge``."""
+        return self._judged(work).toArrow()
+
+    def judge_in_order(self, works: Sequence[GroupWork[Item]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """As ``Rows.judge_in_order``."""
+        whole = reduce(DataFrame.unionAll, map(self._judged, works)).orderBy(*by)
+        return map(tuple, whole.toLocalIterator(prefetchPartitions=True))
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+    def _judged(self, work: GroupWork[Item]) -> DataFrame:
+        ranges = GroupRanges.of(work.rows, least_tasks(self._spark))
+
+        def send(items: Iterable[Item]) -> Iterator[pa.RecordBatch]:
+            return (cut_into_blocks(columns, ranges, work.bits) for columns in work.send(items) if len(columns[0]))
+
+        def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from work.judge(merge_blocks(batches))
+
+        sent = self._run(send, work.columns, SCHEMA, few=False)
+        met = sent.repartitionById(len(ranges), "partition").sortWithinPartitions("partition", "first")
+        return met.mapInArrow(judge, from_arrow_schema(work.schema))
+
+
+class ReadRows(_SparkRows[Item], Generic[Work, Item]):
+    """Rows that workers read anew for each pass. ``read`` gives the items of a part, with these columns at least."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        parts: Sequence[Work],
+        weights: Sequence[int],
+        read: Callable[[Work, Sequence[str]], Iterable[Item]],
+        *,
+        a_task: int,
+    ) -> None:
+        """``a_task``: the weight that one task reads at most, if there are as many parts."""
+        super().__init__(spark)
+        self._read = read
+        self._few = split_work(parts, weights, least_tasks(spark))
+        self._many = split_work(parts, weights, max(least_tasks(spark), sum(weights) // a_task))
+
+    def _run(
+        self, go: Callable[[Iterable[Item]], Iterable[pa.RecordBatch]], columns: Sequence[str], schema: pa.Schema, *, few: bool
+    ) -> DataFrame:
+        read = self._read
+
+        def run(share: Sequence[Work]) -> Iterable[pa.RecordBatch]:
+            return go(item for part in share for item in read(part, columns))
+
+        return run_on_workers(self._spark, self._few if few else self._many, run, schema)
+
+
+class KeptRows(_SparkRows[pa.RecordBatch], Generic[Work]):
+    """Rows that are dear to read, such as text: read once, and kept by Spark as blocks of Arrow batches until ``close``."""
+
+    def __init__(self, spark: SparkSession, shares: Sequence[Work], read: Callable[[Work], Iterable[pa.RecordBatch]]) -> None:
+        """``read`` gives the batches, all of one schema, of a share; each share is a task."""
+        super().__init__(spark)
+
+        def keep(share: Work) -> Iterator[pa.RecordBatch]:
+            return map(_kept, read(share))
+
+        self._frame = run_on_workers(spark, shares, keep, _KEPT).persist(StorageLevel.MEMORY_AND_DISK)
+
+    def close(self) -> None:
+        """Forget the rows; safe to call twice."""
+        self._frame.unpersist()
+
+    def has_repeats(self, keys: Callable[[pa.RecordBatch], pa.RecordBatch], schema: pa.Schema) -> bool:
+        """Whether one combination of ``keys``, rows of ``schema``, is there twice."""
+        whole = self._run(lambda batches: map(keys, batches), (), schema, few=False)
+        return whole.groupBy(*schema.names).count().where("count > 1").limit(1).count() > 0
+
+    def rewrite(self, number: Callable[[pa.RecordBatch], Integers], rewrite: Callable[[pa.Table], pa.Table]) -> None:
+        """Replace all rows by what ``rewrite`` makes of tables; rows of one ``number`` are in one table."""
+        rows = self._frame.count() * (1 << 14)
+        partitions = max(least_tasks(self._spark), rows // 1_000_000)
+
+        def spread(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                partition = np.mod(number(batch), partitions)
+                for one in np.unique(partition).tolist():
+                    chosen = batch.take(pa.array(np.flatnonzero(partition == one)))
+                    yield pa.RecordBatch.from_arrays([pa.array([one], pa.int32()), _kept(chosen).column(0)], schema=_SPREAD)
+
+        def collect(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            batches = [batch for block in blocks for batch in _batches(block.column("rows"))]
+            if batches:
+                table = rewrite(pa.Table.from_batches(batches).unify_dictionaries().combine_chunks())
+                yield from map(_kept, table.to_batches(1 << 16))
+
+        met = self._run(spread, (), _SPREAD, few=False).repartitionById(partitions, "partition")
+        again = met.mapInArrow(collect, from_arrow_schema(_KEPT)).persist(StorageLevel.MEMORY_AND_DISK)
+        again.count()
+        self._frame.unpersist()
+        self._frame = again
+
+    def _run(
+        self,
+        go: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]],
+        columns: Sequence[str],  # noqa: ARG002 - the batches are kept whole
+        schema: pa.Schema,
+        *,
+        few: bool,
+    ) -> DataFrame:
+        def run(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from go(batch for block in blocks for batch in _batches(block.column(0)))
+
+        frame = self._frame.coalesce(least_tasks(self._spark)) if few else self._frame
+        return frame.mapInArrow(run, from_arrow_schema(schema))
+
+
+def _kept(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch as one binary value, texts as dictionaries."""
+    columns = [column.dictionary_encode() if pa.types.is_string(column.type) else column for column in batch.columns]
+    batch = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
+        stream.write_batch(batch)
+    return pa.RecordBatch.from_arrays([pa.array([sink.getvalue().to_pybytes()], pa.binary())], schema=_KEPT)
+
+
+def _batches(blocks: pa.Array) -> Iterator[pa.RecordBatch]:
+    for block in blocks:
+        with pa.ipc.open_stream(block.as_buffer()) as stream:
+            yield from stream

@@ -34,6 +34,7 @@ _decoder: Final = json.JSONDecoder()
 _FIELD: Final = b'"clusterId":"'
 COPY_OF: Final = "copy_of"
 """The column that rows with a ``file`` get: the file whose line counts, on the rows of copies."""
+LINE_KEYS: Final = pa.schema([("tie", pa.int64()), ("ts_us", pa.int64())])
 _REQUEST: Final = ("tie", "ts_us", "kind", "part")
 
 
@@ -66,6 +67,11 @@ def require_one(clusters: Mapping[str, str]) -> None:
         return
     said = ", ".join(f"{escaped(name)} ({whose})" for name, whose in sorted(clusters.items()))
     raise TrafficError(f"recorded traffic is of {len(clusters)} clusters, {said}: give --traffic of one cluster at a time")
+
+
+def line_keys(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """``LINE_KEYS`` of the lines that have a time, one row a line: nearly every log is without copies, and this shows it."""
+    return batch.filter(pc.and_(batch.column("ts_us").is_valid(), batch.column("begins_line"))).select(LINE_KEYS.names)
 
 
 def mark_copies(rows: pa.Table) -> pa.Table:

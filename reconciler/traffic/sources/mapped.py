@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reconciler.errors import TrafficError
-from reconciler.traffic.columns.parts import Part, footer_of, parts_of
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.sources.csv_text import CsvPart, csv_columns, csv_parts, header_of
@@ -35,6 +34,7 @@ from reconciler.traffic.sources.mapped_values import (
 )
 from reconciler.traffic.sources.mapping import Field, TrafficMapping, require_plausible_times
 from reconciler.traffic.sources.normal_form import DELTA, EVENT, UNCLEAR, is_in_time, rows_of
+from reconciler.traffic.sources.parquet_parts import Part, footer_of, parts_of
 from reconciler.traffic.sources.row_status import UNREADABLE
 
 _UNITS: Final = {

@@ -8,6 +8,7 @@ null ``user`` or ``client_id`` is not known; an empty one is really empty.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -106,47 +107,76 @@ def series_key() -> Column:
 
 
 def rows_of(batch: pa.RecordBatch, file: str | None = None) -> pa.RecordBatch:
-    """``ROWS``, and with a ``file`` that, of a batch in the normal form; a row that is no request has the reason as status.
+    """``ROWS``, and with a ``file`` that, of a batch in the normal form; every row has all columns, texts as texts."""
+    rows = canonical_rows(batch).cast(ROWS)
+    return rows if file is None else rows.append_column(FILE, pa.repeat(file, batch.num_rows))
 
-    The client id of a connection is its address: a row with an ``ip`` has neither user nor client id.
+
+def canonical_rows(batch: pa.RecordBatch, columns: Sequence[str] = ROWS.names) -> pa.RecordBatch:
+    """Some columns of ``ROWS`` of a batch in the normal form, names as dictionaries of strings with int32 indices.
+
+    A row that is no request has the reason as status. The client id of a connection is its address: a row with an ``ip`` has
+    neither user nor client id. ``file_columns`` gives the columns that ``batch`` needs for this.
     """
-    columns = {name: _column(batch, name, _ARROW[kind]) for name, kind in COLUMNS[1:]}
-    user, client_id, kind, amount = (columns[name] for name in ("user", "client_id", "kind", "amount"))
-    of_address = _flags(pc.equal(kind, Kind.CONNECTION.value))
-    if "ip" in batch.schema.names:
-        mask = pa.array(of_address)
-        user, client_id = pc.if_else(mask, "", user), pc.if_else(mask, columns["ip"], client_id)
-    # A client of whom a name is not known may still be judged; of an address there is nothing else to know.
-    known = ~of_address | (_valid(client_id) if "ip" in batch.schema.names else np.zeros(len(of_address), dtype=np.bool_))
-    ts_us = _times(batch)
+    kind, user, client_id = (_names(batch, name) for name in ("kind", "user", "client_id"))
+    of_address = _one_of(kind, {Kind.CONNECTION})
+    known = np.ones(batch.num_rows, dtype=np.bool_)
+    if of_address.any():
+        # A client of whom a name is not known may still be judged; of an address there is nothing else to know.
+        known = ~of_address
+        if "ip" in batch.schema.names:
+            mask, ip = pa.array(of_address), _names(batch, "ip").cast(pa.string())
+            user = pc.if_else(mask, "", user.cast(pa.string())).dictionary_encode()
+            client_id = pc.if_else(mask, ip, client_id.cast(pa.string())).dictionary_encode()
+            known |= _valid(ip)
+    broker, ts_us = _column(batch, "broker", pa.int32()), _times(batch)
+    amount, overhead = (_column(batch, name, pa.int64()) for name in ("amount", "overhead"))
     counts = _integers(amount)
     countable = _valid(amount) & (counts >= 0) & (counts <= MOST_AMOUNT)
-    usable = _valid(ts_us) & countable & _valid(columns["broker"])
-    usable &= _flags(pc.is_in(kind, pa.array([one.value for one in Kind])))
-    unclear = _flags(batch.column(UNCLEAR)) if UNCLEAR in batch.schema.names else np.zeros(len(usable), dtype=np.bool_)
-    wrong = [unclear, ~usable, ~_flags(pc.equal(columns["semantics"], EVENT)), ~known]
+    usable = _valid(ts_us) & countable & _valid(broker) & _one_of(kind, set(Kind))
+    semantics = _names(batch, "semantics")
+    wrong = [~usable, ~_one_of(semantics, {EVENT}), ~known]
+    if UNCLEAR in batch.schema.names:
+        wrong.insert(0, _flags(batch.column(UNCLEAR)))
     # Anything else would spoil sums and spans.
-    overhead = np.clip(_integers(columns["overhead"]), 0, np.where(countable, counts, 0))
-    found = {
-        "status": pa.array(_STATUSES).take(pa.array(np.select(wrong, range(len(wrong)), len(wrong)))),
-        "broker": columns["broker"],
-        "kind": kind,
-        "user": user,
-        "client_id": client_id,
-        "ts_us": ts_us,
-        "records": pa.array(counts - overhead, mask=~countable),
-        "overhead": pa.array(overhead, mask=~countable),
-        "throttled": pc.fill_null(columns["throttled"], pa.scalar(value=False)),
-        "tie": ties_of(batch),
-        "detail": pa.nulls(batch.num_rows, pa.string()),
-        "strict": columns["strict"],
-        "part": columns["part"],
-        "interval_us": _interval_us(columns["semantics"], columns["interval_ms"]),
+    more = np.clip(_integers(overhead), 0, np.where(countable, counts, 0))
+    uncountable = None if countable.all() else ~countable
+    made: dict[str, Callable[[], pa.Array]] = {
+        "status": lambda: _statuses(wrong),
+        "broker": lambda: broker,
+        "kind": lambda: kind,
+        "user": lambda: user,
+        "client_id": lambda: client_id,
+        "ts_us": lambda: ts_us,
+        "records": lambda: pa.array(counts - more, mask=uncountable),
+        "overhead": lambda: pa.array(more, mask=uncountable),
+        "throttled": lambda: pc.fill_null(_column(batch, "throttled", pa.bool_()), pa.scalar(value=False)),
+        "tie": lambda: ties_of(batch),
+        "detail": lambda: pa.nulls(batch.num_rows, pa.string()),
+        "strict": lambda: _column(batch, "strict", pa.bool_()),
+        "part": lambda: _column(batch, "part", pa.int32()),
+        "interval_us": lambda: _interval_us(semantics.cast(pa.string()), _column(batch, "interval_ms", pa.int32())),
     }
-    arrays = [found[field.name] for field in ROWS]
-    if file is None:
-        return pa.RecordBatch.from_arrays(arrays, schema=ROWS)
-    return pa.RecordBatch.from_arrays([*arrays, pa.repeat(file, batch.num_rows)], schema=ROWS.append(FILE))
+    return pa.RecordBatch.from_arrays([made[name]() for name in columns], names=list(columns))
+
+
+def file_columns(columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns of the normal form from which ``canonical_rows`` makes some columns of ``ROWS``."""
+    more = {"throttled": ("throttled",), "tie": ("tie", "part"), "strict": ("strict",), "part": ("part",),
+            "interval_us": ("interval_ms",)}  # fmt: skip
+    read = {name for column in columns for name in more.get(column, ())}
+    read |= {"ts", "broker", "user", "client_id", "ip", "kind", "amount", "semantics", "overhead"}
+    return tuple(name for name, _ in COLUMNS if name in read)
+
+
+def _statuses(wrong: Sequence[Flags]) -> pa.DictionaryArray:
+    """The first thing that is wrong with each row; the last flags are those of ``_STATUSES`` before ``CHARGED``."""
+    names = _STATUSES[len(_STATUSES) - 1 - len(wrong) :]
+    codes = np.full(len(wrong[0]), len(wrong), dtype=np.int32)
+    for code in reversed(range(len(wrong))):
+        if wrong[code].any():
+            codes[wrong[code]] = code
+    return pa.DictionaryArray.from_arrays(codes, pa.array(names))
 
 
 def _interval_us(semantics: pa.Array, interval_ms: pa.Array) -> pa.Array:
@@ -197,6 +227,7 @@ _TICKS: Final = {"s": (1, 1_000_000), "ms": (1, 1_000), "us": (1, 1), "ns": (1_0
 _ARROW: Final = {
     "int": pa.int32(), "bigint": pa.int64(), "boolean": pa.bool_(), "string": pa.string(),
 }  # fmt: skip
+_NAMES: Final = pa.dictionary(pa.int32(), pa.string())
 
 
 def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
@@ -218,6 +249,18 @@ def _times(batch: pa.RecordBatch) -> pa.Array:
     # In its own unit, since 64 bits of microseconds do not hold every number of seconds.
     there = _valid(column) & (ticks >= FIRST_US * finer // coarser) & (ticks < END_US * finer // coarser)
     return pa.array(np.where(there, ticks, 0) * coarser // finer, mask=~there)
+
+
+def _names(batch: pa.RecordBatch, name: str) -> pa.DictionaryArray:
+    column = batch.column(name) if name in batch.schema.names else pa.nulls(batch.num_rows, pa.string())
+    if not pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string()).dictionary_encode()
+    return column.cast(_NAMES)
+
+
+def _one_of(names: pa.DictionaryArray, wanted: Collection[str]) -> Flags:
+    places = _integers(pc.fill_null(names.indices, len(names.dictionary)))
+    return np.asarray([*(name in wanted for name in names.dictionary.to_pylist()), False], dtype=np.bool_)[places]
 
 
 def _name_hashes(batch: pa.RecordBatch, name: str) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:

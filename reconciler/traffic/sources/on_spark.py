@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
-from reconciler.traffic.columns.parts import Part, parts_of
 from reconciler.traffic.kinds import BYTES, Kind
-from reconciler.traffic.shuffle.on_spark import run_on_workers, split_work
+from reconciler.traffic.shuffle.on_spark import KeptRows, ReadRows, least_tasks, run_on_workers, split_work
 from reconciler.traffic.sources.line_time import checked_zone
-from reconciler.traffic.sources.log_evidence import CLUSTER, require_one
+from reconciler.traffic.sources.log_evidence import LINE_KEYS, line_keys, mark_copies
 from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, log_parts
 from reconciler.traffic.sources.mapped import MappedFiles, MappedPart, mapped_rows
 from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import COLUMNS, FILE, ROWS, rows_of
+from reconciler.traffic.sources.parquet_parts import ROWS_A_PART, Part, parts_of, read_part
 from reconciler.traffic.sources.request_log import parse_lines, schema
 
 
@@ -44,6 +43,22 @@ def read_normal_form(
     return run_on_workers(spark, work, read, _schema(with_file=with_file))
 
 
+def normal_form_rows(spark: SparkSession, parts: Sequence[Part]) -> ReadRows[Part, pa.RecordBatch]:
+    """Rows of the canonical traffic schema of files in the normal form: workers read their columns anew for each pass."""
+    return ReadRows(spark, parts, [part.rows for part in parts], read_part, a_task=ROWS_A_PART)
+
+
+def mapped_file_rows(spark: SparkSession, files: Sequence[str], mapping: TrafficMapping) -> KeptRows[Sequence[MappedPart]]:
+    """The same of mapped files, read once and kept. Raises ``TrafficError`` as ``MappedFiles``."""
+    found = MappedFiles.of(files, mapping)
+    found.require_readable_beginning()
+
+    def read(share: Sequence[MappedPart]) -> Iterator[pa.RecordBatch]:
+        return mapped_rows(share, mapping)
+
+    return KeptRows(spark, _mapped_shares(spark, found.parts), read)
+
+
 def read_mapped(spark: SparkSession, files: Sequence[str], mapping: TrafficMapping, *, also: Sequence[str] = ()) -> DataFrame:
     """The same from mapped files. Raises ``TrafficError`` as ``MappedFiles``."""
     with_file, found = "file" in also, MappedFiles.of(files, mapping)
@@ -52,17 +67,20 @@ def read_mapped(spark: SparkSession, files: Sequence[str], mapping: TrafficMappi
     def read(share: Iterable[MappedPart]) -> Iterator[pa.RecordBatch]:
         return mapped_rows(share, mapping, with_file=with_file)
 
-    sizes = [part.rows * 64 if isinstance(part, Part) else part.size for part in found.parts]
-    work = split_work(found.parts, sizes, _tasks(spark, sum(sizes) // (32 * 1024 * 1024)))
-    return run_on_workers(spark, work, read, _schema(with_file=with_file))
+    return run_on_workers(spark, _mapped_shares(spark, found.parts), read, _schema(with_file=with_file))
+
+
+def _mapped_shares(spark: SparkSession, parts: Sequence[MappedPart]) -> tuple[tuple[MappedPart, ...], ...]:
+    sizes = [part.rows * 64 if isinstance(part, Part) else part.size for part in parts]
+    return split_work(parts, sizes, _tasks(spark, sum(sizes) // (32 * 1024 * 1024)))
 
 
 def _tasks(spark: SparkSession, wanted: int) -> int:
-    return max(int(spark.conf.get("spark.sql.shuffle.partitions") or 1), wanted)
+    return max(least_tasks(spark), wanted)
 
 
-def _schema(*, with_file: bool) -> str:
-    return str(from_arrow_schema(ROWS.append(FILE) if with_file else ROWS).simpleString())
+def _schema(*, with_file: bool) -> pa.Schema:
+    return ROWS.append(FILE) if with_file else ROWS
 
 
 def read_request_logs(
@@ -77,22 +95,38 @@ def read_request_logs(
 
     Raises ``UsageError`` for an unknown time zone.
     """
+    return run_on_workers(spark, log_parts(logs, least_tasks(spark)), _parser(log_timezone, also, kinds), schema(also))
+
+
+def request_log_rows(
+    spark: SparkSession,
+    logs: Sequence[BrokerFiles],
+    *,
+    log_timezone: str = "UTC",
+    also: Sequence[str] = (),
+    kinds: Collection[Kind] = BYTES,
+) -> KeptRows[LogPart]:
+    """The same rows as batches of the canonical traffic schema, read once and kept; a copy of a line is a ``DUPLICATE``.
+
+    Raises ``UsageError`` for an unknown time zone.
+    """
+    rows = KeptRows(spark, log_parts(logs, least_tasks(spark)), _parser(log_timezone, also, kinds))
+    try:
+        if rows.has_repeats(line_keys, LINE_KEYS):
+            rows.rewrite(
+                lambda batch: np.asarray(batch.column("tie").to_numpy(), dtype=np.int64),
+                lambda table: mark_copies(table.cast(schema(also))),
+            )
+    except BaseException:
+        rows.close()
+        raise
+    return rows
+
+
+def _parser(log_timezone: str, also: Sequence[str], kinds: Collection[Kind]) -> Callable[[LogPart], Iterator[pa.RecordBatch]]:
     zone = checked_zone(log_timezone)
-    workers = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-    parts = log_parts(logs, workers)
 
-    def parse(share: Iterable[LogPart]) -> Iterator[pa.RecordBatch]:
-        for part in share:
-            yield from parse_lines(part.lines(), broker=part.broker, file=part.uri, zone=zone, kinds=kinds, also=also)
+    def parse(part: LogPart) -> Iterator[pa.RecordBatch]:
+        return parse_lines(part.lines(), broker=part.broker, file=part.uri, zone=zone, kinds=kinds, also=also)
 
-    work = split_work(parts, [part.size for part in parts], max(len(parts), 1))
-    return run_on_workers(spark, work, parse, from_arrow_schema(schema(also)).simpleString())
-
-
-def require_one_cluster(rows: DataFrame) -> None:
-    """Raise ``TrafficError`` when rows with the column ``CLUSTER`` are of several."""
-    found = rows.where(F.col(CLUSTER).isNotNull()).select("broker", CLUSTER).distinct().orderBy("broker", CLUSTER).collect()
-    brokers: dict[str, list[str]] = {}
-    for row in found:
-        brokers.setdefault(row[CLUSTER], []).append(str(row.broker))
-    require_one({name: f"broker {' and '.join(ids)}" for name, ids in brokers.items()})
+    return parse

@@ -94,7 +94,7 @@ def _coverage(covered: Iterable[Covered]) -> tuple[Coverage, ...]:
     )
 
 
-class Recorded(Protocol):
+class TrafficSource(Protocol):
     """Traffic that can be judged from its seconds."""
 
     @property
@@ -115,13 +115,26 @@ class Recorded(Protocol):
         """By target, of these groups, which are of mutations: buckets of tokens. ``window``: the controller's settings."""
         ...
 
+    @property
+    def means(self) -> tuple[Mean, ...]:
+        """Means and gauges of metrics beside the requests: the largest of each client and length."""
+        ...
+
+    def minutes(self) -> Mapping[int, Integers]:
+        """By broker the minutes since 1970 of which there is any line, rising; brokers that are left out have no gaps known."""
+        ...
+
+    def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
+        """Of these few groups, as ``judging.rate_series`` makes them."""
+        ...
+
     def close(self) -> None:
         """Give back what it holds; safe to call twice."""
         ...
 
 
 @runtime_checkable
-class RecordedRequests(Recorded, Protocol):
+class RequestSource(TrafficSource, Protocol):
     """Traffic of which every single request is known."""
 
     def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
@@ -132,34 +145,6 @@ class RecordedRequests(Recorded, Protocol):
         """Every request under the proposed quotas, in the order of charging."""
         ...
 
-
-@runtime_checkable
-class RecordedConnections(Recorded, Protocol):
-    """Traffic that may tell which connection sent what."""
-
     def waiting(self, grouping: Grouping, groups: Sequence[int], window: Window) -> Mapping[int, Waiting]:
         """What throttled clients go through, of these few groups; of none when connections are not known."""
-        ...
-
-
-@runtime_checkable
-class RecordedMeans(Recorded, Protocol):
-    """Traffic that may have means and gauges of metrics beside its requests."""
-
-    @property
-    def means(self) -> tuple[Mean, ...]:
-        """The largest of each client and length."""
-        ...
-
-
-@runtime_checkable
-class RecordedOverTime(Recorded, Protocol):
-    """Traffic that can tell when it was recorded, and how fast it was over time."""
-
-    def minutes(self) -> Mapping[int, Integers]:
-        """By broker the minutes since 1970 of which there is any line, rising; brokers that are left out have no gaps known."""
-        ...
-
-    def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
-        """Of these few groups, as ``judging.rate_series`` makes them."""
         ...

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reconciler.errors import TrafficError
+from reconciler.traffic.sources.normal_form import canonical_rows, file_columns
 
 ROWS_A_PART: Final = 2_000_000
 _ROWS_A_BATCH: Final = 1 << 19
@@ -34,6 +35,11 @@ class Part:
         with pq.ParquetFile(self.path, read_dictionary=names, coerce_int96_timestamp_unit="us") as file:
             groups = list(range(self.first, self.end))
             yield from file.iter_batches(_ROWS_A_BATCH, row_groups=groups, columns=there, use_threads=False)
+
+
+def read_part(part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Some columns of the canonical traffic schema (``normal_form.ROWS``) of a part in the normal form."""
+    return (canonical_rows(batch, columns) for batch in part.batches(file_columns(columns)))
 
 
 def parts_of(files: Sequence[str], rows: int = ROWS_A_PART) -> tuple[Part, ...]:

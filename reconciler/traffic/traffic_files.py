@@ -8,29 +8,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import TrafficError, UsageError
-from reconciler.traffic.columns.parts import footer_of, parts_of
-from reconciler.traffic.in_process import InProcess
-from reconciler.traffic.judging.waiting import CONNECTION_KEY
 from reconciler.traffic.kinds import BYTES, Kind
-from reconciler.traffic.recorded import Recorded, RecordedOverTime, Source
+from reconciler.traffic.request_traffic import CONNECTION, RequestTraffic, SecondsTraffic
 from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.seconds.source import SecondsSource
-from reconciler.traffic.seconds_only import SecondsOnly
+from reconciler.traffic.shuffle.rows import LocalRows, Rows
 from reconciler.traffic.sources.line_time import checked_zone
+from reconciler.traffic.sources.log_evidence import mark_copies
 from reconciler.traffic.sources.log_files import BrokerFiles, find_logs, log_parts
 from reconciler.traffic.sources.mapped import MappedFiles, mapped_rows
 from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import COLUMNS, DELTA, EVENT, require_columns, rows_of
+from reconciler.traffic.sources.parquet_parts import footer_of, parts_of
 from reconciler.traffic.sources.request_log import LOG_KINDS, SELF_EVIDENCE, parse_lines, require_request_lines
 from reconciler.traffic.sources.row_status import DEFAULT_MOST, IDENTITY_COLUMNS, require_readable
+from reconciler.traffic.traffic_source import Source, TrafficSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-_CONNECTION: Final = "connection"
 _SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below this, compiling costs Spark more than it gains, and starting it more than judging in this process."""
+_ROWS_A_BATCH: Final = 1 << 16
 _BYTES_A_ROW: Final = 64
 """Of Parquet, when it is read."""
 _PACKED: Final = 12
@@ -111,7 +111,7 @@ def open_traffic(
     connections: bool = False,
     kinds: Collection[Kind] = BYTES,
     max_unreadable: float = DEFAULT_MOST,
-) -> Recorded:
+) -> TrafficSource:
     """Open it; ``session`` starts Spark, and is not called for per-second totals before they need it, nor with ``in_process``.
 
     ``requests``: every single request will be asked for, which only logs can give. ``connections``: who sent what on which
@@ -123,20 +123,24 @@ def open_traffic(
         raise UsageError("--requests needs request logs: only they tell which request is which")
     look_first(traffic, log_timezone=log_timezone)
     logs = traffic.source is Source.LOGS
-    also = IDENTITY_COLUMNS if requests else (_CONNECTION,) if connections and logs else ()
-    found: Recorded
+    also = IDENTITY_COLUMNS if requests else (CONNECTION,) if connections and logs else ()
+    found: TrafficSource
     if traffic.cells is not None:
         found = SecondsSource(SegmentFolder(traffic.cells), session)
-    elif in_process:
-        said = (*also, *SELF_EVIDENCE) if logs else also
-        batches = read_batches(traffic, log_timezone=log_timezone, also=said, kinds=kinds)
-        found = _kept_to_seconds(traffic, InProcess(batches, source=traffic.source, files=traffic.files))
     else:
-        found = _on_spark(traffic, session, log_timezone=log_timezone, also=also, kinds=kinds)
+        said = (*also, *SELF_EVIDENCE) if logs else ()
+        rows: Rows[pa.RecordBatch]
+        if in_process:
+            rows = _local_rows(traffic, log_timezone=log_timezone, also=said, kinds=kinds)
+        else:
+            rows = _rows_on_spark(traffic, session(), log_timezone=log_timezone, also=said, kinds=kinds)
+        is_sums = traffic.mapping is not None and traffic.mapping.semantics == DELTA
+        kind = SecondsTraffic if is_sums else RequestTraffic
+        found = kind(rows, source=traffic.source, files=traffic.files, columns=said)
     facts = found.facts
-    rows = facts.requests + facts.censored + facts.unreadable + sum(facts.not_charged.values())
+    lines = facts.requests + facts.censored + facts.unreadable + sum(facts.not_charged.values())
     try:
-        require_readable(facts.unreadable, rows, max_unreadable, files=facts.files, samples=facts.unreadable_samples)
+        require_readable(facts.unreadable, lines, max_unreadable, files=facts.files, samples=facts.unreadable_samples)
     except TrafficError:
         found.close()
         raise
@@ -158,39 +162,28 @@ def look_first(traffic: Traffic, *, log_timezone: str) -> None:
             require_columns(footer_of(file).schema.to_arrow_schema(), file)
 
 
-def _on_spark(
-    traffic: Traffic, session: Callable[[], SparkSession], *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind]
-) -> Recorded:
-    # Where pyspark is missing, this reports it.
-    spark = session()
-    from pyspark.sql import functions as F
+def _local_rows(
+    traffic: Traffic, *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind]
+) -> LocalRows[pa.RecordBatch]:
+    batches = list(read_batches(traffic, log_timezone=log_timezone, also=also, kinds=kinds))
+    if traffic.source is Source.LOGS and batches:
+        import pyarrow as pa
 
-    from reconciler.traffic.columns.workers import ColumnFiles
-    from reconciler.traffic.events import Events
-    from reconciler.traffic.sources.on_spark import require_one_cluster
-
-    logs = traffic.source is Source.LOGS
-    said = (*also, *SELF_EVIDENCE) if logs else also
-    rows = read_rows(traffic, spark, log_timezone=log_timezone, also=said, kinds=kinds)
-    if _CONNECTION in also:
-        # A number does to tell them apart, and is a tenth of the text.
-        rows = rows.withColumn(CONNECTION_KEY, F.xxhash64(_CONNECTION))
-        rows = rows if also == IDENTITY_COLUMNS else rows.drop(_CONNECTION)
-    columns = ColumnFiles(spark, traffic.parquet) if traffic.source is Source.NORMAL_FORM else None
-    kept = traffic.source is not Source.NORMAL_FORM
-    events = Events(rows, source=traffic.source, files=traffic.files, keep=kept, columns=columns)
-    if logs:
-        try:
-            require_one_cluster(rows)
-        except BaseException:
-            events.close()
-            raise
-    return _kept_to_seconds(traffic, events)
+        batches = mark_copies(pa.Table.from_batches(batches).combine_chunks()).to_batches(_ROWS_A_BATCH)
+    return LocalRows(lambda _: batches)
 
 
-def _kept_to_seconds(traffic: Traffic, found: RecordedOverTime) -> Recorded:
-    sums = traffic.mapping is not None and traffic.mapping.semantics == DELTA
-    return SecondsOnly(found) if sums else found
+def _rows_on_spark(
+    traffic: Traffic, spark: SparkSession, *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind]
+) -> Rows[pa.RecordBatch]:
+    """Text is read once and kept; the columns of Parquet are read anew for each pass."""
+    from reconciler.traffic.sources.on_spark import mapped_file_rows, normal_form_rows, request_log_rows
+
+    if traffic.source is Source.LOGS:
+        return request_log_rows(spark, traffic.logs, log_timezone=log_timezone, also=also, kinds=kinds)
+    if traffic.mapping is not None:
+        return mapped_file_rows(spark, traffic.parquet, traffic.mapping)
+    return normal_form_rows(spark, parts_of(traffic.parquet))
 
 
 def read_batches(

@@ -1,0 +1,217 @@
+"""Totals of all rows: who sent how much, why other rows are not charged, and when each broker was recorded.
+
+Each function gives the partial sums of a share; ``shuffle.rows.Totals`` says how they are added up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.errors import TrafficError
+from reconciler.traffic.columns.charged import NEEDED, ChargedRows, charged_rows, moments
+from reconciler.traffic.columns.numbering import numbered
+from reconciler.traffic.judging.grouping import Series
+from reconciler.traffic.judging.means import Mean
+from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kinds import Kind
+from reconciler.traffic.seconds.folder import Covered
+from reconciler.traffic.shuffle.rows import Totals, add_up
+from reconciler.traffic.sources.normal_form import NOT_AN_EVENT
+from reconciler.traffic.sources.row_status import CHARGED, UNREADABLE
+from reconciler.traffic.traffic_source import Facts, Source
+
+COUNTED: Final = (*NEEDED, "throttled")
+NAMES: Final = ("status", "broker", "kind", "user", "client_id")
+FOLDS: Final = {
+    "lines": "sum", "amount": "sum", "largest": "max", "start_us": "min", "end_us": "max", "throttled": "sum",
+}  # fmt: skip
+SCHEMA: Final = pa.schema(
+    [
+        ("status", pa.string()), ("broker", pa.int32()), ("kind", pa.string()), ("user", pa.string()), ("client_id", pa.string()),
+        *((name, pa.int64()) for name in FOLDS),
+    ]
+)  # fmt: skip
+MINUTES: Final = pa.schema([("broker", pa.int32()), ("minute", pa.int64())])
+_MOST_HELD: Final = 1_000_000
+_MINUTE_US: Final = 60_000_000
+
+
+class ClientCounts:
+    """Adds up batches with the columns ``COUNTED``; rows that are not charged have no names, and are counted by status."""
+
+    def __init__(self) -> None:
+        self._held: list[pa.Table] = [SCHEMA.empty_table()]
+
+    def add(self, rows: ChargedRows, batch: pa.RecordBatch) -> None:
+        """``rows`` are those of ``batch``."""
+        self.add_table(_of_rows(rows, batch))
+
+    def add_table(self, table: pa.Table) -> None:
+        """Rows of ``SCHEMA``."""
+        self._held.append(table)
+        if sum(table.num_rows for table in self._held) > _MOST_HELD:
+            self._held = [self.table()]
+
+    def table(self) -> pa.Table:
+        """``SCHEMA``, with one row for each client and each other status."""
+        return add_up(pa.concat_tables(self._held), NAMES, FOLDS)
+
+
+def count_clients(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """``SCHEMA``, one row for each client and each other status of a share."""
+    counts = ClientCounts()
+    for batch in batches:
+        counts.add(charged_rows(batch), batch)
+    yield from counts.table().to_batches()
+
+
+def count_minutes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """``MINUTES`` since 1970 in which a broker has any row that says when and where, each once."""
+    found: set[tuple[int, int]] = set()
+    for batch in batches:
+        ts_us, broker = moments(batch)
+        if not len(ts_us):
+            continue
+        minute = ts_us // _MINUTE_US
+        first, lowest = int(minute.min()), int(broker.min())
+        span = int(minute.max()) - first + 1
+        codes, _ = numbered((broker - lowest) * span + minute - first, (int(broker.max()) - lowest + 1) * span)
+        found.update((code // span + lowest, code % span + first) for code in codes.tolist())
+    rows = [{"broker": broker, "minute": minute} for broker, minute in sorted(found)]
+    yield pa.RecordBatch.from_pylist(rows, schema=MINUTES)
+
+
+CLIENT_TOTALS: Final[Totals[pa.RecordBatch]] = Totals(
+    columns=COUNTED, count=count_clients, schema=SCHEMA, keys=NAMES, folds=FOLDS
+)
+MINUTE_TOTALS: Final[Totals[pa.RecordBatch]] = Totals(
+    columns=("broker", "ts_us"), count=count_minutes, schema=MINUTES, keys=tuple(MINUTES.names), folds={}
+)
+
+
+def minutes_of(table: pa.Table) -> dict[int, Integers]:
+    """By broker the minutes of ``MINUTES``, rising, each once."""
+    brokers, minutes = (np.asarray(table.column(name).to_numpy(), dtype=np.int64) for name in MINUTES.names)
+    return {broker: np.unique(minutes[brokers == broker]) for broker in np.unique(brokers).tolist()}
+
+
+def _of_rows(rows: ChargedRows, batch: pa.RecordBatch) -> pa.Table:
+    columns: dict[str, pa.Array | Integers] = {
+        "status": pa.array([CHARGED]).take(pa.array(np.zeros(rows.clients, dtype=np.int64))),
+        "broker": rows.broker, "kind": rows.kind, "user": rows.user, "client_id": rows.client_id,
+        **_figures(rows, rows.numbers(batch, "throttled")),
+    }  # fmt: skip
+    charged = pa.table([pa.array(columns[field.name]).cast(field.type) for field in SCHEMA], schema=SCHEMA)
+    others = [{"status": status, "lines": lines} for status, lines in rows.others.items()]
+    return pa.concat_tables([charged, pa.Table.from_pylist(others, schema=SCHEMA)]) if others else charged
+
+
+def _figures(rows: ChargedRows, throttled: Integers) -> dict[str, Integers]:
+    count = rows.clients
+    lowest, highest = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    amount, largest = np.zeros(count, dtype=np.int64), np.full(count, lowest)
+    start, end = np.full(count, highest), np.full(count, lowest)
+    np.add.at(amount, rows.of, rows.amount)
+    np.maximum.at(largest, rows.of, rows.records)
+    np.minimum.at(start, rows.of, rows.ts_us)
+    np.maximum.at(end, rows.of, rows.ts_us)
+    return {
+        "lines": np.bincount(rows.of, minlength=count),
+        "amount": amount,
+        "largest": largest,
+        "start_us": start,
+        "end_us": end,
+        "throttled": np.bincount(rows.of, weights=throttled, minlength=count).astype(np.int64),
+    }
+
+
+def series_of(counted: pa.Table) -> tuple[Series, ...]:
+    """The clients of charged rows, sorted. ``counted``: ``SCHEMA``, and perhaps the ``key`` of each client."""
+    charged = counted.filter(pc.field("status") == CHARGED)
+    figures = ("lines", "amount", "largest", "throttled")
+    keys = charged.column("key").to_pylist() if "key" in charged.column_names else range(charged.num_rows)
+    columns = (charged.column(name).to_pylist() for name in (*NAMES[1:], *figures))
+    found = (
+        Series(
+            broker=broker, kind=Kind(kind), user=user, client_id=client_id,
+            requests=lines, amount=amount, key=key, largest=largest, throttled=throttled,
+        )
+        for broker, kind, user, client_id, lines, amount, largest, throttled, key in zip(*columns, keys, strict=True)
+    )  # fmt: skip
+    return tuple(sorted(found, key=lambda one: one.sort_key))
+
+
+def covered(counted: pa.Table) -> Iterator[Covered]:
+    """What there is of each broker's charged requests, in no order."""
+    charged = counted.filter(pc.field("status") == CHARGED)
+    grouped = charged.group_by("broker").aggregate([("lines", "sum"), ("start_us", "min"), ("end_us", "max")])
+    for row in grouped.to_pylist():
+        start, end = row["start_us_min"], row["end_us_max"]
+        yield Covered(broker=row["broker"], requests=row["lines_sum"], start_us=start, end_us=end)
+
+
+def statuses(counted: pa.Table) -> dict[str, int]:
+    """How many lines there are of each status."""
+    grouped = counted.group_by("status").aggregate([("lines", "sum")])
+    return dict(zip(grouped.column("status").to_pylist(), grouped.column("lines_sum").to_pylist(), strict=True))
+
+
+SAMPLES: Final = 5
+"""Of lines that cannot be read, so many are shown."""
+
+
+def facts_of(
+    counted: pa.Table,
+    source: Source,
+    files: Sequence[str],
+    *,
+    samples: Callable[[], tuple[str, ...]],
+    named: Collection[int] = (),
+    means: Sequence[Mean] = (),
+    request_step: float | None = None,
+) -> Facts:
+    """``named``: brokers that the lines themselves list; ``request_step``: as ``Provenance`` has it.
+
+    Raises ``TrafficError`` when no request and no mean can be used.
+    """
+    lines = statuses(counted)
+    if not means:
+        require_charged(lines, files)
+    of_means = (Covered(broker=m.series.broker, requests=0, start_us=m.start_us, end_us=m.end_us) for m in means)
+    return Facts.of(
+        source,
+        files,
+        covered=(*covered(counted), *of_means),
+        statuses=lines,
+        throttled_then=throttled_then(counted),
+        samples=samples() if lines.get(UNREADABLE) else (),
+        named=named,
+        request_step=request_step,
+    )
+
+
+def throttled_then(counted: pa.Table) -> int:
+    """Charged requests that were throttled when they were recorded."""
+    return int(pc.sum(counted.filter(pc.field("status") == CHARGED).column("throttled")).as_py() or 0)
+
+
+def require_charged(lines: Mapping[str, int], files: Sequence[str]) -> None:
+    """Raise ``TrafficError`` when no request can be used."""
+    if lines.get(CHARGED):
+        return
+    whole, unreadable = sum(lines.values()), lines.get(UNREADABLE, 0)
+    where = files[0] + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+    if not whole:
+        why = "it has no rows, or no request lines"
+    elif unreadable:
+        why = f"{unreadable} of {whole} request lines cannot be read (no time stamp before the message, or JSON cut short)"
+    elif lines.get(NOT_AN_EVENT):
+        why = f"{lines[NOT_AN_EVENT]} of {whole} rows are means without a length, or gauges, that nothing can be compared with"
+    else:
+        why = f"its {whole} request lines hold no produce or fetch request of a client"
+    raise TrafficError(f"recorded traffic {where}: {why}")

@@ -1,0 +1,133 @@
+"""The charged rows of a batch of the canonical traffic schema (``normal_form.ROWS``) as arrays, with clients as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.traffic.columns.numbering import numbered
+from reconciler.traffic.kernels.second_sums import Flags
+from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.sources.row_status import CHARGED
+
+NEEDED: Final = ("status", "broker", "kind", "user", "client_id", "ts_us", "records", "overhead")
+"""The columns that ``charged_rows`` reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChargedRows:
+    """One item a charged row in ``of``, ``ts_us``, ``records`` and ``overhead``; one a client in the four names.
+
+    ``of``: the number of each row's client, an index into the names; two clients can have the same names. ``rows``: the places
+    of the rows in their batch, ``None`` for all of it. ``others``: how many rows are not charged, by status.
+    """
+
+    of: Integers
+    ts_us: Integers
+    records: Integers
+    overhead: Integers
+    broker: Integers
+    kind: pa.Array
+    user: pa.Array
+    client_id: pa.Array
+    rows: Integers | None
+    others: Mapping[str, int]
+
+    @property
+    def clients(self) -> int:
+        """The number of clients."""
+        return len(self.broker)
+
+    @property
+    def amount(self) -> Integers:
+        """What each row is charged."""
+        return self.records + self.overhead
+
+    def numbers(self, batch: pa.RecordBatch, name: str) -> Integers:
+        """A column of whole numbers or flags of the batch that these rows are of, 0 where it is null or missing."""
+        if name not in batch.schema.names:
+            return np.zeros(len(self.of), dtype=np.int64)
+        values = _integers(batch.column(name))
+        return values if self.rows is None else values[self.rows]
+
+
+def charged_rows(batch: pa.RecordBatch) -> ChargedRows:
+    """``batch`` has the columns ``NEEDED``."""
+    rows, others = _charged(batch)
+    kind, kinds = _codes(batch, "kind", rows)
+    user, users = _codes(batch, "user", rows)
+    client, clients = _codes(batch, "client_id", rows)
+    broker, ts_us, records, overhead = (
+        values if rows is None else values[rows]
+        for values in (_integers(batch.column(name)) for name in ("broker", "ts_us", "records", "overhead"))
+    )
+    # A name that is not known is a name of its own.
+    pairs, pair = numbered((user + 1) * (len(clients) + 1) + client + 1, (len(users) + 1) * (len(clients) + 1))
+    lowest = int(broker.min()) if len(broker) else 0
+    brokers, number = numbered(broker - lowest, int(broker.max()) - lowest + 1 if len(broker) else 0)
+    width = len(kinds) * len(brokers)
+    found, of = numbered(pair * width + kind * len(brokers) + number, len(pairs) * width)
+    of_pair, rest = (found // width, found % width) if width else (found, found)
+    its_user, its_client = pairs[of_pair] // (len(clients) + 1) - 1, pairs[of_pair] % (len(clients) + 1) - 1
+    return ChargedRows(
+        of=of,
+        ts_us=ts_us,
+        records=records,
+        overhead=overhead,
+        broker=brokers[rest % len(brokers)] + lowest if width else rest,
+        kind=kinds.take(pa.array(rest // len(brokers) if width else rest)),
+        user=_taken(users, its_user),
+        client_id=_taken(clients, its_client),
+        rows=rows,
+        others=others,
+    )
+
+
+def moments(batch: pa.RecordBatch) -> tuple[Integers, Integers]:
+    """Microseconds since 1970 and brokers of the rows, charged or not, that have both."""
+    ts_us, broker = batch.column("ts_us"), batch.column("broker")
+    mine = _valid(ts_us) & _valid(broker)
+    return _integers(ts_us)[mine], _integers(broker)[mine]
+
+
+def _charged(batch: pa.RecordBatch) -> tuple[Integers | None, dict[str, int]]:
+    codes, names = _codes(batch, "status", None)
+    counts = np.bincount(codes, minlength=len(names)).tolist()
+    others = {name: count for name, count in zip(names.to_pylist(), counts, strict=True) if count and name != CHARGED}
+    if not others:
+        return None, others
+    return np.flatnonzero(_one_of(codes, names, CHARGED)), others
+
+
+def _one_of(codes: Integers, names: pa.Array, wanted: str) -> Flags:
+    return np.asarray([name == wanted for name in names.to_pylist()], dtype=np.bool_)[codes]
+
+
+def _codes(batch: pa.RecordBatch, name: str, rows: Integers | None) -> tuple[Integers, pa.Array]:
+    """A column of names: for each row the place of its name, -1 where it is null; and the names."""
+    column = batch.column(name)
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    places = pc.fill_null(column.indices, -1) if column.null_count else column.indices
+    codes = np.asarray(places.to_numpy(zero_copy_only=False), dtype=np.int64)
+    return codes if rows is None else codes[rows], column.dictionary
+
+
+def _integers(column: pa.Array) -> Integers:
+    whole = column.cast(pa.int64())
+    if whole.null_count:
+        whole = pc.fill_null(whole, 0)
+    return np.asarray(whole.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _valid(column: pa.Array) -> Flags:
+    return np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _taken(names: pa.Array, places: Integers) -> pa.Array:
+    return names.take(pa.array(places, mask=places < 0))

@@ -1,0 +1,143 @@
+"""Which client is in which groups, as workers look it up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.traffic.columns.charged import ChargedRows
+from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.kernels.second_sums import keys_of
+from reconciler.traffic.kernels.timeline import Integers
+
+
+@dataclass(frozen=True, slots=True)
+class KnownClients:
+    """Clients by their names; made to be small, since it travels with the code.
+
+    A client's number is made of the places of its four names. ``numbers`` rise; ``which`` says for each whose it is.
+    """
+
+    users: pa.Array
+    client_ids: pa.Array
+    kinds: pa.Array
+    brokers: pa.Array
+    numbers: Integers
+    which: Integers
+
+    @classmethod
+    def of(cls, series: Sequence[Series]) -> KnownClients:
+        """By place in ``series``. Raises ``OverflowError`` for more names than there are numbers."""
+        columns = ([one.user for one in series], [one.client_id for one in series], [one.kind.value for one in series])
+        names = [pa.array(column, type=pa.string()) for column in columns]
+        names.append(pa.array([one.broker for one in series], type=pa.int64()))
+        pools = [column.unique() for column in names]
+        if np.prod([float(len(pool)) for pool in pools]) >= float(2**62):
+            raise OverflowError("too many different names")
+        numbers = _numbers([_place(column, pool) for column, pool in zip(names, pools, strict=True)], pools)
+        order = np.argsort(numbers, kind="stable")
+        users, client_ids, kinds, brokers = pools
+        return cls(users, client_ids, kinds, brokers, numbers[order], order)
+
+    def of_rows(self, rows: ChargedRows) -> Integers:
+        """For each client of ``rows`` its number, -1 for a client that is not known."""
+        return self.of_names(rows.user, rows.client_id, rows.kind, pa.array(rows.broker))
+
+    def of_names(self, *names: pa.Array) -> Integers:
+        """The same for columns of users, client ids, kinds and brokers."""
+        if not len(self.numbers):
+            return np.full(len(names[0]), -1, dtype=np.int64)
+        pools = [self.users, self.client_ids, self.kinds, self.brokers]
+        places = [_place(column, pool) for column, pool in zip(names, pools, strict=True)]
+        numbers = _numbers(places, pools)
+        where = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
+        known = (self.numbers[where] == numbers) & np.logical_and.reduce([place >= 0 for place in places])
+        return np.where(known, self.which[where], -1)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupIndex:
+    """In which groups known clients are; small, since it travels with the code.
+
+    ``series``: the index of each client's series. ``slots``: as ``slots_of`` makes them.
+    """
+
+    clients: KnownClients
+    series: Integers
+    slots: tuple[Integers, ...]
+
+    @classmethod
+    def of(cls, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> GroupIndex:
+        """Clients that are in one of ``groups``. Raises ``OverflowError`` as ``KnownClients``."""
+        groups_of = [tuple(group for group in of_one if group in groups) for of_one in grouping.groups_of_series]
+        indexes = [index for index, found in enumerate(groups_of) if found]
+        slots = slots_of([groups_of[index] for index in indexes])
+        return cls(KnownClients.of([series[index] for index in indexes]), np.asarray(indexes, dtype=np.int64), slots)
+
+    def of_rows(self, rows: ChargedRows) -> tuple[Integers, tuple[Integers, ...]]:
+        """For each client of ``rows`` its series, and for each slot its group, -1 for none; no slots when none has a group."""
+        which = self.clients.of_rows(rows)
+        known = which >= 0
+        return (
+            np.where(known, self.series[which], -1) if len(self.series) else which,
+            tuple(np.where(known, slot[which], -1) for slot in self.slots),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KeyIndex:
+    """The same for clients that are known by the key of their series, as in per-second totals.
+
+    ``keys`` rise. ``slots``: as ``slots_of`` makes them.
+    """
+
+    keys: Integers
+    slots: tuple[Integers, ...]
+
+    @classmethod
+    def of(cls, series: Iterable[Series], grouping: Grouping, groups: Collection[int]) -> KeyIndex:
+        """Series that are in one of ``groups``."""
+        groups_of: dict[int, list[int]] = {}
+        for one, of_one in zip(series, grouping.groups_of_series, strict=True):
+            for group in of_one:
+                if group in groups:
+                    groups_of.setdefault(one.key, []).append(group)
+        keys = np.asarray(sorted(groups_of), dtype=np.int64)
+        return cls(keys, slots_of([groups_of[key] for key in keys.tolist()]))
+
+    def keyed(self, cells: Iterable[tuple[Integers, Integers, Integers]]) -> Iterator[tuple[Integers, Integers]]:
+        """Keys (``second_sums.keys_of``) and amounts, in no order. ``cells``: keys of series, seconds and amounts."""
+        for series, seconds, amounts in cells if len(self.keys) else ():
+            where = np.minimum(np.searchsorted(self.keys, series), len(self.keys) - 1)
+            known = self.keys[where] == series
+            for group_of in self.slots:
+                group = group_of[where]
+                mine = known & (group >= 0)
+                yield keys_of(group[mine], seconds[mine]), amounts[mine]
+
+
+def slots_of(groups: Sequence[Sequence[int]]) -> tuple[Integers, ...]:
+    """The first group of each client, then the second of each, and so on; -1 where there is none.
+
+    A client whose bucket changes is in one group of each side.
+    """
+    return tuple(
+        np.asarray([of_one[slot] if slot < len(of_one) else -1 for of_one in groups], dtype=np.int64)
+        for slot in range(max(map(len, groups), default=0))
+    )
+
+
+def _place(column: pa.Array, pool: pa.Array) -> Integers:
+    found = pc.fill_null(pc.index_in(column, value_set=pool), -1)
+    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _numbers(places: Sequence[Integers], pools: Sequence[pa.Array]) -> Integers:
+    number = np.zeros(len(places[0]), dtype=np.int64)
+    for place, pool in zip(places, pools, strict=True):
+        number = number * len(pool) + place
+    return number

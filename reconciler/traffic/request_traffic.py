@@ -1,0 +1,337 @@
+"""Traffic of which every request is known, wherever its rows are: in this process or on Spark's workers."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.model import Waiting
+from reconciler.traffic.client_totals import (
+    CLIENT_TOTALS,
+    MINUTE_TOTALS,
+    SAMPLES,
+    facts_of,
+    minutes_of,
+    series_of,
+    statuses,
+)
+from reconciler.traffic.columns.charged import NEEDED, ChargedRows
+from reconciler.traffic.columns.group_index import GroupIndex
+from reconciler.traffic.columns.keyed import More, keyed_requests, keyed_seconds
+from reconciler.traffic.judging.by_seconds import judge_seconds
+from reconciler.traffic.judging.exact import SCHEMA as EXACT
+from reconciler.traffic.judging.exact import ExactResult, Work, judge_requests_of, limits_of, result_of, sampled_groups
+from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
+from reconciler.traffic.judging.history_gaps import may_have_gaps
+from reconciler.traffic.judging.means import MEAN_TOTALS, Mean, means_of
+from reconciler.traffic.judging.outcome import Outcome, exact_outcomes
+from reconciler.traffic.judging.rate_series import Lines, Points, plot_points
+from reconciler.traffic.judging.requests import ORDER, REQUESTS, JudgedRequest, judge_requests, limited_groups
+from reconciler.traffic.judging.tokens import judge_topics, topics_as_requests
+from reconciler.traffic.judging.waiting import SCHEMA as WAITING
+from reconciler.traffic.judging.waiting import Player, waiting_of
+from reconciler.traffic.kernels.exact_batch import MICRO_BITS, ORDER_BITS, TIME_BITS, Batch, group_of, time_of
+from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.second_sums import Rule
+from reconciler.traffic.kernels.seconds_judge import GroupVerdict
+from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows, Totals
+from reconciler.traffic.sources.log_evidence import CLUSTER, NAMED_BROKERS, require_one
+from reconciler.traffic.sources.normal_form import NOT_AN_EVENT
+from reconciler.traffic.sources.request_numbers import REQUEST_NUMBER, usual_step
+from reconciler.traffic.sources.row_status import IDENTITY_COLUMNS, UNREADABLE
+from reconciler.traffic.traffic_source import Source
+
+CONNECTION: Final = "connection"
+_REQUEST: Final = (*NEEDED, "tie")
+_TOPIC: Final = (*_REQUEST, "strict", "part")
+_NULL: Final = np.iinfo(np.int64).min
+_NUMBERS: Final = pa.schema([(REQUEST_NUMBER, pa.int64())])
+_NUMBERS_READ: Final = 200_000
+"""Lines whose correlation ids are looked at, about."""
+_NOTES: Final = pa.schema([("what", pa.string()), ("broker", pa.int32()), ("text", pa.string())])
+
+
+class SecondsTraffic:
+    """Rows of the canonical traffic schema of which only the sums of whole seconds count.
+
+    The rows are gone through once for the clients, then once for each judgement.
+    """
+
+    def __init__(
+        self, rows: Rows[pa.RecordBatch], *, source: Source, files: Sequence[str], columns: Collection[str] = ()
+    ) -> None:
+        """``columns``: what the rows have beside ``normal_form.ROWS``. Closes ``rows`` when it is closed.
+
+        Raises ``TrafficError`` when no request can be used, or when the rows are of several clusters.
+        """
+        self._rows = rows
+        self._columns = frozenset(columns)
+        try:
+            counted = rows.total(CLIENT_TOTALS)
+            lines = statuses(counted)
+            self.means: tuple[Mean, ...] = means_of(rows.total(MEAN_TOTALS)) if lines.get(NOT_AN_EVENT) else ()
+            notes = self._notes(unreadable=bool(lines.get(UNREADABLE)))
+            named = {int(number) for text in notes.get(NAMED_BROKERS, {}) for number in text.split(",")}
+            samples = tuple(sorted(notes.get("detail", ()))[:SAMPLES])
+            self.facts = facts_of(
+                counted,
+                source,
+                files,
+                samples=lambda: samples,
+                named=named,
+                means=self.means,
+                request_step=self._request_step(counted),
+            )
+            clusters = {name: " and ".join(map(str, sorted(brokers))) for name, brokers in notes.get(CLUSTER, {}).items()}
+            require_one({name: f"broker {brokers}" for name, brokers in clusters.items()})
+            self.series: tuple[Series, ...] = series_of(counted)
+        except BaseException:
+            self.close()
+            raise
+
+    def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
+        """Verdicts of these groups."""
+        index, expected = self._index(grouping, groups)
+        return judge_seconds(
+            self._rows, lambda batches: keyed_seconds(batches, index), expected, grouping.groups, era, columns=NEEDED
+        )
+
+    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, Outcome]:
+        """Outcomes of these groups, topic by topic."""
+        limits = limits_of(grouping.groups)
+
+        def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
+            for topics in _whole_groups(pieces):
+                yield from judge_topics(_topics(topics), limits, window).to_batches()
+
+        work = self._of_requests(grouping, groups, judge, EXACT, more=_of_topics, columns=_TOPIC)
+        return exact_outcomes(result_of(self._rows.judge(work)), grouping)
+
+    def minutes(self) -> Mapping[int, Integers]:
+        """Of every line that can be read, charged or not: a broker that was quiet was recorded all the same."""
+        return minutes_of(self._rows.total(MINUTE_TOTALS)) if may_have_gaps(self.facts.coverage) else {}
+
+    def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
+        """Of these few groups."""
+        index, expected = self._index(grouping, groups)
+        return plot_points(self._rows, lambda batches: keyed_seconds(batches, index), expected, lines, columns=NEEDED)
+
+    def close(self) -> None:
+        """Safe to call twice."""
+        self._rows.close()
+
+    def _index(self, grouping: Grouping, groups: Collection[int]) -> tuple[GroupIndex, Sequence[int]]:
+        return GroupIndex.of(self.series, grouping, groups), rows_of_groups(self.series, grouping, groups)
+
+    def _of_requests(
+        self,
+        grouping: Grouping,
+        groups: Collection[int],
+        judge: Callable[[Pieces], Iterable[pa.RecordBatch]],
+        schema: pa.Schema,
+        *,
+        more: More | None = None,
+        columns: tuple[str, ...] = _REQUEST,
+    ) -> GroupWork[pa.RecordBatch]:
+        index, expected = self._index(grouping, groups)
+        return GroupWork(
+            columns=columns,
+            send=lambda batches: keyed_requests(batches, index, more),
+            judge=judge,
+            schema=schema,
+            rows=expected,
+            bits=TIME_BITS,
+        )
+
+    def _request_step(self, counted: pa.Table) -> float | None:
+        """From all lines, or of many lines from a slice of time in the middle, which every broker's log has."""
+        if REQUEST_NUMBER not in self._columns:
+            return None
+        share = _NUMBERS_READ / max(1, sum(statuses(counted).values()))
+        begin, end = pc.min(counted.column("start_us")).as_py(), pc.max(counted.column("end_us")).as_py()
+        between = None
+        if share < 1 and begin is not None:
+            middle, half = (begin + end) // 2, int((end - begin) * share / 2)
+            between = middle - half, middle + half
+        work: Totals[pa.RecordBatch] = Totals(
+            columns=("ts_us", REQUEST_NUMBER),
+            count=lambda batches: _request_numbers(batches, between),
+            schema=_NUMBERS,
+            keys=(REQUEST_NUMBER,),
+            folds={},
+        )
+        return usual_step(self._rows.total(work).column(0).to_numpy())
+
+    def _notes(self, *, unreadable: bool) -> dict[str, dict[str, set[int]]]:
+        """Texts that few rows have, by column, with the brokers that have them; details are the first of each share."""
+        columns = [name for name in (CLUSTER, NAMED_BROKERS) if name in self._columns] + ["detail"] * unreadable
+        if not columns:
+            return {}
+        work: Totals[pa.RecordBatch] = Totals(
+            columns=("status", "broker", *columns),
+            count=lambda batches: _notes_of(batches, columns),
+            schema=_NOTES,
+            keys=tuple(_NOTES.names),
+            folds={},
+        )
+        notes: dict[str, dict[str, set[int]]] = {}
+        for row in self._rows.total(work).to_pylist():
+            notes.setdefault(row["what"], {}).setdefault(row["text"], set()).add(row["broker"])
+        return notes
+
+
+class RequestTraffic(SecondsTraffic):
+    """Rows of the canonical traffic schema that are single requests."""
+
+    def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
+        """Verdicts of all groups."""
+        work = Work.of(grouping.groups, window)
+        return result_of(self._rows.judge(self._of_requests(grouping, sampled_groups(grouping), judge_requests_of(work), EXACT)))
+
+    def requests(self, grouping: Grouping, window: Window, controller_window: Window) -> Iterator[JudgedRequest]:
+        """Every request under the proposed quotas, in the order of charging; the rows must have the identity columns."""
+        work, after = Work.of(grouping.groups, window), limits_of(grouping.groups)[1]
+
+        def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
+            return map(_as_requests, judge_requests(map(_identified, pieces), work))
+
+        def judge_mutations(pieces: Pieces) -> Iterator[pa.RecordBatch]:
+            for topics in _whole_groups(pieces):
+                identity = _identity(topics, topics[7:])
+                table = _topics(topics, **{name: identity[name] for name in ("ts_us", *IDENTITY_COLUMNS)})
+                yield from map(_as_requests, topics_as_requests(table, after, controller_window).combine_chunks().to_batches())
+
+        columns, names = (*_TOPIC, *IDENTITY_COLUMNS), limited_groups(grouping, mutations=False)
+        works = [self._of_requests(grouping, names, judge, REQUESTS, more=_of_identity, columns=columns)]
+        if mutations := limited_groups(grouping, mutations=True):
+            more = _joined(_of_topics, _of_identity)
+            works.append(self._of_requests(grouping, mutations, judge_mutations, REQUESTS, more=more, columns=columns))
+        return (JudgedRequest(*row) for row in self._rows.judge_in_order(works, ORDER))
+
+    def waiting(self, grouping: Grouping, groups: Sequence[int], window: Window) -> Mapping[int, Waiting]:
+        """What the clients of these few groups, which are targets, go through."""
+        if CONNECTION not in self._columns:
+            return {}
+        player = Player.of(grouping, groups, window)
+
+        def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
+            return player.rows(
+                Batch(key, order, records, overhead, connection) for key, order, records, overhead, _, connection in pieces
+            )
+
+        work = self._of_requests(grouping, groups, judge, WAITING, more=_of_connection, columns=(*_REQUEST, CONNECTION))
+        return waiting_of(self._rows.judge(work))
+
+
+def _request_numbers(batches: Iterable[pa.RecordBatch], between: tuple[int, int] | None) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        chosen = batch.select(["ts_us", REQUEST_NUMBER]).drop_null()
+        if between is not None:
+            after = pc.greater_equal(chosen.column("ts_us"), between[0])
+            chosen = chosen.filter(pc.and_(after, pc.less_equal(chosen.column("ts_us"), between[1])))
+        yield chosen.select([REQUEST_NUMBER])
+
+
+def _notes_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    found: dict[str, set[tuple[int, str]]] = {name: set() for name in columns}
+    for batch in batches:
+        for name, texts in found.items():
+            rows = batch.filter(pc.is_valid(batch.column(name)))
+            if name == "detail":
+                rows = rows.filter(pc.equal(rows.column("status").cast(pa.string()), UNREADABLE))
+            texts |= set(zip(rows.column("broker").to_pylist(), rows.column(name).to_pylist(), strict=True))
+            if name == "detail":
+                found[name] = set(sorted(texts, key=lambda one: one[1])[:SAMPLES])
+    notes = [{"what": name, "broker": broker, "text": text} for name, texts in found.items() for broker, text in texts]
+    yield pa.RecordBatch.from_pylist(notes, schema=_NOTES)
+
+
+def _whole_groups(pieces: Pieces) -> Iterator[list[Integers]]:
+    """The columns of one group after the other."""
+    held: list[list[Integers]] = []
+    for piece in pieces:
+        groups = group_of(piece[0])
+        cuts = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
+        for begin, end in itertools.pairwise(cuts):
+            part = [column[begin:end] for column in piece]
+            if held and group_of(held[-1][0][:1])[0] != groups[begin]:
+                yield [np.concatenate(columns) for columns in zip(*held, strict=True)]
+                held = []
+            held.append(part)
+    if held:
+        yield [np.concatenate(columns) for columns in zip(*held, strict=True)]
+
+
+def _topics(columns: Sequence[Integers], **more: pa.Array) -> pa.Table:
+    """One group's mutations as ``judge_topics`` takes them. Without an API version a topic counts as refused."""
+    key, order, records, overhead, series, strict, part, *_ = columns
+    return pa.table(
+        {
+            "group": group_of(key).astype(np.int32),
+            "ts_ms": time_of(key),
+            "order_": order,
+            "amount": records + overhead,
+            "strict": strict != 0,
+            "part": part.astype(np.int32),
+            "series": series.astype(np.int32),
+            **more,
+        }
+    )
+
+
+def _identified(columns: Sequence[Integers]) -> pa.RecordBatch:
+    """A piece as ``judge_requests`` takes it."""
+    key, order, records, overhead, series, *identity = columns
+    known = {"key": key, "order_": order, "records": records, "overhead": overhead, "series": series.astype(np.int32)}
+    return pa.RecordBatch.from_pydict(known | _identity(columns, identity))
+
+
+def _identity(columns: Sequence[Integers], identity: Sequence[Integers]) -> dict[str, pa.Array]:
+    """The charge time, and the columns that ``_of_identity`` sends."""
+    connection, correlation, throttle = identity
+    return {
+        "ts_us": pa.array(time_of(columns[0]) * 1000 + (columns[1] >> ORDER_BITS - MICRO_BITS)),
+        "connection": pa.array(connection, pa.string()),
+        "correlation_id": pa.array(correlation, mask=correlation == _NULL).cast(pa.int32()),
+        "recorded_throttle_ms": pa.array(throttle, mask=throttle == _NULL),
+    }
+
+
+def _as_requests(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.select(REQUESTS.names).cast(REQUESTS)
+
+
+def _of_topics(rows: ChargedRows, batch: pa.RecordBatch) -> Sequence[Integers]:
+    strict = pc.fill_null(batch.column("strict"), pa.scalar(value=True)) if "strict" in batch.schema.names else None
+    flags = np.ones(batch.num_rows, dtype=np.int64) if strict is None else strict.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return [flags if rows.rows is None else flags[rows.rows], rows.numbers(batch, "part")]
+
+
+def _of_connection(rows: ChargedRows, batch: pa.RecordBatch) -> Sequence[Integers]:
+    """A number that tells connections apart: a hash of 64 bits, since workers number them independently."""
+    encoded = batch.column(CONNECTION)
+    encoded = encoded if pa.types.is_dictionary(encoded.type) else encoded.dictionary_encode()
+    digests = (hashlib.blake2b((text or "").encode(), digest_size=8).digest() for text in encoded.dictionary.to_pylist())
+    hashes = np.asarray([*(int.from_bytes(digest, "little", signed=True) for digest in digests), 0], dtype=np.int64)
+    places = np.asarray(pc.fill_null(encoded.indices, len(hashes) - 1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    numbers = hashes[places]
+    return [numbers if rows.rows is None else numbers[rows.rows]]
+
+
+def _of_identity(rows: ChargedRows, batch: pa.RecordBatch) -> Sequence[Integers]:
+    """The identity columns: a text, and two numbers with ``_NULL`` for null."""
+    columns = [batch.column(name) for name in IDENTITY_COLUMNS]
+    texts = columns[0].cast(pa.string()).to_numpy(zero_copy_only=False)
+    numbers = [pc.fill_null(column.cast(pa.int64()), _NULL).to_numpy(zero_copy_only=False) for column in columns[1:]]
+    return [values if rows.rows is None else values[rows.rows] for values in (texts, *numbers)]
+
+
+def _joined(*more: More) -> More:
+    return lambda rows, batch: [column for one in more for column in one(rows, batch)]

@@ -1,0 +1,105 @@
+"""Rows in shares, and the two things done with all of them: add up by name, and judge group by group after a shuffle.
+
+``Rows`` is the interface of an engine. ``LocalRows`` is the one in this process, ``on_spark`` has the others. The functions that
+read, send and judge are the same for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import pyarrow as pa
+
+from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.shuffle.block import Columns
+from reconciler.traffic.shuffle.merge import cut_into_pieces, sort_by_key
+
+Item = TypeVar("Item")
+Pieces = Iterable[list[Integers]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals(Generic[Item]):
+    """Rows added up by name. ``count`` gives partial sums of ``schema`` for a share, to be added up by ``keys``.
+
+    ``columns``: those of an item that ``count`` reads. ``folds``: ``sum``, ``min`` or ``max`` of each other column.
+    """
+
+    columns: tuple[str, ...]
+    count: Callable[[Iterable[Item]], Iterable[pa.RecordBatch]]
+    schema: pa.Schema
+    keys: tuple[str, ...]
+    folds: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupWork(Generic[Item]):
+    """Rows judged group by group.
+
+    ``send`` makes columns of a share whose first one holds keys: a group's number above ``bits`` bits of a time. ``judge`` gets
+    whole groups in the order of keys, in pieces of some 2^16 rows, and gives batches of ``schema``. ``rows``: the expected rows
+    of each group, by its number. ``columns``: those of an item that ``send`` reads.
+    """
+
+    columns: tuple[str, ...]
+    send: Callable[[Iterable[Item]], Iterable[Columns]]
+    judge: Callable[[Pieces], Iterable[pa.RecordBatch]]
+    schema: pa.Schema
+    rows: Sequence[int]
+    bits: int
+
+
+class Rows(Protocol[Item]):
+    """Rows somewhere, which can be gone through more than once."""
+
+    def total(self, work: Totals[Item]) -> pa.Table:
+        """One row for each combination of keys, with the columns of ``work.schema``, in no order."""
+        ...
+
+    def judge(self, work: GroupWork[Item]) -> pa.Table:
+        """What ``work.judge`` gives of all groups, in no order."""
+        ...
+
+    def judge_in_order(self, works: Sequence[GroupWork[Item]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """The rows of several works of one schema, sorted by columns."""
+        ...
+
+    def close(self) -> None:
+        """Release what is kept; safe to call twice."""
+        ...
+
+
+class LocalRows(Generic[Item]):
+    """Rows in this process. ``items`` reads all of them, with these columns at least; it is called for each pass."""
+
+    def __init__(self, items: Callable[[Sequence[str]], Iterable[Item]]) -> None:
+        self._items = items
+
+    def total(self, work: Totals[Item]) -> pa.Table:
+        """As ``Rows.total``."""
+        table = pa.Table.from_batches(work.count(self._items(work.columns)), schema=work.schema)
+        return add_up(table, work.keys, work.folds)
+
+    def judge(self, work: GroupWork[Item]) -> pa.Table:
+        """As ``Rows.judge``."""
+        parts = [list(columns) for columns in work.send(self._items(work.columns)) if len(columns[0])]
+        pieces = cut_into_pieces(sort_by_key(parts)) if parts else iter(())
+        return pa.Table.from_batches(work.judge(pieces), schema=work.schema)
+
+    def judge_in_order(self, works: Sequence[GroupWork[Item]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """As ``Rows.judge_in_order``."""
+        table = pa.concat_tables([self.judge(work) for work in works]).sort_by([(name, "ascending") for name in by])
+        for batch in table.to_batches(1 << 16):
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+
+def add_up(table: pa.Table, keys: Sequence[str], folds: Mapping[str, str]) -> pa.Table:
+    """One row for each combination of ``keys``, in the schema of ``table``."""
+    grouped = table.group_by(list(keys), use_threads=False).aggregate(list(folds.items()))
+    columns = [grouped.column(f"{name}_{folds[name]}" if name in folds else name) for name in table.schema.names]
+    return pa.table([column.cast(field.type) for column, field in zip(columns, table.schema, strict=True)], schema=table.schema)
