@@ -53,7 +53,7 @@ def print_many(args: OutputArguments, view: QuotaView, asked: list[AskedClient] 
     """Print the answers for these entities, or for every one that the state names; false when nothing of any is known."""
     answers = view.answers()
     seen = _Seen()
-    questions = asked if asked is not None else answers.everybody()
+    questions = asked if asked is not None else answers.known_clients()
     if args.format == "text":
         _print_text(args, view, (answers.answer(entity, wanted) for entity, _ in questions), seen)
         return seen.anything_known

@@ -101,7 +101,7 @@ def _named(cluster: ClusterSpec) -> str:
 
 
 def cluster_findings(documents: Sequence[ClientQuotasDocument], clusters: Sequence[ClusterDocument]) -> tuple[Finding, ...]:
-    """What is wrong between documents and clusters: names twice, names that no cluster has, labels that nobody has."""
+    """What is wrong between documents and clusters: names twice, names that no cluster has, labels that no cluster has."""
     found: list[Finding] = []
     by_name: dict[str, ClusterDocument] = {}
     for one in clusters:

@@ -219,7 +219,7 @@ class UnreadableError(Exception):
 def read_file(path: str) -> bytes:
     """The whole content. Raises ``UnreadableError``."""
     try:
-        # Not blocking: opening a pipe would otherwise wait for somebody to write into it.
+        # Not blocking: opening a pipe would otherwise wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError) as error:
         raise UnreadableError(*_why(error, path)) from error

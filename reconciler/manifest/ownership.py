@@ -105,7 +105,7 @@ def _wrong_entity(entry: QuotaEntry, owner: Owner, owners: Mapping[str, Owner]) 
 
 
 def _has(owner: Owner, entity: Entity, *, users_only: bool) -> bool:
-    """Of a pair, a user's owner is stronger than a client-id's: who somebody is, is proven; a client-id is only said."""
+    """Of a pair, a user's owner is stronger than a client-id's: a user is authenticated, a client-id is only claimed."""
     return any(one.matches(entity) for one in owner.entities or () if not users_only or _is_about_users(one))
 
 

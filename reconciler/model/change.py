@@ -28,7 +28,7 @@ class Reason(enum.StrEnum):
     WAY_BACK = "way_back"
     """It is put back to what it was before a run."""
     ON_REQUEST = "on_request"
-    """Somebody asked for it by hand; for removals, where the other reasons speak of manifests."""
+    """A user asked for it by hand; for removals, where the other reasons refer to manifests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ class WindowKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Once:
-    """From one moment (with its offset) to another; an end that is absent is open: frozen until somebody takes it out."""
+    """From one moment (with its offset) to another; an absent end is open: frozen until the window is removed."""
 
     start: datetime.datetime | None = None
     end: datetime.datetime | None = None

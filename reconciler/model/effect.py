@@ -20,7 +20,7 @@ class Other(enum.Enum):
 
 
 OTHER: Final = Other.OTHER
-"""Any user, client id or address that no quota names: whom only defaults catch."""
+"""Any user, client id or address that no quota names; only defaults apply to it."""
 
 ClientName: TypeAlias = str | Literal[Other.OTHER]
 

@@ -47,7 +47,7 @@ LEGAL_SHAPES: Final = frozenset(
         (EntityType.IP.value,),
     }
 )
-"""The combinations of types that Kafka accepts, in canonical order; with named and default told apart there are ten."""
+"""The combinations of types that Kafka accepts, in canonical order; counting named and default separately there are ten."""
 
 
 def _type_order(entity_type: str) -> tuple[int, str]:
@@ -97,7 +97,7 @@ class Entity:
 
     @property
     def has_default(self) -> bool:
-        """True when any type present stands for its default: a change here reaches clients that nobody named."""
+        """True when any type present stands for its default: a change here reaches clients that no entity names."""
         return any(n is DEFAULT for _, n in self.parts)
 
     @property

@@ -84,7 +84,7 @@ class Plan:
 
     @property
     def tripped(self) -> tuple[GuardResult, ...]:
-        """Guards that nobody accepted yet."""
+        """Guards that are not accepted yet."""
         return tuple(g for g in self.guards if g.status is GuardStatus.NEEDS_ACCEPTANCE)
 
     @property

@@ -68,7 +68,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class ClusterIdentity:
-    """Which cluster answered. ``kafka_version`` is the release, as far as the cluster tells (``4.3``).
+    """Which cluster answered. ``kafka_version`` is the release, as far as the cluster reports it (``4.3``).
 
     A broker or a file chose all three texts: ``str()`` and f-strings escape what does not print.
     """
@@ -94,7 +94,7 @@ class UnreadableNode:
     reason: str
     """Quotes nothing of the node: it may hold credentials."""
     entity: Entity | None = None
-    """Whose it is; ``None`` when its name is nobody's."""
+    """The entity of the node; ``None`` when its name is the name of none."""
 
     @property
     def message(self) -> str:

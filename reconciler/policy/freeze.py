@@ -118,7 +118,7 @@ FREEZE_WINDOW: Final = "freeze-window"
 
 
 def freeze_window(context: GuardContext) -> Measurement:
-    """Any change while the cluster is frozen. A plan only tells; it is ``apply`` that refuses."""
+    """Any change while the cluster is frozen. A plan only reports it, and ``apply`` refuses."""
     windows = context.spec.freeze
     frozen = freeze_at(windows, context.now) if windows and context.changes else None
     if frozen is None:

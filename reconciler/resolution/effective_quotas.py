@@ -62,8 +62,8 @@ class KeyAnswer:
 class Resolution:
     """The answer for one entity. A key that is neither in ``quotas`` nor in ``unknown`` is unlimited.
 
-    ``unknown``: key to the reason why its limit cannot be told. ``ladder``: every key's levels, when asked for; empty when the
-    brokers do not go by them.
+    ``unknown``: key to the reason why its limit is not known. ``ladder``: every key's levels, with the option ``explain``; empty
+    when the brokers resolve quotas otherwise.
     """
 
     entity: Entity
@@ -117,7 +117,7 @@ class EffectiveQuotas:
         return Resolution(entity=entity, client=client, quotas=quotas, unknown=unknown, ladder=ladder)
 
     def reason(self, key: str, client: KnownClient, winner: Candidate | None) -> str | None:
-        """Why the limit of a client cannot be told from its winner; ``None``: it can."""
+        """Why the winner of a client may not be its limit; ``None``: it is."""
         if self.caveats.callback is not None:
             return self.caveats.callback
         return self.caveats.static_defaults.get(key) if winner is None and client.client_id != "" else None
@@ -131,7 +131,7 @@ class EffectiveQuotas:
         """Entities of host names that may be about this address, which only the brokers know."""
         return () if address.ip is not OTHER and address_of(address.ip) is None else self.addresses.host_names
 
-    def everybody(self) -> Iterator[tuple[Entity, Known]]:
+    def known_clients(self) -> Iterator[tuple[Entity, Known]]:
         """Every entity of the state as a question, in canonical order; also a user's other client ids, where those differ."""
         for entity, client in self._known:
             yield entity, client

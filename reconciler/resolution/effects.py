@@ -57,7 +57,7 @@ _WITHOUT_CLIENT_ID: Final = KnownClient(user=OTHER, client_id="")
 def effects_between(
     before: QuotaTable, after: QuotaTable, *, traffic: Iterable[tuple[str, str]] = (), most: int = MOST
 ) -> PlanEffects:
-    """The effects on all known clients: those that nobody names first, then what limits more, then by client.
+    """The effects on all known clients: those that no entity names first, then tighter limits, then by client.
 
     ``traffic``: pairs of a principal's name and a client id (empty for none). At most ``most`` effects are listed; the rest is
     counted exactly.
@@ -224,19 +224,19 @@ class _Crossing:
     key: _KeyEffects
     users: tuple[str, ...]
     client_ids: tuple[str, ...]
-    told: frozenset[tuple[str, str]]
+    listed: frozenset[tuple[str, str]]
     """Pairs that have rows of their own anyway."""
 
     @property
     def count(self) -> int:
         """How many clients this is."""
         users, client_ids = frozenset(self.users), frozenset(self.client_ids)
-        return len(users) * len(client_ids) - sum(1 for user, client in self.told if user in users and client in client_ids)
+        return len(users) * len(client_ids) - sum(1 for user, client in self.listed if user in users and client in client_ids)
 
     def effects(self) -> Iterator[Effect]:
         """They all move: from the one's limit to the other's."""
         for user, client_id in itertools.product(self.users, self.client_ids):
-            if (user, client_id) not in self.told:
+            if (user, client_id) not in self.listed:
                 effect = self.key.of(KnownClient(user=user, client_id=client_id))
                 if effect is not None:
                     yield effect
@@ -248,7 +248,7 @@ def _crossings(key: _KeyEffects, named: _Named) -> Iterator[_Crossing]:
     for users, side in ((had - has, key.after), (has - had, key.before)):
         if users:
             held = (c for c in named.client_ids if _level(side, KnownClient(user=OTHER, client_id=c)) in _NAMES_ONLY_CLIENT_ID)
-            yield _Crossing(key=key, users=tuple(sorted(users)), client_ids=tuple(sorted(held)), told=named.pairs)
+            yield _Crossing(key=key, users=tuple(sorted(users)), client_ids=tuple(sorted(held)), listed=named.pairs)
 
 
 def _level(side: Resolver, client: KnownClient) -> int | None:

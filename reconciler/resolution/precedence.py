@@ -106,12 +106,12 @@ DEFAULT_ENTITIES: Final[Mapping[int, Entity]] = {
     for level in CLIENT_PRECEDENCE
     if level.is_default
 }
-"""By level number, the entities of users and client-ids that name nobody."""
+"""By level number, the entities of users and client-ids that name no client."""
 
 USER_LEVELS: Final = tuple(level.number for level in CLIENT_PRECEDENCE if level.grouped_by is GroupedBy.USER)
 """Numbers of the levels whose quota group is the user, whatever the client-id; the only ones that an empty client-id meets."""
 CLIENT_LEVELS: Final = tuple(level.number for level in CLIENT_PRECEDENCE if level.grouped_by is GroupedBy.CLIENT_ID)
-"""Numbers of the levels whose quota group is the client-id, whoever uses it."""
+"""Numbers of the levels whose quota group is the client-id, for all users of it."""
 
 _BY_SHAPE: Final = {(level.user, level.client_id): level for level in CLIENT_PRECEDENCE}
 _MATCHES: Final = {None: NameMatch.ABSENT, False: NameMatch.NAME, True: NameMatch.DEFAULT}

@@ -151,7 +151,7 @@ class Resolver:
         return here | self._remembered
 
     def touches(self, user: str | None, client_id: str | None) -> frozenset[Candidate]:
-        """What may be about a client of whom a name is not known (``None``); an unknown client id may also be an empty one."""
+        """Quotas that may apply to a client with an unknown name (``None``); an unknown client-id may also be empty."""
         found: set[Candidate] = set()
         for by, table in self._used:
             if by == _OF_PAIR:
@@ -202,7 +202,7 @@ class Resolver:
 
     @property
     def enabled(self) -> bool:
-        """False when no entity carries the key: the broker then measures nobody."""
+        """False when no entity carries the key: the broker then measures no client."""
         return bool(self._used)
 
     def resolve(self, user: str, client_id: str) -> Resolved:
@@ -249,7 +249,7 @@ class Resolver:
 
     def _unlimited_grouped_by(self, user: str, client_id: str) -> GroupedBy:
         """The names whose tags the broker gives to a client without a limit."""
-        # With one kind of quota in use the broker does not look further: everybody gets that kind's tags, limited or not.
+        # With one kind of quota in use the broker does not look further: every client gets that kind's tags, limited or not.
         kinds = self.kinds
         if len(kinds) == 1:
             return next(iter(kinds))

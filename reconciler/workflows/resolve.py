@@ -49,7 +49,7 @@ def resolve_each(view: QuotaView, entities: Iterable[Entity], wanted: ResolveOpt
 def resolve_known(view: QuotaView, wanted: ResolveOptions = _PLAIN) -> Iterator[Resolution]:
     """The same for every entity that the state names, and a user's other client ids where those differ."""
     answers = view.answers()
-    return (answers.answer(entity, wanted) for entity, _ in answers.everybody())
+    return (answers.answer(entity, wanted) for entity, _ in answers.known_clients())
 
 
 def difference_between(before: QuotaView, after: QuotaView, entities: Iterable[Entity] | None = None) -> ViewComparison:

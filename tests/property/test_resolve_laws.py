@@ -185,7 +185,7 @@ def test_lines_put_together_are_the_answers_and_can_be_asked_again(
     table: Table,
 ) -> None:
     answers = EffectiveQuotas(quotas_of(table))
-    asked = list(answers.everybody())
+    asked = list(answers.known_clients())
     for wanted in (ResolveOptions(), ResolveOptions(include_overrides=True), ALL):
         lines = list(answer_json_lines(answers, asked, wanted, seen=lambda _: None))
         assert all(line.endswith("}\n") and line.count("\n") == 1 for line in lines)
@@ -218,7 +218,7 @@ def test_comparing_is_empty_with_itself_and_mirrored_the_other_way_round(
     other: Table,
 ) -> None:
     before, after = EffectiveQuotas(quotas_of(one)), EffectiveQuotas(quotas_of(other))
-    asked = [(e, c) for side in (before, after) for e, c in side.everybody()]
+    asked = [(e, c) for side in (before, after) for e, c in side.known_clients()]
     for compared in (lambda a, b: compare(a, b, asked), lambda a, b: compare_known(a, b, most=100_000)):
         assert compared(before, EffectiveQuotas(quotas_of(one))) == LimitDifferences()
         mirrored = {(c, k, a, b, MIRRORED[d]) for c, k, b, a, d in moves_of(compared(after, before))}

@@ -34,7 +34,7 @@ def ip_two_spellings(subject: Subject) -> Iterator[Finding]:
             message = f"{later} and {earlier} ({where}) are one address: in the brokers the one applied last decides"
             related = subject.related([earlier], "the other spelling")
             found = lint("ip-two-spellings", message, entity=later, span=place, related=related)
-            # What somebody else left on the cluster must not stop every change of this repository.
+            # Entities that another writer left on the cluster must not stop every change of this repository.
             yield found if both_declared else replace(found, severity=Severity.WARNING)
 
 
@@ -81,7 +81,7 @@ def _names(entity: Entity) -> Iterator[tuple[str, str]]:
 
 
 def _spelled(name: str) -> str:
-    """The name with its odd letters as code points, so that the two can be told apart."""
+    """The name with its odd letters as code points, so that a reader can distinguish the two."""
     return ascii(name if len(name) <= _LONGEST else f"{name[:_LONGEST]}...")
 
 

@@ -127,7 +127,7 @@ _EVERYONE: Final = {
 
 
 def captures_protected(subject: Subject) -> Iterator[Finding]:
-    """A default that reaches users whom the cluster protects by name and who have no quota of their own for the key."""
+    """A default that reaches users that the cluster protects by name, without a quota of their own for the key."""
     protected = protected_users(subject)
     for declared in _defaults(subject) if protected else ():
         for key, quota in declared.quotas.items():
@@ -140,7 +140,7 @@ def captures_protected(subject: Subject) -> Iterator[Finding]:
 
 
 def first_default(subject: Subject) -> Iterator[Finding]:
-    """A default of a kind that the cluster does not have yet. Offline nobody knows."""
+    """A default of a kind that the cluster does not have yet. Offline it is not known."""
     if subject.before is None:
         return
     protected = protected_users(subject)
@@ -170,7 +170,7 @@ def empty_client_id_escapes(subject: Subject) -> Iterator[Finding]:
 
 
 def protected_users(subject: Subject) -> tuple[str, ...]:
-    """The users whom the cluster protects by their literal name, in order."""
+    """The users that the cluster protects by their literal name, in order."""
     names = {
         wanted.text: None
         for selector in subject.spec.protected

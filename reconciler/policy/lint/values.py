@@ -36,7 +36,7 @@ def odd_values(subject: Subject) -> Iterator[Finding]:
     for entity, declared in subject.desired.entities.items():
         for key, quota in declared.quotas.items():
             if key is QuotaKey.PRODUCER_BYTE_RATE or key is QuotaKey.CONSUMER_BYTE_RATE:
-                # With a unit somebody has thought of bytes.
+                # A value with a unit was meant in bytes.
                 if quota.text[-1:].isdigit():
                     yield from _bare_byte_rate(entity, key, quota)
                 if quota.value < OVERFLOWING_BYTE_RATE:

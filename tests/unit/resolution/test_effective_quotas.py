@@ -130,9 +130,9 @@ def test_everybody_is_each_entity_and_other_client_ids_where_those_differ() -> N
     answers = EffectiveQuotas(
         {user("a"): {PRODUCE: 1.0}, user("b"): {PRODUCE: 2.0}, pair("b", DEFAULT): {PRODUCE: 3.0}, odd: {PRODUCE: 4.0}}
     )
-    assert [entity for entity, _ in answers.everybody()] == [user("a"), user("b"), pair("b", DEFAULT)]
+    assert [entity for entity, _ in answers.known_clients()] == [user("a"), user("b"), pair("b", DEFAULT)]
     with_default = EffectiveQuotas({user("a"): {"request_percentage": 1.0}, pair(DEFAULT, DEFAULT): {PRODUCE: 3.0}})
-    assert [entity for entity, _ in with_default.everybody()] == [user("a"), pair("a", DEFAULT), pair(DEFAULT, DEFAULT)]
+    assert [entity for entity, _ in with_default.known_clients()] == [user("a"), pair("a", DEFAULT), pair(DEFAULT, DEFAULT)]
 
 
 @pytest.mark.parametrize(
