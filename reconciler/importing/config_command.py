@@ -105,11 +105,11 @@ def read_config_alteration(words: Sequence[Word]) -> ConfigCommand | None:
     place = options.add or options.delete
     assert place is not None
     try:
-        add = tuple(_pair(text, place) for text in _listed(options.add))
+        add = tuple(_pair(text, place) for text in _split_list(options.add))
     except RefusedCommandError as refused:
         refused.entity = entity
         raise
-    delete = tuple(_listed(options.delete))
+    delete = tuple(_split_list(options.delete))
     return ConfigCommand(entity=entity, add=add, delete=delete, place=place, server=options.server)
 
 
@@ -208,7 +208,7 @@ def _entity(options: Options, first: Word) -> Entity:
     if options.short and (options.types or options.names):
         message = "--entity-type and --entity-name do not go together with --user, --client and --ip"
         raise RefusedCommandError("import-ambiguous", message, first)
-    parts = options.short or _paired(options, first)
+    parts = options.short or _pair_names(options, first)
     names: dict[str, EntityName] = {}
     for entity_type, word, is_default in parts:
         if entity_type in names:
@@ -223,7 +223,7 @@ def _entity(options: Options, first: Word) -> Entity:
     return entity
 
 
-def _paired(options: Options, first: Word) -> list[tuple[str, Word, bool]]:
+def _pair_names(options: Options, first: Word) -> list[tuple[str, Word, bool]]:
     if len(options.types) != len(options.names):
         message = (
             f"{len(options.types)} --entity-type and {len(options.names)} names do not pair up; kafka-configs needs "
@@ -245,7 +245,7 @@ def _name(word: Word, options: Options) -> EntityName:
     raise RefusedCommandError("import-ambiguous", message, word)
 
 
-def _listed(word: Word | None) -> list[str]:
+def _split_list(word: Word | None) -> list[str]:
     return [] if word is None else [part.strip() for part in _PAIRS.split(word.text) if part.strip()]
 
 

@@ -89,9 +89,9 @@ def _json(content: bytes, out: Gatherer) -> tuple[list[Resource], bool]:
         return [], False
     if isinstance(values, YamlMapping):
         if _one_kafka_provider(root, out):
-            return list(_shown(values.items.get("root_module"), out)), False
+            return list(_module_resources(values.items.get("root_module"), out)), False
         return [], False
-    return list(_configured(root.items.get("resource"), out)), True
+    return list(_file_resources(root.items.get("resource"), out)), True
 
 
 def _refusal(root: YamlMapping, *, has_values: bool) -> tuple[str, str] | None:
@@ -123,7 +123,7 @@ def _one_kafka_provider(root: YamlMapping, out: Gatherer) -> bool:
     return False
 
 
-def _shown(module: YamlNode | None, out: Gatherer) -> Iterator[Resource]:
+def _module_resources(module: YamlNode | None, out: Gatherer) -> Iterator[Resource]:
     """The managed resources of a module and of the modules in it."""
     if not isinstance(module, YamlMapping):
         return
@@ -131,19 +131,19 @@ def _shown(module: YamlNode | None, out: Gatherer) -> Iterator[Resource]:
         kind, address = (_scalar(node, name) for name in ("type", "address"))
         values = node.items.get("values") if isinstance(node, YamlMapping) else None
         if kind and address and isinstance(values, YamlMapping) and _scalar(node, "mode") == "managed":
-            body = {name: _plain(value, out) for name, value in values.items.items()}
+            body = {name: _constant_value(value, out) for name, value in values.items.items()}
             yield Resource(type=kind, address=address, span=out.span(values), body=body)
     for child in _list(module.items.get("child_modules")):
-        yield from _shown(child, out)
+        yield from _module_resources(child, out)
 
 
-def _configured(node: YamlNode | None, out: Gatherer) -> Iterator[Resource]:
+def _file_resources(node: YamlNode | None, out: Gatherer) -> Iterator[Resource]:
     """The resources of a ``.tf.json`` file: types, then names, then bodies; a list stands for several."""
     for kind, by_name in _pairs(node):
         for name, bodies in _pairs(by_name):
             for body in bodies.items if isinstance(bodies, YamlSequence) else [bodies]:
                 if isinstance(body, YamlMapping):
-                    values = {one: _templated(value, out) for one, value in body.items.items() if one != "//"}
+                    values = {one: _template_value(value, out) for one, value in body.items.items() if one != "//"}
                     yield Resource(type=kind, address=f"{kind}.{name}", span=out.span(body), body=values)
 
 
@@ -162,22 +162,22 @@ def _scalar(node: YamlNode, name: str) -> str | None:
     return found.text if isinstance(found, YamlScalar) else None
 
 
-def _plain(node: YamlNode, out: Gatherer) -> Value:
+def _constant_value(node: YamlNode, out: Gatherer) -> Value:
     span = out.span(node)
     if isinstance(node, YamlMapping):
-        return MapValue(items={name: _plain(value, out) for name, value in node.items.items()}, span=span)
+        return MapValue(items={name: _constant_value(value, out) for name, value in node.items.items()}, span=span)
     if isinstance(node, YamlSequence):
-        return ListValue(items=tuple(_plain(item, out) for item in node.items), span=span)
+        return ListValue(items=tuple(_constant_value(item, out) for item in node.items), span=span)
     return Constant(value=node.data if node.data is None or isinstance(node.data, bool) else node.text, span=span)
 
 
-def _templated(node: YamlNode, out: Gatherer) -> Value:
+def _template_value(node: YamlNode, out: Gatherer) -> Value:
     """In ``.tf.json`` every text is a template."""
-    value = _plain(node, out)
+    value = _constant_value(node, out)
     if isinstance(node, YamlMapping):
-        return MapValue(items={name: _templated(one, out) for name, one in node.items.items()}, span=value.span)
+        return MapValue(items={name: _template_value(one, out) for name, one in node.items.items()}, span=value.span)
     if isinstance(node, YamlSequence):
-        return ListValue(items=tuple(_templated(one, out) for one in node.items), span=value.span)
+        return ListValue(items=tuple(_template_value(one, out) for one in node.items), span=value.span)
     if isinstance(value, Constant) and isinstance(value.value, str):
         if _TEMPLATE.search(_ESCAPED.sub("", value.value)):
             return Expression(text=value.value, span=value.span)

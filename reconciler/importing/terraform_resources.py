@@ -143,7 +143,7 @@ def _aiven(resource: Resource) -> tuple[Entity, Mapping[str, Constant]]:
         name = _text(resource.body.get(argument))
         if name:
             names[entity_type] = DEFAULT if name == "default" else name
-    return _named(names, resource), _values(resource, keys)
+    return _require_entity(names, resource), _values(resource, keys)
 
 
 def _huawei(resource: Resource) -> tuple[Entity, Mapping[str, Constant]]:
@@ -158,7 +158,7 @@ def _huawei(resource: Resource) -> tuple[Entity, Mapping[str, Constant]]:
             raise _RefusedError("import-ambiguous", f"{argument} and {argument}_default exclude each other", resource.span)
         if name or is_default:
             names[entity_type] = name or DEFAULT
-    return _named(names, resource), _values(resource, keys)
+    return _require_entity(names, resource), _values(resource, keys)
 
 
 _READERS: Final[Mapping[str, Callable[[Resource], tuple[Entity, Mapping[str, Constant]]]]] = {
@@ -176,7 +176,7 @@ def _only(resource: Resource, known: set[str]) -> None:
             raise _RefusedError("import-unsupported", message, value.span)
 
 
-def _named(names: Mapping[str, EntityName], resource: Resource) -> Entity:
+def _require_entity(names: Mapping[str, EntityName], resource: Resource) -> Entity:
     if not names:
         raise _RefusedError("import-ambiguous", f"{resource.address} names neither a user nor a client", resource.span)
     return Entity.of(names)

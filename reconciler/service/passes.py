@@ -200,7 +200,7 @@ class _AtCluster:
 
     def run(self) -> PassOutcome:
         try:
-            outcome = self._connected()
+            outcome = self._run_connected()
         except BackendError as error:
             outcome = _ended(PassResult.CLUSTER, error)
         except RefusedError as error:
@@ -211,7 +211,7 @@ class _AtCluster:
             outcome = _ended(PassResult.FAILED, error)
         return replace(outcome, counts=self._counts)
 
-    def _connected(self) -> PassOutcome:
+    def _run_connected(self) -> PassOutcome:
         given = self._world.given(self._intent)
         self._world.progress.step("connecting to the cluster")
         cluster = self._world.connect(self._intent)
@@ -234,7 +234,7 @@ class _AtCluster:
                 )
             return PassOutcome(result=PassResult.IN_SYNC, message=f"the cluster has what the manifests say: {rest}")
         if settings is None:
-            return PassOutcome(result=PassResult.DIFFERS, message=f"not written without --apply: {_named(plan.changes)}")
+            return PassOutcome(result=PassResult.DIFFERS, message=f"not written without --apply: {_list_changes(plan.changes)}")
         return self._write(cluster, given, observation, settings)
 
     def _write(
@@ -246,7 +246,7 @@ class _AtCluster:
         outcome = PassOutcome(
             result=_RESULTS[report.result],
             reason=report.failure_reason,
-            message=report.message or f"applied and read back: {_named(observation.plan.changes)}",
+            message=report.message or f"applied and read back: {_list_changes(observation.plan.changes)}",
             written=Counter((one.change.action, one.status) for one in report.outcomes if _was_tried(one.status)),
             again=report.wrote and self._passes.written_again(report.digest),
         )
@@ -299,6 +299,6 @@ def _drifted(drift: Drift) -> str:
     return f"{count_of(len(texts), 'entity differs', 'entities differ')}: {list_some(texts, _MOST_NAMED)}"
 
 
-def _named(changes: Iterable[Change]) -> str:
+def _list_changes(changes: Iterable[Change]) -> str:
     texts = [f"{change.action.value} {change.entity}" for change in changes]
     return f"{count_of(len(texts), 'change')}: {list_some(texts, _MOST_NAMED)}"

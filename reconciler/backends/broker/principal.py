@@ -45,12 +45,12 @@ def _subject_of_certificate(tls: Tls) -> str | None:
 
 def refused_certificate(tls: Tls | None) -> str:
     """The reason to report when a server refused the client certificate; servers do not say why."""
-    from reconciler.backends.security.key_stores import expired
+    from reconciler.backends.security.key_stores import past_expiry
 
     chain = _chain(tls) if tls is not None else None
     if chain is None:
         return "it wants a client certificate: ssl.keystore.location names a store with one"
-    if day := expired(chain):
+    if day := past_expiry(chain):
         return f"it refused our client certificate, which expired on {day}"
     return "it refused our client certificate: perhaps it does not know the authority that signed it (ssl.keystore.location)"
 

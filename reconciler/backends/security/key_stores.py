@@ -24,7 +24,7 @@ def is_java_store(content: bytes) -> bool:
 
 def pkcs12_authorities(content: bytes, password: str) -> str:
     """The certificates of a trust store, as PEM. Raises ``ValueError`` that says why there are none."""
-    _key, own, others = _opened(content, password)
+    _key, own, others = _open_store(content, password)
     found = [*([own] if own is not None else []), *others]
     if not found:
         raise ValueError("it holds no certificate")
@@ -33,10 +33,10 @@ def pkcs12_authorities(content: bytes, password: str) -> str:
 
 def pkcs12_key_pair(content: bytes, password: str) -> SealedKeyPair:
     """The one key of a key store with its chain. Raises ``ValueError`` that says what is missing."""
-    key, own, others = _opened(content, password)
+    key, own, others = _open_store(content, password)
     if key is None or own is None:
         raise ValueError("it holds no private key with a certificate")
-    return _sealed(key, _pem(_chain(own, others)))
+    return _seal(key, _pem(_chain(own, others)))
 
 
 def pem_key_pair(chain: str, key: str, password: str | None) -> SealedKeyPair:
@@ -49,10 +49,10 @@ def pem_key_pair(chain: str, key: str, password: str | None) -> SealedKeyPair:
         raise ValueError("the key needs ssl.key.password" if secret is None else "the key takes no ssl.key.password") from None
     except Exception:  # noqa: BLE001 - the library has a dozen kinds of errors for a bad key; none says more, some repeat it
         raise ValueError("it is no private key in PEM form, or ssl.key.password is wrong") from None
-    return _sealed(private, chain.strip().encode() + b"\n")
+    return _seal(private, chain.strip().encode() + b"\n")
 
 
-def expired(chain: bytes) -> datetime.date | None:
+def past_expiry(chain: bytes) -> datetime.date | None:
     """The day when the first certificate of a PEM file ended; ``None`` if it has not."""
     try:
         end = x509.load_pem_x509_certificates(chain)[0].not_valid_after_utc
@@ -69,7 +69,7 @@ def subject(chain: bytes) -> str | None:
         return None
 
 
-def _opened(content: bytes, password: str) -> tuple[PrivateKeyTypes | None, x509.Certificate | None, list[x509.Certificate]]:
+def _open_store(content: bytes, password: str) -> tuple[PrivateKeyTypes | None, x509.Certificate | None, list[x509.Certificate]]:
     try:
         store = load_pkcs12(content, password.encode() if password else None)
     except Exception:  # noqa: BLE001 - as above: whatever it is, the store cannot be opened with this password
@@ -87,7 +87,7 @@ def _chain(own: x509.Certificate, others: list[x509.Certificate]) -> list[x509.C
     return chain
 
 
-def _sealed(key: PrivateKeyTypes, chain: bytes) -> SealedKeyPair:
+def _seal(key: PrivateKeyTypes, chain: bytes) -> SealedKeyPair:
     passphrase = secrets.token_urlsafe(32)
     sealed = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(passphrase.encode()))
     return SealedKeyPair(chain=chain, sealed_key=sealed, passphrase=passphrase)

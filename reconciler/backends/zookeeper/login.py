@@ -64,7 +64,7 @@ def digest_answer(challenge: bytes, *, username: str, password: str, uri: str, c
     realm, nonce = said.get("realm", b""), said["nonce"]
     # A server without UTF-8 has Latin-1; and what Latin-1 can say is hashed as such by one with UTF-8 too.
     encoding = "utf-8" if said.get("charset", b"").lower() == b"utf-8" else "latin-1"
-    secret = b":".join((_hashed(username), _hashed(realm.decode(encoding)), _hashed(password)))
+    secret = b":".join((_hash_input(username), _hash_input(realm.decode(encoding)), _hash_input(password)))
     a1 = b":".join((_md5(secret).digest(), nonce, cnonce.encode("ascii")))
 
     def response(method: bytes) -> bytes:
@@ -74,12 +74,12 @@ def digest_answer(challenge: bytes, *, username: str, password: str, uri: str, c
 
     directives = (
         *((b"charset=utf-8",) if encoding == "utf-8" else ()),
-        b"username=" + _quoted(username.encode(encoding)),
-        b"realm=" + _quoted(realm),
-        b"nonce=" + _quoted(nonce),
+        b"username=" + _quote(username.encode(encoding)),
+        b"realm=" + _quote(realm),
+        b"nonce=" + _quote(nonce),
         b"nc=" + _COUNT,
-        b"cnonce=" + _quoted(cnonce.encode("ascii")),
-        b"digest-uri=" + _quoted(uri.encode()),
+        b"cnonce=" + _quote(cnonce.encode("ascii")),
+        b"digest-uri=" + _quote(uri.encode()),
         b"response=" + response(b"AUTHENTICATE"),
         b"qop=auth",
     )
@@ -99,14 +99,14 @@ def _directives(token: bytes) -> dict[str, bytes]:
     return found
 
 
-def _hashed(text: str) -> bytes:
+def _hash_input(text: str) -> bytes:
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError:
         return text.encode()
 
 
-def _quoted(value: bytes) -> bytes:
+def _quote(value: bytes) -> bytes:
     return b'"' + re.sub(rb'(["\\])', rb"\\\1", value) + b'"'
 
 

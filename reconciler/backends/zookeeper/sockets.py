@@ -62,9 +62,9 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
         with self._noting(server):
             if self._is_given_up:
                 raise ConnectionAbortedError("given up")
-            made = _connected(address, min(timeout or self._answer_seconds, self._answer_seconds))
+            made = _connect_socket(address, min(timeout or self._answer_seconds, self._answer_seconds))
             if self._context is not None:
-                made = _secured(made, self._context, hostname or address[0])
+                made = _wrap_tls(made, self._context, hostname or address[0])
         self._last = made
         self._closed[server] = (address, hostname)
         # Until a session is there, what follows is the server's refusal to have one.
@@ -125,10 +125,10 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
                 _log, "connected", level=logging.INFO, address=server, tls=self._context is not None, milliseconds=milliseconds
             )
         except OSError as error:
-            self.failures[server] = _text(error)
+            self.failures[server] = _error_text(error)
             log_event(_log, "no connection", level=logging.INFO, address=server, reason=self.failures[server])
             if isinstance(error, ssl.SSLCertVerificationError):
-                self.refused_tls = f"the TLS handshake with {server} failed: {_text(error)}"
+                self.refused_tls = f"the TLS handshake with {server} failed: {_error_text(error)}"
             raise
         finally:
             self._attempts[server] = self._attempts.get(server, 0) + 1
@@ -232,7 +232,7 @@ def _await_room(one: socket.socket) -> None:
         raise TimeoutError("no room for a request")
 
 
-def _connected(address: tuple[str, int], timeout: float) -> socket.socket:
+def _connect_socket(address: tuple[str, int], timeout: float) -> socket.socket:
     found = socket.create_connection(address, timeout)
     made = _ZooKeeperSocket(found.family, found.type, found.proto, fileno=found.detach())
     made.settimeout(timeout)
@@ -240,7 +240,7 @@ def _connected(address: tuple[str, int], timeout: float) -> socket.socket:
     return made
 
 
-def _secured(plain: socket.socket, context: ssl.SSLContext, host: str) -> socket.socket:
+def _wrap_tls(plain: socket.socket, context: ssl.SSLContext, host: str) -> socket.socket:
     try:
         return context.wrap_socket(plain, server_hostname=host)
     except BaseException:
@@ -248,7 +248,7 @@ def _secured(plain: socket.socket, context: ssl.SSLContext, host: str) -> socket
         raise
 
 
-def _text(error: OSError) -> str:
+def _error_text(error: OSError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is refused: {error.verify_message} (zookeeper.ssl.truststore.location)"
     if isinstance(error, ssl.SSLError):

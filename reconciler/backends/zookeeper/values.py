@@ -44,7 +44,7 @@ def java_text(value: float) -> str:
         return f"{sign}0.0"
     digits, exponent = _decimal(size)
     if _LOWEST_PLAIN <= size < _LOWEST_SCIENTIFIC:
-        return sign + _plain(digits, exponent)
+        return sign + _plain_notation(digits, exponent)
     return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
 
 
@@ -76,7 +76,7 @@ def _decimal(size: float) -> tuple[str, int]:
     return "".join(map(str, number.as_tuple().digits)), number.adjusted()
 
 
-def _plain(digits: str, exponent: int) -> str:
+def _plain_notation(digits: str, exponent: int) -> str:
     if exponent < 0:
         return f"0.{'0' * (-exponent - 1)}{digits}"
     whole = digits[: exponent + 1].ljust(exponent + 1, "0")

@@ -153,9 +153,9 @@ def pull_request_of(api: GitHubApi, event: WorkflowEvent, *, repository: str) ->
         raise UsageError(f"which pull request? The event of this run does not say; {_GIVE}")
     if event.head is not None and not event.pushed:
         path = f"/repos/{repository}/pulls?state=open&per_page=100&head={urllib.parse.quote(event.head, safe='')}"
-        found = [one for one, newest, _ in _listed(api, path, repository) if newest == event.commit]
+        found = [one for one, newest, _ in _list_pull_requests(api, path, repository) if newest == event.commit]
     else:
-        listed = _listed(api, f"/repos/{repository}/commits/{event.commit}/pulls?per_page=100", repository)
+        listed = _list_pull_requests(api, f"/repos/{repository}/commits/{event.commit}/pulls?per_page=100", repository)
         merged = [(one, by) for one, _, by in listed if by is not None]
         found = [one for one, by in merged if by == event.commit] or [one for one, _ in merged]
     if len(found) > 1:
@@ -164,7 +164,7 @@ def pull_request_of(api: GitHubApi, event: WorkflowEvent, *, repository: str) ->
     return found[0] if found else None
 
 
-def _listed(api: GitHubApi, path: str, repository: str) -> list[tuple[int, str, str | None]]:
+def _list_pull_requests(api: GitHubApi, path: str, repository: str) -> list[tuple[int, str, str | None]]:
     """Number, newest commit, and, when merged, the commit that did it."""
     doing = f"look for the pull request in {repository}"
     found = []
