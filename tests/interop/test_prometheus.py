@@ -135,7 +135,9 @@ def test_it_scrapes_a_service_on_a_real_broker_through_drift_and_repair(clean_ka
 
         raw_quotas.alter(clean_kafka.bootstrap_servers, {PAYMENTS: {"producer_byte_rate": 20.0 * 1024 * 1024}})
         wait_until(lambda: server.value('kafka_quotas_drift_entities{class="in-sync"}') == 1, within_s=60)
-        assert server.value("time() - kafka_quotas_last_success_timestamp_seconds") < 60
+        age = server.value("time() - kafka_quotas_last_success_timestamp_seconds")
+        assert age is not None
+        assert age < 60
 
         (folder / "quotas.yaml").write_text("kind: [")
         alert = 'ALERTS{alertname="KafkaQuotasManifestsInvalid"}'

@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 import json
 import re
+from typing import Any
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -121,10 +122,10 @@ def everything_called(name: str) -> Plan:
     )
 
 
-def all_hostile(test: object) -> object:
+def all_hostile(test: Any) -> Any:
     """Every listed name is tried each time, beside the random ones."""
     for name in HOSTILE:
-        test = example(name)(test)  # type: ignore[arg-type]  # hypothesis has no type for a decorated test
+        test = example(name)(test)
     return test
 
 

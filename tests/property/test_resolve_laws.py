@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -203,7 +204,7 @@ def test_lines_put_together_are_the_answers_and_can_be_asked_again(
             assert same or others in {e for e, _ in asked}
 
 
-def moves_of(found: LimitDifferences) -> set[tuple[object, ...]]:
+def moves_of(found: LimitDifferences) -> set[tuple[Any, ...]]:
     return {
         (effect.client, effect.key, effect.before, effect.after, effect.direction)
         for one in found.clients

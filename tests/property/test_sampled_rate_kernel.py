@@ -66,11 +66,11 @@ def streamed(drawn: Drawn, window: Window, cut: int) -> tuple[list[JudgedBatch],
         for one, (t, o, r) in zip(drawn, traffic, strict=True)
     ]
     keys = np.concatenate([pack(np.full(len(t), number), t) for number, (t, _, _) in enumerate(traffic)])
-    columns = [np.concatenate([one[place] for one in traffic]) for place in (2, 1)]
+    third, second = (np.concatenate([one[place] for one in traffic]) for place in (2, 1))
     numbers = np.arange(len(keys))
     # Backwards among requests of one ms: their order must come from ``order``, not from where they stood.
     shuffled = np.lexsort((-numbers, keys))
-    whole = Batch(keys, numbers, *columns, numbers).part(shuffled)
+    whole = Batch(keys, numbers, third, second, numbers).part(shuffled)
     side = Side(np.asarray(limits), np.asarray([one[4] for one in drawn]))
     stream = ExactStream([side, Side(np.full(len(drawn), np.nan), side.unrecords)], window)
     parts = [stream.feed(whole.part(slice(at, at + cut))) for at in range(0, len(keys), cut)]

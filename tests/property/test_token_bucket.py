@@ -23,13 +23,13 @@ def test_a_strict_bucket_of_5_a_second_and_100_samples() -> None:
 
 
 def test_a_strict_bucket_of_10_a_second() -> None:
-    found = play(*(np.asarray(v) for v in ([0, 0, 0, 500, 1000, 1001], [100, 20, 1, 1, 1, 1], [1] * 6)), 10.0)
+    found = play(np.asarray([0, 0, 0, 500, 1000, 1001]), np.asarray([100, 20, 1, 1, 1, 1]), np.ones(6, dtype=np.int64), 10.0)
     assert found.admitted.tolist() == [True, True, False, False, True, False]
     assert found.throttle[[2, 3, 5]].tolist() == [1000, 500, 99]
 
 
 def test_a_permissive_bucket_of_10_a_second() -> None:
-    found = play(*(np.asarray(v) for v in ([0, 0, 0, 2000], [100, 20, 5, 1], [0] * 4)), 10.0)
+    found = play(np.asarray([0, 0, 0, 2000]), np.asarray([100, 20, 5, 1]), np.zeros(4, dtype=np.int64), 10.0)
     assert found.admitted.all()
     assert found.throttle.tolist() == [0, 1000, 1500, 0]
     assert permissive_tokens(np.asarray([0, 0, 0, 2000]), np.asarray([100, 20, 5, 1]), 10.0).tolist() == [10, -10, -15, 4]

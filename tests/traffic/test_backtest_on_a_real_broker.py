@@ -78,9 +78,9 @@ def test_the_log_of_throttled_producers_is_predicted(spark: SparkSession, clean_
         recorded.close()
 
     ours = [row for row in rows if row["client_id"].startswith("live-") and row["key"] == "producer_byte_rate"]
-    recorded = [row for row in ours if row["recorded_throttle_ms"] > 0]
-    assert {row["user"] for row in recorded} == {"alice", "bob", "carol"}
+    throttled = [row for row in ours if row["recorded_throttle_ms"] > 0]
+    assert {row["user"] for row in throttled} == {"alice", "bob", "carol"}
     wrong = [row for row in ours if (row["throttle_ms"] > 0) != (row["recorded_throttle_ms"] > 0)]
-    assert len(wrong) <= max(1, EXPECTED_MISSES * len(ours)), (len(ours), len(recorded), wrong)
-    errors = sorted(abs(row["throttle_ms"] - row["recorded_throttle_ms"]) for row in recorded)
+    assert len(wrong) <= max(1, EXPECTED_MISSES * len(ours)), (len(ours), len(throttled), wrong)
+    errors = sorted(abs(row["throttle_ms"] - row["recorded_throttle_ms"]) for row in throttled)
     assert errors[len(errors) // 2] <= 10, errors

@@ -26,7 +26,7 @@ def compact(folder: Path, *options: str, out: str = "totals") -> dict[str, Any]:
     return done.json()
 
 
-def totals(folder: SegmentFolder) -> tuple[list[tuple[object, ...]], list[tuple[int, ...]]]:
+def totals(folder: SegmentFolder) -> tuple[list[tuple[Any, ...]], list[tuple[int, ...]]]:
     """Clients with their figures, and all totals of seconds by client."""
     from reconciler.traffic.seconds.reading import open_history, read_totals
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -47,7 +49,7 @@ def test_the_kernel_for_requests_is_kafkas_rate(window: Window, points: Points, 
 
 
 # Limit, samples, strict, and then ms, permits, admitted, throttle, tokens left.
-BUCKETS = {
+BUCKETS: dict[str, tuple[Any, ...]] = {
     "K": (5, 100, True, [(0, 560, True, 0, -60), (0, 1, False, 12000, -60), (11999, 1, False, 1, -0.005), (12000, 1, True, 0, -1),
                          (12000, 1, False, 200, -1)]),
     "L": (10, 11, True, [(0, 100, True, 0, 10), (0, 20, True, 0, -10), (0, 1, False, 1000, -10), (500, 1, False, 500, -5),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NoReturn
 
 import pytest
 
@@ -139,7 +140,7 @@ def test_an_interrupt_before_the_first_step_wrote_nothing() -> None:
         raise AssertionError("nothing may be written")
 
     class Interrupted(FakeCluster):
-        def current_state(self) -> object:
+        def current_state(self) -> NoReturn:
             raise KeyboardInterrupt
 
     what = lowered()[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ def fails(args: object) -> int:
     [(cleans_up, exit_codes.INTERRUPTED, "interrupted"), (fails, exit_codes.NOT_DONE, "internal error")],
 )
 def test_an_error_while_cleaning_up_after_ctrl_c_is_the_interrupt(work, code, words, monkeypatch, capsys) -> None:
-    command = ModuleType("reconciler.cli.commands.try_out")
+    command: Any = ModuleType("reconciler.cli.commands.try_out")
     command.add_arguments = lambda parser: None
     command.parse = lambda namespace: namespace
     command.run = work

@@ -244,6 +244,7 @@ def test_no_document_however_odd_breaks_the_loader(write, kind, metadata, spec, 
     path = write("odd.yaml", f"{head}spec: {spec}\n---\n{head}spec: {{prune: never, quotas: [{entry}], accept: [{entry}]}}\n")
     loaded = load_manifests([path])
 
-    for name in sorted(loaded.clusters) or [None]:
+    names: list[str | None] = [*sorted(loaded.clusters)]
+    for name in names or [None]:
         desired_for(loaded, name)
     assert all(finding.span is not None and finding.message for finding in loaded.findings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -184,8 +184,9 @@ def test_two_services_with_different_manifests_both_tell_that_somebody_undoes_th
 class _Meanwhile:
     """A cluster to which something else is done once, before its first write."""
 
-    def __init__(self, cluster: FakeCluster, do: object) -> None:
-        self._cluster, self._do = cluster, do
+    def __init__(self, cluster: FakeCluster, do: Callable[[], object]) -> None:
+        self._cluster = cluster
+        self._do: Callable[[], object] | None = do
 
     def alter(self, alterations, *, validate_only):
         if not validate_only and self._do is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def place(target: object, entity: object) -> str | None:
+def place(target: Any, entity: object) -> str | None:
     owned = target.managed_at(entity)
     return None if owned is None else Path(str(owned.place)).name
 
