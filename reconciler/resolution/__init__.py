@@ -42,7 +42,6 @@ if TYPE_CHECKING:
         CLIENT_PRECEDENCE,
         USER_LEVELS,
         NameMatch,
-        PrecedenceLevel,
         level_of,
         named_or_other,
         weaker_levels,
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
     from reconciler.resolution.sharing import SharedWith, Tags, tags_of, tags_of_address
     from reconciler.resolution.views import (
         ClientDifference,
-        LimitDifferences,
         QuotaView,
         ViewComparison,
         ViewKind,
@@ -86,10 +84,8 @@ __all__ = [
     "EffectiveQuotas",
     "IpVerdict",
     "KeyAnswer",
-    "LimitDifferences",
     "MakeCallback",
     "NameMatch",
-    "PrecedenceLevel",
     "QuotaCallback",
     "QuotaTable",
     "QuotaView",
