@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -13,9 +12,6 @@ from kafka.protocol.admin import DescribeClientQuotasRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from reconciler.sandbox.spec import Login
-
-# Without any handler, Python prints the library's warnings on stderr; whoever configures logging still gets them.
-logging.getLogger("kafka").addHandler(logging.NullHandler())
 
 Client = TypeVar("Client")
 
