@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reconciler.documents.clusters import cluster_failure_to_json, clusters_to_json
     from reconciler.documents.drift import DRIFT_FORMAT_VERSION, drift_to_json
     from reconciler.documents.explanations import explanations_to_json
-    from reconciler.documents.findings import finding_to_json, findings_to_json, severity_counts
+    from reconciler.documents.findings import finding_to_json, findings_to_json
     from reconciler.documents.overview import overview_to_json
     from reconciler.documents.plan import plan_digest, plan_to_json, read_plan
     from reconciler.documents.resolve import answer_json_lines, answer_list_chunks, comparison_to_json, resolution_to_json
@@ -65,7 +65,6 @@ __all__ = [
     "read_snapshot",
     "resolution_to_json",
     "selector_to_json",
-    "severity_counts",
     "snapshot_chunks",
     "write_snapshot",
 ]

@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.text.amounts import amount, byte_rate, factor, number_text, number_to_json, rate
+    from reconciler.text.amounts import amount, factor, number_text, number_to_json, rate
     from reconciler.text.listing import count_of, list_some
-    from reconciler.text.quoting import DEFAULT_TEXT, did_you_mean, entity_text, name_text, quoted, shown, word
+    from reconciler.text.quoting import DEFAULT_TEXT, did_you_mean, entity_text, quoted, shown, word
 
 __all__ = [
     "DEFAULT_TEXT",
     "amount",
-    "byte_rate",
     "count_of",
     "did_you_mean",
     "entity_text",
     "factor",
     "list_some",
-    "name_text",
     "number_text",
     "number_to_json",
     "quoted",
