@@ -75,7 +75,10 @@ def rendered(folder: Path, name: str = "plan.json") -> str:
 
 def report(folder: Path, **fields: object) -> str:
     summary = {"applied": 0, "failed": 0, "unknown": 0, "not_attempted": 0}
-    document = {"result": "done", "validate_only": False, "verified": True, "failure_reason": None, "message": None}
+    document = {
+        "format_version": "1.1", "cluster": {"name": "prod", "id": None, "kafka_version": None}, "digest": None, "changes": [],
+        "result": "done", "validate_only": False, "verified": True, "failure_reason": None, "message": None,
+    }  # fmt: skip
     (folder / "report.json").write_text(
         json.dumps({**document, "summary": {**summary, **dict(fields.pop("summary", {}))}, **fields})
     )  # type: ignore[call-overload]  # as JSON has it
@@ -139,7 +142,7 @@ def test_a_report_that_is_none_is_refused(folder, github, content):
     done = comment(folder, github, "--report", "bad.json", "--cluster", "prod")
 
     assert done.code == 1
-    assert "bad.json is not a report that a comment can tell of" in done.err
+    assert "bad.json is not a report written by 'apply --report'" in done.err
     assert github.requests == []
 
 
