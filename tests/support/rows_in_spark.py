@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what all of Spark's own d
 
 from reconciler.traffic.client_totals import FOLDS, NAMES
 from reconciler.traffic.judging.grouping import Grouping, Series
-from reconciler.traffic.sources.normal_form import IDENTITY, series_key
+from reconciler.traffic.sources.normal_form import IDENTITY
 from reconciler.traffic.sources.row_status import CHARGED
 
 _PLACES: Final = pa.schema(
@@ -39,10 +39,10 @@ def counts_of_rows(rows: DataFrame) -> DataFrame:
 
 
 def added_up(counts: DataFrame) -> pa.Table:
-    """On the driver, all of ``counts`` (columns of ``client_totals.SCHEMA``), with the number of each client as ``key``."""
+    """On the driver, all of ``counts`` (columns of ``client_totals.SCHEMA``)."""
     # Sums and extremes of numbers alone: a smallest text would make Spark sort all rows.
     found = counts.groupBy(*NAMES).agg(*(getattr(F, fold)(name).alias(name) for name, fold in FOLDS.items()))
-    return found.withColumn("key", series_key()).toArrow()
+    return found.toArrow()
 
 
 def summed_rows(rows: DataFrame, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> DataFrame:

@@ -32,7 +32,7 @@ Tables: TypeAlias = Mapping[str, Resolver] | Mapping[str, Limits | BrokerLimits]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One client's requests of one kind on one broker. ``key``: its number, as ``series_key`` makes it.
+    """One client's requests of one kind on one broker. ``key``: a number that is unique in the traffic.
 
     A ``user`` or ``client_id`` of ``None`` is not known; an empty client id is really empty.
     """

@@ -22,7 +22,7 @@ from reconciler.traffic.kinds import Kind
 from reconciler.traffic.sources.row_status import CHARGED, END_US, FIRST_US, MOST_AMOUNT, UNCLEAR_TIME, UNREADABLE
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 COLUMNS: Final = (
     ("ts", "timestamp"), ("interval_ms", "int"), ("broker", "int"), ("user", "string"), ("client_id", "string"),
@@ -39,7 +39,6 @@ DeleteTopics from 5; null: it is) or only delayed. A connection has an ``ip``, a
 on, columns may be missing or null."""
 IDENTITY: Final = ("broker", "kind", "user", "client_id")
 """The columns of rows that identify a client: its requests of one kind on one broker."""
-_HALF_BITS: Final = 32
 _REQUIRED: Final = tuple(name for name, _ in COLUMNS[:8])
 EVENT: Final = "event"
 """The semantics of a single request."""
@@ -93,17 +92,6 @@ def to_normal_form(rows: DataFrame) -> DataFrame:
         "part": F.col("part") if "part" in known else F.lit(None),
     }
     return charged.select(*(columns[name].cast(kind).alias(name) for name, kind in COLUMNS))
-
-
-def series_key() -> Column:
-    """A number for the client of a row, from the columns ``IDENTITY``; a name that is not known is null.
-
-    The upper half comes from the user alone. Two clients can have one number: callers check this.
-    """
-    from pyspark.sql import functions as F
-
-    rest = F.xxhash64("broker", "kind", "client_id").bitwiseAND(F.lit((1 << _HALF_BITS) - 1).cast("long"))
-    return F.shiftleft(F.hash("user").cast("long"), _HALF_BITS).bitwiseOR(rest)
 
 
 def rows_of(batch: pa.RecordBatch, file: str | None = None) -> pa.RecordBatch:
