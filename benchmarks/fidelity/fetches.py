@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.fidelity.comparison import BucketId, Pair
 from reconciler.traffic.kernels.band import BandStream
 from reconciler.traffic.kernels.exact_batch import Batch
-from reconciler.traffic.kernels.exact_sides import Side
+from reconciler.traffic.kernels.exact_sides import GroupLimits
 from reconciler.traffic.kernels.exact_stream import judge_one
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
 
@@ -34,7 +34,7 @@ def _judged(part: Sequence[Pair]) -> Iterator[Pair]:
     overhead = amounts - records
     judged = judge_one(times, records, overhead, limit=limit, unrecords=True, window=DEFAULT_WINDOW)
     numbers = np.asarray([one.number for one in part], dtype=np.int64)
-    stream = BandStream(Side(np.asarray([limit]), np.asarray([True])), DEFAULT_WINDOW)
+    stream = BandStream(GroupLimits(np.asarray([limit]), np.asarray([True])), DEFAULT_WINDOW)
     bands: dict[int, tuple[int, int]] = {}
     for found in (stream.feed(Batch(times, numbers, records, overhead, np.arange(len(part)))), stream.finish()):
         bands.update(zip(found.rows.tolist(), zip(found.low.tolist(), found.high.tolist(), strict=True), strict=True))

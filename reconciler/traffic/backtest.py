@@ -21,20 +21,18 @@ from reconciler.model import (
     UnusedQuota,
 )
 from reconciler.resolution import QuotaTable
-from reconciler.traffic.judging.capacity import capacity_uses
-from reconciler.traffic.judging.completing import completed, row_of, target_numbers, worth_a_plot
+from reconciler.traffic.judging.enrichment import enrich_verdicts, row_of, target_numbers, worth_a_plot
+from reconciler.traffic.judging.findings import report_findings, throttle_findings
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, group_series
 from reconciler.traffic.judging.history_gaps import holes_of, with_gaps
 from reconciler.traffic.judging.kind_assumptions import kind_assumptions
+from reconciler.traffic.judging.limit_use import capacity_uses, quota_fits
 from reconciler.traffic.judging.means import MeanVerdicts, judge_means
+from reconciler.traffic.judging.mutations import drop_duplicate_accounting
 from reconciler.traffic.judging.outcome import Outcome, exact_outcomes, groups_before, seconds_outcomes
-from reconciler.traffic.judging.quota_fits import quota_fits
 from reconciler.traffic.judging.quota_tables import BrokerRule, quota_tables
 from reconciler.traffic.judging.rate_series import Grid, Lines, groups_to_plot, rate_series
-from reconciler.traffic.judging.report_findings import report_findings
 from reconciler.traffic.judging.requests import JudgedRequest
-from reconciler.traffic.judging.throttle_findings import throttle_findings
-from reconciler.traffic.judging.told_twice import told_twice
 from reconciler.traffic.judging.unjudged import unjudged_changes, unjudged_findings
 from reconciler.traffic.judging.unkept_limits import UnkeptLimits
 from reconciler.traffic.judging.verdicts import bucket_verdicts, is_changed, moment, unused_quotas
@@ -91,7 +89,7 @@ class Backtest:
         before, after = quota_tables(question.current, question.proposed, question.rule, brokers)
         self._tables: tuple[Tables, ...] = (after,) if before is None else (before, after)
         self._grouping: Grouping = group_series(recorded.series, before, after)
-        self._twice = told_twice(recorded.series, self._grouping)
+        self._twice = drop_duplicate_accounting(recorded.series, self._grouping)
 
     @no_search_for_cycles()
     def report(self) -> BacktestReport:
@@ -101,7 +99,7 @@ class Backtest:
         provenance = self._with_gaps(_provenance(question, self._recorded, form, self._grouping))
         unkept = UnkeptLimits.of(series, self._grouping, question.window)
         judged = unkept.verdicts(bucket_verdicts(series, self._grouping, outcomes), self._grouping)
-        waited = self._waiting(form, completed(judged, self._grouping, provenance, question.needs), unkept)
+        waited = self._waiting(form, enrich_verdicts(judged, self._grouping, provenance, question.needs), unkept)
         means = self._of_means()
         of_requests = self._plotted(waited)
         verdicts = means.added_to(of_requests)

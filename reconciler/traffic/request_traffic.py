@@ -30,10 +30,10 @@ from reconciler.traffic.judging.exact import ExactResult, Work, judge_requests_o
 from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
 from reconciler.traffic.judging.history_gaps import may_have_gaps
 from reconciler.traffic.judging.means import MEAN_TOTALS, Mean, means_of
+from reconciler.traffic.judging.mutations import judge_topics, topics_as_requests
 from reconciler.traffic.judging.outcome import Outcome, exact_outcomes
 from reconciler.traffic.judging.rate_series import Lines, Points, plot_points
 from reconciler.traffic.judging.requests import ORDER, REQUESTS, JudgedRequest, judge_requests, limited_groups
-from reconciler.traffic.judging.tokens import judge_topics, topics_as_requests
 from reconciler.traffic.judging.waiting import SCHEMA as WAITING
 from reconciler.traffic.judging.waiting import Player, waiting_of
 from reconciler.traffic.kernels.exact_batch import MICRO_BITS, ORDER_BITS, TIME_BITS, Batch, group_of, time_of

@@ -8,14 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.traffic.kernels.exact_batch import Batch
-from reconciler.traffic.kernels.exact_sides import Judged, Side
+from reconciler.traffic.kernels.exact_sides import GroupLimits, Judged
 from reconciler.traffic.kernels.exact_stream import ExactStream
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.second_sums import keys_of
 from reconciler.traffic.kernels.seconds_judge import SecondsJudge, SideVerdict
 from reconciler.traffic.kernels.token_bucket import least_limit
-from reconciler.traffic.kernels.topic_seconds import judge_seconds
-from reconciler.traffic.kernels.topics import PARTLY, REFUSED, Topics, effects, judge_bucket, throttle_band
+from reconciler.traffic.kernels.topics import PARTLY, REFUSED, Topics, effects, judge_bucket, judge_seconds, throttle_band
 from reconciler.traffic.kinds import NANOSECONDS_A_PERCENT
 from tests.support.arrivals import PATTERNS, arrivals
 from tests.support.kafka_quota_classes import AddressQuota, RequestQuota, Tokens
@@ -25,7 +24,7 @@ ARRIVALS = st.tuples(st.sampled_from(PATTERNS), st.integers(0, 10**6), st.intege
 
 
 def judged(times: np.ndarray, amounts: np.ndarray, limit: float, window: Window, *, unrecords: bool) -> Judged:
-    side = Side(np.asarray([limit]), np.asarray([unrecords]), np.asarray([True]))
+    side = GroupLimits(np.asarray([limit]), np.asarray([unrecords]), np.asarray([True]))
     stream = ExactStream([side], window)
     numbers = np.arange(len(times))
     batch = Batch(times, numbers, amounts, np.zeros_like(amounts), numbers)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.traffic.kernels.exact_batch import Batch, group_of, pack, time_of
-from reconciler.traffic.kernels.exact_sides import Side
+from reconciler.traffic.kernels.exact_sides import GroupLimits
 from reconciler.traffic.kernels.exact_stream import ExactStream, JudgedBatch, judge_one
 from reconciler.traffic.kernels.exact_totals import ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Era, SampledRate, Window, throttle_ms
@@ -71,8 +71,8 @@ def streamed(drawn: Drawn, window: Window, cut: int) -> tuple[list[JudgedBatch],
     # Backwards among requests of one ms: their order must come from ``order``, not from where they stood.
     shuffled = np.lexsort((-numbers, keys))
     whole = Batch(keys, numbers, third, second, numbers).part(shuffled)
-    side = Side(np.asarray(limits), np.asarray([one[4] for one in drawn]))
-    stream = ExactStream([side, Side(np.full(len(drawn), np.nan), side.unrecords)], window)
+    side = GroupLimits(np.asarray(limits), np.asarray([one[4] for one in drawn]))
+    stream = ExactStream([side, GroupLimits(np.full(len(drawn), np.nan), side.unrecords)], window)
     parts = [stream.feed(whole.part(slice(at, at + cut))) for at in range(0, len(keys), cut)]
     return [part for part in (*parts, stream.finish()) if part is not None], list(stream.totals().verdicts()), limits
 

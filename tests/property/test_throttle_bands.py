@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from reconciler.traffic.kernels.band import NOISE_MS, BandStream, noise_ms
 from reconciler.traffic.kernels.exact_batch import ORDER_BITS, Batch
-from reconciler.traffic.kernels.exact_sides import Side
+from reconciler.traffic.kernels.exact_sides import GroupLimits
 from reconciler.traffic.kernels.exact_stream import judge_one
 from reconciler.traffic.kernels.sampled_rate import Window
 from tests.support.arrivals import PATTERNS, arrivals
@@ -15,16 +15,16 @@ WINDOW = Window()
 REPLAYS = 4
 
 
-def history(pattern: str, seed: int, count: int, *, unrecords: bool, share: float) -> tuple[Batch, Side]:
+def history(pattern: str, seed: int, count: int, *, unrecords: bool, share: float) -> tuple[Batch, GroupLimits]:
     times, overhead, records = arrivals(pattern, seed, count)
     order = np.random.default_rng(seed).integers(0, 1 << ORDER_BITS, count)
     batch = Batch(times, order, records, overhead, np.arange(count)).in_order()
     batch = Batch(batch.keys, batch.order, batch.records, batch.overhead, np.arange(count))
     limit = max(1.0, share * (overhead + records).sum() / 10)
-    return batch, Side(np.asarray([limit]), np.asarray([unrecords]))
+    return batch, GroupLimits(np.asarray([limit]), np.asarray([unrecords]))
 
 
-def banded(batch: Batch, side: Side, cut: int) -> tuple[list[int], list[int]]:
+def banded(batch: Batch, side: GroupLimits, cut: int) -> tuple[list[int], list[int]]:
     stream = BandStream(side, WINDOW, replays=REPLAYS)
     parts = [stream.feed(batch.part(slice(at, at + cut))) for at in range(0, len(batch), cut)] + [stream.finish()]
     rows, low, high = (np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "low", "high"))

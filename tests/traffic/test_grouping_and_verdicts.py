@@ -28,11 +28,10 @@ from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.exact import ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
 from reconciler.traffic.judging.outcome import Outcome, exact_outcomes
-from reconciler.traffic.judging.recommend import safe_byte_rate
-from reconciler.traffic.judging.recommendations import recommended
+from reconciler.traffic.judging.recommendations import recommended, safe_byte_rate
 from reconciler.traffic.judging.verdicts import bucket_verdicts, unused_quotas
+from reconciler.traffic.kernels.episodes import Episodes
 from reconciler.traffic.kernels.exact_totals import ExactSide, ExactVerdict
-from reconciler.traffic.kernels.runs import Runs
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
 from reconciler.workflows.backtest import propose
 
@@ -110,7 +109,7 @@ def test_one_value_is_recommended_for_all_brokers() -> None:
 def test_an_episode_is_a_run_of_active_seconds_that_are_all_over(
     active: list[int], over: list[int], expected: tuple[int, int | None]
 ) -> None:
-    runs = Runs(11)
+    runs = Episodes(11)
     runs.feed(np.zeros(len(active), dtype=np.int64), np.array(active), np.isin(active, over))
     assert runs.longest().get(0, (0, None)) == expected
 

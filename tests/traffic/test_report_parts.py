@@ -21,10 +21,11 @@ from reconciler.model.finding import Severity
 from reconciler.model.quota import QuotaKey
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.columns.group_index import KeyIndex
-from reconciler.traffic.judging.capacity import capacity_uses
+from reconciler.traffic.judging.enrichment import regroupings
+from reconciler.traffic.judging.findings import report_findings, throttle_findings
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
 from reconciler.traffic.judging.history_gaps import holes_of, judged_by_history, may_have_gaps, with_gaps
-from reconciler.traffic.judging.quota_fits import quota_fits
+from reconciler.traffic.judging.limit_use import capacity_uses, quota_fits
 from reconciler.traffic.judging.rate_series import (
     Grid,
     Lines,
@@ -36,9 +37,6 @@ from reconciler.traffic.judging.rate_series import (
     rate_series,
 )
 from reconciler.traffic.judging.recommendations import margin_of, recommended
-from reconciler.traffic.judging.regrouping import regroupings
-from reconciler.traffic.judging.report_findings import report_findings
-from reconciler.traffic.judging.throttle_findings import throttle_findings
 from reconciler.traffic.judging.unjudged import unjudged_changes, unjudged_findings
 from reconciler.traffic.judging.unlogged_time import judged_by_logged_time
 from reconciler.traffic.judging.verdicts import unused_quotas
@@ -287,12 +285,12 @@ def test_a_clear_bucket_of_a_broker_with_gaps_is_inconclusive_and_says_why() -> 
         verdict(broker=1, verdict=Verdict.POSSIBLE),
         verdict(broker=1, limit_after=None),
     ]
-    found = judged_by_history(verdicts, history, HistoryNeeds())
+    found = judged_by_history(verdicts, history, HistoryNeeds(hours=8))
     assert [one.verdict.value for one in found] == ["inconclusive", "clear", "certain", "possible", "clear"]
     assert found[0].reason == (
         "broker 1 has no lines for 7 h of 8 h, first from 2026-11-20 08:00 UTC on; 95 % are needed (history.coveragePercent)"
     )
-    assert judged_by_history(verdicts, history, HistoryNeeds(coverage_percent=12.5))[0].verdict is Verdict.CLEAR
+    assert judged_by_history(verdicts, history, HistoryNeeds(hours=8, coverage_percent=12.5))[0].verdict is Verdict.CLEAR
 
 
 def test_a_history_that_is_too_short_clears_nobody() -> None:

@@ -10,9 +10,9 @@ import pytest
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.grouping import Series, group_series
-from reconciler.traffic.judging.tokens import tokens_by_seconds
+from reconciler.traffic.judging.mutations import tokens_by_seconds
 from reconciler.traffic.kernels.sampled_rate import Window
-from reconciler.traffic.kernels.topic_seconds import judge_seconds
+from reconciler.traffic.kernels.topics import judge_seconds
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 
 Cell = tuple[int, int, int]

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from reconciler.traffic.judging.grouping import Group, Grouping
 from reconciler.traffic.kernels.exact_batch import Batch
-from reconciler.traffic.kernels.exact_sides import Side
+from reconciler.traffic.kernels.exact_sides import GroupLimits
 from reconciler.traffic.kernels.exact_stream import ExactStream, JudgedBatch
 from reconciler.traffic.kernels.exact_totals import ExactColumns, ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Window
@@ -55,8 +55,8 @@ class ExactResult:
 class Work:
     """What every worker needs; small, since it travels with the code."""
 
-    before: Side
-    after: Side
+    before: GroupLimits
+    after: GroupLimits
     window: Window
 
     @classmethod
@@ -65,7 +65,7 @@ class Work:
         unrecords = np.asarray([group.kind.refuses for group in groups], dtype=np.bool_)
         capped = np.asarray([group.kind.is_capped for group in groups], dtype=np.bool_)
         before, after = limits_of(groups)
-        return cls(Side(before, unrecords, capped), Side(after, unrecords, capped), window)
+        return cls(GroupLimits(before, unrecords, capped), GroupLimits(after, unrecords, capped), window)
 
 
 def sampled_groups(grouping: Grouping) -> frozenset[int]:

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from reconciler.traffic.kernels.exact_batch import Batch
-from reconciler.traffic.kernels.exact_sides import Side
+from reconciler.traffic.kernels.exact_sides import GroupLimits
 from reconciler.traffic.kernels.exact_stream import ExactStream, JudgedBatch
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.timeline import Integers
@@ -34,7 +34,7 @@ class Bands:
 class BandStream:
     """Feed the same batches as an ``ExactStream`` of one side; the ranges come out as they become known, in any order."""
 
-    def __init__(self, side: Side, window: Window, *, replays: int = REPLAYS) -> None:
+    def __init__(self, side: GroupLimits, window: Window, *, replays: int = REPLAYS) -> None:
         self._replays = tuple(_Replay(ExactStream([side], window), number) for number in range(replays))
         self._rows = np.empty(0, dtype=np.int64)
         self._found = np.empty((replays, 0), dtype=np.int64)

@@ -9,17 +9,17 @@ from typing import Final
 import numpy as np
 
 from reconciler.traffic.kernels.exact_batch import Batch, first_places, group_of, time_of
+from reconciler.traffic.kernels.fetch_rollback import Unrecording
 from reconciler.traffic.kernels.sampled_rate import SampledRate, Window, throttle_ms
 from reconciler.traffic.kernels.throttles import UNCAPPED, throttles
 from reconciler.traffic.kernels.timeline import Doubles, Integers, Spans
-from reconciler.traffic.kernels.unrecording import Unrecording
 
 _LONG_MAX: Final = float(2**63 - 2048)
 """The largest double that is a 64-bit integer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class GroupLimits:
     """By group number: the limit (NaN: unlimited), and whether the requests are un-recorded when they violate, as fetches are.
 
     ``capped``: whether a throttle is at most one sample long; such requests are not cut. ``None``: none is.
@@ -43,10 +43,10 @@ class Judged:
     throttle: Integers
 
 
-class Charges:
-    """Judges the batches of one side in turn. Without a ``Side`` nothing is limited, cut or un-recorded."""
+class QuotaReplay:
+    """Judges the batches of one side in turn. Without a ``GroupLimits`` nothing is limited, cut or un-recorded."""
 
-    def __init__(self, side: Side | None, window: Window) -> None:
+    def __init__(self, side: GroupLimits | None, window: Window) -> None:
         self._side = side
         self._window = window
         self._charged = np.empty(0, dtype=np.int64)

@@ -1,9 +1,9 @@
 """Requests in, the exact verdict on each of them out: a stream of any length in constant memory, for many groups at once.
 
 A group is one bucket on one broker. Keys of two groups are further apart than any window, so the vector form of the sampled rate
-(``timeline.spans``) runs over all groups in one go. What a batch needs of those before it is the requests that are still in live
-samples: they begin at a sample's start, so the chain of samples goes on from there as if nothing had been cut. The last second
-of a batch waits for the next one, so that neither seconds nor requests of one moment are torn.
+(``timeline.live_samples``) runs over all groups in one go. What a batch needs of those before it is the requests that are still
+in live samples: they begin at a sample's start, so the chain of samples goes on from there as if nothing had been cut. The last
+second of a batch waits for the next one, so that neither seconds nor requests of one moment are torn.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from reconciler.traffic.kernels.exact_batch import Batch, time_of
-from reconciler.traffic.kernels.exact_sides import Charges, Judged, Side
+from reconciler.traffic.kernels.exact_sides import GroupLimits, Judged, QuotaReplay
 from reconciler.traffic.kernels.exact_totals import ExactColumns, Totals
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.second_sums import Flags
-from reconciler.traffic.kernels.timeline import Integers, Spans, spans
+from reconciler.traffic.kernels.timeline import Integers, Spans, live_samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,10 @@ class JudgedBatch:
 class ExactStream:
     """Feed batches in the order of their keys, then ``finish``; totals by group come last."""
 
-    def __init__(self, sides: Sequence[Side], window: Window) -> None:
+    def __init__(self, sides: Sequence[GroupLimits], window: Window) -> None:
         self._window = window
-        self._open = Charges(None, window)
-        self._charges = tuple(Charges(side, window) for side in sides)
+        self._open = QuotaReplay(None, window)
+        self._charges = tuple(QuotaReplay(side, window) for side in sides)
         self._totals = Totals(len(sides), window)
         self._held = Batch.empty()
         self._tail = np.empty(0, dtype=np.int64)
@@ -80,7 +80,7 @@ class ExactStream:
         """Brokers up to 3.7 have no such form: there, a slot that was reset can be the oldest."""
         if self._window.era is Era.DROPPING:
             return None
-        return spans(np.concatenate((self._tail, keys)), self._window)
+        return live_samples(np.concatenate((self._tail, keys)), self._window)
 
 
 def judge_one(
@@ -88,7 +88,7 @@ def judge_one(
 ) -> Judged:
     """One bucket's whole history, in the order of charging, under one limit (``None``: unlimited)."""
     numbers = np.arange(len(times_ms), dtype=np.int64)
-    side = Side(np.asarray([np.nan if limit is None else limit]), np.asarray([unrecords]))
+    side = GroupLimits(np.asarray([np.nan if limit is None else limit]), np.asarray([unrecords]))
     stream = ExactStream([side], window)
     batch = Batch(times_ms, numbers, records, overhead, numbers)
     parts = [part.sides[0] for part in (stream.feed(batch), stream.finish()) if part is not None]

@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
+from reconciler.traffic.kernels.episodes import NONE, Episodes
 from reconciler.traffic.kernels.exact_batch import first_places, group_of, time_of
 from reconciler.traffic.kernels.histogram import NEARLY_ALL, Histograms
-from reconciler.traffic.kernels.runs import NONE, Runs
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.timeline import Doubles, Integers
@@ -92,7 +92,7 @@ class Totals:
         self._peaks: list[Doubles] = []
         self._firsts: list[Integers] = []
         self._histograms = Histograms()
-        self._runs = tuple(Runs(pause) for _ in range(sides))
+        self._runs = tuple(Episodes(pause) for _ in range(sides))
         self._sides = sides
 
     def add(self, keys: Integers, rates: Doubles, throttled: Sequence[Flags]) -> tuple[Flags, ...]:

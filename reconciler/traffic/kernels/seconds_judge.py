@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 
+from reconciler.traffic.kernels.episodes import NONE, Episodes
 from reconciler.traffic.kernels.exact_batch import first_places
 from reconciler.traffic.kernels.histogram import NEARLY_ALL, Histograms
-from reconciler.traffic.kernels.runs import NONE, Runs
 from reconciler.traffic.kernels.sampled_rate import Era
 from reconciler.traffic.kernels.second_sums import (
     SECOND_BITS,
@@ -117,7 +117,7 @@ class SecondsJudge:
         self._parts = _Parts()
         self._histograms = Histograms()
         self._sides: tuple[list[Integers], ...] = tuple([] for _ in self._throttled)
-        self._runs = tuple(Runs(longest_pause_s(rule)) for _ in self._throttled)
+        self._runs = tuple(Episodes(longest_pause_s(rule)) for _ in self._throttled)
         self._tail_keys = np.empty(0, dtype=np.int64)
         self._tail_amounts = np.empty(0, dtype=np.int64)
         self._held = np.empty((2, 0), dtype=np.int64)

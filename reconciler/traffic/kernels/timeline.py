@@ -31,7 +31,7 @@ class Spans:
     window_ms: Integers
 
 
-def spans(times_ms: Integers, window: Window) -> Spans:
+def live_samples(times_ms: Integers, window: Window) -> Spans:
     """Live samples for times in order (brokers 3.8 and newer). Raises ``ValueError`` when times go back."""
     if len(times_ms) == 0:
         return Spans(times_ms, times_ms)

@@ -10,9 +10,9 @@ from reconciler.traffic.columns.group_index import KeyIndex
 from reconciler.traffic.judging.by_seconds import judge_seconds
 from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
 from reconciler.traffic.judging.means import Mean
+from reconciler.traffic.judging.mutations import tokens_by_seconds
 from reconciler.traffic.judging.outcome import Outcome, seconds_outcomes
 from reconciler.traffic.judging.rate_series import Lines, Points, plot_points
-from reconciler.traffic.judging.tokens import tokens_by_seconds
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict

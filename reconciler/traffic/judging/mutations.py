@@ -1,4 +1,4 @@
-"""Controller mutations: each bucket whole, since they are few, topic by topic in the order of charging."""
+"""Controller mutations: each quota group whole, since they are few, topic by topic in the order of charging."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from reconciler.model import CONTROLLER
 from reconciler.traffic.judging.exact import count_into, limits_of, numbers_of, rows_of
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Doubles, Integers
-from reconciler.traffic.kernels.topic_seconds import judge_seconds
-from reconciler.traffic.kernels.topics import Topics, effects, judge_bucket, throttle_band, topic_order
+from reconciler.traffic.kernels.topics import Topics, effects, judge_bucket, judge_seconds, throttle_band, topic_order
+from reconciler.traffic.kinds import Kind
 from reconciler.traffic.sources.row_status import IDENTITY_COLUMNS
 
 _NO_CELLS: Final = (tuple(np.empty(0, dtype=np.int64) for _ in range(3)),)
@@ -91,3 +92,18 @@ def topics_of(table: pa.Table) -> Topics:
     times, order, amounts, series = (numbers_of(table, name) for name in ("ts_ms", "order_", "amount", "series"))
     strict = np.asarray(table.column("strict").to_numpy(zero_copy_only=False), dtype=np.bool_)
     return Topics(times, order, amounts, strict, series)
+
+
+def drop_duplicate_accounting(series: Sequence[Series], grouping: Grouping) -> frozenset[int]:
+    """The targets to leave out: of the two accounts the one that has fewer topics, of equal ones that of the brokers.
+
+    Each account is judged by itself, so nothing is charged twice; this is only about saying it once.
+    """
+    mutations = [number for number, target in enumerate(grouping.targets) if target.kind is Kind.MUTATION]
+    accounts: dict[bool, list[int]] = {True: [], False: []}
+    for number in mutations:
+        accounts[grouping.targets[number].broker == CONTROLLER].append(number)
+    topics = {by: sum(series[m].requests for n in found for m in grouping.targets[n].members) for by, found in accounts.items()}
+    if not all(topics.values()):
+        return frozenset()
+    return frozenset(accounts[topics[True] <= topics[False]])

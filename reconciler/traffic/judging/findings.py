@@ -1,4 +1,4 @@
-"""What the verdicts mean for a reviewer: one finding for each proposed quota that would have throttled recorded clients."""
+"""The findings of a backtest about verdicts and about the brokers' capacity."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from reconciler.model import (
     BucketName,
     BucketVerdict,
+    CapacityUse,
     Entity,
     Finding,
     PeakBound,
@@ -17,9 +18,10 @@ from reconciler.model import (
     Verdict,
     broker_words,
     display_name,
+    worst_of_buckets,
 )
 from reconciler.text import number_text
-from reconciler.traffic.judging.recommend import safe_limit
+from reconciler.traffic.judging.recommendations import safe_limit
 
 WOULD_THROTTLE: Final = "would-throttle"
 ALREADY_OVER: Final = "over-current-limit"
@@ -159,3 +161,31 @@ def _rate(key: QuotaKey, value: float) -> str:
         if value >= size:
             return f"{value / size:.3g} {unit}"
     return f"{value:.3g} B/s"
+
+
+INCOMPLETE: Final = "history-incomplete"
+ABOVE_CAPACITY: Final = "limits-above-capacity"
+
+
+def report_findings(verdicts: Sequence[BucketVerdict], capacity: Sequence[CapacityUse]) -> Iterator[Finding]:
+    """One for each reason why changed quota groups are inconclusive, one for each broker and key above its capacity."""
+    reasons: dict[str, list[BucketVerdict]] = {}
+    for one in verdicts:
+        if one.verdict is Verdict.INCONCLUSIVE and one.changed:
+            reasons.setdefault(one.reason or "the history does not show enough", []).append(one)
+    for reason, rows in reasons.items():
+        count = len(worst_of_buckets(rows))
+        what = "1 quota group that this change touches is" if count == 1 else f"{count} quota groups that this change touches are"
+        yield Finding(id=INCOMPLETE, severity=Severity.WARNING, message=f"{what} inconclusive: {reason}")
+    for use in capacity:
+        if use.after > use.capacity:
+            yield Finding(id=ABOVE_CAPACITY, severity=Severity.INFO, message=_above(use), key=use.key)
+
+
+def _above(use: CapacityUse) -> str:
+    before = "" if use.before is None else f" (before the change {number_text(use.before)})"
+    unlimited = f", and {use.unlimited} buckets have no limit" if use.unlimited else ""
+    return (
+        f"on broker {use.broker} the {use.key} of the {use.buckets} buckets recorded there add up to {number_text(use.after)}"
+        f"{before}, {use.after / use.capacity:.3g} times its capacity of {number_text(use.capacity)}{unlimited}"
+    )

@@ -13,7 +13,7 @@ NONE: Final = -1
 """In columns, a moment that there is not."""
 
 
-class Runs:
+class Episodes:
     """A run: cells of one group, all marked, with no unmarked one and no longer pause between them."""
 
     def __init__(self, longest_pause_s: int) -> None:
