@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -29,7 +30,7 @@ def find_java(environ: Mapping[str, str] | None = None) -> Path:
     if found is None:
         where = f"JAVA_HOME is {home}, and has no bin/java" if home else "there is no java on PATH"
         raise MissingDependencyError(f"Kafka needs Java {MINIMUM_JAVA} or newer, and {where}; install a Java runtime")
-    major = _major_version(found)
+    major = _major_version(found, Path(found).stat().st_mtime_ns)
     if major is None:
         raise MissingDependencyError(f"{found} does not say its version; install Java {MINIMUM_JAVA} or newer, or set JAVA_HOME")
     if major < MINIMUM_JAVA:
@@ -38,8 +39,12 @@ def find_java(environ: Mapping[str, str] | None = None) -> Path:
     return Path(found)
 
 
-def _major_version(java: str) -> int | None:
-    """The major version ``java -version`` prints; ``1.8`` is 8."""
+@functools.cache
+def _major_version(java: str, _modified_ns: int) -> int | None:
+    """The major version ``java -version`` prints; ``1.8`` is 8.
+
+    Asked once in a process, and again of a program that was replaced: every answer costs a start of Java.
+    """
     try:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, errors="replace", timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
