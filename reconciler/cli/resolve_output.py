@@ -34,14 +34,14 @@ def print_one(args: OutputArguments, view: QuotaView, entity: Entity, wanted: Re
         return not is_unknown(resolution)
 
     def lines() -> Iterator[Line]:
-        from reconciler.render import line, resolve_text
+        from reconciler.render import ladders_of, line, note_lines, resolution_lines, view_title
 
-        yield line(f"In {resolve_text.view_title(view)}:")
+        yield line(f"In {view_title(view)}:")
         yield line()
-        yield from resolve_text.resolution_lines(resolution, every_key=True)
+        yield from resolution_lines(resolution, every_key=True)
         yield line()
-        yield from resolve_text.explained((resolution,))
-        yield from resolve_text.note_lines((*view.notes, *notes))
+        yield from ladders_of((resolution,))
+        yield from note_lines((*view.notes, *notes))
 
     from reconciler.documents import resolution_to_json
 
@@ -102,16 +102,16 @@ def _json_lines(answers: EffectiveQuotas, asked: Iterable[AskedClient], wanted: 
 
 
 def _print_text(args: OutputArguments, view: QuotaView, resolutions: Iterator[Resolution], seen: _Seen) -> None:
-    from reconciler.render import line, resolve_text
+    from reconciler.render import line, note_lines, resolution_lines, view_title
 
     try:
-        output.print_lines(args, [line(f"In {resolve_text.view_title(view)}:")])
+        output.print_lines(args, [line(f"In {view_title(view)}:")])
         while part := tuple(itertools.islice(resolutions, _AT_ONCE)):
             for resolution in part:
                 seen(resolution)
-            lines = [one for resolution in part for one in (line(), *resolve_text.resolution_lines(resolution, every_key=False))]
+            lines = [one for resolution in part for one in (line(), *resolution_lines(resolution, every_key=False))]
             output.print_lines(args, lines)
-        notes = tuple(resolve_text.note_lines(view.notes))
+        notes = tuple(note_lines(view.notes))
         output.print_lines(args, (line(), *notes) if notes else ())
     except OSError as error:
         raise OutputError(f"cannot print the result: {error.strerror}") from error

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from reconciler.render.plan_text import failure_lines, join_parts, plan_lines
     from reconciler.render.repo_paths import RepoPaths
     from reconciler.render.report_page import overview_lines, report_html
-    from reconciler.render.resolve_text import comparison_lines
+    from reconciler.render.resolve_text import comparison_lines, ladders_of, note_lines, resolution_lines, view_title
     from reconciler.render.sarif import findings_to_sarif, plan_to_sarif
     from reconciler.render.sink import Sink
     from reconciler.render.state_text import state_as_csv, state_as_text
@@ -77,9 +77,11 @@ __all__ = [
     "index_lines",
     "is_edited",
     "join_parts",
+    "ladders_of",
     "line",
     "marker_line",
     "next_step",
+    "note_lines",
     "overview_lines",
     "plain",
     "plan_annotations",
@@ -95,10 +97,12 @@ __all__ = [
     "render_junit",
     "render_sticky_comment",
     "report_html",
+    "resolution_lines",
     "size",
     "state_as_csv",
     "state_as_text",
     "validation_lines",
+    "view_title",
     "write",
 ]
 

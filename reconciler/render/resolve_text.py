@@ -58,7 +58,7 @@ def note_lines(notes: Iterable[str]) -> Iterator[Line]:
     return (line(("Note: ", Style.FAINT), note) for note in notes)
 
 
-def explained(resolutions: Sequence[Resolution]) -> Iterator[Line]:
+def ladders_of(resolutions: Sequence[Resolution]) -> Iterator[Line]:
     """What ``(any other)`` and ``(none)`` mean, where they are shown."""
     shown = " ".join(str(one.client) for one in resolutions)
     if "(any other)" in shown:

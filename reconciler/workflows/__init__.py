@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.changed_clusters import find_changed_clusters
     from reconciler.workflows.comment import body_content, state_of_report, with_backtest
     from reconciler.workflows.comment_on_github import GitHubTarget, PullRequestOutcome, post_comment
-    from reconciler.workflows.compact import CompactOptions, CompactResult
+    from reconciler.workflows.compact import CompactOptions, CompactResult, compact_traffic
     from reconciler.workflows.connect import (
         Access,
         check_cluster_id,
@@ -110,6 +110,7 @@ __all__ = [
     "check_recordable",
     "cluster_to_export",
     "cluster_to_read",
+    "compact_traffic",
     "connection_to_write",
     "current_view",
     "describe_cluster",

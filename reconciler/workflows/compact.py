@@ -43,7 +43,7 @@ class CompactResult:
     """In the folder, of this and earlier runs."""
 
 
-def compact(options: CompactOptions, *, progress: Progress) -> CompactResult:
+def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactResult:
     """Add what is new to the folder: small files in this process, large ones, or with a master or remote given, on Spark.
 
     Raises ``UsageError`` for traffic that is per-second totals already, ``MissingDependencyError`` without the packages or, for

@@ -64,8 +64,7 @@ def parse(namespace: argparse.Namespace) -> CompactArguments:
 
 def run(args: CompactArguments) -> int:
     """Compact what is new and say how much that was; 0."""
-    from reconciler.workflows import CompactOptions
-    from reconciler.workflows.compact import compact
+    from reconciler.workflows import CompactOptions, compact_traffic
 
     chosen = CompactOptions(
         traffic=tuple(args.traffic),
@@ -77,7 +76,7 @@ def run(args: CompactArguments) -> int:
         mapping=Path(args.mapping) if args.mapping else None,
         max_unreadable=args.max_unreadable,
     )
-    result = compact(chosen, progress=output.StderrProgress(args))
+    result = compact_traffic(chosen, progress=output.StderrProgress(args))
     output.print_result(args, document=lambda: _document(result), lines=lambda: _lines(result, args.out))
     return exit_codes.DONE
 
