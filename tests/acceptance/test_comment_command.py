@@ -258,7 +258,7 @@ def test_a_token_that_is_none_or_has_no_rights_is_told(folder, github):
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
-    [(("--token", TOKEN), 64), ((f"--token={TOKEN}",), 64), (("--token-file", TOKEN), 1), (("-v", "--token-file", TOKEN), 1)],
+    [(("--token", TOKEN), 64), ((f"--token={TOKEN}",), 64), (("--token-file", TOKEN), 1), (("-vv", "--token-file", TOKEN), 1)],
 )
 def test_a_token_on_the_command_line_is_refused_and_not_repeated(folder, github, arguments, code):
     done = comment(folder, github, rendered(folder), *arguments)

@@ -49,7 +49,7 @@ class Runs:
     def __call__(self, command: str, listener: str, settings: Mapping[str, str], *extra: str) -> Done:
         servers = self.kafka.sandbox.listeners.get(listener) or self._own(listener)
         file = self.kafka.properties(self.user, settings)
-        arguments = (command, ".", "--bootstrap-server", servers, "--command-config", str(file), "-v", *extra)
+        arguments = (command, ".", "--bootstrap-server", servers, "--command-config", str(file), "-vv", *extra)
         done = run(*arguments, cwd=self._folder, timeout=60)
         written = [path.read_text() for path in self._folder.rglob("*") if path.is_file()]
         jwt = token("anybody").split(".")[0]  # what every token here begins with

@@ -108,7 +108,7 @@ def test_an_argument_that_is_echoed_is_no_command(word: str) -> None:
             ["plan", "--format", word],
             ["plan", "--nonsense", f"\n{word}"],
             ["plan", "--out", f"\n{word}"],
-            ["plan", "-v", "--current", f"\n{word}"],
+            ["plan", "-vv", "--current", f"\n{word}"],
             ["explain", f"\n{word}"],
             ["validate", "--cluster", f"\n{word}"],
             ["validate", word],
