@@ -118,7 +118,7 @@ def test_a_plan_can_come_through_a_pipe(folder: Path) -> None:
     [
         ("", "is not a plan"),
         ("{}", "the document lacks 'format_version'"),
-        ('{"format_version": "2.0"}', "it is of format 2.0; this version reads format 1"),
+        ('{"format_version": "2.0"}', "is a plan of format 2.0, and this version reads format 1"),
         ("\udcff", "not UTF-8 text"),
     ],
 )
