@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,9 @@ from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import COLUMNS, FILE, ROWS, rows_of
 from reconciler.traffic.sources.parquet_parts import ROWS_A_PART, Part, parts_of, read_part
 from reconciler.traffic.sources.request_log import parse_lines, schema
+
+_LOG_BYTES_A_TASK: Final = 4_000_000
+"""As stored, perhaps compressed."""
 
 
 def read_normal_form(
@@ -95,7 +99,7 @@ def read_request_logs(
 
     Raises ``UsageError`` for an unknown time zone.
     """
-    return run_on_workers(spark, log_parts(logs, least_tasks(spark)), _parser(log_timezone, also, kinds), schema(also))
+    return run_on_workers(spark, _log_shares(spark, logs), _parser(log_timezone, also, kinds), schema(also))
 
 
 def request_log_rows(
@@ -105,12 +109,12 @@ def request_log_rows(
     log_timezone: str = "UTC",
     also: Sequence[str] = (),
     kinds: Collection[Kind] = BYTES,
-) -> KeptRows[LogPart]:
+) -> KeptRows[tuple[LogPart, ...]]:
     """The same rows as batches of the canonical traffic schema, read once and kept; a copy of a line is a ``DUPLICATE``.
 
     Raises ``UsageError`` for an unknown time zone.
     """
-    rows = KeptRows(spark, log_parts(logs, least_tasks(spark)), _parser(log_timezone, also, kinds))
+    rows = KeptRows(spark, _log_shares(spark, logs), _parser(log_timezone, also, kinds))
     try:
         if rows.has_repeats(line_keys, LINE_KEYS):
             rows.rewrite(
@@ -123,10 +127,20 @@ def request_log_rows(
     return rows
 
 
-def _parser(log_timezone: str, also: Sequence[str], kinds: Collection[Kind]) -> Callable[[LogPart], Iterator[pa.RecordBatch]]:
+def _log_shares(spark: SparkSession, logs: Sequence[BrokerFiles]) -> tuple[tuple[LogPart, ...], ...]:
+    """A part of a large file is a task of its own, small files share one."""
+    parts, least = log_parts(logs, least_tasks(spark)), 2 * least_tasks(spark)
+    sizes = [part.size for part in parts]
+    return split_work(parts, sizes, max(least, sum(sizes) // _LOG_BYTES_A_TASK))
+
+
+def _parser(
+    log_timezone: str, also: Sequence[str], kinds: Collection[Kind]
+) -> Callable[[Iterable[LogPart]], Iterator[pa.RecordBatch]]:
     zone = checked_zone(log_timezone)
 
-    def parse(part: LogPart) -> Iterator[pa.RecordBatch]:
-        return parse_lines(part.lines(), broker=part.broker, file=part.uri, zone=zone, kinds=kinds, also=also)
+    def parse(share: Iterable[LogPart]) -> Iterator[pa.RecordBatch]:
+        for part in share:
+            yield from parse_lines(part.lines(), broker=part.broker, file=part.uri, zone=zone, kinds=kinds, also=also)
 
     return parse
