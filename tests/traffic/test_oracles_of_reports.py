@@ -58,7 +58,7 @@ def report(recorded: TrafficSource, *, exact: bool = False) -> str:
     from reconciler.traffic.backtest import Backtest, BacktestRequest
 
     # There are hours of silence in it, which is not the matter here.
-    needs = HistoryNeeds(coverage_percent=0.0)
+    needs = HistoryNeeds(hours=0.0, coverage_percent=0.0)
     question = BacktestRequest(current=CURRENT, proposed=PROPOSED, declared=PROPOSED, exact=exact, needs=needs)
     try:
         found = Backtest(recorded, question).report()
