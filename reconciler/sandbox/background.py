@@ -33,7 +33,7 @@ class Status:
     zookeeper_alive: bool = False
 
 
-def status(cache: Path | None = None) -> Status:
+def sandbox_status(cache: Path | None = None) -> Status:
     """What the record says, compared with the processes there are. Raises ``SandboxError`` for a damaged record."""
     sandbox = state.load(_file(cache))
     if sandbox is None:
@@ -46,7 +46,7 @@ def status(cache: Path | None = None) -> Status:
     return Status(condition=condition, sandbox=sandbox, alive=alive, zookeeper_alive=serving)
 
 
-def start(
+def start_sandbox(
     spec: SandboxSpec, *, folder: Path | None = None, progress: Progress | None = None, cache: Path | None = None
 ) -> tuple[Sandbox, bool]:
     """The running sandbox, and whether this call started it.
@@ -57,7 +57,7 @@ def start(
     """
     file = _file(cache)
     with exclusive(file.with_suffix(".lock")):
-        now = status(cache)
+        now = sandbox_status(cache)
         if now.sandbox is not None:
             if now.condition is Condition.BROKEN:
                 raise SandboxError(
@@ -71,14 +71,14 @@ def start(
         return cluster.start(spec, chosen, progress=progress, record=lambda sandbox: state.save(sandbox, file)), True
 
 
-def stop(cache: Path | None = None) -> Status:
+def stop_sandbox(cache: Path | None = None) -> Status:
     """Ends what ``start`` started, whole or half, and removes its folder and its record; returns how it was before.
 
     Raises ``SandboxError`` for a damaged record, and when a process could not be ended (the record stays).
     """
     file = _file(cache)
     with exclusive(file.with_suffix(".lock")):
-        before = status(cache)
+        before = sandbox_status(cache)
         if before.sandbox is not None:
             cluster.stop(before.sandbox)
             if left := [ref.pid for ref in before.sandbox.processes if process.is_alive(ref)]:

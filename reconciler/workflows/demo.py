@@ -19,6 +19,7 @@ from reconciler.errors import ReconcilerError
 from reconciler.files import bundled_folder
 from reconciler.ports import Progress
 from reconciler.sandbox import (
+    Login,
     Sandbox,
     SandboxSpec,
     TrafficReport,
@@ -28,7 +29,6 @@ from reconciler.sandbox import (
     running,
     runtime_for,
 )
-from reconciler.sandbox.spec import Login
 
 KIBIBYTE: Final = 1024
 MEBIBYTE: Final = 1024 * KIBIBYTE

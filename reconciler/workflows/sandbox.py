@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import SandboxError, UsageError
-from reconciler.sandbox import Sandbox, SandboxSpec, ZooKeeperSpec
-from reconciler.sandbox.login import Login
+from reconciler.sandbox import Login, Sandbox, SandboxSpec, ZooKeeperSpec
 
 if TYPE_CHECKING:
     from reconciler.ports import Progress
@@ -43,25 +42,25 @@ def sandbox_spec(
 
 
 def start_sandbox(spec: SandboxSpec, *, folder: Path | None, progress: Progress) -> tuple[Status, bool]:
-    """Leave a sandbox running in the background; also whether this call started it. Raises as ``background.start``."""
-    from reconciler.sandbox import background
+    """Leave a sandbox running in the background; also whether this call started it. Raises as ``start_sandbox``."""
+    from reconciler.sandbox import sandbox_status, start_sandbox
 
-    _, started = background.start(spec, folder=folder, progress=progress)
-    return background.status(), started
+    _, started = start_sandbox(spec, folder=folder, progress=progress)
+    return sandbox_status(), started
 
 
 def sandbox_status() -> Status:
     """How the sandbox in the background is."""
-    from reconciler.sandbox import background
+    from reconciler.sandbox import sandbox_status
 
-    return background.status()
+    return sandbox_status()
 
 
 def stop_sandbox() -> Status:
     """End the sandbox in the background; how it was before."""
-    from reconciler.sandbox import background
+    from reconciler.sandbox import stop_sandbox
 
-    return background.stop()
+    return stop_sandbox()
 
 
 def run_in_sandbox(spec: SandboxSpec, command: Sequence[str], *, progress: Progress) -> int:

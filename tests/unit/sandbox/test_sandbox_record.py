@@ -67,7 +67,7 @@ def test_the_record_of_a_cluster_with_zookeeper_reads_back_too(tmp_path: Path, s
     server = SandboxZooKeeper(process=sleeper, connection="127.0.0.1:2181/a", log_file=tmp_path / "zookeeper.log")
     sandbox = recorded(tmp_path, sleeper, zookeeper=server)
     assert state.load(state.state_file(tmp_path)) == sandbox
-    assert (background.status(tmp_path).condition, sandbox.zookeeper) == (Condition.RUNNING, "127.0.0.1:2181/a")
+    assert (background.sandbox_status(tmp_path).condition, sandbox.zookeeper) == (Condition.RUNNING, "127.0.0.1:2181/a")
 
 
 def test_the_record_of_an_earlier_release_is_that_of_a_cluster_without_zookeeper(tmp_path: Path, sleeper: ProcessRef) -> None:
@@ -84,40 +84,40 @@ def test_a_damaged_record_is_named_and_not_touched(tmp_path: Path, content: str)
     file = state.state_file(tmp_path)
     file.parent.mkdir()
     file.write_text(content)
-    for look in (background.status, background.stop):
+    for look in (background.sandbox_status, background.stop_sandbox):
         with pytest.raises(SandboxError, match=r"default\.json.*delete the file"):
             look(tmp_path)
     assert file.read_text() == content
 
 
 def test_without_a_record_nothing_runs_and_stop_has_nothing_to_do(tmp_path: Path) -> None:
-    assert background.status(tmp_path).condition is Condition.STOPPED
-    assert background.stop(tmp_path).sandbox is None
-    jsonschema.validate(status_to_json(background.status(tmp_path)), SCHEMA)
+    assert background.sandbox_status(tmp_path).condition is Condition.STOPPED
+    assert background.stop_sandbox(tmp_path).sandbox is None
+    jsonschema.validate(status_to_json(background.sandbox_status(tmp_path)), SCHEMA)
 
 
 def test_a_sandbox_whose_processes_are_there_is_running(tmp_path: Path, sleeper: ProcessRef) -> None:
     recorded(tmp_path, sleeper)
-    status = background.status(tmp_path)
+    status = background.sandbox_status(tmp_path)
     assert (status.condition, status.alive) == (Condition.RUNNING, {1})
 
 
 def test_a_sandbox_that_lost_a_process_is_broken_said_so_and_cleared_away_by_stop(tmp_path: Path, sleeper: ProcessRef) -> None:
     sandbox = recorded(tmp_path, sleeper, GONE)
-    status = background.status(tmp_path)
+    status = background.sandbox_status(tmp_path)
     assert (status.condition, status.alive) == (Condition.BROKEN, {1})
     assert "node 2 has ended" in plain(status_lines(status))
     with pytest.raises(SandboxError, match=r"node-2/kafka\.log.*sandbox stop"):
-        background.start(SandboxSpec(nodes=3), cache=tmp_path)
-    assert "1 of its processes had ended already" in plain(stopped_lines(background.stop(tmp_path)))
+        background.start_sandbox(SandboxSpec(nodes=3), cache=tmp_path)
+    assert "1 of its processes had ended already" in plain(stopped_lines(background.stop_sandbox(tmp_path)))
     assert not process.is_alive(sleeper)
     assert not sandbox.folder.exists()
-    assert background.status(tmp_path).condition is Condition.STOPPED
+    assert background.sandbox_status(tmp_path).condition is Condition.STOPPED
 
 
 def test_stop_leaves_alone_a_process_that_got_a_number_of_the_sandbox(tmp_path: Path, sleeper: ProcessRef) -> None:
     sandbox = recorded(tmp_path, ProcessRef(pid=sleeper.pid, mark="an earlier one"))
-    background.stop(tmp_path)
+    background.stop_sandbox(tmp_path)
     assert process.is_alive(sleeper)
     assert not sandbox.folder.exists()
 
@@ -126,7 +126,7 @@ def test_stop_removes_what_the_sandbox_made_and_nothing_else(tmp_path: Path) -> 
     sandbox = recorded(tmp_path, GONE)
     notes = sandbox.folder / "notes.txt"
     notes.write_text("mine")
-    background.stop(tmp_path)
+    background.stop_sandbox(tmp_path)
     assert [path.name for path in sandbox.folder.iterdir()] == ["notes.txt"]
 
 
@@ -138,18 +138,18 @@ def test_starting_another_kind_beside_a_running_one_is_refused(tmp_path: Path, s
         SandboxSpec(users=(Login(name="a", password="b"),)),
     ):
         with pytest.raises(SandboxError, match="other settings"):
-            background.start(other, cache=tmp_path)
+            background.start_sandbox(other, cache=tmp_path)
 
 
 def test_starting_the_same_kind_again_returns_the_running_one(tmp_path: Path, sleeper: ProcessRef) -> None:
     users = (Login(name="alice", password="old"),)
     sandbox = recorded(tmp_path, sleeper, users=users)
-    assert background.start(SandboxSpec(users=(Login(name="alice", password="new"),)), cache=tmp_path) == (sandbox, False)
+    assert background.start_sandbox(SandboxSpec(users=(Login(name="alice", password="new"),)), cache=tmp_path) == (sandbox, False)
 
 
 def test_the_document_and_the_text_hold_no_password(tmp_path: Path, sleeper: ProcessRef) -> None:
     recorded(tmp_path, sleeper, users=(Login(name="al/ice\x1b[1m", password="s3cret"),))
-    status = background.status(tmp_path)
+    status = background.sandbox_status(tmp_path)
     document = status_to_json(status)
     jsonschema.validate(document, SCHEMA)
     text = plain(status_lines(status))
