@@ -1,5 +1,6 @@
 """The import rules hold, and they cover every package there is."""
 
+import importlib
 import subprocess
 import sys
 import tomllib
@@ -45,6 +46,24 @@ def test_every_package_has_its_place_in_the_layers():
     placed = {module.strip() for layer in CONTRACTS["layers"]["layers"] for module in layer.split("|")}
 
     assert top_level_modules() - placed == set()
+
+
+def test_every_package_is_imported_by_its_public_names_alone():
+    packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")} - {"cli"}
+    rules = {name: contract for name, contract in CONTRACTS.items() if contract["type"] == "protected"}
+
+    assert {rule["allowed_importers"][0]: rule["protected_modules"] for rule in rules.values()} == {
+        f"reconciler.{package}": [f"reconciler.{package}.*"] for package in packages
+    }
+
+
+@pytest.mark.parametrize("package", sorted({path.parent.name for path in PACKAGE.glob("*/__init__.py")} - {"cli"}))
+def test_every_public_name_is_there_and_is_no_module(package):
+    face = importlib.import_module(f"reconciler.{package}")
+    modules = {path.stem for path in (PACKAGE / package).iterdir()}
+
+    assert [name for name in face.__all__ if not hasattr(face, name)] == []
+    assert modules & set(face.__all__) == set()
 
 
 @pytest.mark.parametrize("name", HOMES)
