@@ -1,7 +1,8 @@
 """Snapshots as JSON documents (``schemas/snapshot.v1.schema.json``): the quotas of a cluster at one moment.
 
-The document is ``{format_version, cluster: {name, id, kafka_version}, observed: {at, from}, entities: [{entity, quotas}]}``, with
-the entities in canonical order; values that JSON cannot hold are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
+The document is ``{format_version, cluster: {name, id, kafka_version}, observed: {at, from}, brokers: [id], entities: [{entity,
+quotas}]}``, with ``brokers`` only where they are known, and the entities in canonical order. Values that JSON cannot express are
+the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
 """
 
 from __future__ import annotations
@@ -62,12 +63,19 @@ def snapshot_to_json(state: CurrentState) -> dict[str, Json]:
         }
         for entity in sorted(state.entities, key=lambda entity: entity.sort_key)
     ]
-    return {
+    return {**_head(state), "entities": entities}
+
+
+def _head(state: CurrentState) -> dict[str, Json]:
+    """What stands before the entities; ``brokers`` only where they are known."""
+    head: dict[str, Json] = {
         "format_version": FORMAT_VERSION,
         "cluster": cluster_to_json(state.cluster),
         "observed": {"at": moment_to_json(state.observed.at), "from": state.observed.origin.value},
-        "entities": entities,
     }
+    if state.brokers:
+        head["brokers"] = list(state.brokers)
+    return head
 
 
 def write_snapshot(state: CurrentState, path: Path) -> None:
@@ -127,6 +135,7 @@ def snapshot_from_json(data: object) -> CurrentState:
         cluster=cluster_from_json(document["cluster"]),
         observed=Observed(at=at, origin=ObservedFrom.SNAPSHOT),
         entities=entities,
+        brokers=tuple(sorted(document.get("brokers", ()))),
     )
 
 
@@ -155,11 +164,7 @@ def snapshot_chunks(state: CurrentState, *, selected: Json = None) -> Iterator[s
     The bytes are those of ``document_text`` for the same document; making that first, and indenting it, would take several times
     as long for 100,000 entities.
     """
-    head: dict[str, Json] = {
-        "format_version": FORMAT_VERSION,
-        "cluster": cluster_to_json(state.cluster),
-        "observed": {"at": moment_to_json(state.observed.at), "from": state.observed.origin.value},
-    }
+    head = _head(state)
     if selected is not None:
         head["filter"] = selected
     # All but the closing brace; what is no list of entities is small.

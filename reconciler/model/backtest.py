@@ -434,6 +434,8 @@ class Provenance:
     """Lines that are no charge, by kind."""
     named_brokers: tuple[int, ...] = ()
     """Brokers of the cluster, as recorded answers name them; empty where none does."""
+    cluster_brokers: tuple[int, ...] = ()
+    """Brokers of the cluster when its quotas were read; empty: not known."""
     request_step: float | None = None
     """The usual distance between consecutive correlation ids of one client, 1 in a whole log; ``None``: not known."""
     unreadable: int = 0

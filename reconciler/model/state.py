@@ -113,6 +113,8 @@ class CurrentState:
     notes: tuple[str, ...] = ()
     unreadable: tuple[UnreadableNode, ...] = ()
     """What a cluster in ZooKeeper has beside ``entities``, sorted by path."""
+    brokers: tuple[int, ...] = ()
+    """Ids of the brokers that were up, sorted; empty: not known."""
 
 
 def same_value(one: float | None, other: float | None) -> bool:

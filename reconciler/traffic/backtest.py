@@ -74,6 +74,8 @@ class BacktestRequest:
     """How much history a clear verdict needs. Built in: any length, since the length to ask for is a matter of policy."""
     capacity: Mapping[str, float] = field(default_factory=dict)
     """What one broker can do, by quota key."""
+    brokers: tuple[int, ...] = ()
+    """Ids of the cluster's brokers when its quotas were read; empty: not known."""
     plots: int = 0
     """Of how many buckets, the worst ones, the rate over time is wanted."""
 
@@ -225,6 +227,7 @@ def _provenance(question: BacktestRequest, recorded: TrafficSource, form: Form, 
         throttled_then=facts.throttled_then,
         not_charged=facts.not_charged,
         named_brokers=facts.named_brokers,
+        cluster_brokers=question.brokers,
         request_step=facts.request_step,
         unreadable=facts.unreadable,
         unreadable_samples=facts.unreadable_samples,

@@ -54,6 +54,8 @@ class Proposal:
     sources: Mapping[tuple[Entity, str], Span] = field(default_factory=dict)
     kafka_version: str | None = None
     """The current cluster's, as far as it is known."""
+    brokers: tuple[int, ...] = ()
+    """Ids of the current cluster's brokers; empty: not known."""
     spec: ClusterSpec = field(default_factory=ClusterSpec)
     owners: tuple[KnownOwner, ...] = ()
     owner_of: Mapping[Entity, str] = field(default_factory=dict)
@@ -85,6 +87,7 @@ def propose(desired: DesiredState, current: CurrentState | None, spec: ClusterSp
         declared=declared,
         sources=sources,
         kafka_version=current.cluster.kafka_version,
+        brokers=current.brokers,
         spec=spec,
         owner_of=owner_of,
     )
@@ -119,6 +122,7 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
         unchanged=any(rule.unchanged for rule in proposal.spec.backtest.fail),
         needs=proposal.spec.backtest.history,
         capacity=proposal.spec.capacity,
+        brokers=proposal.brokers,
         plots=options.plots,
     )
     traffic = find_traffic(options.traffic, _trusted_mapping(options, proposal.trusted))

@@ -59,6 +59,7 @@ def proxied(clean_kafka: Sandbox) -> Iterator[tuple[BrokerCluster, CuttingProxy]
 def test_the_cluster_id_is_the_brokers_own(kafka_sandbox):
     cluster = open_cluster(kafka_sandbox.bootstrap_servers)
     assert cluster.identity().id == kafka_sandbox.cluster_id
+    assert cluster.current_state().brokers == tuple(node.id for node in kafka_sandbox.nodes)
     assert [(b.id, b.port) for b in cluster.brokers()] == [(n.id, n.port) for n in kafka_sandbox.nodes]
     cluster.close()
 

@@ -122,7 +122,7 @@ def verdict_of(document: Any, user: str, client_id: str | None = None, broker: i
 def test_the_policy_refuses_with_exit_code_1_and_names_rule_and_bucket(document: Any, whole: Done) -> None:
     assert (whole.code, whole.err) == (1, "")
     gold, nobody = document["rules"]
-    assert (gold["reason"], gold["line"], nobody["failed"]) == ("gold is never throttled", 10, [])
+    assert (gold["reason"], gold["line"], nobody["failed"]) == ("gold is never throttled", 11, [])
     (failed,) = gold["failed"]
     assert failed["bucket"] == {"user": "pay-api", "client-id": "burst"}
     assert failed["owners"] == ["payments"]

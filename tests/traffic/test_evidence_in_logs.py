@@ -42,14 +42,17 @@ def write(folder: Path, *lines: str) -> Path:
     return folder
 
 
-def report(spark: SparkSession, *paths: Path | str, exact: bool = False, **options: Any) -> BacktestReport:
+def report(
+    spark: SparkSession, *paths: Path | str, exact: bool = False, brokers: tuple[int, ...] = (), **options: Any
+) -> BacktestReport:
     from reconciler.traffic.backtest import Backtest, BacktestRequest
     from reconciler.traffic.traffic_files import find_traffic, open_traffic
 
     quotas = {Entity.of({"user": "alice"}): {"producer_byte_rate": LIMIT}}
     found = open_traffic(find_traffic([str(path) for path in paths]), lambda: spark, log_timezone="UTC", **options)
     try:
-        return Backtest(found, BacktestRequest(current={}, proposed=quotas, declared=quotas, exact=exact)).report()
+        question = BacktestRequest(current={}, proposed=quotas, declared=quotas, exact=exact, brokers=brokers)
+        return Backtest(found, question).report()
     finally:
         found.close()
 
@@ -95,10 +98,20 @@ def test_a_broker_that_answers_name_and_that_has_no_log_is_missed(spark: SparkSe
     assert [one.verdict for one in alone.verdicts] == ["inconclusive"]
     (found,) = [one for one in alone.findings if one.id == "history-incomplete"]
     assert (
-        "recorded answers name 3 brokers (1, 2, 3), and traffic of 1 is given (1): give the logs of all brokers" in found.message
+        "recorded answers name 3 brokers (1, 2, 3), and traffic of 1 is given (1): give the traffic of all brokers"
+        in found.message
     )
     whole = report(spark, write(tmp_path / "b" / "broker-7", *lines, metadata(1)))
     assert [one.verdict for one in whole.verdicts] == ["clear"], "which number a log's broker has may not be known"
+
+
+def test_a_broker_of_the_cluster_that_has_no_log_is_missed(spark: SparkSession, tmp_path: Path) -> None:
+    logs = write(tmp_path / "broker-1", *requests(60))
+    alone = report(spark, logs, brokers=(1, 2, 3))
+    assert [one.verdict for one in alone.verdicts] == ["inconclusive"]
+    (found,) = [one for one in alone.findings if one.id == "history-incomplete"]
+    assert "the cluster has 3 brokers (1, 2, 3), and traffic of 1 is given (1)" in found.message
+    assert [one.verdict for one in report(spark, logs, brokers=(1,)).verdicts] == ["clear"]
 
 
 def spread(count: int, *, brokers: int, keep: int = 1) -> dict[int, list[str]]:

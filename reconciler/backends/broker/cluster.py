@@ -81,6 +81,9 @@ class BrokerCluster:
         nodes = (BrokerNode(id=b.node_id, host=b.host, port=b.port) for b in self._metadata().brokers)
         return tuple(sorted(nodes, key=lambda node: node.id))
 
+    def _broker_ids(self) -> tuple[int, ...]:
+        return tuple(node.id for node in self.brokers())
+
     def current_state(self) -> CurrentState:
         """Everything, in one request if the broker can: Kafka has no paging. Raises as ``describe``."""
         return self.current_matching(EntityFilter())
@@ -89,9 +92,16 @@ class BrokerCluster:
         """What matches, filtered by the broker. Raises as ``describe``."""
         observed = Observed(at=datetime.datetime.now(datetime.UTC), origin=ObservedFrom.BROKER)
         if entity_filter != EntityFilter():
-            return CurrentState(cluster=self.identity(), observed=observed, entities=self.describe(entity_filter))
+            entities = self.describe(entity_filter)
+            return CurrentState(cluster=self.identity(), observed=observed, entities=entities, brokers=self._broker_ids())
         entities = self._full_describe.read()
-        return CurrentState(cluster=self.identity(), observed=observed, entities=entities, notes=self._full_describe.notes)
+        return CurrentState(
+            cluster=self.identity(),
+            observed=observed,
+            entities=entities,
+            notes=self._full_describe.notes,
+            brokers=self._broker_ids(),
+        )
 
     def describe(self, entity_filter: EntityFilter, *, broker: int | None = None) -> Mapping[Entity, Quotas]:
         """What one broker has now; it may lag what was written.

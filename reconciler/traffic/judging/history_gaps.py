@@ -118,14 +118,18 @@ def _short(provenance: Provenance, needs: HistoryNeeds) -> str | None:
 
 def _brokers_missing(provenance: Provenance) -> str | None:
     """By their number: a log does not say which broker wrote it, and its name may not either."""
-    named, recorded = provenance.named_brokers, [one.broker for one in provenance.coverage]
-    if len(named) <= len(recorded):
-        return None
-    shown = ", ".join(map(str, named[:_MOST_SHOWN])) + (", ..." if len(named) > _MOST_SHOWN else "")
-    return (
-        f"recorded answers name {len(named)} brokers ({shown}), and traffic of {len(recorded)} is given "
-        f"({', '.join(map(str, recorded[:_MOST_SHOWN]))}): give the logs of all brokers"
-    )
+    recorded = [one.broker for one in provenance.coverage]
+    for named, source in ((provenance.named_brokers, "recorded answers name"), (provenance.cluster_brokers, "the cluster has")):
+        if len(named) > len(recorded):
+            return (
+                f"{source} {len(named)} brokers ({_shown(named)}), and traffic of {len(recorded)} is given ({_shown(recorded)}): "
+                "give the traffic of all brokers"
+            )
+    return None
+
+
+def _shown(brokers: Sequence[int]) -> str:
+    return ", ".join(map(str, brokers[:_MOST_SHOWN])) + (", ..." if len(brokers) > _MOST_SHOWN else "")
 
 
 def _lines_missing(provenance: Provenance) -> str | None:
