@@ -29,7 +29,7 @@ from reconciler.traffic.judging.kind_assumptions import kind_assumptions
 from reconciler.traffic.judging.limit_use import capacity_uses, quota_fits
 from reconciler.traffic.judging.means import MeanVerdicts, judge_means
 from reconciler.traffic.judging.mutations import drop_duplicate_accounting
-from reconciler.traffic.judging.outcome import Outcome, exact_outcomes, groups_before, seconds_outcomes
+from reconciler.traffic.judging.outcome import GroupOutcome, exact_outcomes, groups_before, seconds_outcomes
 from reconciler.traffic.judging.quota_tables import BrokerRule, quota_tables
 from reconciler.traffic.judging.rate_series import Grid, Lines, groups_to_plot, rate_series
 from reconciler.traffic.judging.requests import JudgedRequest
@@ -180,7 +180,7 @@ class Backtest:
         }
         return tuple(one if one.undecided else replace(one, rates=series.get(row_of(one))) for one in verdicts)
 
-    def _outcomes(self) -> tuple[Form, Mapping[int, Outcome]]:
+    def _outcomes(self) -> tuple[Form, Mapping[int, GroupOutcome]]:
         recorded, grouping, window = self._recorded, self._grouping, self._question.window
         everything = isinstance(recorded, RequestSource) or self._question.unchanged
         wanted = set(range(len(grouping.groups))) if everything else self._touched()

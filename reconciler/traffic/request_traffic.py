@@ -31,7 +31,7 @@ from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
 from reconciler.traffic.judging.history_gaps import may_have_gaps
 from reconciler.traffic.judging.means import MEAN_TOTALS, Mean, means_of
 from reconciler.traffic.judging.mutations import judge_topics, topics_as_requests
-from reconciler.traffic.judging.outcome import Outcome, exact_outcomes
+from reconciler.traffic.judging.outcome import GroupOutcome, exact_outcomes
 from reconciler.traffic.judging.rate_series import Lines, Points, plot_points
 from reconciler.traffic.judging.requests import ORDER, REQUESTS, JudgedRequest, judge_requests, limited_groups
 from reconciler.traffic.judging.waiting import SCHEMA as WAITING
@@ -103,7 +103,7 @@ class SecondsTraffic:
             self._rows, lambda batches: keyed_seconds(batches, index), expected, grouping.groups, era, columns=NEEDED
         )
 
-    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, Outcome]:
+    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupOutcome]:
         """Outcomes of these groups, topic by topic."""
         limits = limits_of(grouping.groups)
 

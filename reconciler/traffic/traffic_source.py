@@ -11,7 +11,7 @@ from reconciler.model import CONTROLLER, Coverage, Waiting
 from reconciler.traffic.judging.exact import ExactResult
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.means import Mean
-from reconciler.traffic.judging.outcome import Outcome
+from reconciler.traffic.judging.outcome import GroupOutcome
 from reconciler.traffic.judging.rate_series import Lines, Points
 from reconciler.traffic.judging.requests import JudgedRequest
 from reconciler.traffic.judging.verdicts import moment
@@ -111,7 +111,7 @@ class TrafficSource(Protocol):
         """Verdicts of these groups."""
         ...
 
-    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, Outcome]:
+    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupOutcome]:
         """By target, of these groups, which are of mutations: buckets of tokens. ``window``: the controller's settings."""
         ...
 

@@ -27,7 +27,7 @@ from reconciler.model.state import (
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.exact import ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
-from reconciler.traffic.judging.outcome import Outcome, exact_outcomes
+from reconciler.traffic.judging.outcome import GroupOutcome, exact_outcomes
 from reconciler.traffic.judging.recommendations import recommended, safe_byte_rate
 from reconciler.traffic.judging.verdicts import bucket_verdicts, unused_quotas
 from reconciler.traffic.kernels.episodes import Episodes
@@ -53,7 +53,7 @@ def verdict_of(group: int, *, peak: float, throttled: int = 0) -> ExactVerdict:
     return ExactVerdict(group=group, requests=10, active=4, peak=peak, p999=peak, safe=peak, sides=(ExactSide(), side))
 
 
-def exact(found: ExactResult, grouping: Grouping) -> dict[int, Outcome]:
+def exact(found: ExactResult, grouping: Grouping) -> dict[int, GroupOutcome]:
     return exact_outcomes(found, grouping)
 
 

@@ -13,7 +13,7 @@ from reconciler.model.entity import Entity
 from reconciler.traffic.backtest import Backtest, BacktestRequest
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.means import Mean
-from reconciler.traffic.judging.outcome import Outcome
+from reconciler.traffic.judging.outcome import GroupOutcome
 from reconciler.traffic.judging.rate_series import Lines, Points
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
@@ -41,7 +41,7 @@ class Seconds:
         self.asked.append(era)
         return {}
 
-    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, Outcome]:
+    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupOutcome]:
         return {}
 
     def minutes(self) -> Mapping[int, Integers]:

@@ -28,7 +28,7 @@ SCHEMA: Final = pa.schema([*((name, pa.int64()) for name in _WHOLE), *((name, pa
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SecondsLimits:
     """By group number, NaN unlimited, on both sides; and the broker that is modelled. Small, since it travels with the code.
 
     ``capped``: whether Kafka caps the throttles of a group.
@@ -40,7 +40,7 @@ class Limits:
     era: Rule
 
     @classmethod
-    def of(cls, groups: Sequence[Group], era: Rule) -> Limits:
+    def of(cls, groups: Sequence[Group], era: Rule) -> SecondsLimits:
         """A group that is not of a side is unlimited there."""
         before, after = limits_of(groups)
         return cls(before, after, np.asarray([group.kind.is_capped for group in groups], dtype=np.bool_), era)
@@ -63,7 +63,7 @@ def judge_seconds(
 
     ``expected``: about how many rows each group has. ``columns``: those that ``send`` reads.
     """
-    limits = Limits.of(groups, era)
+    limits = SecondsLimits.of(groups, era)
 
     def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
         yield judge_cells(((key, amount) for key, amount in pieces), limits)
@@ -72,7 +72,7 @@ def judge_seconds(
     return {verdict.group: verdict for verdict in verdicts_of(rows.judge(work))}
 
 
-def judge_cells(cells: Iterable[tuple[Integers, Integers]], limits: Limits) -> pa.RecordBatch:
+def judge_cells(cells: Iterable[tuple[Integers, Integers]], limits: SecondsLimits) -> pa.RecordBatch:
     """Verdicts, as ``batch_of_verdicts`` has them. ``cells``: keys (``second_sums.keys_of``), rising, and amounts."""
     judge = limits.judge()
     for keys, amounts in cells:

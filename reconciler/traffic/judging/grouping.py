@@ -18,7 +18,7 @@ from reconciler.resolution import BrokerLimits, Bucket, Resolved, Resolver
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 
 
-class Limits(Protocol):
+class LimitLookup(Protocol):
     """Who shares which limit of one key; the eight levels, or whatever else a broker has in their place."""
 
     def resolve(self, user: str, client_id: str, /) -> Resolved:
@@ -26,7 +26,7 @@ class Limits(Protocol):
         ...
 
 
-Tables: TypeAlias = Mapping[str, Resolver] | Mapping[str, Limits | BrokerLimits]
+Tables: TypeAlias = Mapping[str, Resolver] | Mapping[str, LimitLookup | BrokerLimits]
 """By quota key."""
 
 
@@ -160,7 +160,7 @@ def _resolved_again(
     ]
 
 
-def _may_differ(before: Limits | BrokerLimits, after: Limits | BrokerLimits) -> Callable[[str, str], bool] | None:
+def _may_differ(before: LimitLookup | BrokerLimits, after: LimitLookup | BrokerLimits) -> Callable[[str, str], bool] | None:
     return after.may_differ(before) if isinstance(before, Resolver) and isinstance(after, Resolver) else None
 
 
@@ -182,7 +182,7 @@ class _Resolving:
         return self._known[place]
 
 
-def _resolved(table: Limits, one: Series) -> Resolved | None:
+def _resolved(table: LimitLookup, one: Series) -> Resolved | None:
     if one.user is not None and one.client_id is not None:
         return table.resolve(one.user, one.client_id)
     # A callback may look at any letter of a name.

@@ -16,7 +16,7 @@ from reconciler.traffic.kinds import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class GroupOutcome:
     """A target after the change. Seconds are of those with traffic; judged exactly, the three counts are one number.
 
     ``first_ms`` and ``longest_from`` are since 1970; ``peak`` is the largest rate, or its upper bound. What is counted in
@@ -49,17 +49,17 @@ class Outcome:
     """Requests for several topics of which only some are refused."""
 
 
-def exact_outcomes(found: ExactResult, grouping: Grouping) -> dict[int, Outcome]:
+def exact_outcomes(found: ExactResult, grouping: Grouping) -> dict[int, GroupOutcome]:
     """By target, of those whose group was judged."""
     return {index: _exact(found, grouping, index) for index in range(len(grouping.targets)) if index in found.groups}
 
 
-def _exact(found: ExactResult, grouping: Grouping, index: int) -> Outcome:
+def _exact(found: ExactResult, grouping: Grouping, index: int) -> GroupOutcome:
     whole = found.groups[index]
     side = whole.sides[AFTER]
     members, unit = grouping.targets[index].members, grouping.targets[index].kind.amounts_a_unit
     counts = {m: found.series.get(m, _NOTHING) for m in members}
-    return Outcome(
+    return GroupOutcome(
         verdict=Verdict.CERTAIN if side.throttled else Verdict.CLEAR,
         active=whole.active,
         certain=side.seconds_over,
@@ -89,14 +89,14 @@ def _refused(whole: ExactVerdict, kind: Kind) -> int | None:
 
 def seconds_outcomes(
     found: Mapping[int, GroupVerdict], series: Sequence[Series], grouping: Grouping, window: Window
-) -> dict[int, Outcome]:
+) -> dict[int, GroupOutcome]:
     """By target, of those whose group was judged."""
     return {index: _seconds(found, series, grouping, index, window) for index in range(len(grouping.targets)) if index in found}
 
 
 def _seconds(
     found: Mapping[int, GroupVerdict], series: Sequence[Series], grouping: Grouping, index: int, window: Window
-) -> Outcome:
+) -> GroupOutcome:
     whole, group = found[index], grouping.groups[index]
     side = whole.sides[AFTER]
     certain = side.certain
@@ -106,7 +106,7 @@ def _seconds(
     verdict = Verdict.CERTAIN if certain else Verdict.POSSIBLE if side.possible else Verdict.CLEAR
     first = side.first_certain if certain else side.first_possible
     before = (found[g].sides[BEFORE].expected for g in groups_before(grouping, index) if g in found)
-    return Outcome(
+    return GroupOutcome(
         verdict=verdict,
         active=whole.active,
         certain=certain,

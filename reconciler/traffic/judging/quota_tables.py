@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from reconciler.model import CLIENT_KEYS
 from reconciler.resolution import ADDRESS_KEY, AddressLimits, BrokerLimits, MakeCallback, QuotaTable, Resolver, callback_limits
-from reconciler.traffic.judging.grouping import Grouping, Limits
+from reconciler.traffic.judging.grouping import Grouping, LimitLookup
 
-KeyTables: TypeAlias = Mapping[str, Limits | BrokerLimits]
+KeyTables: TypeAlias = Mapping[str, LimitLookup | BrokerLimits]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from reconciler.model import BucketVerdict, Entity, EntityType, Member, PeakBound, UnusedQuota, UnusedReason, Verdict
 from reconciler.resolution import AddressLimits, QuotaTable, Resolved, Resolver
 from reconciler.traffic.judging.grouping import Grouping, Series, Target
-from reconciler.traffic.judging.outcome import Outcome
+from reconciler.traffic.judging.outcome import GroupOutcome
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
 
 _UTC: Final = datetime.UTC
@@ -22,12 +22,14 @@ def moment(micros: int) -> datetime.datetime:
     return datetime.datetime(1970, 1, 1, tzinfo=_UTC) + datetime.timedelta(microseconds=micros)
 
 
-def bucket_verdicts(series: Sequence[Series], grouping: Grouping, outcomes: Mapping[int, Outcome]) -> tuple[BucketVerdict, ...]:
+def bucket_verdicts(
+    series: Sequence[Series], grouping: Grouping, outcomes: Mapping[int, GroupOutcome]
+) -> tuple[BucketVerdict, ...]:
     """One verdict for each target that was judged, worst first; nothing is recommended yet."""
     return tuple(sorted((_verdict(index, series, grouping, outcome) for index, outcome in outcomes.items()), key=worst_first))
 
 
-def _verdict(index: int, series: Sequence[Series], grouping: Grouping, outcome: Outcome) -> BucketVerdict:
+def _verdict(index: int, series: Sequence[Series], grouping: Grouping, outcome: GroupOutcome) -> BucketVerdict:
     target = grouping.targets[index]
     bucket = target.bucket
     earlier = [grouping.before_of_series[m] for m in target.members]
@@ -71,7 +73,7 @@ def _verdict(index: int, series: Sequence[Series], grouping: Grouping, outcome: 
     )
 
 
-def _told(target: Target, outcome: Outcome) -> Verdict:
+def _told(target: Target, outcome: GroupOutcome) -> Verdict:
     """The verdict, where what is not known of other clients could not change it.
 
     More traffic in a bucket leaves a second certain (the bound rises) and a bucket of tokens no fuller; request by request it
@@ -83,7 +85,7 @@ def _told(target: Target, outcome: Outcome) -> Verdict:
     return outcome.verdict
 
 
-def _why_untold(target: Target, outcome: Outcome) -> str | None:
+def _why_untold(target: Target, outcome: GroupOutcome) -> str | None:
     if _told(target, outcome) is outcome.verdict:
         return None
     if target.undecided:
@@ -120,7 +122,7 @@ def _changed(target: Target, earlier: Sequence[Resolved | None], *, same_members
     return target.after.value is not None and not same_members
 
 
-def _members(target: Target, series: Sequence[Series], grouping: Grouping, outcome: Outcome) -> tuple[Member, ...]:
+def _members(target: Target, series: Sequence[Series], grouping: Grouping, outcome: GroupOutcome) -> tuple[Member, ...]:
     if target.kind is Kind.CONNECTION:
         # Of an address there is nobody to tell apart.
         return ()

@@ -31,7 +31,7 @@ class Pulses:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ClosedLoopStats:
     """As ``model.backtest.Waiting`` has it, with amounts as they are recorded."""
 
     throughput: float
@@ -43,7 +43,7 @@ class Outcome:
     pulses: Pulses | None
 
 
-def outcome_of(sent: Sent, played: Played, *, limit: float, window: Window) -> Outcome:
+def outcome_of(sent: Sent, played: Played, *, limit: float, window: Window) -> ClosedLoopStats:
     """``limit`` in amounts a second. There must be a request."""
     first, last = int(sent.times_ms[0]), int(sent.times_ms[-1])
     recorded_s = max(1.0, (last - first) / 1000)
@@ -55,7 +55,7 @@ def outcome_of(sent: Sent, played: Played, *, limit: float, window: Window) -> O
     length_s = float((end - begin).sum()) / 1000
     charged = float(played.amounts[inside].sum())
     shown = inside & (played.charged_ms <= last)
-    return Outcome(
+    return ClosedLoopStats(
         throughput=float(played.amounts[played.charged_ms <= last].sum()) / recorded_s,
         throughput_of_limit=charged / length_s / limit if length_s else 0.0,
         waited=len(waits),

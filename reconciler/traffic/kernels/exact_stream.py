@@ -15,7 +15,7 @@ import numpy as np
 
 from reconciler.traffic.kernels.exact_batch import Batch, time_of
 from reconciler.traffic.kernels.exact_sides import GroupLimits, Judged, QuotaReplay
-from reconciler.traffic.kernels.exact_totals import ExactColumns, Totals
+from reconciler.traffic.kernels.exact_totals import ExactColumns, ReplayTotals
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.timeline import Integers, Spans, live_samples
@@ -37,7 +37,7 @@ class ExactStream:
         self._window = window
         self._open = QuotaReplay(None, window)
         self._charges = tuple(QuotaReplay(side, window) for side in sides)
-        self._totals = Totals(len(sides), window)
+        self._totals = ReplayTotals(len(sides), window)
         self._held = Batch.empty()
         self._tail = np.empty(0, dtype=np.int64)
 

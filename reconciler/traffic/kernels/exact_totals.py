@@ -83,7 +83,7 @@ def _side(counts: Sequence[int]) -> ExactSide:
     )
 
 
-class Totals:
+class ReplayTotals:
     """Add batches that hold whole seconds, in order."""
 
     def __init__(self, sides: int, window: Window) -> None:

@@ -17,7 +17,7 @@ from reconciler.traffic.kernels.episodes import Episodes
 from reconciler.traffic.kernels.exact_batch import Batch, first_places, pack
 from reconciler.traffic.kernels.exact_sides import Judged
 from reconciler.traffic.kernels.exact_stream import JudgedBatch
-from reconciler.traffic.kernels.exact_totals import ExactColumns, Totals
+from reconciler.traffic.kernels.exact_totals import ExactColumns, ReplayTotals
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SideVerdict
@@ -110,7 +110,7 @@ def judge_bucket(group: int, topics: Topics, limits: tuple[float, float], window
     keys = pack(np.full(len(topics.times_ms), group, dtype=np.int64), topics.times_ms)
     since_first = (topics.times_ms - topics.times_ms[:1]) / 1000.0
     peak = least_limit(since_first, since_first, topics.amounts, window)
-    totals = Totals(4, window)
+    totals = ReplayTotals(4, window)
     rates = np.full(len(keys), peak)
     over = totals.add(keys, rates, [*(one.held for one in found), refused, partly_refused(topics, refused)])
     batch = Batch(keys, topics.order, topics.amounts, np.zeros_like(topics.amounts), topics.series)

@@ -28,7 +28,7 @@ from reconciler.traffic.no_cycles import no_search_for_cycles
 from reconciler.traffic.seconds.folder import SERIES, TOTALS, Segment, SegmentFolder
 from reconciler.traffic.sources.normal_form import IDENTITY
 
-Totals: TypeAlias = tuple[Integers, Integers, Integers]
+SecondTotals: TypeAlias = tuple[Integers, Integers, Integers]
 """Keys of series, seconds and amounts, one item a row."""
 _FIGURES: Final = {"requests": "sum", "amount": "sum", "largest": "max", "throttled": "sum"}
 """How those of several segments are added up."""
@@ -68,7 +68,7 @@ class SecondsFile:
     path: str
     renumbering: Renumbering
 
-    def batches(self, clients: Integers) -> Iterator[Totals]:
+    def batches(self, clients: Integers) -> Iterator[SecondTotals]:
         """Keys, seconds and amounts of ``clients``, whose keys rise, and of others that lie near them."""
         wanted = self.renumbering.numbers_of(clients)
         with pq.ParquetFile(self.path) as file:
@@ -130,7 +130,7 @@ def open_history(folder: SegmentFolder) -> History:
     )
 
 
-def read_totals(history: History, keys: Sequence[int] | Integers) -> Iterator[Totals]:
+def read_totals(history: History, keys: Sequence[int] | Integers) -> Iterator[SecondTotals]:
     """The totals of series with these keys, read in this process: only the row groups that have them."""
     clients = np.unique(np.asarray(keys, dtype=np.int64))
 

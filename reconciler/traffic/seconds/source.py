@@ -11,14 +11,14 @@ from reconciler.traffic.judging.by_seconds import judge_seconds
 from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
 from reconciler.traffic.judging.means import Mean
 from reconciler.traffic.judging.mutations import tokens_by_seconds
-from reconciler.traffic.judging.outcome import Outcome, seconds_outcomes
+from reconciler.traffic.judging.outcome import GroupOutcome, seconds_outcomes
 from reconciler.traffic.judging.rate_series import Lines, Points, plot_points
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.seconds.folder import MINUTE_US, SegmentFolder, minutes_in
-from reconciler.traffic.seconds.reading import History, SecondsFile, Totals, open_history, read_totals
+from reconciler.traffic.seconds.reading import History, SecondsFile, SecondTotals, open_history, read_totals
 from reconciler.traffic.shuffle.rows import LocalRows, Rows
 from reconciler.traffic.traffic_source import Facts, Source
 
@@ -58,7 +58,7 @@ class SecondsSource:
         index, expected = KeyIndex.of(self.series, grouping, groups), rows_of_groups(self.series, grouping, groups)
         return judge_seconds(self._rows(index), index.keyed, expected, grouping.groups, era)
 
-    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, Outcome]:
+    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupOutcome]:
         """Outcomes of these groups; mutations are few, so it is done here."""
         keys = KeyIndex.of(self.series, grouping, groups).keys
         found = tokens_by_seconds(read_totals(self._history, keys), self.series, grouping, groups, window)
@@ -81,7 +81,7 @@ class SecondsSource:
     def close(self) -> None:
         """Nothing is held."""
 
-    def _rows(self, index: KeyIndex) -> Rows[Totals]:
+    def _rows(self, index: KeyIndex) -> Rows[SecondTotals]:
         """The totals of these clients: in this process where they are few, else on Spark."""
         if self._at_most(index.keys) <= self._most_here:
             return LocalRows(lambda _: read_totals(self._history, index.keys))
@@ -108,11 +108,11 @@ def _facts(history: History) -> Facts:
     )
 
 
-def _totals_on_spark(spark: SparkSession, history: History, clients: Integers) -> Rows[Totals]:
+def _totals_on_spark(spark: SparkSession, history: History, clients: Integers) -> Rows[SecondTotals]:
     """The totals of ``clients``, whose keys rise, and of others that lie near them: each worker reads some files."""
     from reconciler.traffic.shuffle.on_spark import ReadRows
 
-    def read(file: SecondsFile, _: Sequence[str]) -> Iterator[Totals]:
+    def read(file: SecondsFile, _: Sequence[str]) -> Iterator[SecondTotals]:
         return file.batches(clients)
 
     files = history.files()
