@@ -92,19 +92,22 @@ def _other_line(line: str, span: Span, out: Gatherer) -> None:
 
 
 def _readings(text: str) -> Iterator[Entity]:
-    """Every entity that is printed as this text, taking ``', client-id '`` for the joint of a pair, wherever it stands."""
+    """Every entity that is printed as this text: a pair, split at any joint of two; else one name that contains the joint."""
     joints = list(_SEPARATOR.finditer(text))
-    splits: list[tuple[str, ...]] = [(text[: at.start()], text[at.end() :]) for at in joints]
-    for parts in splits or [(text,)]:
-        names: dict[str, EntityName] = {}
-        for part in parts:
-            defaulted, named = _DEFAULTED.fullmatch(part), _NAMED.fullmatch(part)
-            if defaulted:
-                names[_PART[defaulted["type"]]] = DEFAULT
-            elif named and named["name"]:
-                names[_PART[named["type"]]] = named["name"]
-        if len(names) == len(parts) and _in_order(names):
-            yield Entity.of(names)
+    pairs = [entity for at in joints if (entity := _entity_of(text[: at.start()], text[at.end() :])) is not None]
+    whole = _entity_of(text)
+    yield from pairs or ([whole] if whole is not None else [])
+
+
+def _entity_of(*parts: str) -> Entity | None:
+    names: dict[str, EntityName] = {}
+    for part in parts:
+        defaulted, named = _DEFAULTED.fullmatch(part), _NAMED.fullmatch(part)
+        if defaulted:
+            names[_PART[defaulted["type"]]] = DEFAULT
+        elif named and named["name"]:
+            names[_PART[named["type"]]] = named["name"]
+    return Entity.of(names) if len(names) == len(parts) and _in_order(names) else None
 
 
 def _in_order(names: dict[str, EntityName]) -> bool:

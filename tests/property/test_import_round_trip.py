@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.entity import DEFAULT, Entity
@@ -70,6 +70,7 @@ def declared_by(folder):
 
 @pytest.mark.parametrize("form", TOOLS)
 @given(state=STATES)
+@example(state={Entity.of({"user": "it's, client-id 'x'"}): {"producer_byte_rate": 1.0}})
 @settings(deadline=None, max_examples=40)
 def test_the_manifests_of_an_import_declare_what_the_file_did(form, state):
     tool, name, write, has = TOOLS[form]
