@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.sandbox.artifacts import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, ZOOKEEPER_VERSIONS
-    from reconciler.sandbox.background import Condition, Status, sandbox_status, start_sandbox, stop_sandbox
+    from reconciler.sandbox.background import Condition, Status, sandbox_status, start_sandbox, status_to_json, stop_sandbox
     from reconciler.sandbox.clients import TrafficReport, consume_all, create_topic, produce_steadily
     from reconciler.sandbox.cluster import running, runtime_for
-    from reconciler.sandbox.document import status_to_json
+    from reconciler.sandbox.jars import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, ZOOKEEPER_VERSIONS
     from reconciler.sandbox.login import Login
     from reconciler.sandbox.spec import Sandbox, SandboxSpec, ZooKeeperSpec
 

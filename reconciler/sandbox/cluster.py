@@ -13,10 +13,8 @@ from typing import Final
 from reconciler.errors import SandboxError
 from reconciler.ports import Progress
 from reconciler.sandbox import client_files, process, zookeeper
-from reconciler.sandbox.artifacts import jar_set
-from reconciler.sandbox.fetch import available_fetchers
 from reconciler.sandbox.guard import Guard, guarding
-from reconciler.sandbox.jars import ensure_jars
+from reconciler.sandbox.jars import available_fetchers, ensure_jars, jar_set
 from reconciler.sandbox.java import find_java
 from reconciler.sandbox.launch import PortTakenError, choose, launch
 from reconciler.sandbox.node import NODE_FOLDERS, NodeFiles, Runtime

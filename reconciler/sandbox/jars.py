@@ -1,18 +1,197 @@
-"""The jars of one Kafka version in the user's cache, complete and checked."""
+"""Kafka's jars: the pinned versions, the exact files of each by SHA-256, two ways to fetch them, and the checked cache.
+
+The committed lists are the whole truth: each line is a sum and a path in Maven's repository layout, so one line gives both
+the coordinates to fetch and the content to expect. Nothing is resolved transitively, so every way of fetching ends with the
+same files. A list is written by ``sha256sum`` over what Maven resolves for ``kafka_2.13``, ``kafka-tools`` without its Connect
+parts, and the logging library of that version. Maven and the Ivy inside PySpark take exact coordinates, resolve nothing, and use
+the user's own settings for where the registry is.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import importlib.util
+import os
 import shutil
+import signal
+import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
+from typing import Final
+from xml.sax.saxutils import escape, quoteattr
 
-from reconciler.errors import FileAccessError, SandboxError
+from reconciler.errors import FileAccessError, MissingDependencyError, SandboxError, UsageError
 from reconciler.ports import Progress
-from reconciler.sandbox.artifacts import Artifact, JarSet
 from reconciler.sandbox.cache import cache_folder, exclusive
-from reconciler.sandbox.fetch import Fetcher
+
+DEFAULT_KAFKA_VERSION: Final = "4.3.1"
+KAFKA_VERSIONS: Final = (DEFAULT_KAFKA_VERSION, "3.9.2", "2.8.2")
+"""The pinned versions, newest first."""
+ZOOKEEPER_VERSIONS: Final = ("3.9.2", "2.8.2")
+"""Those that can keep their metadata in ZooKeeper, and whose jars carry ZooKeeper and its server; 4.x cannot."""
+KRAFT_VERSIONS: Final = (DEFAULT_KAFKA_VERSION, "3.9.2")
+"""Those that run without ZooKeeper; to 2.8 that was a preview without quotas."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """One jar: its coordinates, and the SHA-256 sum (64 hex digits) of its content."""
+
+    group: str
+    name: str
+    version: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        """The file's name in Maven's repository layout, and in ours."""
+        return f"{self.name}-{self.version}.jar"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JarSet:
+    """All jars one Kafka version needs. ``key`` changes when the list does, so old caches are never mistaken for new ones."""
+
+    kafka_version: str
+    key: str
+    artifacts: tuple[Artifact, ...]
+
+
+def require_pinned(kafka_version: str) -> None:
+    """Raises ``UsageError`` for a version that is not pinned."""
+    if kafka_version not in KAFKA_VERSIONS:
+        known = ", ".join(KAFKA_VERSIONS)
+        raise UsageError(f"the sandbox has no Kafka {kafka_version!r}; the pinned versions are {known}")
+
+
+def jar_set(kafka_version: str) -> JarSet:
+    """The committed list of one pinned version. Raises ``UsageError`` for a version that is not pinned."""
+    require_pinned(kafka_version)
+    text = (resources.files("reconciler.sandbox") / "sums" / f"{kafka_version}.sha256").read_text("ascii")
+    digest = hashlib.sha256(text.encode("ascii")).hexdigest()[:8]
+    artifacts = tuple(_artifact(line) for line in text.splitlines())
+    return JarSet(kafka_version=kafka_version, key=f"{kafka_version}-{digest}", artifacts=artifacts)
+
+
+def _artifact(line: str) -> Artifact:
+    sha256, path = line.split()
+    *group, name, version, _ = path.split("/")
+    return Artifact(group=".".join(group), name=name, version=version, sha256=sha256)
+
+
+FETCH_TIMEOUT_S: Final = 900.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetcher:
+    """A way to get jars. ``fetch(artifacts, work, jars)`` leaves the files in ``jars`` and anything else below ``work``.
+
+    ``fetch`` raises ``SandboxError`` when the program fails. What it leaves is not trusted: the caller checks the sums.
+    """
+
+    name: str
+    fetch: Callable[[Sequence[Artifact], Path, Path], None]
+
+
+def pyspark_folder() -> Path | None:
+    """PySpark's folder, found without importing it (which would take a second)."""
+    spec = importlib.util.find_spec("pyspark")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        if (Path(place) / "jars").is_dir():
+            return Path(place)
+    return None
+
+
+def available_fetchers(java: Path, *, find_pyspark: Callable[[], Path | None] = pyspark_folder) -> tuple[Fetcher, ...]:
+    """What this machine has, the faster first. Raises ``MissingDependencyError`` when it has nothing."""
+    found: list[Fetcher] = []
+    if maven := shutil.which("mvn"):
+        found.append(maven_fetcher(Path(maven)))
+    if pyspark := find_pyspark():
+        found.append(ivy_fetcher(java, pyspark))
+    if not found:
+        raise MissingDependencyError(
+            "nothing here can fetch Kafka's jars; install Maven, or PySpark (whose Ivy does it too): "
+            "pip install 'kafka-quota-reconciler[traffic]'"
+        )
+    return tuple(found)
+
+
+def maven_fetcher(maven: Path) -> Fetcher:
+    """``mvn dependency:copy-dependencies`` of a project that is nothing but its dependencies."""
+
+    def fetch(artifacts: Sequence[Artifact], work: Path, jars: Path) -> None:
+        pom = work / "pom.xml"
+        pom.write_text(_pom(artifacts), "utf-8")
+        command = [str(maven), "-B", "-q", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
+        _run(command, name="mvn", work=work)
+
+    return Fetcher(name="Maven", fetch=fetch)
+
+
+def ivy_fetcher(java: Path, pyspark: Path) -> Fetcher:
+    """Apache Ivy's command line, from PySpark's jars, with a cache of its own that is thrown away."""
+
+    def fetch(artifacts: Sequence[Artifact], work: Path, jars: Path) -> None:
+        module = work / "ivy.xml"
+        module.write_text(_ivy_module(artifacts), "utf-8")
+        command = [str(java), "-cp", str(pyspark / "jars" / "*"), "org.apache.ivy.Main", "-cache", str(work / "ivy-cache")]
+        command += ["-ivy", str(module), "-confs", "default", "-retrieve", str(jars / "[artifact]-[revision].[ext]")]
+        _run(command, name="Ivy", work=work)
+
+    return Fetcher(name="Ivy (one file at a time, about a minute)", fetch=fetch)
+
+
+def _run(command: list[str], *, name: str, work: Path) -> None:
+    """Runs one program in its own session, so that an interrupt ends it, its children too, when we say so."""
+    log = work / "fetch.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=work, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            code = process.wait(FETCH_TIMEOUT_S)
+        except subprocess.TimeoutExpired as error:
+            raise SandboxError(f"{name} did not finish fetching Kafka's jars in {FETCH_TIMEOUT_S:.0f} s") from error
+        finally:
+            if process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    if code != 0:
+        lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
+        words = " | ".join(line.strip()[:300] for line in lines[-8:])
+        raise SandboxError(f"{name} could not fetch Kafka's jars (exit code {code}); its last lines: {words}")
+
+
+def _pom(artifacts: Sequence[Artifact]) -> str:
+    exclude_all = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+    rows = "".join(
+        f"<dependency><groupId>{escape(a.group)}</groupId><artifactId>{escape(a.name)}</artifactId>"
+        f"<version>{escape(a.version)}</version>{exclude_all}</dependency>\n"
+        for a in artifacts
+    )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>local</groupId><artifactId>kafka-jars</artifactId><version>1</version><packaging>pom</packaging>\n"
+        f"<dependencies>\n{rows}</dependencies></project>\n"
+    )
+
+
+def _ivy_module(artifacts: Sequence[Artifact]) -> str:
+    # ``master`` is Ivy's name for a Maven module's own jar, without what it depends on.
+    rows = "".join(
+        f'<dependency org={quoteattr(a.group)} name={quoteattr(a.name)} rev={quoteattr(a.version)} conf="default->master"/>\n'
+        for a in artifacts
+    )
+    return (
+        '<ivy-module version="2.0"><info organisation="local" module="kafka-jars"/>'
+        f'<configurations><conf name="default"/></configurations>\n<dependencies>\n{rows}</dependencies></ivy-module>\n'
+    )
 
 
 def ensure_jars(

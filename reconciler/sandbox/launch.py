@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import secrets
+import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from kafka.errors import KafkaError
+
 from reconciler.errors import SandboxError
 from reconciler.ports import Progress
 from reconciler.sandbox import client_files, process
+from reconciler.sandbox.connection import admin_client, answers_quotas, brokers_up, cluster_id
 from reconciler.sandbox.guard import Guard
 from reconciler.sandbox.node import NodeFiles, Runtime, telling_lines
 from reconciler.sandbox.ports import LOOPBACK
 from reconciler.sandbox.process import ProcessRef
 from reconciler.sandbox.properties import NodePorts
-from reconciler.sandbox.readiness import wait_until_ready
 from reconciler.sandbox.spec import Sandbox, SandboxSpec, SandboxZooKeeper
 from reconciler.sandbox.zookeeper import ZooKeeperFiles, wait_until_serving
 
@@ -170,3 +174,41 @@ def _failure(what: str, log: Path) -> SandboxError:
     lines = telling_lines(log)
     kind = PortTakenError if any(_PORT_TAKEN in line for line in lines) else SandboxError
     return kind(f"{what}; its log is {log} and says:\n" + "\n".join(f"  {line}" for line in lines))
+
+
+_POLL_S: Final = 0.05
+_ATTEMPT_S: Final = 2.0
+"""Short, so that a broker that ended meanwhile is noticed soon."""
+
+
+def wait_until_ready(
+    cluster: Callable[[], str | None], ports: Mapping[int, int], *, deadline: float, check_alive: Callable[[], None]
+) -> bool:
+    """Waits until all nodes (id to plaintext port) are listed as up and answer DescribeClientQuotas; ``False`` at ``deadline``.
+
+    It must be the cluster of the id that ``cluster`` tells, once it can, that answers: another server may have taken a port.
+    ``deadline`` is on the monotonic clock. ``check_alive`` is called between the looks and may raise.
+    """
+    for port in ports.values():
+        while not _accepts(port):
+            check_alive()
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_POLL_S)
+    servers = ",".join(f"{LOOPBACK}:{port}" for port in ports.values())
+    while time.monotonic() < deadline:
+        check_alive()
+        with contextlib.suppress(KafkaError), admin_client(servers, timeout_s=_ATTEMPT_S) as client:
+            right = cluster_id(client) == cluster() and brokers_up(client) == ports.keys()
+            if right and all(answers_quotas(client, node_id) for node_id in ports):
+                return True
+        time.sleep(_POLL_S)
+    return False
+
+
+def _accepts(port: int) -> bool:
+    try:
+        socket.create_connection((LOOPBACK, port), timeout=1.0).close()
+    except OSError:
+        return False
+    return True

@@ -11,7 +11,7 @@ from typing import Final
 
 from reconciler.errors import UsageError
 from reconciler.sandbox import client_files
-from reconciler.sandbox.artifacts import DEFAULT_KAFKA_VERSION, KRAFT_VERSIONS, ZOOKEEPER_VERSIONS, require_pinned
+from reconciler.sandbox.jars import DEFAULT_KAFKA_VERSION, KRAFT_VERSIONS, ZOOKEEPER_VERSIONS, require_pinned
 from reconciler.sandbox.login import Login
 from reconciler.sandbox.process import ProcessRef
 

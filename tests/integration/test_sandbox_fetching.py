@@ -7,9 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox.artifacts import KAFKA_VERSIONS, jar_set
-from reconciler.sandbox.fetch import Fetcher, available_fetchers, ivy_fetcher, maven_fetcher, pyspark_folder
-from reconciler.sandbox.jars import ensure_jars, faults
+from reconciler.sandbox.jars import (
+    KAFKA_VERSIONS,
+    Fetcher,
+    available_fetchers,
+    ensure_jars,
+    faults,
+    ivy_fetcher,
+    jar_set,
+    maven_fetcher,
+    pyspark_folder,
+)
 from reconciler.sandbox.java import find_java
 
 pytestmark = pytest.mark.slow

@@ -9,9 +9,9 @@ import pytest
 
 from reconciler.errors import SandboxError
 from reconciler.sandbox import process
-from reconciler.sandbox.artifacts import ZOOKEEPER_VERSIONS
 from reconciler.sandbox.cluster import start
 from reconciler.sandbox.connection import admin_client, brokers_up, cluster_id
+from reconciler.sandbox.jars import ZOOKEEPER_VERSIONS
 from reconciler.sandbox.spec import Sandbox, SandboxSpec, ZooKeeperSpec
 from tests.support import raw_quotas
 from tests.support.polling import wait_until

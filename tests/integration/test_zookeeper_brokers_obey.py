@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.sandbox import process
 from reconciler.sandbox.clients import create_topic, produce_steadily
-from reconciler.sandbox.readiness import wait_until_ready
+from reconciler.sandbox.launch import wait_until_ready
 from reconciler.sandbox.spec import Sandbox, SandboxSpec
 from tests.conftest import SANDBOX_USERS
 from tests.support import raw_quotas

@@ -7,9 +7,7 @@ import zipfile
 from functools import cache
 from typing import Any, Final
 
-from reconciler.sandbox.artifacts import Artifact, JarSet
-from reconciler.sandbox.fetch import available_fetchers
-from reconciler.sandbox.jars import ensure_jars
+from reconciler.sandbox.jars import Artifact, JarSet, available_fetchers, ensure_jars
 from reconciler.sandbox.java import find_java
 
 _LIBRARY: Final = Artifact(

@@ -15,8 +15,8 @@ from reconciler.sandbox import process
 from reconciler.sandbox.cluster import running, runtime_for
 from reconciler.sandbox.connection import admin_client
 from reconciler.sandbox.guard import Guard, guarding
+from reconciler.sandbox.launch import wait_until_ready
 from reconciler.sandbox.node import NodeFiles
-from reconciler.sandbox.readiness import wait_until_ready
 from reconciler.sandbox.spec import Sandbox, SandboxSpec
 from tests.support.polling import wait_until
 

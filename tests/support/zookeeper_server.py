@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from reconciler.sandbox import process
-from reconciler.sandbox.artifacts import ZOOKEEPER_VERSIONS
 from reconciler.sandbox.cluster import runtime_for
 from reconciler.sandbox.guard import Guard, guarding
+from reconciler.sandbox.jars import ZOOKEEPER_VERSIONS
 from reconciler.sandbox.launch import await_zookeeper
 from reconciler.sandbox.ports import LOOPBACK, free_ports
 from reconciler.sandbox.process import ProcessRef

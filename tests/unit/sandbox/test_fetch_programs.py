@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import MissingDependencyError, SandboxError
-from reconciler.sandbox.artifacts import Artifact
-from reconciler.sandbox.fetch import available_fetchers, maven_fetcher, pyspark_folder
+from reconciler.sandbox.jars import Artifact, available_fetchers, maven_fetcher, pyspark_folder
 
 ARTIFACT = Artifact(group="org.example", name="tool_2.13", version="1.0", sha256="0" * 64)
 

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import FileAccessError, MissingDependencyError, SandboxError
-from reconciler.sandbox.artifacts import Artifact, JarSet
-from reconciler.sandbox.fetch import Fetcher
-from reconciler.sandbox.jars import ensure_jars, faults
+from reconciler.sandbox.jars import Artifact, Fetcher, JarSet, ensure_jars, faults
 
 CONTENT = {"one": b"first jar", "two": b"second jar"}
 ARTIFACTS = tuple(

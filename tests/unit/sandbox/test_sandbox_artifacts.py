@@ -5,7 +5,7 @@ import re
 import pytest
 
 from reconciler.errors import UsageError
-from reconciler.sandbox.artifacts import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, ZOOKEEPER_VERSIONS, jar_set
+from reconciler.sandbox.jars import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, ZOOKEEPER_VERSIONS, jar_set
 
 
 @pytest.mark.parametrize("version", KAFKA_VERSIONS)

@@ -14,8 +14,7 @@ from reconciler.cli.sandbox_text import status_lines, stopped_lines
 from reconciler.errors import SandboxError
 from reconciler.render.styled import plain
 from reconciler.sandbox import background, process, state
-from reconciler.sandbox.background import Condition
-from reconciler.sandbox.document import status_to_json
+from reconciler.sandbox.background import Condition, status_to_json
 from reconciler.sandbox.process import ProcessRef
 from reconciler.sandbox.spec import Login, Sandbox, SandboxNode, SandboxSpec, SandboxZooKeeper
 
