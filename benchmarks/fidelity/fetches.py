@@ -10,9 +10,9 @@ import numpy as np
 
 from benchmarks.fidelity.comparison import BucketId, Pair
 from reconciler.traffic.kernels.band import BandStream
-from reconciler.traffic.kernels.exact_batch import Batch
 from reconciler.traffic.kernels.exact_sides import GroupLimits
 from reconciler.traffic.kernels.exact_stream import judge_one
+from reconciler.traffic.kernels.exact_totals import Batch
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
 
 

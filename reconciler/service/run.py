@@ -19,18 +19,30 @@ from typing import Any, Final, Self, TextIO
 
 import reconciler
 from reconciler.apply import ApplySettings
-from reconciler.errors import UsageError
+from reconciler.documents import apply_report_to_json
+from reconciler.errors import ReconcilerError, UsageError
+from reconciler.files import write_whole
+from reconciler.formats import document_text
 from reconciler.integrations import RunMetrics
-from reconciler.model import Severity
+from reconciler.model import ApplyReport, Plan, Severity
 from reconciler.ports import Clock
-from reconciler.service.audit_sink import AuditSink
 from reconciler.service.endpoint import Endpoint, Health, HealthLimits
 from reconciler.service.log import Level, Log, LogFormat, redirect_library_logs
 from reconciler.service.loop import Loop, Pace, Pacing
 from reconciler.service.observers import Observers, metric_labels
 from reconciler.service.passes import Passes, PassOutcome, PassResult, World
 from reconciler.service.watch import Watch
-from reconciler.workflows import Access, GivenBaseline, Intent, References, given_baseline, load_intent, open_cluster
+from reconciler.workflows import (
+    Access,
+    AuditFile,
+    GivenBaseline,
+    Intent,
+    References,
+    given_baseline,
+    load_intent,
+    open_cluster,
+    principal,
+)
 
 _HANDLED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -182,3 +194,36 @@ def _farewell(end: RunEnd) -> str:
     if end.last is None:
         return f"told to stop by {by}; no pass was made"
     return f"told to stop by {by}; the last pass ended {end.last.result.value}: {end.last.message}"
+
+
+class AuditSink:
+    """Both files are optional. ``report`` always holds the last run that wrote something; ``revert`` reads it."""
+
+    def __init__(self, *, audit: Path | None, report: Path | None, access: Access, clock: Clock) -> None:
+        self._audit_path = audit
+        self._report_path = report
+        self._access = access
+        self._clock = clock
+        self._audit: AuditFile | None = None
+        self._told: tuple[str, str, str | None] | None = None
+
+    def begin(self, intent: Intent, plan: Plan) -> None:
+        """Before a write. Raises ``FileAccessError`` when no line could be added."""
+        self._audit = None
+        if self._audit_path is None:
+            return
+        self._audit = AuditFile(self._audit_path, command="run", validate_only=False, clock=self._clock)
+        who = None
+        # Settings that cannot be used were an error of connecting, and told there.
+        with contextlib.suppress(ReconcilerError):
+            who = principal(intent.spec, self._access, trusted=intent.trusted)
+        self._audit.about(intent.spec, source=plan.source, principal=who)
+
+    def ended(self, report: ApplyReport) -> None:
+        """After it. The same refusal, over and over, is one line. Raises ``FileAccessError``."""
+        told = (report.digest, report.result.value, report.failure_reason)
+        if self._audit is not None and (report.wrote or told != self._told):
+            self._audit.ended(report)
+        self._told = told
+        if self._report_path is not None and report.wrote:
+            write_whole(self._report_path, [document_text(apply_report_to_json(report))])

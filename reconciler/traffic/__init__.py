@@ -62,14 +62,13 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.traffic.backtest import Backtest, BacktestRequest
-    from reconciler.traffic.job_progress import spark_with_progress
-    from reconciler.traffic.judging.quota_tables import BrokerRule
+    from reconciler.traffic.judging.grouping import BrokerRule
     from reconciler.traffic.kernels.sampled_rate import Era, Window
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
     from reconciler.traffic.requirements import require_arrow, require_packages
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder
-    from reconciler.traffic.session import SessionOptions
+    from reconciler.traffic.session import SessionOptions, spark_with_progress
     from reconciler.traffic.sources.log_evidence import CLUSTER
     from reconciler.traffic.sources.log_files import split_argument
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping

@@ -21,16 +21,15 @@ from reconciler.model import (
     UnusedQuota,
 )
 from reconciler.resolution import QuotaTable
+from reconciler.traffic.judging.assumptions import kind_assumptions
 from reconciler.traffic.judging.enrichment import enrich_verdicts, row_of, target_numbers, worth_a_plot
 from reconciler.traffic.judging.findings import report_findings, throttle_findings
-from reconciler.traffic.judging.grouping import Grouping, Series, Tables, group_series
+from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables, group_series, quota_tables
 from reconciler.traffic.judging.history_gaps import holes_of, with_gaps
-from reconciler.traffic.judging.kind_assumptions import kind_assumptions
 from reconciler.traffic.judging.limit_use import capacity_uses, quota_fits
 from reconciler.traffic.judging.means import MeanVerdicts, judge_means
 from reconciler.traffic.judging.mutations import drop_duplicate_accounting
 from reconciler.traffic.judging.outcome import GroupOutcome, exact_outcomes, groups_before, seconds_outcomes
-from reconciler.traffic.judging.quota_tables import BrokerRule, quota_tables
 from reconciler.traffic.judging.rate_series import Grid, Lines, groups_to_plot, rate_series
 from reconciler.traffic.judging.requests import JudgedRequest
 from reconciler.traffic.judging.unjudged import unjudged_changes, unjudged_findings
@@ -42,7 +41,7 @@ from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.no_cycles import no_search_for_cycles
-from reconciler.traffic.sources.row_status import DUPLICATE
+from reconciler.traffic.sources.normal_form import DUPLICATE
 from reconciler.traffic.traffic_source import (
     RequestSource,
     TrafficSource,

@@ -21,8 +21,7 @@ from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.seconds.folder import Covered
 from reconciler.traffic.shuffle.rows import Totals, add_up
-from reconciler.traffic.sources.normal_form import NOT_AN_EVENT
-from reconciler.traffic.sources.row_status import CHARGED, UNREADABLE
+from reconciler.traffic.sources.normal_form import CHARGED, NOT_AN_EVENT, UNREADABLE
 from reconciler.traffic.traffic_source import Facts, Source
 
 COUNTED: Final = (*NEEDED, "throttled")

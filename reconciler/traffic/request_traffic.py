@@ -36,16 +36,14 @@ from reconciler.traffic.judging.rate_series import Lines, Points, plot_points
 from reconciler.traffic.judging.requests import ORDER, REQUESTS, JudgedRequest, judge_requests, limited_groups
 from reconciler.traffic.judging.waiting import SCHEMA as WAITING
 from reconciler.traffic.judging.waiting import Player, waiting_of
-from reconciler.traffic.kernels.exact_batch import MICRO_BITS, ORDER_BITS, TIME_BITS, Batch, group_of, time_of
+from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, TIME_BITS, Batch, group_of, time_of
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows, Totals
-from reconciler.traffic.sources.log_evidence import CLUSTER, NAMED_BROKERS, require_one
-from reconciler.traffic.sources.normal_form import NOT_AN_EVENT
-from reconciler.traffic.sources.request_numbers import REQUEST_NUMBER, usual_step
-from reconciler.traffic.sources.row_status import IDENTITY_COLUMNS, UNREADABLE
+from reconciler.traffic.sources.log_evidence import CLUSTER, NAMED_BROKERS, REQUEST_NUMBER, require_one, usual_step
+from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS, NOT_AN_EVENT, UNREADABLE
 from reconciler.traffic.traffic_source import Source
 
 CONNECTION: Final = "connection"

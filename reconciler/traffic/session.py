@@ -11,16 +11,18 @@ import subprocess
 import sys
 import tempfile
 import urllib.parse
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import reconciler
 from reconciler.errors import TrafficError, UsageError
-from reconciler.traffic.job_failures import told_as_sentences
+from reconciler.ports import Progress
 from reconciler.traffic.requirements import require_java, require_packages, require_remote_packages
-from reconciler.traffic.shipped_code import code_archive
+from reconciler.traffic.spark_jobs import job_progress, told_as_sentences
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -138,6 +140,18 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
             _end_jvm()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def spark_with_progress(options: SessionOptions, progress: Progress | None) -> Iterator[SparkSession]:
+    """A session whose start and jobs are reported to ``progress``. Raises as ``spark_session``."""
+    if progress is None:
+        with spark_session(options) as session:
+            yield session
+        return
+    progress.step(f"starting Spark on {options.where}")
+    with spark_session(options) as session, job_progress(session, progress.step, remote=options.remote is not None):
+        yield session
 
 
 def _running_session() -> SparkSession | None:
@@ -343,3 +357,21 @@ def _stderr_to(path: Path) -> Iterator[None]:
         os.dup2(saved, 2)
         os.close(saved)
         os.close(sink)
+
+
+_WRITTEN: Final = (1980, 1, 1, 0, 0, 0)
+"""The time of every file in the archive: equal code, equal bytes."""
+
+
+def code_archive(folder: Path) -> Path | None:
+    """A zip of all modules, written into ``folder``; ``None`` where we run from a wheel that was handed to ``spark-submit``."""
+    root = Path(reconciler.__file__).parent
+    if not root.is_dir():
+        return None
+    archive = folder / "reconciler.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as code:
+        for path in sorted(root.rglob("*.py")):
+            entry = zipfile.ZipInfo(str(path.relative_to(root.parent)), _WRITTEN)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            code.writestr(entry, path.read_bytes())
+    return archive

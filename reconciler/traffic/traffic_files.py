@@ -18,10 +18,18 @@ from reconciler.traffic.sources.log_evidence import mark_copies
 from reconciler.traffic.sources.log_files import BrokerFiles, find_logs, log_parts
 from reconciler.traffic.sources.mapped import MappedFiles, mapped_rows
 from reconciler.traffic.sources.mapping import TrafficMapping
-from reconciler.traffic.sources.normal_form import COLUMNS, DELTA, EVENT, require_columns, rows_of
+from reconciler.traffic.sources.normal_form import (
+    COLUMNS,
+    DEFAULT_MOST,
+    DELTA,
+    EVENT,
+    IDENTITY_COLUMNS,
+    require_columns,
+    require_readable,
+    rows_of,
+)
 from reconciler.traffic.sources.parquet_parts import footer_of, parts_of
 from reconciler.traffic.sources.request_log import LOG_KINDS, SELF_EVIDENCE, parse_lines, require_request_lines
-from reconciler.traffic.sources.row_status import DEFAULT_MOST, IDENTITY_COLUMNS, require_readable
 from reconciler.traffic.traffic_source import Source, TrafficSource
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.seconds.folder import Covered
-from reconciler.traffic.sources.row_status import CHARGED, EMPTY_THROTTLED, UNREADABLE
+from reconciler.traffic.sources.normal_form import CHARGED, EMPTY_THROTTLED, UNREADABLE
 
 
 class Source(enum.StrEnum):

@@ -22,8 +22,14 @@ if TYPE_CHECKING:
     from reconciler.workflows.baselines import GivenBaseline, check_recordable, given_baseline, is_clean, write_baseline
     from reconciler.workflows.broker_model import ModelOptions
     from reconciler.workflows.changed_clusters import find_changed_clusters
-    from reconciler.workflows.comment import body_content, state_of_report, with_backtest
-    from reconciler.workflows.comment_on_github import GitHubTarget, PullRequestOutcome, post_comment
+    from reconciler.workflows.comment import (
+        GitHubTarget,
+        PullRequestOutcome,
+        body_content,
+        post_comment,
+        state_of_report,
+        with_backtest,
+    )
     from reconciler.workflows.compact import CompactOptions, CompactResult, compact_traffic
     from reconciler.workflows.connect import (
         Access,
@@ -46,21 +52,28 @@ if TYPE_CHECKING:
     from reconciler.workflows.import_quotas import ImportSummary, import_files
     from reconciler.workflows.init import CLUSTER_FOLDER, Made, Setting, make_repository, parse_workflows, require_room
     from reconciler.workflows.load import find_repository_root, stop_on
-    from reconciler.workflows.plan import Intent, load_intent, make_plan
-    from reconciler.workflows.plan_extras import Checker, Extras, plan_with
+    from reconciler.workflows.plan import Checker, Extras, Intent, load_intent, make_plan, plan_with
     from reconciler.workflows.reconcile import Observation, observe, write_observed
     from reconciler.workflows.references import References
-    from reconciler.workflows.report import ReportRequest, has_failed, load_report_intents, make_report
-    from reconciler.workflows.report_files import read_report_inputs
-    from reconciler.workflows.resolve import difference_between, is_unknown, notes_about, require_client, resolve_known
-    from reconciler.workflows.resolve_sources import MANIFESTS, PLANNED, Sources, Where, check_names
-    from reconciler.workflows.resolve_views import current_view
+    from reconciler.workflows.report import ReportRequest, has_failed, load_report_intents, make_report, read_report_inputs
+    from reconciler.workflows.resolve import (
+        MANIFESTS,
+        PLANNED,
+        Sources,
+        Where,
+        check_names,
+        current_view,
+        difference_between,
+        is_unknown,
+        notes_about,
+        require_client,
+        resolve_known,
+    )
     from reconciler.workflows.revert import Undoing, load_undoing, revert_report
     from reconciler.workflows.sandbox import run_in_sandbox, sandbox_spec, sandbox_status, start_sandbox, stop_sandbox
     from reconciler.workflows.stored_reference import SNAPSHOT, GitHubRepository, StoredReference, verify_reference
     from reconciler.workflows.system_clock import SystemClock
-    from reconciler.workflows.trusted import TrustedTree
-    from reconciler.workflows.trusted_files import read_trusted_files
+    from reconciler.workflows.trusted import TrustedTree, read_trusted_files
     from reconciler.workflows.validate import Validation, validate_every, validate_manifests
 
 __all__ = [

@@ -1,17 +1,32 @@
-"""Keep one comment on a pull request true: find ours, write it anew or for the first time, and fold what two runs made twice."""
+"""Keep one comment on a pull request: find ours, rewrite or post it, fold duplicates; on GitHub, as a workflow run knows it."""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Protocol
 
 from reconciler.documents import read_apply_summary
-from reconciler.errors import FileAccessError, ForgeError
-from reconciler.integrations import Comment
+from reconciler.errors import FileAccessError, ForgeError, UsageError
+from reconciler.integrations import (
+    ACTIONS,
+    PUBLIC,
+    Comment,
+    GitHubApi,
+    PullRequestComments,
+    api_address,
+    newest_commit,
+    pull_request_of,
+    read_event,
+    read_token,
+    repository_name,
+    run_link,
+)
 from reconciler.model import ApplyResult, BacktestReport, ChangeStatus
+from reconciler.ports import Clock
 from reconciler.render import (
     BUDGET,
     NEXT,
@@ -276,3 +291,83 @@ def _address(comment: Comment) -> tuple[str | None, str] | None:
 
 def _same_login(one: str | None, other: str | None) -> bool:
     return one is not None and other is not None and one.casefold() == other.casefold()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitHubTarget:
+    """Where the comment is; what is ``None`` comes from the environment, as GitHub sets it in a workflow."""
+
+    environment: Mapping[str, str]
+    repository: str | None = None
+    pull_request: int | None = None
+    api_url: str | None = None
+    token_file: Path | None = None
+    author: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullRequestOutcome:
+    """What was done where; ``comment`` is ``None`` when there is no pull request, and ``reason`` says so."""
+
+    repository: str
+    pull_request: int | None
+    comment: CommentOutcome | None
+    reason: str = ""
+
+    def warnings(self) -> Iterator[str]:
+        """What a person should know of, although all went well."""
+        if self.comment is None:
+            return
+        if self.comment.edited:
+            yield "somebody had edited the comment; it was written anew"
+        for one in self.comment.strangers:
+            yield f"comment {one.id} of {one.author!r} has this tool's marker but is not by {self.comment.author!r}; left alone"
+
+
+def post_comment(
+    target: GitHubTarget,
+    content: Content | None,
+    status: CommentStatus,
+    *,
+    cluster: str | None,
+    label: str,
+    clock: Clock,
+    patience: float,
+    only_existing: bool = False,
+) -> PullRequestOutcome:
+    """Find the pull request and keep its comment. ``patience``: seconds of waiting for limits and faults, in all.
+
+    Raises ``UsageError`` when something is missing or contradicts, ``FileAccessError`` and ``ForgeError``.
+    """
+    environment = target.environment
+    address = api_address(target.api_url or environment.get("GITHUB_API_URL") or PUBLIC)
+    given = target.repository or environment.get("GITHUB_REPOSITORY")
+    if not given:
+        raise UsageError("which repository? Give --repository OWNER/NAME, or set GITHUB_REPOSITORY")
+    repository = repository_name(given)
+    token = read_token(environment, target.token_file)
+    event = read_event(environment)
+    event = dataclasses.replace(event, pull_request=target.pull_request) if target.pull_request else event
+    # A commit that was pushed to a branch is not one of the pull request: it says nothing about which plan is the newest.
+    planned = status.state is CommentState.PLANNED and (status.commit or (None if event.pushed else event.commit)) is not None
+    status = dataclasses.replace(status, commit=status.commit or event.commit, link=run_link(environment))
+    api = GitHubApi(address, token, clock=clock, patience=patience)
+    try:
+        number = pull_request_of(api, event, repository=repository)
+        if number is None:
+            reason = f"commit {event.commit} belongs to no pull request"
+            return PullRequestOutcome(repository=repository, pull_request=None, comment=None, reason=reason)
+        comments = PullRequestComments(api, repository=repository, number=number)
+        request = CommentRequest(
+            content=content,
+            status=status,
+            cluster=content.marker.cluster if content else cluster,
+            label=label,
+            author=target.author or comments.whoami() or ACTIONS,
+            newest=newest_commit(api, repository=repository, number=number) if planned else None,
+            only_existing=only_existing,
+        )
+        comment = keep_comment(comments, request)
+    finally:
+        api.close()
+    return PullRequestOutcome(repository=repository, pull_request=number, comment=comment)

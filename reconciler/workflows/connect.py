@@ -16,8 +16,7 @@ from reconciler.ports import QuotaCluster, QuotaReader
 
 if TYPE_CHECKING:
     from reconciler.backends import ClientProperties, ZooKeeperSecurity
-    from reconciler.workflows.trusted import TrustedTree
-    from reconciler.workflows.trusted_files import TrustedFiles
+    from reconciler.workflows.trusted import TrustedFiles, TrustedTree
 
 _log: Final = logging.getLogger(__name__)
 _HOW: Final = (

@@ -1,28 +1,52 @@
 """Resolve: the effective quotas of clients in a state, and what differs between two states.
 
-The states are ``QuotaView`` values, read before (``resolve_sources``, or ``current_view`` over any ``QuotaReader``); nothing here
-reads or writes anything.
+The states are ``QuotaView`` values: of the cluster, a snapshot, the manifests, or the cluster after the plan of the manifests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Final
 
-from reconciler.errors import UsageError
-from reconciler.model import OTHER, Entity, Known, KnownAddress
+from reconciler.errors import BackendError, UsageError
+from reconciler.model import (
+    OTHER,
+    ClusterIdentity,
+    ClusterSpec,
+    CurrentState,
+    Entity,
+    Finding,
+    Known,
+    KnownAddress,
+    ObservedFrom,
+    Prune,
+    Severity,
+    display_name,
+)
+from reconciler.planning import difference, quotas_after
+from reconciler.ports import CallbackInspector, StaticDefaultsInspector
 from reconciler.resolution import (
+    Caveats,
     EffectiveQuotas,
     QuotaView,
     Resolution,
     ResolveOptions,
     ViewComparison,
+    ViewKind,
     address_of,
     client_of,
     compare,
     compare_known,
 )
-from reconciler.text import list_some
+from reconciler.text import did_you_mean, list_some, number_text, shown
+from reconciler.workflows.connect import Access, quota_reader, read_state, snapshot_reader
+from reconciler.workflows.load import LoadedManifests, chosen_cluster, load_manifests, stop_on
+from reconciler.workflows.plan import Intent, intent_of
+from reconciler.workflows.references import ReadReferences, References, read_references
+from reconciler.workflows.trusted import TrustedTree, read_trusted_files
 
 MOST_EFFECTS: Final = 100_000
 """Differences that are listed when nobody was asked about in particular."""
@@ -94,3 +118,246 @@ def _two_clusters(before: QuotaView, after: QuotaView) -> Iterator[str]:
     one, other = before.cluster.id, after.cluster.id
     if one is not None and other is not None and one != other:
         yield f"these are two clusters: {one} before, {other} after"
+
+
+CURRENT: Final = "current"
+CLUSTER: Final = "cluster"
+MANIFESTS: Final = "manifests"
+PLANNED: Final = "planned"
+WORDS: Final = (CURRENT, CLUSTER, MANIFESTS, PLANNED)
+"""The names of states; anything else is the path of a snapshot."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """The manifests, if any, and how to reach the cluster. Without paths and a cluster name no manifest is read unless needed."""
+
+    paths: tuple[str, ...] = ()
+    cluster: str | None = None
+    access: Access = field(default_factory=Access)
+    trusted_ref: str | None = None
+    fail_on: Severity = Severity.ERROR
+
+
+class Sources:
+    """States by their names. Everything that several of them need is read once."""
+
+    def __init__(self, where: Where) -> None:
+        self._where = where
+        self.findings: tuple[Finding, ...] = ()
+        """Of the manifests that were read, none of which stopped anything."""
+
+    def view(self, name: str) -> QuotaView:
+        """The state of that name, or of a snapshot.
+
+        Raises ``ManifestError``, ``UsageError``, ``UntrustedError`` and ``GitError`` as loading manifests does,
+        ``FileAccessError`` for a snapshot, ``WrongClusterError`` and ``BackendError`` from the cluster.
+        """
+        if name == CURRENT:
+            return self._current
+        if name == CLUSTER:
+            return self._current if self._where.access.current is None else self._cluster
+        if name == MANIFESTS:
+            return manifests_view(self._intent(everything=True))
+        if name == PLANNED:
+            return planned_view(self._intent(everything=False), self._current)
+        ref, paths = self._where.trusted_ref, self._where.paths or (".",)
+        reader = snapshot_reader(name, trusted=read_trusted_files(ref, paths[0]) if ref is not None else None)
+        return current_view(reader.current_state(), source=reader)
+
+    @cached_property
+    def _current(self) -> QuotaView:
+        return self._read(self._where.access)
+
+    @cached_property
+    def _cluster(self) -> QuotaView:
+        return self._read(replace(self._where.access, current=None))
+
+    def _read(self, access: Access) -> QuotaView:
+        spec, trusted = self._spec
+        with quota_reader(spec, access, trusted=trusted) as reader:
+            return current_view(read_state(spec, reader), source=reader, name=spec.name, spec=spec)
+
+    @property
+    def _spec(self) -> tuple[ClusterSpec, TrustedTree | None]:
+        """The cluster of the manifests when a path, a name or a reference is given, or a state needed them; else the stand-in."""
+        where = self._where
+        if not where.paths and where.cluster is None and where.trusted_ref is None and "_loaded" not in self.__dict__:
+            return ClusterSpec(), None
+        seen, loaded = self._loaded
+        return chosen_cluster(loaded, where.cluster), seen.trusted
+
+    @cached_property
+    def _loaded(self) -> tuple[ReadReferences, LoadedManifests]:
+        paths = self._where.paths or (".",)
+        seen = read_references(References(trusted=self._where.trusted_ref), paths)
+        loaded = load_manifests(paths, trust=seen.trust)
+        stop_on(loaded.findings, self._where.fail_on)
+        return seen, loaded
+
+    def _intent(self, *, everything: bool) -> Intent:
+        """What the manifests want; ``everything`` of the root, whatever the paths are, because all of it decides what holds."""
+        seen, loaded = self._loaded
+        if everything and loaded.root is not None:
+            loaded = replace(loaded, selected=None, complete=True)
+        where = self._where
+        intent = intent_of(loaded, seen, where.paths or (".",), cluster=where.cluster, fail_on=where.fail_on)
+        self.findings = intent.findings
+        return intent
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise ``UsageError`` for a state whose name is neither one of ``WORDS`` nor looks like the path of a file that is there."""
+    for name in names:
+        if name not in WORDS and not Path(name).exists():
+            msg = f"there is no state {shown(name)}: say {', '.join(WORDS)}, or the path of a snapshot file{_near(name)}"
+            raise UsageError(msg)
+
+
+def _near(name: str) -> str:
+    near = did_you_mean(name, WORDS)
+    return near if near.startswith("; did") else ""
+
+
+_FIRST_WITHOUT_STATIC_DEFAULTS: Final = (3, 0)
+_STATIC: Final = {"producer_byte_rate": "quota.producer.default", "consumer_byte_rate": "quota.consumer.default"}
+_FIRST_TO_ENFORCE_MUTATIONS: Final = (3, 5)
+_ASSUMED: Final = "answers assume that brokers resolve quotas as Kafka does"
+_NO_VERSION: Final = (
+    "the version of the brokers is not known; before Kafka 3.0 their settings quota.producer.default and quota.consumer.default "
+    "hold where no quota is set"
+)
+_ALONE: Final = (
+    "these are the manifests alone: quotas that the cluster has beside them (unmanaged, or outside the scope) are not known "
+    "here; 'planned' counts them"
+)
+
+
+def current_view(state: CurrentState, *, source: object, name: str | None = None, spec: ClusterSpec | None = None) -> QuotaView:
+    """A state as it was read from ``source``, which may tell whether the brokers resolve quotas as Kafka does.
+
+    Where it does not, the Cluster document may.
+    """
+    callback, notes = _callback(source, state.observed.origin)
+    written = _written(spec)
+    if written is not None and notes and callback is None:
+        callback, notes = written, (written,)
+    version = _version(state.cluster.kafka_version)
+    static: Mapping[str, str] = {}
+    if version is None:
+        notes = (*notes, _NO_VERSION)
+    elif version < _FIRST_WITHOUT_STATIC_DEFAULTS:
+        static = _static_defaults(source, state.cluster.kafka_version)
+        notes = (*notes, *dict.fromkeys(static.values()))
+    return QuotaView(
+        kind=ViewKind.SNAPSHOT if state.observed.origin is ObservedFrom.SNAPSHOT else ViewKind.CLUSTER,
+        entities=state.entities,
+        cluster=state.cluster.named(name),
+        observed=state.observed,
+        caveats=Caveats(callback=callback, static_defaults=static),
+        notes=(*notes, *_oddities(state, version)),
+    )
+
+
+def manifests_view(intent: Intent) -> QuotaView:
+    """What the manifests declare for one cluster, as if that were all."""
+    written = _written(intent.spec)
+    return QuotaView(
+        kind=ViewKind.MANIFESTS,
+        entities=intent.desired.values(),
+        cluster=ClusterIdentity(name=intent.spec.name, id=intent.spec.cluster_id),
+        caveats=Caveats(callback=written),
+        notes=(_ALONE, *_incomplete(intent), written or _ASSUMED, *intent.notes),
+    )
+
+
+def planned_view(intent: Intent, current: QuotaView) -> QuotaView:
+    """What ``current`` holds once the plan of the manifests is applied: unmanaged entities and those outside the scope stay.
+
+    Raises ``ValueError`` when ``current`` was never observed.
+    """
+    if current.observed is None:
+        raise ValueError("a plan needs a state that was read from somewhere")
+    state = CurrentState(cluster=current.cluster, observed=current.observed, entities=current.entities)
+    found = difference(intent.desired, state, scope=intent.spec.scope, prune=intent.spec.prune)
+    pruned = sum(1 for change in found.changes if change.entity not in intent.desired.entities)
+    return replace(
+        current,
+        kind=ViewKind.PLANNED,
+        entities=quotas_after(current.entities, found.changes),
+        notes=(*current.notes, *_incomplete(intent), *_pruned(intent.spec, pruned), *intent.notes),
+    )
+
+
+def _written(spec: ClusterSpec | None) -> str | None:
+    """Why answers are not known, by the Cluster document."""
+    if spec is None or spec.quota_callback is None:
+        return None
+    return (
+        "by the Cluster document the brokers resolve quotas with their own class "
+        f"({display_name(spec.quota_callback.name)} stands for it); which limit a client gets is not known here, and backtest "
+        "asks that class"
+    )
+
+
+def _callback(source: object, origin: ObservedFrom) -> tuple[str | None, tuple[str, ...]]:
+    if not isinstance(source, CallbackInspector):
+        who = {ObservedFrom.SNAPSHOT: "a snapshot", ObservedFrom.ZOOKEEPER: "ZooKeeper"}.get(origin, "what was read")
+        return None, (f"{_ASSUMED}; {who} does not tell whether they have a client.quota.callback.class",)
+    try:
+        callback = source.quota_callback()
+    except BackendError as error:
+        return None, (f"{_ASSUMED}; it could not be checked whether they have a client.quota.callback.class: {error}",)
+    if callback is None:
+        return None, ()
+    reason = (
+        f"the brokers resolve quotas with their own client.quota.callback.class, {display_name(callback)}; "
+        "which limit a client gets is not known"
+    )
+    return reason, (reason,)
+
+
+def _static_defaults(source: object, version: str | None) -> dict[str, str]:
+    """By key, why a client without a quota may be limited all the same."""
+    about = f"the brokers are of Kafka {version}: where no quota is set, their settings {' and '.join(_STATIC.values())} hold"
+    if isinstance(source, StaticDefaultsInspector):
+        try:
+            known = source.static_quota_defaults()
+        except BackendError as error:
+            return dict.fromkeys(_STATIC, f"{about}; no broker told them: {error}")
+        return {
+            key.value: f"where no quota is set, the brokers limit client ids by their setting {_STATIC[key.value]}, "
+            f"{number_text(value)} bytes/s"
+            for key, value in known.items()
+        }
+    return dict.fromkeys(_STATIC, f"{about}, which are not among the quotas")
+
+
+def _oddities(state: CurrentState, version: tuple[int, int] | None) -> Iterator[str]:
+    if version is not None and _FIRST_WITHOUT_STATIC_DEFAULTS <= version < _FIRST_TO_ENFORCE_MUTATIONS:
+        yield "Kafka 3.0 to 3.4 in KRaft mode stores controller_mutation_rate and does not enforce it"
+    foreign = [entity for entity in state.entities if not entity.is_known]
+    if foreign:
+        types = sorted({entity_type for entity in foreign for entity_type in entity.types})
+        yield (
+            f"{len(foreign)} entities are of a shape that Kafka does not have ({', '.join(map(display_name, types))}); "
+            "whom they limit is not known, and they are left out"
+        )
+
+
+def _incomplete(intent: Intent) -> Iterator[str]:
+    if not intent.desired.complete:
+        yield "only some of the manifests count here, those that the paths name; nothing is pruned"
+
+
+def _pruned(spec: ClusterSpec, deleted: int) -> Iterator[str]:
+    if deleted and spec.prune is Prune.CONFIRM:
+        yield f"{deleted} entities are gone here that apply removes only once guard 'prune' is accepted"
+
+
+def _version(text: str | None) -> tuple[int, int] | None:
+    try:
+        major, minor = (text or "").split(".")[:2]
+        return int(major), int(minor)
+    except ValueError:
+        return None

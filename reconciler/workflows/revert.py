@@ -35,8 +35,7 @@ from reconciler.workflows.git_repository import source_of
 from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
 from reconciler.workflows.references import References, read_references
 from reconciler.workflows.same_cluster import OtherClusters
-from reconciler.workflows.trusted import TrustedTree
-from reconciler.workflows.trusted_files import read_trusted_files
+from reconciler.workflows.trusted import TrustedTree, read_trusted_files
 
 _NOT_ABOUT_MANIFESTS: Final = frozenset({"empty-desired-state"})
 """Guards that ask what manifests declare, where there are none that the way back comes from."""

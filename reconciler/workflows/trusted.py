@@ -9,15 +9,17 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from reconciler.errors import FileAccessError, UntrustedError
 from reconciler.model import Finding, Rule, Severity, display_name
+from reconciler.text import shown
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
+from reconciler.workflows.git_repository import Git, repository_around
 from reconciler.workflows.load import LoadedManifests, Trust
 from reconciler.workflows.spans import without_spans
-from reconciler.workflows.trusted_files import TrustedFiles, files_at
 
 _WORDS: Final = {
     "cluster_id": "clusterId", "removal_limit": "guards", "broker_settings": "brokerSettings", "quota_callback": "quotaCallback",
@@ -103,3 +105,147 @@ def not_yet_findings(loaded: LoadedManifests, name: str | None) -> Iterator[Find
     place = proposed.span if proposed is not None else None
     for message in not_yet(loaded, name):
         yield Finding(id=COUNTS_AFTER_MERGE.id, severity=COUNTS_AFTER_MERGE.severity, message=message, span=place)
+
+
+_NO_FOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustedContent:
+    """What a file holds, as far as it is trusted. ``source`` names it in messages."""
+
+    content: bytes
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Located:
+    """A file of a work tree: ``place`` as git sees it, ``physical`` without any link. ``git`` is ``None`` outside of all."""
+
+    git: Git | None
+    place: str
+    physical: str
+
+    @property
+    def linked(self) -> bool:
+        """True when a link is on the way, so that git is asked about another file than would be opened."""
+        assert self.git is not None
+        return self.physical != os.path.join(os.path.realpath(self.git.top), *filter(None, self.place.split("/")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustedFiles:
+    """The commit of a trusted reference, and all work trees of its repository: any of them may have the pull request's files."""
+
+    trees: tuple[Git, ...]
+    ref: str
+    commit: str
+
+    def read(self, path: str) -> TrustedContent:
+        """A file as the reference has it, or one that no pull request can have brought, as it is.
+
+        Raises ``UntrustedError`` for a file that only the work tree's commit has, and for one behind a link of the work tree, and
+        ``FileAccessError`` when it cannot be read.
+        """
+        found = self._locate(path)
+        content = self._content(found)
+        if content is not None:
+            return TrustedContent(content=content, source=f"{self.ref}:{found.place}")
+        return TrustedContent(content=_read(found.physical, path), source=path)
+
+    def content(self, path: str) -> bytes | None:
+        """What the reference has for a file of the work tree; ``None`` for a file that no pull request can have brought.
+
+        That is one outside of the repository, or one that git does not track. Raises ``UntrustedError`` as ``read``.
+        """
+        return self._content(self._locate(path))
+
+    def require_same(self, path: str) -> None:
+        """Raise ``UntrustedError`` unless a file that others open is what the reference has, or not the work tree's at all."""
+        found = self._locate(path)
+        trusted = self._content(found)
+        if trusted is None:
+            return
+        self._require_no_link(found)
+        if _lines(_read(found.physical, path, most=len(trusted) + trusted.count(b"\n") + 2)) != _lines(trusted):
+            msg = f"{shown(found.place)} differs from {self.ref}; a change to it counts only after merge"
+            raise UntrustedError(msg)
+
+    def require_same_below(self, path: str) -> None:
+        """The same for every file at or below a path; one that the reference has must not be missing here."""
+        found = self._locate(path)
+        if found.git is None:
+            return
+        self._require_no_link(found)
+        present = found.git.tracked(found.place)
+        if not present and found.git.tracks(found.place):
+            raise self._not_there(found.place)
+        known = {entry.path for entry in found.git.entries(self.commit, [found.place]) if not entry.link}
+        for place in present:
+            if place not in known:
+                raise self._not_there(place)
+            self.require_same(os.path.join(found.git.top, place))
+        for place in sorted(known.difference(present)):
+            msg = f"{shown(place)} is missing here, and {self.ref} has it; that it is removed counts only after merge"
+            raise UntrustedError(msg)
+
+    def _locate(self, path: str) -> _Located:
+        """The file that a path means. Its steps back are taken as they are written, and must lead there also behind links."""
+        written, physical = os.path.abspath(path), os.path.realpath(path)
+        if os.path.realpath(written) != physical:
+            msg = f"{shown(path)} goes back with '..' behind a symbolic link, which may lead anywhere; write it without '..'"
+            raise UntrustedError(msg)
+        for one in (written, physical):
+            places = [(git, place) for git in self.trees if (place := git.relative(one)) is not None]
+            if places:
+                git, place = min(places, key=lambda found: len(found[1]))
+                return _Located(git=git, place=place, physical=physical)
+        return _Located(git=None, place="", physical=physical)
+
+    def _content(self, found: _Located) -> bytes | None:
+        if found.git is None:
+            return None
+        content = found.git.file(self.commit, found.place)
+        if content is None:
+            self._require_no_link(found)
+            if found.git.tracks(found.place):
+                raise self._not_there(found.place)
+        return content
+
+    def _require_no_link(self, found: _Located) -> None:
+        if found.linked:
+            msg = f"{shown(found.place)} is reached through a symbolic link of the work tree, which {self.ref} does not vouch for"
+            raise UntrustedError(msg)
+
+    def _not_there(self, place: str) -> UntrustedError:
+        return UntrustedError(
+            f"{shown(place)} is not in {self.ref}: a file that decides how to connect or what is compared counts only after "
+            "merge; merge it first, or give a file that git does not track"
+        )
+
+
+def read_trusted_files(ref: str, path: str) -> TrustedFiles:
+    """Of the repository around a path. Raises ``GitError`` and ``UsageError`` as ``repository_around``."""
+    git = repository_around(path)
+    return files_at(git, ref=ref, commit=git.commit(ref))
+
+
+def files_at(git: Git, *, ref: str, commit: str) -> TrustedFiles:
+    """The same for a commit that is known."""
+    trees = tuple(replace(git, top=top) for top in git.work_trees())
+    return TrustedFiles(trees=trees, ref=ref, commit=commit)
+
+
+def _read(physical: str, path: str, *, most: int = -1) -> bytes:
+    """The file, of which no step is a link; were its last one a link by now, it would not be opened."""
+    try:
+        with os.fdopen(os.open(physical, os.O_RDONLY | _NO_FOLLOW), "rb") as file:
+            return file.read(most)
+    except OSError as error:
+        msg = f"{shown(path)} cannot be read: {error.strerror}"
+        raise FileAccessError(msg) from error
+
+
+def _lines(content: bytes) -> bytes:
+    """Git may have written other line ends into the work tree."""
+    return content.replace(b"\r\n", b"\n")

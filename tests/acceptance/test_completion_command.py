@@ -12,7 +12,7 @@ import pytest
 from reconciler.cli.commands.completion import SHELLS
 from reconciler.cli.main import COMMANDS
 from reconciler.policy import GUARDS
-from reconciler.workflows.resolve_sources import WORDS
+from reconciler.workflows.resolve import WORDS
 from tests.support.command import environment, run
 
 COMPLETE = """

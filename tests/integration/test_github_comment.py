@@ -12,8 +12,14 @@ from reconciler.errors import FileAccessError, ForgeError, UsageError
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.render.markdown import findings_markdown, plan_markdown
 from reconciler.render.sticky_comment import CommentState, CommentStatus, is_edited, read_marker
-from reconciler.workflows.comment import CommentOutcome, CommentResult, body_content
-from reconciler.workflows.comment_on_github import GitHubTarget, PullRequestOutcome, post_comment
+from reconciler.workflows.comment import (
+    CommentOutcome,
+    CommentResult,
+    GitHubTarget,
+    PullRequestOutcome,
+    body_content,
+    post_comment,
+)
 from tests.builders import plan, user
 from tests.fakes import FakeClock
 from tests.support.github_server import BOT, HEAD, NUMBER, REPOSITORY, TOKEN, Fault, GitHubServer, github_server, pull_request

@@ -19,7 +19,7 @@ from reconciler.resolution.addresses import ADDRESS_KEY
 from reconciler.resolution.effective_quotas import KEYS, Caveats, EffectiveQuotas, Resolution, ResolveOptions
 from reconciler.text import amount
 from reconciler.workflows.report import overview_of
-from reconciler.workflows.resolve_views import current_view, planned_view
+from reconciler.workflows.resolve import current_view, planned_view
 from tests.builders import client, current, declared, ip, pair, user
 from tests.fakes import FakeCluster
 from tests.support import report_world

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.traffic.kernels.exact_batch import Batch
 from reconciler.traffic.kernels.exact_sides import GroupLimits, Judged
 from reconciler.traffic.kernels.exact_stream import ExactStream
+from reconciler.traffic.kernels.exact_totals import Batch
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.second_sums import keys_of
 from reconciler.traffic.kernels.seconds_judge import SecondsJudge, SideVerdict

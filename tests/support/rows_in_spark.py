@@ -12,8 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what all of Spark's own d
 
 from reconciler.traffic.client_totals import FOLDS, NAMES
 from reconciler.traffic.judging.grouping import Grouping, Series
-from reconciler.traffic.sources.normal_form import IDENTITY
-from reconciler.traffic.sources.row_status import CHARGED
+from reconciler.traffic.sources.normal_form import CHARGED, IDENTITY
 
 _PLACES: Final = pa.schema(
     [

@@ -197,9 +197,8 @@ def test_every_topic_has_a_line_of_its_own(spark: SparkSession, history: Path) -
     from reconciler.traffic.backtest import Backtest, BacktestRequest
     from reconciler.traffic.request_traffic import RequestTraffic
     from reconciler.traffic.shuffle.on_spark import KeptRows
-    from reconciler.traffic.sources.normal_form import ROWS
+    from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS, ROWS
     from reconciler.traffic.sources.parquet_parts import parts_of, read_part
-    from reconciler.traffic.sources.row_status import IDENTITY_COLUMNS
     from reconciler.traffic.traffic_source import Source
 
     def read(part: Part) -> Iterator[pa.RecordBatch]:

@@ -211,7 +211,7 @@ def test_an_old_java_is_named_before_anything_is_read(tmp_path: Path) -> None:
     ids=["disk", "worker", "pipe", "cause", "parquet", "schema", "gzip", "path"],
 )
 def test_what_fails_in_spark_is_told_in_words(java_says: str, said: str) -> None:
-    from reconciler.traffic.job_failures import reason
+    from reconciler.traffic.spark_jobs import reason
 
     assert said in reason(java_says)
 

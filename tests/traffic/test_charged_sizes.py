@@ -117,8 +117,8 @@ def fetch_case(version: int, random_: random.Random) -> tuple[str, int]:
 
 
 def test_sizes_equal_the_encoded_messages_in_every_version(spark: SparkSession, tmp_path: Path) -> None:
+    from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS
     from reconciler.traffic.sources.on_spark import read_request_logs
-    from reconciler.traffic.sources.row_status import IDENTITY_COLUMNS
 
     random_ = random.Random(20261121)
     cases = [produce_case(version, random_) for version in range(14) for _ in range(8)]

@@ -8,8 +8,7 @@ from reconciler.errors import UsageError
 from reconciler.model.cluster import ClusterSpec
 from reconciler.model.entity import Entity
 from reconciler.resolution.resolver import Bucket
-from reconciler.traffic.judging.grouping import Series, group_series
-from reconciler.traffic.judging.quota_tables import BrokerRule, quota_tables
+from reconciler.traffic.judging.grouping import BrokerRule, Series, group_series, quota_tables
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kinds import Kind
 from reconciler.workflows.broker_model import ModelOptions, broker_model

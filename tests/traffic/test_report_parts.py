@@ -21,6 +21,7 @@ from reconciler.model.finding import Severity
 from reconciler.model.quota import QuotaKey
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.columns.group_index import KeyIndex
+from reconciler.traffic.judging.assumptions import judged_by_logged_time
 from reconciler.traffic.judging.enrichment import regroupings
 from reconciler.traffic.judging.findings import report_findings, throttle_findings
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
@@ -38,7 +39,6 @@ from reconciler.traffic.judging.rate_series import (
 )
 from reconciler.traffic.judging.recommendations import margin_of, recommended
 from reconciler.traffic.judging.unjudged import unjudged_changes, unjudged_findings
-from reconciler.traffic.judging.unlogged_time import judged_by_logged_time
 from reconciler.traffic.judging.verdicts import unused_quotas
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
 from reconciler.traffic.kernels.second_sums import ThrottledRates, bounds, keys_of

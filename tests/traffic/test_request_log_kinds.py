@@ -29,9 +29,9 @@ def of_api(api: tuple[str, int], version: int, request: Any, response: Any, *, f
 
 def read(spark: SparkSession, tmp_path: Path, lines: list[str], **options: Any) -> dict[int, list[Row]]:
     """Rows by the number of their line."""
+    from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS
     from reconciler.traffic.sources.on_spark import read_request_logs
     from reconciler.traffic.sources.request_log import LOG_KINDS
-    from reconciler.traffic.sources.row_status import IDENTITY_COLUMNS
 
     path = tmp_path / "kafka-request.log"
     numbered = [text.replace('"correlationId":7', f'"correlationId":{i}') for i, text in enumerate(lines)]

@@ -23,8 +23,8 @@ NOON = datetime.datetime(2026, 11, 21, 13, 0, 0, 123500, tzinfo=datetime.UTC)
 
 def read(spark: SparkSession, tmp_path: Path, lines: list[str], **options: Any) -> list[Row]:
     """The rows of these lines, in their order."""
+    from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS
     from reconciler.traffic.sources.on_spark import read_request_logs
-    from reconciler.traffic.sources.row_status import IDENTITY_COLUMNS
 
     path = tmp_path / "kafka-request.log"
     numbered = [text.replace('"correlationId":7', f'"correlationId":{i}') for i, text in enumerate(lines)]
@@ -131,8 +131,8 @@ def test_brokers_of_2_8_name_fetched_partitions_differently(spark: SparkSession,
 
 def test_rotated_and_compressed_files_are_read_whatever_their_names_hold(spark: SparkSession, tmp_path: Path) -> None:
     from reconciler.traffic.sources.log_files import find_logs
+    from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS
     from reconciler.traffic.sources.on_spark import read_request_logs
-    from reconciler.traffic.sources.row_status import IDENTITY_COLUMNS
 
     folder = tmp_path / "logs [a] {b} *" / "broker-7"
     folder.mkdir(parents=True)

@@ -12,8 +12,8 @@ import pytest
 
 from reconciler.errors import TrafficError
 from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, log_parts
+from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS
 from reconciler.traffic.sources.request_log import LOG_KINDS, parse_lines, schema
-from reconciler.traffic.sources.row_status import IDENTITY_COLUMNS
 from tests.traffic.log_lines import fetch_request, fetch_response, line, produce_request
 
 

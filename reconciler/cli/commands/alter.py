@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconciler.cli import entity_options, options, output, run_traces, writing
+from reconciler.cli import entity_options, options, output, run_outputs, writing
 from reconciler.cli.arguments import typed
 from reconciler.errors import ManifestError, UsageError
 from reconciler.text import shown
@@ -82,7 +82,7 @@ def run(args: AlterArguments) -> int:
     from reconciler.workflows import load_target
 
     check_guard_ids(args.accept)
-    with run_traces.audited(args, "alter") as audit, PatientProgress(args) as progress:
+    with run_outputs.audited(args, "alter") as audit, PatientProgress(args) as progress:
         request, approval = _request(args), _approval(args)
         for warning in _warnings(args, request):
             output.tell(f"warning: {warning}")
@@ -93,7 +93,7 @@ def run(args: AlterArguments) -> int:
             raise
         audit.about(target.spec, source=lambda: target.source, trusted=target.trusted)
         report = _alter(args, request, approval, target, progress)
-    return run_traces.finish(args, report, audit)
+    return run_outputs.finish(args, report, audit)
 
 
 def _request(args: AlterArguments) -> AlterRequest:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.cli import options, output, run_traces, writing
+from reconciler.cli import options, output, run_outputs, writing
 from reconciler.cli.arguments import typed
 from reconciler.errors import ManifestError
 
@@ -83,7 +83,7 @@ def run(args: ApplyArguments) -> int:
     )
 
     check_guard_ids(args.accept)
-    with run_traces.audited(args, "apply") as audit, PatientProgress(args) as progress:
+    with run_outputs.audited(args, "apply") as audit, PatientProgress(args) as progress:
         approval = _approval(args)
         try:
             progress.step("reading the manifests")
@@ -110,7 +110,7 @@ def run(args: ApplyArguments) -> int:
         except ManifestError as error:
             output.print_findings(args, error.findings, to_stdout=True)
             raise
-    return run_traces.finish(args, report, audit, also=lambda: _record(args, report, intent))
+    return run_outputs.finish(args, report, audit, also=lambda: _record(args, report, intent))
 
 
 def _approval(args: ApplyArguments) -> Approval:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.cli import backtest_renderings, exit_codes, options, output
-from reconciler.cli.arguments import typed
+from reconciler.cli import exit_codes, options, output
+from reconciler.cli.arguments import OutputArguments, typed
 from reconciler.cli.traffic_options import add_reading_options, add_spark_options
 from reconciler.errors import ManifestError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reconciler.model import CurrentState
+    from reconciler.model import BacktestReport, CurrentState
     from reconciler.workflows import Intent, ModelOptions
 
 _PLOTS: Final = 12
@@ -103,8 +104,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_broker_model_options(parser)
     options.add_trusted_ref_option(parser)
     options.add_fail_on_option(parser)
-    options.add_out_option(parser, backtest_renderings.FORMATS)
-    options.add_output_options(parser, formats=backtest_renderings.FORMATS)
+    options.add_out_option(parser, FORMATS)
+    options.add_output_options(parser, formats=FORMATS)
 
 
 def _add_broker_model_options(parser: argparse.ArgumentParser) -> None:
@@ -134,7 +135,7 @@ def run(args: BacktestArguments) -> int:
     from reconciler.model import Severity
     from reconciler.workflows import BacktestOptions, References, load_intent, proposal_of, run_backtest
 
-    limit, files = Severity(args.fail_on), output.parse_out(args.out, formats=backtest_renderings.FORMATS)
+    limit, files = Severity(args.fail_on), output.parse_out(args.out, formats=FORMATS)
     if args.without_python_workers:
         raise UsageError(_NO_SQL)
     plots = _plots(args, [args.format, *(name for name, _ in files)])
@@ -159,7 +160,7 @@ def run(args: BacktestArguments) -> int:
         plots=plots,
     )
     report = run_backtest(proposal_of(intent, _current(args, intent)), chosen, progress=output.StderrProgress(args))
-    backtest_renderings.print_backtest(args, report, files)
+    print_backtest(args, report, files)
     stopped = report.refused or any(finding.severity.at_least(limit) for finding in report.findings)
     return exit_codes.NOT_DONE if stopped else exit_codes.DONE
 
@@ -190,4 +191,56 @@ def _model_options(args: BacktestArguments) -> ModelOptions:
         controller_window_samples=args.controller_window_samples,
         controller_window_seconds=args.controller_window_seconds,
         quota_callback=args.quota_callback,
+    )
+
+
+FORMATS: Final = ("text", "json", "markdown", "html", "github", "sarif", "summary", "code-quality", "junit")
+_OF_FINDINGS: Final = frozenset({"github", "sarif", "code-quality", "junit"})
+
+
+def backtest_as(name: str, report: BacktestReport) -> str:
+    """A report in one of ``FORMATS``; the text is without colour."""
+    if name in _OF_FINDINGS:
+        from reconciler.cli.renderings import findings_as
+        from reconciler.render import answer
+
+        # Readers of a list of findings get the answer as its first finding.
+        return findings_as(name, (answer(report), *report.findings), suite="kafka-quotas backtest")
+    match name:
+        case "json":
+            from reconciler.documents import backtest_to_json
+            from reconciler.formats import document_text
+
+            return document_text(backtest_to_json(report))
+        case "markdown":
+            from reconciler.render import render_backtest_markdown
+
+            return render_backtest_markdown(report)
+        case "summary":
+            from reconciler.cli.renderings import SUMMARY_BUDGET
+            from reconciler.render import render_backtest_markdown
+
+            return render_backtest_markdown(report, budget=SUMMARY_BUDGET)
+        case "html":
+            from reconciler.render import backtest_html
+
+            return backtest_html(report)
+    from reconciler.render import backtest_lines, plain
+
+    return plain(backtest_lines(report))
+
+
+def print_backtest(args: OutputArguments, report: BacktestReport, files: Sequence[tuple[str, Path]]) -> None:
+    """Write a report to the files of ``--out``, then print it as ``--format`` says. Raises as ``output.print_plan``."""
+    from reconciler.documents import backtest_to_json
+    from reconciler.files import write_whole
+    from reconciler.render import backtest_lines
+
+    for name, path in files:
+        write_whole(path, [backtest_as(name, report)])
+    output.print_result(
+        args,
+        document=lambda: backtest_to_json(report),
+        lines=lambda: backtest_lines(report),
+        other=lambda name: backtest_as(name, report),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.cli import options, output, run_traces, writing
+from reconciler.cli import options, output, run_outputs, writing
 from reconciler.cli.arguments import typed
 from reconciler.errors import ManifestError
 
@@ -71,7 +71,7 @@ def run(args: RevertArguments) -> int:
     from reconciler.workflows import load_undoing
 
     check_guard_ids(args.accept)
-    with run_traces.audited(args, "revert") as audit, PatientProgress(args) as progress:
+    with run_outputs.audited(args, "revert") as audit, PatientProgress(args) as progress:
         approval = _approval(args)
         try:
             undoing = load_undoing(
@@ -86,7 +86,7 @@ def run(args: RevertArguments) -> int:
             raise
         audit.about(undoing.spec, source=lambda: undoing.source, trusted=undoing.trusted)
         report = _revert(args, undoing, approval, progress)
-    return run_traces.finish(args, report, audit)
+    return run_outputs.finish(args, report, audit)
 
 
 def _revert(args: RevertArguments, undoing: Undoing, approval: Approval, progress: PatientProgress) -> ApplyReport:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from reconciler.traffic.columns.numbering import numbered
 from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.timeline import Integers
-from reconciler.traffic.sources.row_status import CHARGED
+from reconciler.traffic.sources.normal_form import CHARGED
 
 NEEDED: Final = ("status", "broker", "kind", "user", "client_id", "ts_us", "records", "overhead")
 """The columns that ``charged_rows`` reads."""

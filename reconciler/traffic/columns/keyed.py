@@ -11,7 +11,7 @@ import pyarrow as pa
 from reconciler.traffic.columns.charged import ChargedRows, charged_rows
 from reconciler.traffic.columns.group_index import GroupIndex
 from reconciler.traffic.columns.numbering import summed
-from reconciler.traffic.kernels.exact_batch import MICRO_BITS, ORDER_BITS, pack
+from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, pack
 from reconciler.traffic.kernels.second_sums import Flags, keys_of
 from reconciler.traffic.kernels.timeline import Integers
 

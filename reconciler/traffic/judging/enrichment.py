@@ -8,10 +8,10 @@ from typing import Final, TypeAlias
 
 from reconciler.model import CONTROLLER, BucketName, BucketVerdict, HistoryNeeds, Provenance, Regrouped, Verdict
 from reconciler.resolution import Bucket, Resolved
+from reconciler.traffic.judging.assumptions import judged_by_logged_time
 from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.judging.history_gaps import judged_by_history
 from reconciler.traffic.judging.recommendations import recommended
-from reconciler.traffic.judging.unlogged_time import judged_by_logged_time
 from reconciler.traffic.judging.verdicts import worst_first
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 

@@ -15,10 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.traffic.judging.grouping import Group, Grouping
-from reconciler.traffic.kernels.exact_batch import Batch
 from reconciler.traffic.kernels.exact_sides import GroupLimits
 from reconciler.traffic.kernels.exact_stream import ExactStream, JudgedBatch
-from reconciler.traffic.kernels.exact_totals import ExactColumns, ExactVerdict
+from reconciler.traffic.kernels.exact_totals import Batch, ExactColumns, ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.timeline import Doubles, Integers
 from reconciler.traffic.kinds import Kind

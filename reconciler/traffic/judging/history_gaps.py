@@ -16,7 +16,7 @@ import numpy as np
 
 from reconciler.model import BucketVerdict, Coverage, HistoryNeeds, Provenance, Verdict
 from reconciler.traffic.kernels.timeline import Integers
-from reconciler.traffic.sources.request_numbers import WHOLE_STEP
+from reconciler.traffic.sources.log_evidence import WHOLE_STEP
 
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600

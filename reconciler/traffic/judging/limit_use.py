@@ -8,8 +8,8 @@ from typing import Final
 
 from reconciler.model import BucketVerdict, CapacityUse, Entity, Fit, QuotaFit, Verdict
 from reconciler.resolution import Bucket
+from reconciler.traffic.judging.assumptions import unlogged_factor
 from reconciler.traffic.judging.grouping import Grouping
-from reconciler.traffic.judging.unlogged_time import unlogged_factor
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 
 NEAR: Final = 0.8

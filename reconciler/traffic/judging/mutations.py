@@ -16,7 +16,7 @@ from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Doubles, Integers
 from reconciler.traffic.kernels.topics import Topics, effects, judge_bucket, judge_seconds, throttle_band, topic_order
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.row_status import IDENTITY_COLUMNS
+from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS
 
 _NO_CELLS: Final = (tuple(np.empty(0, dtype=np.int64) for _ in range(3)),)
 

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from reconciler.formats import BINARY_UNITS
 from reconciler.model import BucketVerdict, QuotaKey, ValueType
-from reconciler.traffic.judging.unlogged_time import unlogged_factor
+from reconciler.traffic.judging.assumptions import unlogged_factor
 
 ENOUGH_SECONDS: Final = 3000
 """Active seconds below which a share of one in a thousand means nothing."""

@@ -11,10 +11,10 @@ import pyarrow as pa
 from reconciler.traffic.judging.exact import Work, batch_of, numbers_of
 from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.kernels.band import Bands, BandStream
-from reconciler.traffic.kernels.exact_batch import group_of
 from reconciler.traffic.kernels.exact_stream import ExactStream, JudgedBatch
+from reconciler.traffic.kernels.exact_totals import group_of
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.row_status import IDENTITY_COLUMNS
+from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS
 
 REQUESTS: Final = pa.schema(
     [

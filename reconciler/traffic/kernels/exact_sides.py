@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from reconciler.traffic.kernels.exact_batch import Batch, first_places, group_of, time_of
+from reconciler.traffic.kernels.exact_totals import Batch, first_places, group_of, time_of
 from reconciler.traffic.kernels.fetch_rollback import Unrecording
 from reconciler.traffic.kernels.sampled_rate import SampledRate, Window, throttle_ms
 from reconciler.traffic.kernels.throttles import UNCAPPED, throttles

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reconciler.traffic.kernels.exact_batch import Batch, time_of
 from reconciler.traffic.kernels.exact_sides import GroupLimits, Judged, QuotaReplay
-from reconciler.traffic.kernels.exact_totals import ExactColumns, ReplayTotals
+from reconciler.traffic.kernels.exact_totals import Batch, ExactColumns, ReplayTotals, time_of
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.timeline import Integers, Spans, live_samples

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from reconciler.traffic.kernels.exact_batch import first_places
+from reconciler.traffic.kernels.exact_totals import first_places
 from reconciler.traffic.kernels.sampled_rate import throttle_ms
 from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.throttles import UNCAPPED, throttles

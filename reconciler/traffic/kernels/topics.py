@@ -14,10 +14,9 @@ import numpy as np
 
 from reconciler.traffic.kernels.band import REPLAYS, noise_ms
 from reconciler.traffic.kernels.episodes import Episodes
-from reconciler.traffic.kernels.exact_batch import Batch, first_places, pack
 from reconciler.traffic.kernels.exact_sides import Judged
 from reconciler.traffic.kernels.exact_stream import JudgedBatch
-from reconciler.traffic.kernels.exact_totals import ExactColumns, ReplayTotals
+from reconciler.traffic.kernels.exact_totals import Batch, ExactColumns, ReplayTotals, first_places, pack
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SideVerdict

@@ -22,8 +22,8 @@ from reconciler.traffic.seconds.file_totals import Client, FileSummary, FileTota
 from reconciler.traffic.seconds.folder import Segment, SegmentFolder
 from reconciler.traffic.seconds.reading import save_client_totals
 from reconciler.traffic.sources.log_evidence import mark_copies, mark_copies_on_spark, require_one
+from reconciler.traffic.sources.normal_form import UNREADABLE, require_readable
 from reconciler.traffic.sources.parquet_parts import parts_of, read_part
-from reconciler.traffic.sources.row_status import UNREADABLE, require_readable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -25,8 +25,7 @@ from reconciler.traffic.columns.keyed import client_seconds
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.seconds.folder import MINUTE_US, SERIES, TOTALS, Covered, Ranges, minutes_in, ranges_of
 from reconciler.traffic.sources.log_evidence import CLUSTER, COPY_OF
-from reconciler.traffic.sources.normal_form import IDENTITY
-from reconciler.traffic.sources.row_status import CHARGED, DUPLICATE
+from reconciler.traffic.sources.normal_form import CHARGED, DUPLICATE, IDENTITY
 
 _ROWS_A_GROUP: Final = 25_000
 """Of totals: what is read, at least, of a few clients."""

@@ -50,7 +50,7 @@ from reconciler.traffic.sources.log_documents import (
     decode_topics,
     produce_error_codes,
 )
-from reconciler.traffic.sources.row_status import (
+from reconciler.traffic.sources.normal_form import (
     CHARGED,
     EMPTY_THROTTLED,
     EXEMPT,

@@ -6,6 +6,7 @@ rotation, one log under two names. The line that counts is that of the smallest 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from reconciler.errors import TrafficError
 from reconciler.model import escaped
 from reconciler.traffic.kernels.timeline import Integers
-from reconciler.traffic.sources.row_status import DUPLICATE
+from reconciler.traffic.sources.normal_form import DUPLICATE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -125,3 +126,46 @@ def _codes(column: pa.ChunkedArray) -> Integers:
     rank[np.argsort(names)] = np.arange(len(names))
     rank[-1] = -1
     return rank[np.asarray(pc.fill_null(encoded.indices, len(names)).to_numpy(zero_copy_only=False), dtype=np.int64)]
+
+
+REQUEST_NUMBER: Final = "request_number"
+"""The column: in the high 32 bits a hash of the client, in the low ones its correlation id; null where a line was not decoded."""
+FEWEST_STEPS: Final = 100
+"""Fewer pairs of consecutive requests prove nothing."""
+WHOLE_STEP: Final = 2.0
+"""A log whose usual step is larger lacks more than half of its lines."""
+_LOW: Final = (1 << 32) - 1
+_CLIENTS_KEPT: Final = 100_000
+
+
+class RequestNumbers:
+    """The values of ``REQUEST_NUMBER``; hashes of the clients met last are kept."""
+
+    def __init__(self) -> None:
+        self._hashes: dict[tuple[str, str], int] = {}
+
+    def of(self, connection: str, client_id: str, correlation_id: int | None) -> int | None:
+        """``connection``: as Kafka logs it, ``LOCAL:PORT-REMOTE:PORT-...``; the remote port tells nothing about the client."""
+        if correlation_id is None:
+            return None
+        key = connection, client_id
+        found = self._hashes.get(key)
+        if found is None:
+            if len(self._hashes) >= _CLIENTS_KEPT:
+                self._hashes.clear()
+            address = connection.split("-", 2)[1].rpartition(":")[0] if connection.count("-") else connection
+            text = f"{address}\0{client_id}".encode("utf-8", "surrogatepass")
+            digest = hashlib.blake2b(text, digest_size=4).digest()
+            found = self._hashes[key] = int.from_bytes(digest, "little", signed=True) << 32
+        return found | (correlation_id & _LOW)
+
+
+def usual_step(numbers: Integers) -> float | None:
+    """The median distance between consecutive correlation ids of one client; ``None``: too few requests to tell.
+
+    ``numbers``: values of ``REQUEST_NUMBER``, shape (n,), in any order and some of them several times. Of a whole log it is 1;
+    of a random sample of the lines it is near 1 divided by the sampled share.
+    """
+    distinct = np.unique(numbers)
+    steps = np.diff(distinct)[np.diff(distinct >> 32) == 0]
+    return float(np.median(steps)) if len(steps) >= FEWEST_STEPS else None

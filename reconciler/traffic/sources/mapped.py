@@ -33,9 +33,8 @@ from reconciler.traffic.sources.mapped_values import (
     texts,
 )
 from reconciler.traffic.sources.mapping import Field, TrafficMapping, require_plausible_times
-from reconciler.traffic.sources.normal_form import DELTA, EVENT, UNCLEAR, is_in_time, rows_of
+from reconciler.traffic.sources.normal_form import DELTA, EVENT, UNCLEAR, UNREADABLE, is_in_time, rows_of
 from reconciler.traffic.sources.parquet_parts import Part, footer_of, parts_of
-from reconciler.traffic.sources.row_status import UNREADABLE
 
 _UNITS: Final = {
     "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30,

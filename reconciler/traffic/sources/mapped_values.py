@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.timeline import Integers
-from reconciler.traffic.sources.row_status import END_US, FIRST_US
+from reconciler.traffic.sources.normal_form import END_US, FIRST_US
 
 SECOND_US: Final = 1_000_000
 _MICRO: Final = 10**6

@@ -12,7 +12,7 @@ from reconciler.errors import ManifestError, TrafficError, UsageError
 from reconciler.formats import check
 from reconciler.model import Finding, Severity, Span
 from reconciler.traffic.sources.line_time import checked_zone
-from reconciler.traffic.sources.row_status import END_US, FIRST_US
+from reconciler.traffic.sources.normal_form import END_US, FIRST_US
 from reconciler.yaml import YamlMapping, YamlNode, read_yaml
 
 _SCHEMA: Final = "traffic-mapping"

@@ -22,10 +22,16 @@ from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.sources.line_charges import MUTATING, Entry, LineReader, is_strict
 from reconciler.traffic.sources.line_time import LineClock
 from reconciler.traffic.sources.log_documents import MARKER, Line, api_key, document_of
-from reconciler.traffic.sources.log_evidence import CLUSTER, NAMED_BROKERS, cluster_id, named_brokers
+from reconciler.traffic.sources.log_evidence import (
+    CLUSTER,
+    NAMED_BROKERS,
+    REQUEST_NUMBER,
+    RequestNumbers,
+    cluster_id,
+    named_brokers,
+)
 from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, log_parts
-from reconciler.traffic.sources.request_numbers import REQUEST_NUMBER, RequestNumbers
-from reconciler.traffic.sources.row_status import (
+from reconciler.traffic.sources.normal_form import (
     END_US,
     FIRST_US,
     OTHER_API,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli import run_traces, writing
+from reconciler.cli import run_outputs, writing
 from reconciler.errors import FileAccessError, OutputError
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.plan import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
@@ -37,7 +37,7 @@ DONE = report(ApplyResult.DONE, ChangeStatus.APPLIED)
 REFUSED = report(ApplyResult.REFUSED, ChangeStatus.NOT_ATTEMPTED)
 
 
-class Failing(run_traces.Audit):
+class Failing(run_outputs.Audit):
     """An audit file that cannot be written, for one reason or another."""
 
     def __init__(self, args: argparse.Namespace, error: BaseException) -> None:
@@ -50,7 +50,7 @@ class Failing(run_traces.Audit):
 
 def finish(tmp_path: Path, what: ApplyReport, error: BaseException) -> int:
     args = argparse.Namespace(format="json", report=str(tmp_path / "report.json"), color="never")
-    return run_traces.finish(args, what, Failing(args, error))
+    return run_outputs.finish(args, what, Failing(args, error))
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ from reconciler.model.plan import ApplyResult, ChangeStatus
 from reconciler.model.selector import Selector
 from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.alter import AlterTarget
-from reconciler.workflows.resolve_views import current_view
+from reconciler.workflows.resolve import current_view
 from tests.builders import current
 from tests.fakes import FakeCluster, Fault, Faults
 

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 
-from reconciler.cli.backtest_renderings import backtest_as
+from reconciler.cli.commands.backtest import backtest_as
 from reconciler.documents.backtest import backtest_to_json, read_backtest
 from reconciler.errors import FileAccessError
 from reconciler.formats.canonical import document_text

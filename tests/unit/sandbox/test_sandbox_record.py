@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler.cli.sandbox_text import status_lines, stopped_lines
+from reconciler.cli.commands.sandbox import status_lines, stopped_lines
 from reconciler.errors import SandboxError
 from reconciler.render.styled import plain
 from reconciler.sandbox import background, process, state

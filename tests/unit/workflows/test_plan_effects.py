@@ -11,7 +11,7 @@ from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.effect import OTHER, KnownClient
 from reconciler.model.entity import Entity
 from reconciler.planning import quotas_after
-from reconciler.workflows.plan_extras import read_known_clients, with_effects
+from reconciler.workflows.plan import read_known_clients, with_effects
 from tests.builders import client, current, ip, plan, user
 from tests.fakes import FakeCluster
 

@@ -13,8 +13,7 @@ from reconciler.model.drift import DriftClass
 from reconciler.model.overview import ClusterOverview, EntityOverview
 from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.baselines import GivenBaseline
-from reconciler.workflows.report import ReportRequest, declared_only, has_failed, make_report, overview_of
-from reconciler.workflows.report_files import ReportInputs
+from reconciler.workflows.report import ReportInputs, ReportRequest, declared_only, has_failed, make_report, overview_of
 from tests.builders import current, declared, user
 from tests.fakes import FakeClock, FakeCluster, Silent
 from tests.support import report_world

@@ -13,7 +13,7 @@ from reconciler.errors import FileAccessError, UnreachableError
 from reconciler.formats.canonical import document_text
 from reconciler.model.backtest import Form, Verdict
 from reconciler.model.state import ClusterIdentity
-from reconciler.workflows.report_files import MOST_RUNS, read_report_inputs, read_traffic
+from reconciler.workflows.report import MOST_RUNS, read_report_inputs, read_traffic
 from tests.builders import NOON
 from tests.support import backtest_reports
 from tests.support.report_world import BACKTEST

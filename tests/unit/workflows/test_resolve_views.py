@@ -16,8 +16,16 @@ from reconciler.resolution.addresses import ADDRESS_KEY
 from reconciler.resolution.effective_quotas import KEYS
 from reconciler.resolution.views import ViewKind
 from reconciler.workflows.plan import Intent
-from reconciler.workflows.resolve import difference_between, is_unknown, notes_about, resolve_each, resolve_known
-from reconciler.workflows.resolve_views import current_view, manifests_view, planned_view
+from reconciler.workflows.resolve import (
+    current_view,
+    difference_between,
+    is_unknown,
+    manifests_view,
+    notes_about,
+    planned_view,
+    resolve_each,
+    resolve_known,
+)
 from tests.builders import cluster_spec, current, declared, desired, ip, pair, user
 from tests.fakes import FakeCluster
 

@@ -13,7 +13,7 @@ from reconciler.model.entity import Entity
 from reconciler.model.plan import Plan
 from reconciler.ports import QuotaReader
 from reconciler.sandbox.jars import KAFKA_VERSIONS
-from reconciler.workflows.plan_extras import Checker, Extras, plan_with
+from reconciler.workflows.plan import Checker, Extras, plan_with
 from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster, nearest_version, seed
 from tests.builders import client, current, ip, plan, span, user
 from tests.fakes import FakeCluster, Faults, Silent

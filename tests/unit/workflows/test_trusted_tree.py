@@ -12,8 +12,7 @@ from reconciler.workflows.git_manifests import manifests_at
 from reconciler.workflows.git_repository import repository_around
 from reconciler.workflows.references import declared_at
 from reconciler.workflows.spans import relocate_spans, without_spans
-from reconciler.workflows.trusted import trusted_tree
-from reconciler.workflows.trusted_files import TrustedFiles
+from reconciler.workflows.trusted import TrustedFiles, trusted_tree
 from tests.builders import declared, user
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas

@@ -1,12 +1,17 @@
-"""What the judgement of each kind of traffic rests on, beside the arithmetic: said only where the history has that kind."""
+"""Assumptions of the judgement of each kind of traffic, and the factor for thread time that logs do not have.
+
+A report names an assumption only where the history has that kind.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
 
+from reconciler.model import BucketVerdict, QuotaKey, Verdict
 from reconciler.resolution import AddressTable, QuotaTable
 from reconciler.traffic.judging.grouping import Series
-from reconciler.traffic.judging.unlogged_time import LEAST_FACTOR, unlogged_factor
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kinds import BYTES, Kind
 
@@ -48,3 +53,33 @@ def kind_assumptions(
         if names := len(AddressTable(proposed).host_names):
             which = "1 quota of a host name is" if names == 1 else f"{names} quotas of host names are"
             yield f"{which} about addresses that only brokers know, and not considered"
+
+
+LEAST_FACTOR: Final = 1.6
+LARGEST_FACTOR: Final = 3.2
+"""Charged time as a multiple of the logged time."""
+_LOGGED: Final = frozenset({"request-log", "cells"})
+"""Sources whose times are those of handlers only. Compacted traffic may be of logs."""
+
+
+def unlogged_factor(key: str, source: str) -> float:
+    """What a recorded peak of ``key`` may be short of, as a factor."""
+    return LARGEST_FACTOR if key == QuotaKey.REQUEST_PERCENTAGE.value and source in _LOGGED else 1.0
+
+
+def judged_by_logged_time(verdicts: Sequence[BucketVerdict], source: str) -> tuple[BucketVerdict, ...]:
+    """What the time that is not logged could carry above the limit is inconclusive."""
+    return tuple(_verdict(one, unlogged_factor(one.key, source)) for one in verdicts)
+
+
+def _verdict(one: BucketVerdict, factor: float) -> BucketVerdict:
+    if factor <= 1 or one.verdict is not Verdict.CLEAR or one.limit_after is None or one.peak * factor <= one.limit_after:
+        return one
+    return replace(
+        one,
+        verdict=Verdict.INCONCLUSIVE,
+        reason=(
+            f"the request log lacks the time of network threads. Brokers charged {LEAST_FACTOR:g} to {factor:g} times the logged "
+            f"time, so a logged peak of {one.peak:.3g} % may be {one.peak * factor:.3g} %"
+        ),
+    )

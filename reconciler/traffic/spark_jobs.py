@@ -1,13 +1,83 @@
-"""Why a job of Spark failed, in a sentence: Java's words are many pages, and gone when its process has ended."""
+"""Spark jobs: their progress, from the status tracker or a Spark Connect server, and one sentence for each way to fail."""
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from reconciler.errors import ReconcilerError, TrafficError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EVERY_S: Final = 5.0
+
+
+@contextlib.contextmanager
+def job_progress(session: SparkSession, tell: Callable[[str], None], *, remote: bool, every_s: float = EVERY_S) -> Iterator[None]:
+    """Tell how many tasks of the stages that run are done, at most once in ``every_s``; nothing of what ends within that time."""
+    told = _Told(tell, every_s)
+    with _listening(session, told) if remote else _polling(session, told):
+        yield
+
+
+class _Told:
+    """Says only what is new, and not too often."""
+
+    def __init__(self, tell: Callable[[str], None], every_s: float) -> None:
+        self._tell = tell
+        self.every_s = every_s
+        self._last = ""
+        self._next = time.monotonic() + every_s
+
+    def tasks(self, done: int, known: int) -> None:
+        """So many tasks are done, of those of the stages that have begun."""
+        said = f"Spark has done {done} of {known} tasks"
+        if known and said != self._last and time.monotonic() >= self._next:
+            self._last, self._next = said, time.monotonic() + self.every_s
+            self._tell(said)
+
+
+@contextlib.contextmanager
+def _polling(session: SparkSession, told: _Told) -> Iterator[None]:
+    tracker = session.sparkContext.statusTracker()
+    over = threading.Event()
+
+    def poll() -> None:
+        while not over.wait(told.every_s):
+            # A session that is just being stopped answers with one error or another; then there is nothing to tell.
+            with contextlib.suppress(Exception):
+                stages = [stage for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()) if stage]
+                told.tasks(sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages))
+
+    thread = threading.Thread(target=poll, name="spark-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@contextlib.contextmanager
+def _listening(session: SparkSession, told: _Told) -> Iterator[None]:
+    def heard(stages: Any, **_: object) -> None:
+        running = [stage for stage in stages or () if not stage.done]
+        told.tasks(sum(stage.num_completed_tasks for stage in running), sum(stage.num_tasks for stage in running))
+
+    # Spark types the handler as a class of its own, and takes any function.
+    handlers = cast("Any", session)
+    handlers.registerProgressHandler(heard)
+    try:
+        yield
+    finally:
+        handlers.removeProgressHandler(heard)
+
 
 _LONGEST: Final = 300
 _CAUSE: Final = "Caused by:"
