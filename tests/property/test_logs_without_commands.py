@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.cli.main import main
@@ -103,6 +103,8 @@ def test_no_command_prints_a_command(word: str, valid: bool) -> None:
 @given(WORDS)
 def test_an_argument_that_is_echoed_is_no_command(word: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
+        # Else "/" has every manifest of the machine validated.
+        assume(not Path(folder, word).exists())
         for arguments in (
             [word],
             ["plan", "--format", word],
