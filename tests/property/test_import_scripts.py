@@ -5,14 +5,14 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.importing.kafka_configs import read_kafka_configs
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Severity
 
-STUB = '#!/bin/sh\nprintf \'%s\\n\' "$3" "$5" >> "$LOG"\n'
+STUB = '#!/bin/sh\nprintf \'%s\\000\' "$3" "$5" >> "$LOG"\n'
 NAMES = st.sampled_from(["a", "b", "'c d'", '"e"', "f\\ g", '"h\'i"', "'j\"k'", "l\"m\"'n'", "o\\\np", "'$q'", '"\\$r"'])
 KEYS = st.sampled_from(["producer_byte_rate", "consumer_byte_rate", "request_percentage"])
 FRAMES = [
@@ -48,9 +48,9 @@ def executed(script, folder):
     (folder / "log").write_text("")
     environment = {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "LOG": str(folder / "log")}
     subprocess.run(["sh", "-c", script], env=environment, cwd=folder, capture_output=True, timeout=30, check=False)
-    lines = (folder / "log").read_text().splitlines()
+    words = (folder / "log").read_text().split("\0")[:-1]
     state = {}
-    for name, added in zip(lines[::2], lines[1::2], strict=True):
+    for name, added in zip(words[::2], words[1::2], strict=True):
         key, given, value = added.partition("=")
         if given:
             state.setdefault(Entity.of({"user": name}), {})[key] = float(value)
@@ -58,6 +58,7 @@ def executed(script, folder):
 
 
 @given(parts=st.lists(PARTS, max_size=4))
+@example(parts=["sh -c 'kafka-configs.sh --alter --user \"h'i\" --add-config producer_byte_rate=1'"] * 2)
 @settings(deadline=None, max_examples=100)
 def test_what_is_taken_from_a_script_is_what_the_script_does(parts):
     script = "\n".join(parts) + "\n"
