@@ -27,7 +27,7 @@ from reconciler.errors import (
 )
 from reconciler.model.change import Alteration
 from reconciler.model.entity import DEFAULT
-from reconciler.ports import EntityFilter
+from reconciler.ports import EntityFilter, FilterComponent, FilterKind
 from tests.builders import pair, user
 from tests.support.bad_servers import (
     ScriptedBroker,
@@ -265,6 +265,18 @@ def test_a_describe_that_the_broker_has_no_memory_for_says_so():
     assert refused.value.error_code == -1
 
 
+ANY_USER = EntityFilter(components=(FilterComponent(entity_type="user", kind=FilterKind.SPECIFIED),))
+
+
+@pytest.mark.parametrize("entity_filter", [EntityFilter(), ANY_USER])
+def test_a_state_costs_one_request_for_quotas_and_one_for_the_cluster(entity_filter):
+    with scripted(describe=described()) as (cluster, broker):
+        before = len(broker.asked)
+        state = cluster.current_matching(entity_filter)
+        assert broker.asked[before:] == [DESCRIBE, METADATA]
+    assert (state.cluster.id, state.brokers) == ("scripted", (7,))
+
+
 def test_a_broker_without_memory_for_the_whole_answer_is_asked_in_parts():
     from kafka.protocol.admin import DescribeClientQuotasResponse
 
@@ -361,7 +373,7 @@ def test_an_interrupt_while_waiting_for_an_answer_ends_at_once():
 import sys
 from reconciler.backends.broker.cluster import BrokerCluster
 from reconciler.backends.broker.settings import ConnectionSettings
-from reconciler.ports import EntityFilter
+from reconciler.ports import EntityFilter, FilterComponent, FilterKind
 cluster = BrokerCluster.open(ConnectionSettings(servers=(("127.0.0.1", int(sys.argv[1])),)))
 try:
     cluster.describe(EntityFilter())

@@ -72,17 +72,17 @@ class BrokerCluster:
 
     def identity(self) -> ClusterIdentity:
         """Name as configured, the cluster's own id, and the Kafka release that its API versions fit best."""
+        return self._identity_in(self._metadata())
+
+    def _identity_in(self, metadata: Any) -> ClusterIdentity:
         release = self._transport.release
         version = ".".join(str(number) for number in release[:2]) if release else None
-        return ClusterIdentity(name=self._name, id=self._metadata().cluster_id, kafka_version=version)
+        return ClusterIdentity(name=self._name, id=metadata.cluster_id, kafka_version=version)
 
     def brokers(self) -> Sequence[BrokerNode]:
         """The brokers that are up now, sorted by id."""
         nodes = (BrokerNode(id=b.node_id, host=b.host, port=b.port) for b in self._metadata().brokers)
         return tuple(sorted(nodes, key=lambda node: node.id))
-
-    def _broker_ids(self) -> tuple[int, ...]:
-        return tuple(node.id for node in self.brokers())
 
     def current_state(self) -> CurrentState:
         """Everything, in one request if the broker can: Kafka has no paging. Raises as ``describe``."""
@@ -91,16 +91,15 @@ class BrokerCluster:
     def current_matching(self, entity_filter: EntityFilter) -> CurrentState:
         """What matches, filtered by the broker. Raises as ``describe``."""
         observed = Observed(at=datetime.datetime.now(datetime.UTC), origin=ObservedFrom.BROKER)
-        if entity_filter != EntityFilter():
-            entities = self.describe(entity_filter)
-            return CurrentState(cluster=self.identity(), observed=observed, entities=entities, brokers=self._broker_ids())
-        entities = self._full_describe.read()
+        everything = entity_filter == EntityFilter()
+        entities = self._full_describe.read() if everything else self.describe(entity_filter)
+        metadata = self._metadata()
         return CurrentState(
-            cluster=self.identity(),
+            cluster=self._identity_in(metadata),
             observed=observed,
             entities=entities,
-            notes=self._full_describe.notes,
-            brokers=self._broker_ids(),
+            notes=self._full_describe.notes if everything else (),
+            brokers=tuple(sorted(broker.node_id for broker in metadata.brokers)),
         )
 
     def describe(self, entity_filter: EntityFilter, *, broker: int | None = None) -> Mapping[Entity, Quotas]:
