@@ -81,12 +81,14 @@ def _charged(spark: SparkSession, path: Path, *, everything: bool) -> DataFrame:
 
     from reconciler.traffic.kinds import BYTES
     from reconciler.traffic.sources.log_files import find_logs
-    from reconciler.traffic.sources.normal_form import to_normal_form
+    from reconciler.traffic.sources.normal_form import CHARGED, IDENTITY
     from reconciler.traffic.sources.on_spark import read_request_logs
     from reconciler.traffic.sources.request_log import LOG_KINDS
 
-    rows = to_normal_form(read_request_logs(spark, find_logs([f"1={path}"]), kinds=LOG_KINDS if everything else BYTES))
-    return rows.groupBy("broker", "kind", "user", "client_id").agg(F.sum("amount"), F.max("ts"), F.max("tie"), F.sum("overhead"))
+    rows = read_request_logs(spark, find_logs([f"1={path}"]), kinds=LOG_KINDS if everything else BYTES)
+    amount = F.col("records") + F.col("overhead")
+    charged = rows.where(F.col("status") == CHARGED).groupBy(*IDENTITY)
+    return charged.agg(F.sum(amount), F.max("ts_us"), F.max("tie"), F.sum("overhead"))
 
 
 WORK: Final[dict[str, Callable[[SparkSession, Path], DataFrame]]] = {

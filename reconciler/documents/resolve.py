@@ -34,8 +34,6 @@ from reconciler.resolution import (
 )
 
 SCHEMA: Final = "resolve"
-LIST_SCHEMA: Final = "resolve-list"
-COMPARISON_SCHEMA: Final = "resolve-diff"
 
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 _VERSION: Final = f'{{"format_version":{_COMPACT.encode(FORMAT_VERSION)},'

@@ -236,11 +236,6 @@ class Resolver:
         found = (table.get(names[by]) for by, table in searched)
         return [candidate for candidate in found if candidate is not None and candidate.level > winner.level]
 
-    def bucket_and_limit(self, user: str, client_id: str) -> tuple[Bucket, float | None]:
-        """The two things a replay needs, without the explanation."""
-        winner = self.winner(user, client_id)
-        return self._bucket(winner, user, client_id), winner.value if winner else None
-
     def _bucket(self, winner: Candidate | None, user: str, client_id: str) -> Bucket:
         grouped_by = _grouped_by(winner) if winner else self._unlimited_grouped_by(user, client_id)
         if grouped_by is GroupedBy.USER:

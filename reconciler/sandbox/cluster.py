@@ -97,11 +97,6 @@ def _remove(folder: Path) -> None:
         folder.rmdir()
 
 
-def is_running(sandbox: Sandbox) -> bool:
-    """Whether every one of its processes is there."""
-    return all(process.is_alive(ref) for ref in sandbox.processes)
-
-
 def _claim(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.judging.grouping import BrokerRule
     from reconciler.traffic.kernels.sampled_rate import Era, Window
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
-    from reconciler.traffic.requirements import require_arrow, require_packages
+    from reconciler.traffic.requirements import require_arrow
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder
     from reconciler.traffic.session import SessionOptions, spark_with_progress
@@ -101,7 +101,6 @@ __all__ = [
     "read_mapping",
     "read_rows",
     "require_arrow",
-    "require_packages",
     "spark_with_progress",
     "split_argument",
 ]

@@ -19,7 +19,6 @@ from reconciler.model import Connection, CurrentState, escaped, slug_of
 from reconciler.yaml import scalar_text
 
 TEMPLATE: Final = "examples/gitops-repository"
-FORGES: Final = ("github", "gitlab", "none")
 
 _SCHEMAS: Final = ("client-quotas", "cluster", "repository")
 _OF_FORGE: Final = {".github": "github", ".gitlab-ci.yml": "gitlab"}
@@ -49,9 +48,10 @@ def parse_workflows(text: str) -> Workflows:
 
 
 def template_files(*, forge: str, version: str, workflows: Workflows | None) -> Iterator[ExportedFile]:
-    """The files for one of ``FORGES``, in the order of their paths, the schemas that they name included.
+    """The files for a forge, in the order of their paths, the schemas that they name included.
 
-    ``version`` is that of kafka-quotas, which the pipelines install. Raises ``FileAccessError``.
+    ``forge``: ``github``, ``gitlab`` or ``none``. ``version``: of kafka-quotas, which the pipelines install. Raises
+    ``FileAccessError``.
     """
     source = bundled_folder(TEMPLATE, holds=REPOSITORY_FILE)
     for file in sorted(path for path in source.rglob("*") if path.is_file()):

@@ -62,16 +62,8 @@ def require_client(entity: Entity) -> tuple[Entity, Known]:
         raise UsageError(f"nobody can be {entity}: {error}") from None
 
 
-def resolve_each(view: QuotaView, entities: Iterable[Entity], wanted: ResolveOptions = _PLAIN) -> Iterator[Resolution]:
-    """The effective quotas of each entity in turn. Raises ``UsageError`` when the iterator reaches one that nobody can be."""
-    answers = view.answers()
-    for entity in entities:
-        require_client(entity)
-        yield answers.answer(entity, wanted)
-
-
 def resolve_known(view: QuotaView, wanted: ResolveOptions = _PLAIN) -> Iterator[Resolution]:
-    """The same for every entity that the state names, and a user's other client ids where those differ."""
+    """The effective quotas of every entity that the state names, and a user's other client ids where those differ."""
     answers = view.answers()
     return (answers.answer(entity, wanted) for entity, _ in answers.known_clients())
 

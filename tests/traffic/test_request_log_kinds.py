@@ -154,12 +154,3 @@ def test_an_hour_that_is_there_twice_or_never_is_not_judged(spark: SparkSession,
     assert [berlin[i][0].status for i in range(len(lines))] == list(moments.values())
     utc = read(spark, tmp_path, lines, kinds=())
     assert {rows[0].status for rows in utc.values()} == {"charged"}
-
-
-def test_zones_turn_their_clocks_as_they_do() -> None:
-    from reconciler.traffic.sources.line_time import clock_turns
-
-    hour = 3_600_000_000
-    assert clock_turns("UTC") == clock_turns("Asia/Kolkata") == ()
-    assert {end - begin for begin, end in clock_turns("Europe/Berlin")} == {hour}
-    assert {end - begin for begin, end in clock_turns("Australia/Lord_Howe")} == {hour // 2}

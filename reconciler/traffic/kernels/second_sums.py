@@ -53,8 +53,6 @@ _FEW: Final = 40
 """Seconds: up to so many back are gone through one by one."""
 _LONGEST_THROTTLE_MS: Final = 2**31 - 1
 ROUNDING: Final = 1e-12
-REACH: Final = 12
-"""How many seconds back a cell still counts under the default settings."""
 
 Flags = npt.NDArray[np.bool_]
 

@@ -28,8 +28,6 @@ from reconciler.traffic.kernels.second_sums import (
 )
 from reconciler.traffic.kernels.timeline import Doubles, Integers
 
-LONGEST_PAUSE_S: Final = 11
-"""A pause above this ends an episode under the default settings: nothing of before is left in the rate."""
 _SECOND: Final = (1 << SECOND_BITS) - 1
 _NEVER: Final = np.iinfo(np.int64).max
 

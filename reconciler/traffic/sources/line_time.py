@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import functools
 import re
 import zoneinfo
 from dataclasses import dataclass
@@ -16,10 +15,8 @@ _COMMON_LENGTH: Final = 23
 _SECONDS: Final = slice(1, 20)
 _DATE: Final = re.compile(rb"(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2}:\d{2})(?:[.,](\d{1,6})\d*)? ?(?:([+-]\d{2}):?(\d{2})|(Z))?")
 _COMMON: Final = re.compile(rb"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}")
-_FIRST_YEAR, _LAST_YEAR = 2011, 2041
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND: Final = datetime.timedelta(microseconds=1)
-_DAY: Final = datetime.timedelta(days=1)
 
 
 def checked_zone(name: str, option: str = "--log-timezone") -> str:
@@ -81,35 +78,3 @@ class LineClock:
 
 def _micros(moment: datetime.datetime) -> int:
     return (moment - _EPOCH) // _MICROSECOND
-
-
-@functools.cache
-def clock_turns(zone: str) -> tuple[tuple[int, int], ...]:
-    """The spans of local time that are there twice or never, as microseconds of the wall clock, end excluded.
-
-    For the years 2011 to 2040.
-    """
-    info = zoneinfo.ZoneInfo(zone)
-    moment, last = (datetime.datetime(year, 1, 1, tzinfo=datetime.UTC) for year in (_FIRST_YEAR, _LAST_YEAR))
-    found = []
-    while moment < last:
-        before, after = _offset(info, moment), _offset(info, moment + _DAY)
-        if before != after:
-            turn = _turn(info, moment)
-            begin, end = sorted((turn + before, turn + after))
-            found.append(((begin - _EPOCH) // _MICROSECOND, (end - _EPOCH) // _MICROSECOND))
-        moment += _DAY
-    return tuple(found)
-
-
-def _turn(info: zoneinfo.ZoneInfo, begin: datetime.datetime) -> datetime.datetime:
-    """The second of a day from which on the offset is another one."""
-    low, high, before = 0, int(_DAY.total_seconds()), _offset(info, begin)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _offset(info, begin + datetime.timedelta(seconds=middle)) == before else (low, middle)
-    return begin + datetime.timedelta(seconds=high)
-
-
-def _offset(info: zoneinfo.ZoneInfo, moment: datetime.datetime) -> datetime.timedelta:
-    return moment.astimezone(info).utcoffset() or datetime.timedelta()

@@ -17,7 +17,6 @@ Decoded = TypeVar("Decoded")
 MARKER: Final = b"Completed request:"
 PRODUCE: Final = 0
 FETCH: Final = 1
-METADATA: Final = 3
 SHARE_FETCH: Final = 78
 """API keys."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +20,6 @@ from reconciler.model import escaped
 from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 COLUMNS: Final = (
     ("ts", "timestamp"), ("interval_ms", "int"), ("broker", "int"), ("user", "string"), ("client_id", "string"),
@@ -93,32 +90,6 @@ _TYPES: Final = {
     "timestamp": pa.types.is_timestamp, "int": pa.types.is_integer, "bigint": pa.types.is_integer, "boolean": pa.types.is_boolean,
     "string": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
 }  # fmt: skip
-
-
-def to_normal_form(rows: DataFrame) -> DataFrame:
-    """Charged rows of ``request_log`` as the normal form."""
-    from pyspark.sql import functions as F
-
-    known = set(rows.columns)
-    charged = rows.where(F.col("status") == CHARGED)
-    of_client = F.col("kind") != Kind.CONNECTION.value
-    columns = {
-        "ts": F.timestamp_micros("ts_us"),
-        "interval_ms": F.lit(0),
-        "broker": F.col("broker"),
-        "user": F.when(of_client, F.col("user")),
-        "client_id": F.when(of_client, F.col("client_id")),
-        "kind": F.col("kind"),
-        "amount": F.col("records") + F.col("overhead"),
-        "semantics": F.lit(EVENT),
-        "throttled": F.col("throttled"),
-        "overhead": F.col("overhead"),
-        "tie": F.col("tie"),
-        "ip": F.when(~of_client, F.col("client_id")),
-        "strict": F.col("strict") if "strict" in known else F.lit(None),
-        "part": F.col("part") if "part" in known else F.lit(None),
-    }
-    return charged.select(*(columns[name].cast(kind).alias(name) for name, kind in COLUMNS))
 
 
 def rows_of(batch: pa.RecordBatch, file: str | None = None) -> pa.RecordBatch:
@@ -239,9 +210,6 @@ def require_columns(schema: pa.Schema, file: str) -> None:
 
 _TICKS: Final = {"s": (1, 1_000_000), "ms": (1, 1_000), "us": (1, 1), "ns": (1_000, 1)}
 """How many ticks of a unit are how many microseconds."""
-_ARROW: Final = {
-    "int": pa.int32(), "bigint": pa.int64(), "boolean": pa.bool_(), "string": pa.string(),
-}  # fmt: skip
 _NAMES: Final = pa.dictionary(pa.int32(), pa.string())
 
 

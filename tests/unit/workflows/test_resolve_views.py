@@ -23,7 +23,7 @@ from reconciler.workflows.resolve import (
     manifests_view,
     notes_about,
     planned_view,
-    resolve_each,
+    require_client,
     resolve_known,
 )
 from tests.builders import cluster_spec, current, declared, desired, ip, pair, user
@@ -53,12 +53,12 @@ def of_version(version: str | None, **entities: float) -> CurrentState:
 def test_a_broker_with_kafkas_own_resolution_leaves_nothing_to_say() -> None:
     view = current_view(of_version("4.3", a=1.0), source=Broker(), name="prod")
     assert (view.kind, view.notes, view.cluster.name) == (ViewKind.CLUSTER, (), "prod")
-    assert next(resolve_each(view, [user("a")])).quotas[PRODUCE].value == 1.0
+    assert view.answers().answer(user("a")).quotas[PRODUCE].value == 1.0
 
 
 def test_a_callback_is_named_escaped_and_makes_every_answer_about_clients_unknown() -> None:
     view = current_view(of_version("4.3", a=1.0), source=Broker("io.example.Own\x1b"))
-    answer, address = resolve_each(view, [user("a"), ip("10.0.0.7")])
+    answer, address = (view.answers().answer(asked) for asked in (user("a"), ip("10.0.0.7")))
     assert answer.quotas == {}
     assert set(answer.unknown) == set(KEYS)
     assert all('"io.example.Own\\u001b"' in reason for reason in answer.unknown.values())
@@ -100,7 +100,7 @@ def test_what_a_version_does_otherwise_is_said(version: str | None, static: bool
     assert bool(view.caveats.static_defaults) is static
     assert len(view.notes) == (words is not None)
     assert words is None or words in view.notes[0]
-    unlimited = next(resolve_each(view, [pair("b", "c")]))
+    unlimited = view.answers().answer(pair("b", "c"))
     assert bool(unlimited.unknown) is static
 
 
@@ -129,11 +129,11 @@ def test_an_old_broker_tells_its_static_defaults(
     settings: dict[QuotaKey, float] | AuthorizationError, unknown: set[str], words: str | None
 ) -> None:
     view = current_view(of_version("2.8", a=1.0), source=OldBroker(settings))
-    answer = next(resolve_each(view, [pair("b", "c")]))
+    answer = view.answers().answer(pair("b", "c"))
     assert set(answer.unknown) == unknown
     assert all(words is not None and words in reason for reason in answer.unknown.values())
     assert len(view.notes) == (words is not None)
-    assert next(resolve_each(view, [user("b")])).unknown == {}
+    assert view.answers().answer(user("b")).unknown == {}
 
 
 def test_entities_of_other_servers_are_counted_and_left_out() -> None:
@@ -155,12 +155,12 @@ def test_where_nobody_else_tells_the_cluster_document_does() -> None:
         current_view(state, source=Broker(AuthorizationError("no", operation="DescribeConfigs")), spec=spec),
         manifests_view(intent_of(declared(user("a"), producer_byte_rate=5.0), quota_callback=spec.quota_callback)),
     ):
-        answer = next(resolve_each(view, [user("a")]))
+        answer = view.answers().answer(user("a"))
         assert (answer.quotas, set(answer.unknown)) == ({}, set(KEYS))
         assert all("quota_groups:Groups" in reason for reason in answer.unknown.values())
         assert not any("resolve quotas as Kafka does" in note for note in view.notes)
     # Brokers that tell know better.
-    assert next(resolve_each(current_view(state, source=Broker(), spec=spec), [user("a")])).quotas[PRODUCE].value == 1.0
+    assert current_view(state, source=Broker(), spec=spec).answers().answer(user("a")).quotas[PRODUCE].value == 1.0
     assert "io.example.Own" in (current_view(state, source=Broker("io.example.Own"), spec=spec).caveats.callback or "")
 
 
@@ -219,7 +219,6 @@ def test_notes_about_an_answer_name_what_stands_beside_it() -> None:
 
 
 def test_whom_nobody_can_be_is_a_way_of_asking_that_cannot_work() -> None:
-    view = current_view(current(), source=Broker())
     for entity in (Entity.of({"ip": "1::2::3"}), Entity.of({"user": "a", "ip": "10.0.0.7"}), Entity.of({"role": "x"})):
         with pytest.raises(UsageError, match="nobody can be"):
-            next(resolve_each(view, [entity]))
+            require_client(entity)
