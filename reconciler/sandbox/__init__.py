@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from reconciler.sandbox.clients import TrafficReport, consume_all, create_topic, produce_steadily
     from reconciler.sandbox.cluster import running, runtime_for
     from reconciler.sandbox.jars import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, ZOOKEEPER_VERSIONS
-    from reconciler.sandbox.login import Login
-    from reconciler.sandbox.spec import Sandbox, SandboxSpec, ZooKeeperSpec
+    from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec, ZooKeeperSpec
 
 __all__ = [
     "DEFAULT_KAFKA_VERSION",

@@ -1,19 +1,27 @@
-"""The one sandbox that goes on running between commands: start it, look at it, stop it."""
+"""The one sandbox that keeps running between commands: start, status and stop, and its record in the cache folder."""
 
 from __future__ import annotations
 
 import enum
+import json
+import os
 import secrets
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
-from reconciler.errors import SandboxError
+from reconciler.errors import FileAccessError, SandboxError
 from reconciler.formats import FORMAT_VERSION, Json
 from reconciler.ports import Progress
-from reconciler.sandbox import cluster, process, state
-from reconciler.sandbox.cache import cache_folder, exclusive
-from reconciler.sandbox.spec import Sandbox, SandboxSpec
+from reconciler.sandbox import cluster, process
+from reconciler.sandbox.jars import cache_folder, exclusive
+from reconciler.sandbox.process import ProcessRef
+from reconciler.sandbox.spec import Login, Sandbox, SandboxNode, SandboxSpec, SandboxZooKeeper
+
+_VERSION: Final = 1
+"""Of the record."""
 
 
 class Condition(enum.StrEnum):
@@ -36,7 +44,7 @@ class Status:
 
 def sandbox_status(cache: Path | None = None) -> Status:
     """What the record says, compared with the processes there are. Raises ``SandboxError`` for a damaged record."""
-    sandbox = state.load(_file(cache))
+    sandbox = read_record(record_file(cache))
     if sandbox is None:
         return Status(condition=Condition.STOPPED)
     alive = frozenset(node.id for node in sandbox.nodes if process.is_alive(node.process))
@@ -56,7 +64,7 @@ def start_sandbox(
     ``folder`` must not exist, or be empty (default: a temporary folder). Raises ``SandboxError`` when another kind runs, or half
     of one, or it does not start.
     """
-    file = _file(cache)
+    file = record_file(cache)
     with exclusive(file.with_suffix(".lock")):
         now = sandbox_status(cache)
         if now.sandbox is not None:
@@ -69,7 +77,7 @@ def start_sandbox(
                 raise SandboxError("a sandbox with other settings is running; stop it first with: kafka-quotas sandbox stop")
             return now.sandbox, False
         chosen = folder or Path(tempfile.gettempdir()) / f"kafka-quotas-sandbox-{secrets.token_hex(6)}"
-        return cluster.start(spec, chosen, progress=progress, record=lambda sandbox: state.save(sandbox, file)), True
+        return cluster.start(spec, chosen, progress=progress, record=lambda sandbox: write_record(sandbox, file)), True
 
 
 def stop_sandbox(cache: Path | None = None) -> Status:
@@ -77,7 +85,7 @@ def stop_sandbox(cache: Path | None = None) -> Status:
 
     Raises ``SandboxError`` for a damaged record, and when a process could not be ended (the record stays).
     """
-    file = _file(cache)
+    file = record_file(cache)
     with exclusive(file.with_suffix(".lock")):
         before = sandbox_status(cache)
         if before.sandbox is not None:
@@ -105,8 +113,9 @@ def _is_of_kind(sandbox: Sandbox, spec: SandboxSpec) -> bool:
     )
 
 
-def _file(cache: Path | None) -> Path:
-    return state.state_file(cache_folder() if cache is None else cache)
+def record_file(cache: Path | None = None) -> Path:
+    """The record; a lock of the same name beside it guards it."""
+    return (cache_folder() if cache is None else cache) / "sandbox" / "default.json"
 
 
 def status_to_json(status: Status) -> dict[str, Json]:
@@ -147,3 +156,100 @@ def _sandbox(sandbox: Sandbox, status: Status) -> dict[str, Json]:
             "log_file": str(server.log_file),
         },
     }
+
+
+def write_record(sandbox: Sandbox, file: Path) -> None:
+    """Writes the record whole or not at all, for its owner's eyes only: it holds passwords. Raises ``FileAccessError``."""
+    partial = file.with_suffix(".partial")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        partial.unlink(missing_ok=True)
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+            json.dump(_to_json(sandbox), opened, indent=1)
+        partial.replace(file)
+    except OSError as error:
+        raise FileAccessError(f"cannot write {file}: {error.strerror}") from error
+
+
+def read_record(file: Path) -> Sandbox | None:
+    """The recorded sandbox, running or not; ``None`` when there is none. Raises ``SandboxError`` for a file it cannot read."""
+    try:
+        text = file.read_text("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SandboxError(f"cannot read {file}, the record of the running sandbox: {error}") from error
+    try:
+        return _from_json(json.loads(text))
+    except (ValueError, KeyError, TypeError) as error:
+        raise SandboxError(
+            f"{file}, the record of the running sandbox, is damaged or from another version of this tool; "
+            "end the Kafka it started by hand, if it still runs, and delete the file"
+        ) from error
+
+
+def _to_json(sandbox: Sandbox) -> dict[str, object]:
+    return {
+        "version": _VERSION,
+        "bootstrap_servers": sandbox.bootstrap_servers,
+        "sasl_bootstrap_servers": sandbox.sasl_bootstrap_servers,
+        "cluster_id": sandbox.cluster_id,
+        "kafka_version": sandbox.kafka_version,
+        "folder": str(sandbox.folder),
+        "users": [{"name": user.name, "password": user.password} for user in sandbox.users],
+        "nodes": [
+            {
+                "id": node.id,
+                "pid": node.process.pid,
+                "mark": node.process.mark,
+                "port": node.port,
+                "log_file": str(node.log_file),
+                "request_log_file": str(node.request_log_file) if node.request_log_file else None,
+            }
+            for node in sandbox.nodes
+        ],
+        "zookeeper": None if sandbox.zookeeper_server is None else _zookeeper_to_json(sandbox.zookeeper_server),
+    }
+
+
+def _zookeeper_to_json(server: SandboxZooKeeper) -> dict[str, object]:
+    return {
+        "pid": server.process.pid,
+        "mark": server.process.mark,
+        "connection": server.connection,
+        "log_file": str(server.log_file),
+    }
+
+
+def _zookeeper_from_json(value: Mapping[str, Any]) -> SandboxZooKeeper:
+    return SandboxZooKeeper(
+        process=ProcessRef(pid=int(value["pid"]), mark=value["mark"]),
+        connection=value["connection"],
+        log_file=Path(value["log_file"]),
+    )
+
+
+def _from_json(value: Mapping[str, Any]) -> Sandbox:
+    if value["version"] != _VERSION:
+        raise ValueError(value["version"])
+    return Sandbox(
+        bootstrap_servers=value["bootstrap_servers"],
+        sasl_bootstrap_servers=value["sasl_bootstrap_servers"],
+        cluster_id=value["cluster_id"],
+        kafka_version=value["kafka_version"],
+        folder=Path(value["folder"]),
+        users=tuple(Login(name=user["name"], password=user["password"]) for user in value["users"]),
+        nodes=tuple(
+            SandboxNode(
+                id=node["id"],
+                process=ProcessRef(pid=int(node["pid"]), mark=node["mark"]),
+                port=node["port"],
+                log_file=Path(node["log_file"]),
+                request_log_file=Path(node["request_log_file"]) if node["request_log_file"] else None,
+            )
+            for node in value["nodes"]
+        ),
+        # A record of an earlier release has no such line.
+        zookeeper_server=_zookeeper_from_json(found) if (found := value.get("zookeeper")) else None,
+    )

@@ -12,14 +12,14 @@ from typing import Final
 
 from reconciler.errors import SandboxError
 from reconciler.ports import Progress
-from reconciler.sandbox import client_files, process, zookeeper
+from reconciler.sandbox import process, zookeeper
 from reconciler.sandbox.guard import Guard, guarding
 from reconciler.sandbox.jars import available_fetchers, ensure_jars, jar_set
-from reconciler.sandbox.java import find_java
-from reconciler.sandbox.launch import PortTakenError, choose, launch
-from reconciler.sandbox.node import NODE_FOLDERS, NodeFiles, Runtime
-from reconciler.sandbox.ports import free_ports
-from reconciler.sandbox.spec import Sandbox, SandboxSpec
+from reconciler.sandbox.java import Runtime, find_java
+from reconciler.sandbox.launch import PortTakenError, launch
+from reconciler.sandbox.node import NODE_FOLDERS, NodeFiles
+from reconciler.sandbox.ports import assign_ports, free_ports
+from reconciler.sandbox.spec import CLIENT_PROPERTIES, Sandbox, SandboxSpec
 
 _PORT_ATTEMPTS: Final = 3
 _STOP_GRACE_S: Final = 3.0
@@ -91,7 +91,7 @@ def stop(sandbox: Sandbox) -> None:
 
 def _remove(folder: Path) -> None:
     """What a sandbox made in its folder, and the folder itself unless somebody else put something there."""
-    for made in (*folder.glob(NODE_FOLDERS), *folder.glob(zookeeper.FOLDER), *folder.glob(client_files.PATTERN)):
+    for made in (*folder.glob(NODE_FOLDERS), *folder.glob(zookeeper.FOLDER), *folder.glob(CLIENT_PROPERTIES)):
         shutil.rmtree(made, ignore_errors=True) if made.is_dir() else made.unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         folder.rmdir()
@@ -118,7 +118,7 @@ def _start(
     try:
         for attempt in range(1, _PORT_ATTEMPTS + 1):
             try:
-                return launch(spec, folder, runtime, guard=guard, progress=progress, ports=choose(spec, choose_ports))
+                return launch(spec, folder, runtime, guard=guard, progress=progress, ports=assign_ports(spec, choose_ports))
             except PortTakenError:
                 if attempt == _PORT_ATTEMPTS:
                     raise

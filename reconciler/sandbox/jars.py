@@ -10,6 +10,7 @@ the user's own settings for where the registry is.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import importlib.util
 import os
@@ -17,7 +18,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -26,7 +27,6 @@ from xml.sax.saxutils import escape, quoteattr
 
 from reconciler.errors import FileAccessError, MissingDependencyError, SandboxError, UsageError
 from reconciler.ports import Progress
-from reconciler.sandbox.cache import cache_folder, exclusive
 
 DEFAULT_KAFKA_VERSION: Final = "4.3.1"
 KAFKA_VERSIONS: Final = (DEFAULT_KAFKA_VERSION, "3.9.2", "2.8.2")
@@ -274,3 +274,35 @@ def _replace(folder: Path, fetched: Path, *, aside: Path) -> None:
 
 def _ignore(_message: str) -> None:
     """Nobody wants to hear it."""
+
+
+def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """``$KAFKA_QUOTAS_CACHE``, else ``$XDG_CACHE_HOME/kafka-quotas``, else ``~/.cache/kafka-quotas``."""
+    environ = os.environ if environ is None else environ
+    if own := environ.get("KAFKA_QUOTAS_CACHE"):
+        return Path(own).absolute()
+    if base := environ.get("XDG_CACHE_HOME"):
+        return Path(base).absolute() / "kafka-quotas"
+    return Path("~/.cache/kafka-quotas").expanduser()
+
+
+@contextlib.contextmanager
+def exclusive(lock_file: Path, *, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Holds ``lock_file`` against other processes and threads; calls ``waiting`` once when somebody else has it.
+
+    The file stays: removing a lock file would let two processes hold two different ones.
+    """
+    try:
+        lock_file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(lock_file, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise FileAccessError(f"cannot write {lock_file}: {error.strerror}; set KAFKA_QUOTAS_CACHE to another folder") from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import os
 import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -16,14 +16,15 @@ from kafka.errors import KafkaError
 
 from reconciler.errors import SandboxError
 from reconciler.ports import Progress
-from reconciler.sandbox import client_files, process
+from reconciler.sandbox import process
+from reconciler.sandbox.configuration import client_properties_text
 from reconciler.sandbox.connection import admin_client, answers_quotas, brokers_up, cluster_id
 from reconciler.sandbox.guard import Guard
-from reconciler.sandbox.node import NodeFiles, Runtime, telling_lines
-from reconciler.sandbox.ports import LOOPBACK
+from reconciler.sandbox.java import Runtime
+from reconciler.sandbox.node import NodeFiles, telling_lines
+from reconciler.sandbox.ports import LOOPBACK, NodePorts, Ports
 from reconciler.sandbox.process import ProcessRef
-from reconciler.sandbox.properties import NodePorts
-from reconciler.sandbox.spec import Sandbox, SandboxSpec, SandboxZooKeeper
+from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec, SandboxZooKeeper, client_properties_file
 from reconciler.sandbox.zookeeper import ZooKeeperFiles, wait_until_serving
 
 _PORT_TAKEN: Final = "Address already in use"
@@ -33,31 +34,6 @@ _FORMAT_S: Final = 60.0
 
 class PortTakenError(SandboxError):
     """Another process took a port between our look and the broker's bind."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
-    """Where everything shall listen; ``zookeeper`` only where there is one."""
-
-    nodes: tuple[NodePorts, ...]
-    zookeeper: int | None
-
-
-def choose(spec: SandboxSpec, choose_ports: Callable[[int], Sequence[int]]) -> Ports:
-    """Ports for everything that ``spec`` wants."""
-    free = iter(choose_ports((3 + len(spec.listeners)) * spec.nodes + 1))
-    return Ports(
-        nodes=tuple(
-            NodePorts(
-                plaintext=next(free),
-                controller=None if spec.zookeeper else next(free),
-                sasl=next(free) if spec.users else None,
-                further={listener.name: next(free) for listener in spec.listeners},
-            )
-            for _ in range(spec.nodes)
-        ),
-        zookeeper=next(free) if spec.zookeeper else None,
-    )
 
 
 def launch(
@@ -111,7 +87,7 @@ def launch(
         process.end(started[1:] if spec.zookeeper else started, grace_s=1.0)
         process.end(started, grace_s=1.0)
         raise
-    client_files.write(folder, spec.users)
+    _write_client_files(folder, spec.users)
     return Sandbox(
         bootstrap_servers=",".join(f"{LOOPBACK}:{p.plaintext}" for p in ports.nodes),
         sasl_bootstrap_servers=",".join(f"{LOOPBACK}:{p.sasl}" for p in ports.nodes) if spec.users else None,
@@ -125,6 +101,14 @@ def launch(
         },
         zookeeper_server=zookeeper,
     )
+
+
+def _write_client_files(folder: Path, logins: Sequence[Login]) -> None:
+    """A ``client.properties`` for every user, readable by its owner only."""
+    for login in logins:
+        descriptor = os.open(client_properties_file(folder, login), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(client_properties_text(login))
 
 
 def await_zookeeper(server: ZooKeeperFiles, ref: ProcessRef, *, port: int) -> None:

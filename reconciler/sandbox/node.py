@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from reconciler.sandbox import logging_config
+from reconciler.sandbox.configuration import logging_file_name, logging_options, logging_text, server_properties
+from reconciler.sandbox.java import Runtime, jvm_command
+from reconciler.sandbox.ports import NodePorts
 from reconciler.sandbox.process import ProcessRef
-from reconciler.sandbox.properties import NodePorts, server_properties
 from reconciler.sandbox.spec import SandboxNode, SandboxSpec
 
 _TROUBLE: Final = re.compile(r"\b(ERROR|FATAL)\b|Exception in thread|^Error: |^(Caused by: )?([\w$]+\.)+\w*(Exception|Error)\b")
@@ -19,14 +20,6 @@ _LINE_LIMIT: Final = 300
 _CLUSTER_ID: Final = re.compile(r"\bCluster ID = ([\w-]+)", re.ASCII)
 NODE_FOLDERS: Final = "node-[1-9]"
 """A glob for the node folders in a sandbox's folder."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Runtime:
-    """What starts a JVM with Kafka on its class path."""
-
-    java: Path
-    jars: tuple[Path, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +69,7 @@ class NodeFiles:
         text = server_properties(spec, node_id=self.id, ports=ports, data=self.data, zookeeper=zookeeper)
         self.temporary.mkdir(parents=True)
         self.properties.write_text(text, "ascii")
-        logging = logging_config.config_text(spec.kafka_version, request_log=spec.request_log)
+        logging = logging_text(spec.kafka_version, request_log=spec.request_log)
         self._logging(spec).write_text(logging, "utf-8")
 
     def remove_data(self) -> None:
@@ -119,33 +112,13 @@ class NodeFiles:
         )
 
     def _logging(self, spec: SandboxSpec) -> Path:
-        return self.folder / logging_config.config_file_name(spec.kafka_version)
+        return self.folder / logging_file_name(spec.kafka_version)
 
     def _jvm(self, spec: SandboxSpec, runtime: Runtime, *, heap_mb: int) -> list[str]:
         return [
             *jvm_command(runtime, folder=self.folder, temporary=self.temporary, heap_mb=heap_mb),
-            *logging_config.java_options(spec.kafka_version, config=self._logging(spec), request_log=self.request_log),
+            *logging_options(spec.kafka_version, config=self._logging(spec), request_log=self.request_log),
         ]
-
-
-def jvm_command(runtime: Runtime, *, folder: Path, temporary: Path, heap_mb: int) -> list[str]:
-    """A JVM with Kafka on its class path that leaves nothing outside ``folder``; options and a main class may follow."""
-    return [
-        str(runtime.java),
-        f"-Xmx{heap_mb}m",
-        # Both halve the time to start; a sandbox never runs long enough to earn the optimising compiler back.
-        "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",
-        # Leave nothing outside the folder, not even when killed.
-        "-XX:-UsePerfData",
-        f"-XX:ErrorFile={folder}/java-error.log",
-        f"-Djava.io.tmpdir={temporary}",
-        "-Dfile.encoding=UTF-8",
-        "-Duser.timezone=UTC",
-        "-Djava.awt.headless=true",
-        "-cp",
-        ":".join(str(jar) for jar in runtime.jars),
-    ]
 
 
 def telling_lines(log: Path, *, troubles: int = 4, last: int = 8) -> tuple[str, ...]:

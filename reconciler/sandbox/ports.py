@@ -1,13 +1,16 @@
-"""Free loopback ports."""
+"""Loopback ports: free ones, and those of a sandbox."""
 
 from __future__ import annotations
 
 import contextlib
 import random
 import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.errors import SandboxError
+from reconciler.sandbox.spec import SandboxSpec
 
 LOOPBACK: Final = "127.0.0.1"
 PORT_RANGE: Final = range(20000, 32000)
@@ -32,3 +35,41 @@ def free_ports(count: int) -> tuple[int, ...]:
     if len(found) < count:
         raise SandboxError(f"no {count} free ports on {LOOPBACK} between {PORT_RANGE.start} and {PORT_RANGE.stop - 1}")
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePorts:
+    """The loopback ports of one node; ``sasl`` only where there are users, ``further`` by the name of the listener.
+
+    A node has either a ``controller`` of its own or a ZooKeeper.
+    """
+
+    plaintext: int
+    controller: int | None
+    sasl: int | None
+    further: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """The ports of a sandbox; ``zookeeper`` is ``None`` in KRaft mode."""
+
+    nodes: tuple[NodePorts, ...]
+    zookeeper: int | None
+
+
+def assign_ports(spec: SandboxSpec, choose_ports: Callable[[int], Sequence[int]]) -> Ports:
+    """A port for each listener of ``spec``, of those that ``choose_ports`` finds. Raises as ``choose_ports``."""
+    free = iter(choose_ports((3 + len(spec.listeners)) * spec.nodes + 1))
+    return Ports(
+        nodes=tuple(
+            NodePorts(
+                plaintext=next(free),
+                controller=None if spec.zookeeper else next(free),
+                sasl=next(free) if spec.users else None,
+                further={listener.name: next(free) for listener in spec.listeners},
+            )
+            for _ in range(spec.nodes)
+        ),
+        zookeeper=next(free) if spec.zookeeper else None,
+    )

@@ -1,30 +1,42 @@
-"""What sandbox somebody wants, and the one that runs."""
+"""A wanted sandbox with its users, and a running one."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
+from urllib.parse import quote
 
 from reconciler.errors import UsageError
-from reconciler.sandbox import client_files
 from reconciler.sandbox.jars import DEFAULT_KAFKA_VERSION, KRAFT_VERSIONS, ZOOKEEPER_VERSIONS, require_pinned
-from reconciler.sandbox.login import Login
 from reconciler.sandbox.process import ProcessRef
+
+CLIENT_PROPERTIES: Final = "client-*.properties"
+"""A glob for the files of ``client_properties_file``."""
 
 _OWN_LISTENERS: Final = frozenset({"PLAINTEXT", "SASL", "CONTROLLER"})
 _LISTENER_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _NODE_COUNTS: Final = (1, 3)
 _LONGEST_NAME: Final = 50
+_LONGEST_FILE_NAME: Final = 100
 _CHROOT: Final = re.compile(r"(/[\w.-]+)*", re.ASCII)
 
 
 def _no_properties() -> Mapping[str, str]:
     return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """A user of the SASL/PLAIN listener."""
+
+    name: str
+    password: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +187,15 @@ class Sandbox:
 
     def client_properties(self, name: str) -> Path:
         """The ``client.properties`` file with which one of its users logs in. Raises ``UsageError`` for another name."""
-        return client_files.path(self.folder, self.user(name))
+        return client_properties_file(self.folder, self.user(name))
+
+
+def client_properties_file(folder: Path, login: Login) -> Path:
+    """The user's ``client.properties`` in a sandbox's folder; a name is percent-encoded, and hashed when that is too long."""
+    name = quote(login.name, safe="")
+    if len(name) > _LONGEST_FILE_NAME:
+        name = hashlib.sha256(login.name.encode()).hexdigest()[:16]
+    return folder / f"client-{name}.properties"
 
 
 __all__ = ["Listener", "Login", "Sandbox", "SandboxNode", "SandboxSpec", "SandboxZooKeeper", "ZooKeeperSpec"]

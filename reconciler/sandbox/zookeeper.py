@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from reconciler.sandbox import logging_config
-from reconciler.sandbox.java_text import properties_text
-from reconciler.sandbox.node import Runtime, jvm_command
+from reconciler.sandbox.configuration import logging_file_name, logging_options, logging_text, properties_text
+from reconciler.sandbox.java import Runtime, jvm_command
 from reconciler.sandbox.ports import LOOPBACK
 from reconciler.sandbox.spec import ZooKeeperSpec
 
@@ -74,7 +73,7 @@ class ZooKeeperFiles:
             **spec.properties,
         }
         self.configuration.write_text(properties_text(settings), "ascii")
-        self._logging.write_text(logging_config.config_text(self.kafka_version, request_log=False), "utf-8")
+        self._logging.write_text(logging_text(self.kafka_version, request_log=False), "utf-8")
 
     def command(self, spec: ZooKeeperSpec, runtime: Runtime) -> list[str]:
         """Runs the server in the foreground."""
@@ -82,7 +81,7 @@ class ZooKeeperFiles:
             *jvm_command(runtime, folder=self.folder, temporary=self.temporary, heap_mb=_HEAP_MB),
             # What a sandbox stores need not outlive the machine: waiting for the disk at every write would be for nothing.
             "-Dzookeeper.forceSync=no",
-            *logging_config.java_options(self.kafka_version, config=self._logging, request_log=None),
+            *logging_options(self.kafka_version, config=self._logging, request_log=None),
             *spec.java_options,
             "org.apache.zookeeper.server.quorum.QuorumPeerMain",
             str(self.configuration),
@@ -95,7 +94,7 @@ class ZooKeeperFiles:
 
     @property
     def _logging(self) -> Path:
-        return self.folder / logging_config.config_file_name(self.kafka_version)
+        return self.folder / logging_file_name(self.kafka_version)
 
 
 def wait_until_serving(port: int, *, deadline: float, check_alive: Callable[[], None]) -> bool:

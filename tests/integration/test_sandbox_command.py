@@ -14,8 +14,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler.sandbox.cache import cache_folder
-from reconciler.sandbox.jars import DEFAULT_KAFKA_VERSION
+from reconciler.sandbox.jars import DEFAULT_KAFKA_VERSION, cache_folder
 from tests.support.polling import wait_until
 
 pytestmark = pytest.mark.kafka

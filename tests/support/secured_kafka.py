@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reconciler.sandbox.cluster import running
-from reconciler.sandbox.java_text import plain_server_module, properties_text
+from reconciler.sandbox.configuration import plain_server_module, properties_text
 from reconciler.sandbox.spec import Listener, Login, Sandbox, SandboxSpec
 from tests.support.certificates import Authority, Certified
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import javaproperties
 import pytest
 
-from reconciler.sandbox.logging_config import config_text, java_options
+from reconciler.sandbox.configuration import logging_options, logging_text
 from reconciler.sandbox.node import telling_lines
 
 
 @pytest.mark.parametrize("wanted", [True, False])
 def test_kafka_4_logs_requests_to_a_file_of_their_own_when_wanted(wanted: bool) -> None:
-    document = ET.fromstring(config_text("4.3.1", request_log=wanted))
+    document = ET.fromstring(logging_text("4.3.1", request_log=wanted))
     loggers = {logger.get("name"): logger for logger in document.iter("Logger")}
     assert ("kafka.request.logger" in loggers) is wanted
     if wanted:
@@ -30,7 +30,7 @@ def test_kafka_4_logs_requests_to_a_file_of_their_own_when_wanted(wanted: bool) 
 
 @pytest.mark.parametrize("wanted", [True, False])
 def test_kafka_3_logs_the_same_through_reload4j(wanted: bool) -> None:
-    settings = javaproperties.loads(config_text("3.9.2", request_log=wanted))
+    settings = javaproperties.loads(logging_text("3.9.2", request_log=wanted))
     assert settings.get("log4j.logger.kafka.request.logger") == ("DEBUG, requests" if wanted else None)
     if wanted:
         assert settings["log4j.additivity.kafka.request.logger"] == "false"
@@ -39,8 +39,8 @@ def test_kafka_3_logs_the_same_through_reload4j(wanted: bool) -> None:
 
 def test_each_logging_library_is_told_where_its_configuration_is() -> None:
     where = {"config": Path("/s/conf"), "request_log": Path("/s/requests")}
-    assert java_options("4.3.1", **where)[0] == "-Dlog4j2.configurationFile=/s/conf"
-    assert java_options("3.9.2", **where)[0] == "-Dlog4j.configuration=file:///s/conf"
+    assert logging_options("4.3.1", **where)[0] == "-Dlog4j2.configurationFile=/s/conf"
+    assert logging_options("3.9.2", **where)[0] == "-Dlog4j.configuration=file:///s/conf"
 
 
 def test_the_telling_lines_of_a_log_are_the_first_troubles_and_the_end(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from reconciler.cli.commands.sandbox import status_lines, stopped_lines
 from reconciler.errors import SandboxError
 from reconciler.render.styled import plain
-from reconciler.sandbox import background, process, state
+from reconciler.sandbox import background, process
 from reconciler.sandbox.background import Condition, status_to_json
 from reconciler.sandbox.process import ProcessRef
 from reconciler.sandbox.spec import Login, Sandbox, SandboxNode, SandboxSpec, SandboxZooKeeper
@@ -42,7 +42,7 @@ def recorded(
         users=users,
         zookeeper_server=zookeeper,
     )
-    state.save(sandbox, state.state_file(cache))
+    background.write_record(sandbox, background.record_file(cache))
     return sandbox
 
 
@@ -57,30 +57,30 @@ def sleeper(tmp_path: Path):
 
 def test_a_record_reads_back_as_it_was_written_and_is_for_its_owner_only(tmp_path: Path, sleeper: ProcessRef) -> None:
     sandbox = recorded(tmp_path, sleeper, users=(Login(name="böb", password="s3cret"),))
-    file = state.state_file(tmp_path)
-    assert state.load(file) == sandbox
+    file = background.record_file(tmp_path)
+    assert background.read_record(file) == sandbox
     assert file.stat().st_mode & 0o077 == 0
 
 
 def test_the_record_of_a_cluster_with_zookeeper_reads_back_too(tmp_path: Path, sleeper: ProcessRef) -> None:
     server = SandboxZooKeeper(process=sleeper, connection="127.0.0.1:2181/a", log_file=tmp_path / "zookeeper.log")
     sandbox = recorded(tmp_path, sleeper, zookeeper=server)
-    assert state.load(state.state_file(tmp_path)) == sandbox
+    assert background.read_record(background.record_file(tmp_path)) == sandbox
     assert (background.sandbox_status(tmp_path).condition, sandbox.zookeeper) == (Condition.RUNNING, "127.0.0.1:2181/a")
 
 
 def test_the_record_of_an_earlier_release_is_that_of_a_cluster_without_zookeeper(tmp_path: Path, sleeper: ProcessRef) -> None:
     sandbox = recorded(tmp_path, sleeper)
-    file = state.state_file(tmp_path)
+    file = background.record_file(tmp_path)
     document = json.loads(file.read_text())
     del document["zookeeper"]
     file.write_text(json.dumps(document))
-    assert state.load(file) == sandbox
+    assert background.read_record(file) == sandbox
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"version": 99}', "\x00"])
 def test_a_damaged_record_is_named_and_not_touched(tmp_path: Path, content: str) -> None:
-    file = state.state_file(tmp_path)
+    file = background.record_file(tmp_path)
     file.parent.mkdir()
     file.write_text(content)
     for look in (background.sandbox_status, background.stop_sandbox):

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import UsageError
-from reconciler.sandbox.java_text import plain_login_module, properties_text
-from reconciler.sandbox.properties import NodePorts, server_properties
+from reconciler.sandbox.configuration import NodePorts, plain_login_module, properties_text, server_properties
 from reconciler.sandbox.spec import Listener, Login, SandboxSpec, ZooKeeperSpec
 
 PORTS = tuple(NodePorts(plaintext=n, controller=n + 1, sasl=n + 2) for n in (20010, 20020, 20030))
