@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,15 +10,14 @@ from reconciler.documents.findings import finding_from_json, finding_to_json
 from reconciler.documents.plan import key_change_from_json, keys_from_json, require_digest
 from reconciler.documents.reading import (
     FieldError,
-    ForeignVersionError,
+    T,
     checked,
     cluster_from_json,
-    cyclic_collector_paused,
     items_from_json,
     number_from_json,
-    parse,
+    read_document,
 )
-from reconciler.errors import DocumentVersionError, FileAccessError, ReconcilerError, RefusedError
+from reconciler.errors import ReconcilerError, RefusedError
 from reconciler.formats import Json, cluster_to_json, entity_from_json, entity_to_json, field_path, value_to_json
 from reconciler.model import (
     KNOWN_KEYS,
@@ -100,13 +99,7 @@ def read_apply_report(text: str, *, name: str) -> ApplyReport:
     Raises ``FileAccessError`` for text that is not such a document, ``DocumentVersionError`` for one of another major version,
     and ``AlteredDocumentError`` for one whose digest is not that of its own changes.
     """
-    try:
-        with cyclic_collector_paused():
-            report = apply_report_from_json(parse(text))
-    except ForeignVersionError as error:
-        raise DocumentVersionError(f"{name} is an apply report {error}") from error
-    except (ValueError, RecursionError) as error:
-        raise FileAccessError(f"{name} is not a report written by 'apply --report': {error}") from error
+    report = _read(text, apply_report_from_json, name)
     require_digest(report.digest, report.cluster.id, [outcome.change for outcome in report.outcomes], name=name)
     return report
 
@@ -125,12 +118,7 @@ class ApplySummary:
 
 def read_apply_summary(text: str, *, name: str) -> ApplySummary:
     """How the run of an apply report ended. Raises ``FileAccessError`` for text that is not such a document."""
-    try:
-        document = checked(parse(text), SCHEMA)
-    except ForeignVersionError as error:
-        raise DocumentVersionError(f"{name} is an apply report {error}") from error
-    except (ValueError, RecursionError) as error:
-        raise FileAccessError(f"{name} is not a report written by 'apply --report': {error}") from error
+    document = _read(text, lambda data: checked(data, SCHEMA), name)
     return ApplySummary(
         result=ApplyResult(document["result"]),
         counts={status: document["summary"][status.value] for status in ChangeStatus},
@@ -139,6 +127,10 @@ def read_apply_summary(text: str, *, name: str) -> ApplySummary:
         failure_reason=document["failure_reason"],
         message=document["message"],
     )
+
+
+def _read(text: str, build: Callable[[Any], T], name: str) -> T:
+    return read_document(text, build, name=name, kind="an apply report", written_by="apply --report")
 
 
 def apply_report_from_json(data: object) -> ApplyReport:

@@ -10,17 +10,15 @@ from reconciler.documents.backtest_headline import headline
 from reconciler.documents.findings import finding_from_json, finding_to_json
 from reconciler.documents.reading import (
     FieldError,
-    ForeignVersionError,
     checked,
     items_from_json,
     moment_from_json,
     number_from_json,
     optional_entity,
-    parse,
+    read_document,
     value_from_json,
     within,
 )
-from reconciler.errors import DocumentVersionError, FileAccessError
 from reconciler.formats import FORMAT_VERSION, Json, entity_from_json, entity_to_json, value_to_json
 from reconciler.model import (
     BacktestReport,
@@ -276,12 +274,7 @@ def read_backtest(text: str | bytes, *, name: str) -> BacktestReport:
 
     Raises ``FileAccessError`` for text that is not such a document, ``DocumentVersionError`` for one of another major version.
     """
-    try:
-        return backtest_from_json(parse(text))
-    except ForeignVersionError as error:
-        raise DocumentVersionError(f"{name} is a backtest report {error}") from error
-    except (ValueError, RecursionError) as error:
-        raise FileAccessError(f"{name} is not a report written by 'backtest --format json': {error}") from error
+    return read_document(text, backtest_from_json, name=name, kind="a backtest report", written_by="backtest --format json")
 
 
 def backtest_from_json(data: object) -> BacktestReport:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reconciler.documents.reading import ForeignVersionError, checked, cluster_from_json, items_from_json, number_from_json, parse
-from reconciler.errors import BaselineError
+from reconciler.documents.reading import checked, cluster_from_json, items_from_json, number_from_json, read_document
+from reconciler.errors import BaselineError, FileAccessError
 from reconciler.formats import (
     FORMAT_VERSION,
     Json,
@@ -58,17 +58,22 @@ def baseline_to_json(desired: DesiredState, cluster: ClusterIdentity, source: Ma
 
 
 def read_baseline(text: str, *, name: str) -> RecordedBaseline:
-    """The baseline of a document. Raises ``BaselineError`` for one of another version, and for text that is not one."""
+    """The baseline of a document; ``name`` is the file's.
+
+    Raises ``BaselineError`` for one of another major version, for one whose digest is not that of its own entities, and for text
+    that is not one.
+    """
+
+    def build(data: Any) -> RecordedBaseline:
+        baseline = baseline_from_json(data)
+        if data["digest"] != _digest(baseline.cluster_id, data["entities"]):
+            raise BaselineError(f"{name} is not as it was recorded: its entities do not give its digest; record it again")
+        return baseline
+
     try:
-        document = parse(text)
-        baseline = baseline_from_json(document)
-    except ForeignVersionError as error:
-        raise BaselineError(f"{name} is a baseline {error}; record it again") from error
-    except (ValueError, RecursionError) as error:
-        raise BaselineError(f"{name} is not a baseline written by 'apply --record-baseline': {error}") from error
-    if document["digest"] != _digest(baseline.cluster_id, document["entities"]):
-        raise BaselineError(f"{name} is not as it was recorded: its entities do not give its digest; record it again")
-    return baseline
+        return read_document(text, build, name=name, kind="a baseline", written_by="apply --record-baseline")
+    except FileAccessError as error:
+        raise BaselineError(f"{error}; record it again") from error
 
 
 def baseline_from_json(data: object) -> RecordedBaseline:

@@ -10,18 +10,16 @@ from reconciler.documents.effects import effects_from_json, effects_to_json
 from reconciler.documents.findings import finding_from_json, finding_to_json, span_from_json, span_to_json
 from reconciler.documents.reading import (
     FieldError,
-    ForeignVersionError,
     checked,
     cluster_from_json,
-    cyclic_collector_paused,
     items_from_json,
     observed_from_json,
-    parse,
+    read_document,
     source_from_json,
     value_from_json,
     within,
 )
-from reconciler.errors import AlteredDocumentError, DocumentVersionError, FileAccessError
+from reconciler.errors import AlteredDocumentError
 from reconciler.formats import (
     FORMAT_VERSION,
     Json,
@@ -110,13 +108,7 @@ def read_plan(text: str, *, name: str) -> Plan:
     Raises ``FileAccessError`` for text that is not such a document, ``DocumentVersionError`` for one of another major version,
     and ``AlteredDocumentError`` for one whose digest is not that of its own changes.
     """
-    try:
-        with cyclic_collector_paused():
-            plan = plan_from_json(parse(text))
-    except ForeignVersionError as error:
-        raise DocumentVersionError(f"{name} is a plan {error}") from error
-    except (ValueError, RecursionError) as error:
-        raise FileAccessError(f"{name} is not a plan written by 'plan --format json': {error}") from error
+    plan = read_document(text, plan_from_json, name=name, kind="a plan", written_by="plan --format json")
     require_digest(plan.digest, plan.cluster.id, plan.changes, name=name)
     return plan
 

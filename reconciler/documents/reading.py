@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn, TypeVar
 
+from reconciler.errors import DocumentVersionError, FileAccessError
 from reconciler.formats import document_problem, entity_from_json, load_schema, quoted_json
 from reconciler.model import ClusterIdentity, Entity, ManifestCommit, Observed, ObservedFrom, escaped
 
@@ -41,6 +42,22 @@ class ForeignVersionError(ValueError):
 
     def __init__(self, version: str, ours: str) -> None:
         super().__init__(f"of format {escaped(version)}, and this version reads format {ours}")
+
+
+def read_document(text: str | bytes, build: Callable[[Any], T], *, name: str, kind: str, written_by: str) -> T:
+    """What ``build`` makes of the data of a JSON text.
+
+    ``name``, ``kind`` (with its article) and ``written_by`` are the file, its document and the command that writes one, for
+    messages. Raises ``DocumentVersionError`` where ``build`` raises ``ForeignVersionError``, and ``FileAccessError`` for other
+    text: where it is not JSON or ``build`` raises another ``ValueError``.
+    """
+    try:
+        with cyclic_collector_paused():
+            return build(parse(text))
+    except ForeignVersionError as error:
+        raise DocumentVersionError(f"{name} is {kind} {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise FileAccessError(f"{name} is not {kind} written by '{written_by}': {error}") from error
 
 
 def parse(text: str | bytes, *, unique: bool = False) -> Any:

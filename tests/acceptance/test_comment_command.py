@@ -142,7 +142,7 @@ def test_a_report_that_is_none_is_refused(folder, github, content):
     done = comment(folder, github, "--report", "bad.json", "--cluster", "prod")
 
     assert done.code == 1
-    assert "bad.json is not a report written by 'apply --report'" in done.err
+    assert "bad.json is not an apply report written by 'apply --report'" in done.err
     assert github.requests == []
 
 

@@ -93,7 +93,7 @@ def test_what_cannot_be_meant_is_refused_and_nothing_is_posted(folder: Path, git
     for arguments, code, said in (
         (("--state", "applied", "--backtest", "backtest.json"), 64, "--backtest adds to a plan"),
         (("body.md", "--backtest", "missing.json"), 1, "cannot read missing.json"),
-        (("body.md", "--backtest", "other.json"), 1, "other.json is not a report written by 'backtest --format json'"),
+        (("body.md", "--backtest", "other.json"), 1, "other.json is not a backtest report written by 'backtest --format json'"),
     ):
         done = comment(folder, github, *arguments)
         assert (done.code, done.out) == (code, "")

@@ -149,7 +149,7 @@ def test_a_baseline_tells_merged_from_changed_by_hand(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--backtest", "quotas.yaml"), "is not a report written by 'backtest --format json'"),
+        (("--backtest", "quotas.yaml"), "is not a backtest report written by 'backtest --format json'"),
         (("--backtest", "none.json"), "cannot read the backtest none.json"),
         (("--audit", "none.jsonl"), "cannot read the audit file none.jsonl"),
         (("--baseline", "none.json"), "is not in a git work tree"),

@@ -350,7 +350,7 @@ def test_values_before_that_were_edited_are_noticed() -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "null", "{", "[" * 100_000, '{"format_version": 1}', "\ufeff{}"])
 def test_what_is_no_report_is_one_sentence(text: str) -> None:
-    with pytest.raises(FileAccessError, match="is not a report written by"):
+    with pytest.raises(FileAccessError, match="is not an apply report written by"):
         read_apply_report(text, name="report.json")
 
 
