@@ -4,7 +4,7 @@
 ``python tools/words.py --lower`` writes the counts of now where they are below the budget; no option raises one.
 
 Two kinds of text are read: the docs (README.md, CONTRIBUTING.md and the pages in ``docs``, without code) and the messages (string
-literals of the package that are sentences; no docstrings).
+literals of the package that are sentences; no docstrings, no style sheets).
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ SUBJECT: Final = "no-subject"
 LONG: Final = "long-sentence"
 _NO_SUBJECT: Final = re.compile(r"^(?:it|its|there (?:is|are|was|were))\b", re.IGNORECASE)
 _MOST_WORDS: Final = 25
+_STYLE_RULE: Final = re.compile(r"\{ [a-z-]+: [^{}]*; \}")
 _SENTENCE_WORDS: Final = 3
 _END: Final = re.compile(r"(?<=[.!?:])\s+")
 
@@ -99,7 +100,7 @@ def messages(source: str) -> Iterator[tuple[int, str]]:
             text = "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values)
         else:
             continue
-        if len(text.split()) >= _SENTENCE_WORDS:
+        if len(text.split()) >= _SENTENCE_WORDS and not _STYLE_RULE.search(text):
             yield node.lineno, text
 
 

@@ -83,7 +83,7 @@ def compacted(spark: SparkSession, folder: Path) -> int:
 
 
 def verdicts(report: BacktestReport) -> object:
-    return {name: sum(v.verdict == name for v in report.verdicts) for name in ("certain", "possible", "clear")}
+    return {name: sum(v.verdict == name for v in report.verdicts) for name in ("throttled", "possible", "clear")}
 
 
 def _groups(count: int) -> object:

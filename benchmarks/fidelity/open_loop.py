@@ -109,7 +109,7 @@ def judged(
         seconds_ahead=judged_seconds(ahead),
         seconds_own=judged_seconds(own),
         verdicts_wrong=tuple(_contradicted(given, ahead)),
-        verdicts_given={name: sum(one["verdict"] == name for one in given) for name in ("certain", "possible", "clear")},
+        verdicts_given={name: sum(one["verdict"] == name for one in given) for name in ("throttled", "possible", "clear")},
     )
 
 
@@ -155,6 +155,6 @@ def _contradicted(given: Sequence[Mapping[str, Any]], ahead: Sequence[Pair]) -> 
     for verdict in given:
         tags = verdict["bucket"]
         place = (verdict["key"], str(verdict["broker"]), tags.get("user") or "", tags.get("client-id") or "")
-        wrong = {"certain": False, "clear": True}.get(verdict["verdict"])
+        wrong = {"throttled": False, "clear": True}.get(verdict["verdict"])
         if wrong is not None and seen.get(place) is wrong:
             yield f"{', '.join(place)}: {verdict['verdict']}"

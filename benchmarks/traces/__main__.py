@@ -153,7 +153,7 @@ def _print(what: str, outcome: Outcome) -> None:
     counted = ("active_seconds", "seconds_certain", "seconds_over", "seconds_possible")
     active, certain, over, possible = (sum(getattr(v, name) for v in verdicts) for name in counted)
     true = sum(v.seconds_over for v in exact)
-    kinds = {name: sum(v.verdict.value == name for v in verdicts) for name in ("certain", "possible", "clear")}
+    kinds = {name: sum(v.verdict.value == name for v in verdicts) for name in ("throttled", "possible", "clear")}
     hit = sum(bool(v.throttled) for v in exact)
     print(f"\n{what}: {outcome.requests:,} requests, {len(verdicts):,} buckets, {active:,} active seconds")
     told = " / ".join(f"{count:,}" for count in kinds.values())

@@ -1,9 +1,9 @@
-"""Backtest reports as JSON documents (``schemas/backtest.v1.schema.json``)."""
+"""Backtest reports as JSON documents (``schemas/backtest.v2.schema.json``)."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from reconciler.documents.backtest_headline import headline
@@ -19,7 +19,7 @@ from reconciler.documents.reading import (
     value_from_json,
     within,
 )
-from reconciler.formats import FORMAT_VERSION, Json, entity_from_json, entity_to_json, value_to_json
+from reconciler.formats import Json, entity_from_json, entity_to_json, value_to_json
 from reconciler.model import (
     BacktestReport,
     BucketName,
@@ -47,12 +47,13 @@ from reconciler.model import (
 )
 
 SCHEMA: Final = "backtest"
+_FORMAT_VERSION: Final = "2.0"
 
 
 def backtest_to_json(report: BacktestReport) -> dict[str, Json]:
     """The whole report; equal inputs give equal bytes."""
     return {
-        "format_version": FORMAT_VERSION,
+        "format_version": _FORMAT_VERSION,
         "cluster": report.cluster,
         "summary": _summary_to_json(report),
         "rules": [_rule_to_json(rule) for rule in report.rules],
@@ -71,16 +72,19 @@ def backtest_to_json(report: BacktestReport) -> dict[str, Json]:
 
 
 def _summary_to_json(report: BacktestReport) -> dict[str, Json]:
-    found = worst_of_buckets(report.verdicts)
-    counts: dict[str, Json] = {v.value: sum(one.verdict is v for one in found) for v in Verdict}
+    groups = worst_of_buckets(report.verdicts)
     return {
         "headline": headline(report)[0],
-        "buckets": len(found),
-        "changed": sum(one.changed for one in found),
-        **counts,
+        "buckets": len(groups),
+        "changed": _counts_to_json([one for one in groups if one.changed]),
+        "unchanged": _counts_to_json([one for one in groups if not one.changed]),
         "unjudged": len(report.unjudged),
         "refused": report.refused,
     }
+
+
+def _counts_to_json(groups: Sequence[BucketVerdict]) -> dict[str, Json]:
+    return {"buckets": len(groups), **{v.value: sum(one.verdict is v for one in groups) for v in Verdict}}
 
 
 def unjudged_to_json(one: UnjudgedChange) -> dict[str, Json]:

@@ -26,7 +26,7 @@ def headline(report: BacktestReport) -> tuple[str, Tone]:
     limit, effect = ("limits", "Its effect is") if count == 1 else ("limit", "Their effects are")
     unknown = f"Not judged: {count_of(count, 'changed quota')} that {limit} no recorded traffic. {effect} not known."
     only = not any(one.changed for one in report.verdicts)
-    nothing_judged = only and not any(one.verdict is Verdict.CERTAIN for one in report.verdicts)
+    nothing_judged = only and not any(one.verdict is Verdict.THROTTLED for one in report.verdicts)
     return (f"Inconclusive. {unknown}" if nothing_judged else f"{words}. {unknown}"), Tone.WARN if tone is Tone.GOOD else tone
 
 
@@ -34,7 +34,7 @@ def _recorded_words(report: BacktestReport) -> tuple[str, Tone]:
     """Of quota groups with recorded traffic, each counted once by its worst broker."""
     groups = worst_of_buckets(report.verdicts)
     words, tone = _changed_words([one for one in groups if one.changed])
-    staying = sum(one.verdict is Verdict.CERTAIN and not one.changed for one in groups)
+    staying = sum(one.verdict is Verdict.THROTTLED and not one.changed for one in groups)
     if not staying:
         return words, tone
     over = f"{count_of(staying, 'quota group')} {_are(staying)} over a limit that stays"
@@ -44,8 +44,8 @@ def _recorded_words(report: BacktestReport) -> tuple[str, Tone]:
 def _changed_words(changed: Sequence[BucketVerdict]) -> tuple[str, Tone]:
     count = {verdict: sum(one.verdict is verdict for one in changed) for verdict in Verdict}
     among = f"{count_of(len(changed), 'quota group')} whose limit changes"
-    if count[Verdict.CERTAIN]:
-        return f"The proposed quotas would have throttled {count[Verdict.CERTAIN]} of {among}", Tone.BAD
+    if count[Verdict.THROTTLED]:
+        return f"The proposed quotas would have throttled {count[Verdict.THROTTLED]} of {among}", Tone.BAD
     if count[Verdict.POSSIBLE]:
         return f"The proposed quotas might have throttled {count[Verdict.POSSIBLE]} of {among}", Tone.WARN
     if count[Verdict.INCONCLUSIVE]:

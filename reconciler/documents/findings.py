@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from reconciler.documents.messages import message_from_json, message_to_json
 from reconciler.documents.reading import FieldError, items_from_json
 from reconciler.formats import FORMAT_VERSION, Json, entity_from_json, entity_to_json
 from reconciler.model import Finding, Related, Severity, Span
@@ -22,8 +23,8 @@ def findings_to_json(findings: Sequence[Finding], counts: Mapping[str, int] | No
 
 
 def finding_to_json(finding: Finding) -> dict[str, Json]:
-    """``{id, severity, message, file, line, column, related, entity?, key?}``; the place is null when there is none."""
-    document: dict[str, Json] = {"id": finding.id, "severity": finding.severity.value, "message": finding.message}
+    """``{id, severity, message, parts?, file, line, column, related, entity?, key?}``; the place is null when there is none."""
+    document: dict[str, Json] = {"id": finding.id, "severity": finding.severity.value, **message_to_json(finding.message)}
     document |= span_to_json(finding.span)
     document["related"] = [{**span_to_json(r.span), "message": r.message} for r in finding.related]
     if finding.entity is not None:
@@ -46,7 +47,7 @@ def finding_from_json(row: Mapping[str, Any]) -> Finding:
     return Finding(
         id=row["id"],
         severity=Severity(row["severity"]),
-        message=row["message"],
+        message=message_from_json(row),
         span=None if nowhere else span_from_json(row),
         related=items_from_json(row["related"], _related, "related"),
         entity=entity_from_json(row["entity"]) if "entity" in row else None,

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from reconciler.documents.effects import effects_from_json, effects_to_json
 from reconciler.documents.findings import finding_from_json, finding_to_json, span_from_json, span_to_json
+from reconciler.documents.messages import message_from_json, message_to_json
 from reconciler.documents.reading import (
     FieldError,
     checked,
@@ -91,14 +92,14 @@ def _key_to_json(key: KeyChange) -> dict[str, Json]:
 
 
 def _guard_to_json(guard: GuardResult) -> dict[str, Json]:
-    """``{id, status, measured, limit, set_in, message}``."""
+    """``{id, status, measured, limit, set_in, message, parts?}``."""
     return {
         "id": guard.id,
         "status": guard.status.value,
         "measured": guard.measured,
         "limit": guard.limit,
         "set_in": guard.set_in,
-        "message": guard.message,
+        **message_to_json(guard.message),
     }
 
 
@@ -182,8 +183,8 @@ def _key_from_json(row: Mapping[str, Any], key: str) -> KeyChange:
 
 
 def _guard_from_json(row: Mapping[str, Any]) -> GuardResult:
-    texts = {field: row[field] for field in ("id", "measured", "limit", "set_in", "message")}
-    return GuardResult(status=GuardStatus(row["status"]), **texts)
+    texts = {field: row[field] for field in ("id", "measured", "limit", "set_in")}
+    return GuardResult(status=GuardStatus(row["status"]), message=message_from_json(row), **texts)
 
 
 def plan_digest(cluster_id: str | None, changes: Iterable[Change]) -> str:

@@ -39,7 +39,7 @@ def broker_words(broker: int) -> str:
 class Verdict(enum.StrEnum):
     """What the history says about one bucket on one broker under the proposed limit."""
 
-    CERTAIN = "certain"
+    THROTTLED = "throttled"
     """Requests of the history would have been throttled."""
     POSSIBLE = "possible"
     """Seconds alone do not decide: it depends on the requests within them."""

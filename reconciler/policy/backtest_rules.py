@@ -34,11 +34,6 @@ FAILED: Final = "backtest-policy"
 
 _MOST_FINDINGS: Final = 50
 """Of one rule; the last one counts the rest."""
-_VERDICT_WORDS: Final = {
-    Verdict.CERTAIN: "certainly throttled",
-    Verdict.POSSIBLE: "possibly throttled",
-    Verdict.INCONCLUSIVE: "inconclusive",
-}
 
 
 def judged_by_rules(
@@ -144,8 +139,8 @@ def _outcome(
 
 
 def rule_words(rule: FailRule) -> str:
-    """A rule as a sentence: ``no bucket of owners labelled tier=gold may be certainly throttled``."""
-    verdicts = " or ".join(_VERDICT_WORDS[one] for one in rule.verdicts)
+    """A rule as a sentence: ``no bucket of owners labelled tier=gold may be throttled``."""
+    verdicts = " or ".join(one.value for one in rule.verdicts)
     unchanged = ", whether it changes or not," if rule.unchanged else " that changes"
     keys = f" {' or '.join(rule.keys)}" if rule.keys else ""
     owners = f" of {_owner_words(rule.owners)}" if rule.owners is not None else ""
@@ -203,7 +198,7 @@ def _told(hit: Sequence[BucketVerdict]) -> str:
     others = len({one.name for one in hit}) - 1
     also = f" (and {others} more of the same quota)" if others else ""
     long = "" if worst.verdict is Verdict.INCONCLUSIVE else f" in {_seconds(worst)} s"
-    return f"{_bucket_words(worst)}{also} is {_VERDICT_WORDS[worst.verdict]} on {broker_words(worst.broker)}{long}"
+    return f"{_bucket_words(worst)}{also} is {worst.verdict.value} on {broker_words(worst.broker)}{long}"
 
 
 def _bucket_words(one: BucketVerdict) -> str:

@@ -11,7 +11,6 @@ from typing import Final
 from reconciler.documents import Tone, headline
 from reconciler.model import BacktestReport, BucketVerdict, Fit, Provenance, display_name
 from reconciler.render.backtest_sentences import (
-    VERDICT_WORDS,
     after_text,
     capacity_words,
     fit_words,
@@ -138,7 +137,7 @@ def _row(one: BucketVerdict, limit: int) -> str:
     if one.throttled is None and one.seconds_possible > one.seconds_over:
         after += f", {one.seconds_possible:,} at most"
     cells = (
-        f"**{VERDICT_WORDS[one.verdict]}**{f': {prose(one.reason, limit=limit)}' if one.reason else ''}",
+        f"**{one.verdict.value}**{f': {prose(one.reason, limit=limit)}' if one.reason else ''}",
         bucket + (f"; {prose(moved, limit=limit)}" if moved else ""),
         code(one.key, limit=limit),
         str(one.broker),

@@ -11,7 +11,6 @@ from reconciler.formats import Json, canonical_bytes
 from reconciler.model import BacktestReport, BucketVerdict, Fit, Provenance, UnusedReason, Verdict, broker_words, display_name
 from reconciler.render.backtest_plot import DEFINITIONS, PLOT_STYLE, plot
 from reconciler.render.backtest_sentences import (
-    VERDICT_WORDS,
     advice_words,
     after_text,
     capacity_words,
@@ -45,7 +44,7 @@ _NOTES: Final = 200
 _HEADS: Final = ("Verdict", "Quota group", "Key", "Broker", "Now", "Proposed", "Peak", "Over now", "Over proposed", "Recommended")
 _NUMBERS: Final = frozenset({"Broker", "Now", "Proposed", "Peak", "Over now", "Over proposed", "Recommended"})
 _MEMBER_HEADS: Final = ("Client", "Share", "While over", "Requests", "Limit now")
-_STYLES: Final = {Verdict.CERTAIN: "bad", Verdict.POSSIBLE: "warn", Verdict.INCONCLUSIVE: "warn", Verdict.CLEAR: "good"}
+_STYLES: Final = {Verdict.THROTTLED: "bad", Verdict.POSSIBLE: "warn", Verdict.INCONCLUSIVE: "warn", Verdict.CLEAR: "good"}
 _TONES: Final = {Tone.BAD: "bad", Tone.WARN: "warn", Tone.GOOD: "good"}
 _STYLE: Final = (
     PLOT_STYLE
@@ -121,7 +120,7 @@ def _row(one: BucketVerdict, *, linked: bool) -> tuple[str, ...]:
     most = f", {one.seconds_possible:,} at most" if one.throttled is None and one.seconds_possible > one.seconds_over else ""
     advice = "" if one.recommended is None or one.limit_after is None else limit_text(one.key, one.recommended)
     return (
-        styled(VERDICT_WORDS[one.verdict], _STYLES[one.verdict]),
+        styled(one.verdict.value, _STYLES[one.verdict]),
         f'<a href="#{anchor(one)}">{bucket}</a>' if linked else bucket,
         name(one.key),
         str(one.broker),
@@ -136,14 +135,14 @@ def _row(one: BucketVerdict, *, linked: bool) -> tuple[str, ...]:
 
 def _card(one: BucketVerdict, *, current_known: bool) -> Iterator[str]:
     yield f'<article id="{anchor(one)}">'
-    verdict = styled(VERDICT_WORDS[one.verdict], _STYLES[one.verdict])
+    verdict = styled(one.verdict.value, _STYLES[one.verdict])
     bucket = name(who(one.name, undecided=one.undecided))
     yield f"<h3>{verdict} {bucket}: {name(one.key)} on {broker_words(one.broker)}</h3>"
     facts = (
         ("Limit", limit_words(one, current_known=current_known)),
         ("Why", one.reason),
         ("Peak", peak_words(one)),
-        ("Over", over_words(one) if one.verdict in (Verdict.CERTAIN, Verdict.POSSIBLE) else None),
+        ("Over", over_words(one) if one.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE) else None),
         ("Longest", longest_words(one)),
         ("Safe", safe_words(one) if one.limit_after is not None else None),
         ("Recommended", advice_words(one) if one.limit_after is not None else None),

@@ -33,12 +33,6 @@ from reconciler.text import amount, count_of, list_some, rate
 
 ANSWER: Final = "backtest-answer"
 """Id of the finding that carries the headline."""
-VERDICT_WORDS: Final = {
-    Verdict.CERTAIN: "THROTTLED",
-    Verdict.POSSIBLE: "possible",
-    Verdict.INCONCLUSIVE: "inconclusive",
-    Verdict.CLEAR: "clear",
-}
 _PEAK_WORDS: Final = {"controller_mutation_rate": "would never have overdrawn it"}
 _REQUEST_WORDS: Final = {"controller_mutation_rate": "topics", "connection_creation_rate": "connections closed"}
 _NOT_CHARGED_WORDS: Final = {
@@ -289,7 +283,7 @@ def count_groups(verdicts: Sequence[BucketVerdict]) -> int:
 
 def telling(report: BacktestReport) -> list[BucketVerdict]:
     """The rows that are worth reading."""
-    return [one for one in report.verdicts if one.changed or one.verdict in (Verdict.CERTAIN, Verdict.POSSIBLE)]
+    return [one for one in report.verdicts if one.changed or one.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)]
 
 
 def _refused(verdict: BucketVerdict) -> str:

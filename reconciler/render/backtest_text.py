@@ -8,7 +8,6 @@ from typing import Final
 from reconciler.documents import Tone, headline
 from reconciler.model import BacktestReport, BucketVerdict, Fit, Provenance, UnusedReason, Verdict, display_name, escaped
 from reconciler.render.backtest_sentences import (
-    VERDICT_WORDS,
     advice_words,
     capacity_words,
     fit_words,
@@ -34,7 +33,7 @@ _SHOWN_BUCKETS: Final = 30
 _SHOWN_NOTES: Final = 20
 _TONES: Final = {Tone.GOOD: Style.GOOD, Tone.WARN: Style.WARN, Tone.BAD: Style.BAD}
 _VERDICTS: Final = {
-    Verdict.CERTAIN: Style.BAD,
+    Verdict.THROTTLED: Style.BAD,
     Verdict.POSSIBLE: Style.WARN,
     Verdict.INCONCLUSIVE: Style.WARN,
     Verdict.CLEAR: Style.GOOD,
@@ -59,7 +58,7 @@ def _lines(report: BacktestReport) -> Iterator[Line]:
     if report.unjudged:
         yield line()
     for one in report.unjudged[:_SHOWN_NOTES]:
-        yield line("  ", (VERDICT_WORDS[Verdict.INCONCLUSIVE], Style.WARN), "  ", unjudged_sentence(one))
+        yield line("  ", (Verdict.INCONCLUSIVE.value, Style.WARN), "  ", unjudged_sentence(one))
     if len(report.unjudged) > _SHOWN_NOTES:
         yield line(f"  {len(report.unjudged) - _SHOWN_NOTES:,} more changes are not judged.")
     yield line()
@@ -79,7 +78,7 @@ def _lines(report: BacktestReport) -> Iterator[Line]:
 
 
 def _bucket(verdict: BucketVerdict, *, current_known: bool) -> Iterator[Line]:
-    yield line("  ", (VERDICT_WORDS[verdict.verdict], _VERDICTS[verdict.verdict]), "  ", (title(verdict), Style.STRONG))
+    yield line("  ", (verdict.verdict.value, _VERDICTS[verdict.verdict]), "  ", (title(verdict), Style.STRONG))
     yield line(f"    limit    {limit_words(verdict, current_known=current_known)}")
     yield line(f"    peak     {peak_words(verdict)}")
     if verdict.reason is not None:
@@ -87,7 +86,7 @@ def _bucket(verdict: BucketVerdict, *, current_known: bool) -> Iterator[Line]:
     regrouped = regrouped_words(verdict)
     if regrouped is not None:
         yield line(f"    shared   {regrouped}")
-    if verdict.verdict in (Verdict.CERTAIN, Verdict.POSSIBLE):
+    if verdict.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE):
         yield line(f"    over     {over_words(verdict)}")
         longest = longest_words(verdict)
         if longest is not None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.model import Example, Explanation, Finding, Severity, Span, Topic, escaped
-from reconciler.render.styled import Line, Style, line
+from reconciler.render.styled import Line, Style, line, message_segments
 
 _STYLES: Final = {Severity.ERROR: Style.BAD, Severity.WARNING: Style.WARN, Severity.INFO: Style.FAINT}
 
@@ -45,7 +45,9 @@ def _lines(finding: Finding) -> Iterator[Line]:
     yield line(
         place,
         (finding.severity.value, _STYLES[finding.severity]),
-        f": {escaped(finding.message)} ",
+        ": ",
+        *message_segments(finding.message),
+        " ",
         (f"[{finding.id}]", Style.FAINT),
     )
     for related in finding.related:

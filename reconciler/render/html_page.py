@@ -6,7 +6,20 @@ import html
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from reconciler.model import Change, Finding, GuardResult, GuardStatus, KeyChange, Plan, Severity, display_name, escaped
+from reconciler.model import (
+    Change,
+    Finding,
+    GuardResult,
+    GuardStatus,
+    KeyChange,
+    MessagePart,
+    PartKind,
+    Plan,
+    Severity,
+    display_name,
+    escaped,
+    parts_of,
+)
 from reconciler.render.derived_findings import guard_sentence
 from reconciler.render.findings_text import counts_sentence
 from reconciler.render.plan_text import (
@@ -38,6 +51,7 @@ td.number, th.number { text-align: right; }
 td[data-label="Key"] code { white-space: nowrap; }
 td[data-label="Entity"] { min-width: 12rem; }
 td[data-label="Source"] { min-width: 10rem; }
+.amount { white-space: nowrap; }
 .lead { font-size: 1.1rem; }
 .faint { color: var(--faint); }
 .bad { color: var(--bad); font-weight: 600; }
@@ -91,6 +105,20 @@ def text(value: str) -> str:
 def name(value: str) -> str:
     """A name or place: literal, and kept from turning round the text beside it."""
     return f"<code><bdi>{text(value)}</bdi></code>"
+
+
+def message_html(value: str) -> str:
+    """A message: names, keys, places and flags as code, amounts in one piece."""
+    return "".join(_message_part(part) for part in parts_of(value))
+
+
+def _message_part(part: MessagePart) -> str:
+    match part.kind:
+        case PartKind.TEXT:
+            return text(part.text)
+        case PartKind.AMOUNT:
+            return f'<span class="amount">{text(part.text)}</span>'
+    return name(part.text)
 
 
 def styled(value: str, style: str) -> str:
@@ -168,7 +196,7 @@ def _plan(plan: Plan) -> Iterator[str]:
         found = sorted(plan.findings, key=lambda finding: finding.severity.rank)
         yield from section(f"Findings: {counts_sentence(found)}", items(finding_item(finding) for finding in found))
     if plan.notes:
-        yield from section("Notes", items(text(note) for note in plan.notes))
+        yield from section("Notes", items(message_html(note) for note in plan.notes))
     yield f'<footer class="faint"><p>Digest {name(plan.digest)}</p><p>{_origin(plan)}</p></footer>'
 
 
@@ -189,15 +217,15 @@ def _row(change: Change, key: KeyChange) -> tuple[str, ...]:
 
 def _guard(guard: GuardResult) -> str:
     word, style = _GUARDS[guard.status]
-    return f"{styled(word, style)} {name(guard.id)}: {text(guard_sentence(guard))}"
+    return f"{styled(word, style)} {name(guard.id)}: {message_html(guard_sentence(guard))}"
 
 
 def finding_item(finding: Finding) -> str:
     """One finding, for a list."""
     place = f" {name(str(finding.span))}" if finding.span else ""
-    related = "".join(f"<br>{name(str(one.span))}: {text(one.message)}" for one in finding.related)
+    related = "".join(f"<br>{name(str(one.span))}: {message_html(one.message)}" for one in finding.related)
     severity = styled(finding.severity.value, _STYLES[finding.severity])
-    return f"{severity} {name(finding.id)}{place}: {text(finding.message)}{related}"
+    return f"{severity} {name(finding.id)}{place}: {message_html(finding.message)}{related}"
 
 
 def _origin(plan: Plan) -> str:

@@ -36,6 +36,7 @@ from reconciler.render.markdown_text import (
     fold,
     in_cell,
     list_section,
+    message_markdown,
     prose,
     rows_that_fit,
     shorten,
@@ -79,7 +80,7 @@ def plan_markdown(plan: Plan, *, full_plan: str = FULL_PLAN, budget: int = BUDGE
         if room >= budget // 2:
             break
     findings = _findings(plan.findings, room=room // 4, limit=limit)
-    written = (f"- {prose(note, limit=limit)}" for note in plan.notes)
+    written = (f"- {message_markdown(note, limit=limit)}" for note in plan.notes)
     notes = list_section("Notes", written, total=len(plan.notes), room=room // 10)
     effects = effects_section(plan, room=room // 6)
     taken = sum(size(section.lines) for section in (findings, notes, effects))
@@ -139,7 +140,7 @@ def _guards(plan: Plan, limit: int) -> Iterator[str]:
 def _guard(guard: GuardResult, limit: int) -> str:
     name = code(guard.id, limit=limit)
     if guard.status is GuardStatus.ACCEPTED:
-        return f"- **Accepted** {name}: {prose(guard.message, limit=limit)}"
+        return f"- **Accepted** {name}: {message_markdown(guard.message, limit=limit)}"
     flag = acceptance(guard)
     words = guard_sentence(guard).removesuffix(f"; accept with {flag}")
     return f"- **Blocked** by {name}: {prose(words, limit=limit)}. Accept with {code(flag, limit=limit)}"
@@ -156,8 +157,8 @@ def _findings(findings: Sequence[Finding], *, room: int, limit: int) -> Section:
 
 def _finding(finding: Finding, limit: int) -> str:
     place = f" {code(str(finding.span), limit=limit)}" if finding.span else ""
-    related = (f"; {code(str(r.span), limit=limit)}: {prose(r.message, limit=limit)}" for r in finding.related)
-    words = prose(finding.message, limit=limit)
+    related = (f"; {code(str(r.span), limit=limit)}: {message_markdown(r.message, limit=limit)}" for r in finding.related)
+    words = message_markdown(finding.message, limit=limit)
     return f"- **{finding.severity.value}** {code(finding.id, limit=limit)}{place}: {words}{''.join(related)}"
 
 

@@ -12,15 +12,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.model import escaped
+from reconciler.model import MessagePart, PartKind, escaped, parts_of
 
 NAME_LIMIT: Final = 2000
 """Characters of one name that are shown; a name of 255 bytes always fits, escaped or not."""
 
 _PLAIN_WORD: Final = re.compile(
-    r"\(?(?:[A-Za-z]+(?:['-][A-Za-z]+)*|(?:[a-z]\.)+|[0-9]{1,6}(?:\.[0-9]{1,6})?|->|%)\)?[.,;:!?]{0,3}", re.ASCII
+    r"\(?(?:[A-Za-z]+(?:['-][A-Za-z]+)*|(?:[a-z]\.)+|[0-9]{1,6}(?:\.[0-9]{1,6})?|[0-9]{1,3}(?:,[0-9]{3})+|->|%)\)?[.,;:!?]{0,3}",
+    re.ASCII,
 )
 """Words that mean nothing to Markdown or GitHub. ``GH-1``, ``a@b``, ``www.x`` and long numbers (commits) are not among them."""
+
+_AMOUNT: Final = re.compile(
+    r"[0-9.,]{1,30} (?:[KMGT]?i?B/s|%|partitions/s|connections/s)(?: \([0-9.,]{1,30} B/s\))?|not set|unlimited", re.ASCII
+)
+"""Amounts as ``text.amount`` writes them; any other text that claims to be one becomes code."""
 
 _PUNCTUATION: Final = ".,;)"
 """What follows a name rather than ends it; outside the code it means nothing to Markdown either."""
@@ -33,13 +39,13 @@ def code(text: str, *, limit: int = NAME_LIMIT) -> str:
     return _span(shorten(escaped(text), limit))
 
 
-def prose(text: str, *, limit: int = NAME_LIMIT) -> str:
+def prose(text: str, *, limit: int = NAME_LIMIT, begins_line: bool = True) -> str:
     """Sentences that may quote strangers, on one line: plain words stay words, all else becomes code of ``limit`` characters."""
     parts: list[str] = []
     quoted: list[str] = []
     one_line = escaped(" ".join(text.splitlines())).strip()
     for word in shorten(one_line, _MESSAGE_LIMITS * limit).split(" "):
-        begins_list = not parts and word[:1].isdigit()
+        begins_list = begins_line and not parts and word[:1].isdigit()
         if begins_list or not _PLAIN_WORD.fullmatch(word):
             quoted.append(word)
             continue
@@ -47,6 +53,28 @@ def prose(text: str, *, limit: int = NAME_LIMIT) -> str:
         parts.append(word)
     parts += _flushed(quoted, limit)
     return " ".join(parts)
+
+
+def message_markdown(text: str, *, limit: int = NAME_LIMIT) -> str:
+    """A message on one line: names, keys and flags as code, amounts that do not break. A plain string as ``prose``."""
+    parts = parts_of(text)
+    if len(parts) == 1 and parts[0].kind is PartKind.TEXT:
+        return prose(text, limit=limit)
+    return "".join(_part(part, begins=not number, limit=limit) for number, part in enumerate(parts)).strip()
+
+
+def _part(part: MessagePart, *, begins: bool, limit: int) -> str:
+    if part.kind not in (PartKind.TEXT, PartKind.AMOUNT):
+        return code(part.text, limit=limit)
+    if part.kind is PartKind.AMOUNT:
+        return _unbroken(part.text) if _AMOUNT.fullmatch(part.text) else code(part.text, limit=limit)
+    before = " " if part.text[:1].isspace() and not begins else ""
+    after = " " if part.text[-1:].isspace() and part.text.strip() else ""
+    return f"{before}{prose(part.text, limit=limit, begins_line=begins)}{after}"
+
+
+def _unbroken(text: str) -> str:
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def in_cell(markdown: str) -> str:

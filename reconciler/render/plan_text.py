@@ -27,7 +27,7 @@ from reconciler.model import (
     escaped,
 )
 from reconciler.render.findings_text import findings_lines
-from reconciler.render.styled import Line, Style, line
+from reconciler.render.styled import Line, Style, line, message_segments
 from reconciler.text import amount, count_of, factor
 
 _SIGN: Final = {Action.CREATE: ("+", Style.CREATE), Action.UPDATE: ("~", Style.UPDATE), Action.DELETE: ("-", Style.DELETE)}
@@ -112,9 +112,9 @@ def _guards(plan: Plan) -> Iterator[Line]:
     spoken = [g for g in plan.guards if g.status is not GuardStatus.PASSED]
     for guard in spoken:
         if guard.status is GuardStatus.ACCEPTED:
-            yield line((f"Guard {guard.id} is accepted: ", Style.GOOD), guard.message)
+            yield line((f"Guard {guard.id} is accepted: ", Style.GOOD), *message_segments(guard.message))
         else:
-            yield line((f"Guard {guard.id} needs acceptance: ", Style.WARN), guard.message)
+            yield line((f"Guard {guard.id} needs acceptance: ", Style.WARN), *message_segments(guard.message))
     if spoken:
         yield line()
 

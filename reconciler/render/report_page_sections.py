@@ -147,10 +147,10 @@ _RESULTS: Final = {
     "failed": ("failed", "bad"),
 }
 _VERDICTS: Final = {
-    Verdict.CERTAIN: ("throttled", "bad"),
-    Verdict.POSSIBLE: ("possibly throttled", "warn"),
-    Verdict.CLEAR: ("clear", "good"),
-    Verdict.INCONCLUSIVE: ("not known", "warn"),
+    Verdict.THROTTLED: "bad",
+    Verdict.POSSIBLE: "warn",
+    Verdict.CLEAR: "good",
+    Verdict.INCONCLUSIVE: "warn",
 }
 _NO_AUDIT: Final = (
     '<p class="faint">No audit file was given: <code>--audit FILE</code> shows what <code>apply --audit</code> wrote.</p>'
@@ -332,7 +332,7 @@ def _traffic(one: TrafficOverview) -> Iterator[str]:
         if one.form is Form.EXACT
         else "judged from sums of whole seconds: a peak is what no request can have exceeded"
     )
-    bad = any(bucket.verdict is Verdict.CERTAIN for bucket in one.buckets)
+    bad = any(bucket.verdict is Verdict.THROTTLED for bucket in one.buckets)
     doubt = one.unjudged or any(bucket.verdict is not Verdict.CLEAR for bucket in one.buckets)
     if one.headline:
         yield f"<p>{styled(one.headline, 'bad' if bad else 'warn' if doubt else 'good')}</p>"
@@ -372,7 +372,7 @@ def _bucket(one: BucketTraffic, *, before_known: bool) -> tuple[str, ...]:
         name(tags) if tags else "clients without a client id",
         name(one.key),
         str(one.broker),
-        styled(*_VERDICTS[one.verdict]) + (f": {quoted(one.reason)}" if one.reason else ""),
+        styled(one.verdict.value, _VERDICTS[one.verdict]) + (f": {quoted(one.reason)}" if one.reason else ""),
         bar(share) + f"{100 * share:,.0f} %" if share is not None else "",
         text(f"{one.peak_bound.words}{rate(one.key, one.peak)}"),
         limit,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NewType, TextIO, TypeAlias
+from typing import Final, NewType, TextIO, TypeAlias
 
-from reconciler.model import escaped
+from reconciler.model import PartKind, escaped, parts_of
 
 
 class Style(enum.StrEnum):
@@ -37,6 +37,14 @@ class TextSegment:
 
 
 Line: TypeAlias = tuple[TextSegment, ...]
+
+
+_OF_PART: Final = {PartKind.ENTITY: Style.STRONG, PartKind.FLAG: Style.STRONG}
+
+
+def message_segments(text: str) -> tuple[tuple[str, Style], ...]:
+    """The parts of a message for ``line``: entities and flags stand out."""
+    return tuple((part.text, _OF_PART.get(part.kind, Style.PLAIN)) for part in parts_of(text))
 
 
 def line(*parts: str | tuple[str, Style]) -> Line:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.text.amounts import amount, factor, number_text, number_to_json, rate
+    from reconciler.text.amounts import amount, amount_part, factor, number_text, number_to_json, rate, rate_part
     from reconciler.text.listing import count_of, list_some
     from reconciler.text.quoting import DEFAULT_TEXT, did_you_mean, entity_text, quoted, shown, word
 
 __all__ = [
     "DEFAULT_TEXT",
     "amount",
+    "amount_part",
     "count_of",
     "did_you_mean",
     "entity_text",
@@ -23,6 +24,7 @@ __all__ = [
     "number_to_json",
     "quoted",
     "rate",
+    "rate_part",
     "shown",
     "word",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from reconciler.model import KNOWN_KEYS, QuotaKey
+from reconciler.model import KNOWN_KEYS, MessagePart, PartKind, QuotaKey
 
 _BINARY: Final = ((1024**4, "TiB"), (1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB"))
 _SUFFIX: Final = {
@@ -31,7 +31,10 @@ def number_text(value: float) -> str:
 
 
 def amount(key: str, value: float | None) -> str:
-    """``20 MiB/s (20971520)``, ``200 %``; ``not set`` for an unset key. Keys that this tool does not know get the bare number."""
+    """``20 MiB/s``, ``200 %``; ``not set`` for an unset key. Keys that this tool does not know get the bare number.
+
+    Where the unit is not exact, the exact number follows: ``9.537 MiB/s (10,000,000 B/s)``.
+    """
     if value is None:
         return "not set"
     if key not in KNOWN_KEYS:
@@ -39,18 +42,36 @@ def amount(key: str, value: float | None) -> str:
     known = QuotaKey(key)
     if not known.is_bytes:
         return number_text(value) + _SUFFIX[known]
-    rounded = byte_rate(value)
-    return rounded if value < 1024 or not math.isfinite(value) else f"{rounded} ({number_text(value)})"
+    if not math.isfinite(value):
+        return byte_rate(value)
+    size, unit = _scale(value)
+    rounded = f"{value / size:.4g}"
+    if float(rounded) * size == value:
+        return f"{rounded} {unit}/s"
+    exact = number_to_json(value)
+    return f"{rounded} {unit}/s ({exact:,} B/s)" if size > 1 else f"{exact:,} B/s"
+
+
+def amount_part(key: str, value: float | None) -> MessagePart:
+    """The same as a part of a message, with the exact number."""
+    return MessagePart(kind=PartKind.AMOUNT, text=amount(key, value), value=value)
+
+
+def rate_part(key: str, value: float) -> MessagePart:
+    """A measured rate as a part of a message."""
+    return MessagePart(kind=PartKind.AMOUNT, text=rate(key, value), value=value)
 
 
 def byte_rate(value: float) -> str:
     """``20 MiB/s``, rounded to four digits."""
     if not math.isfinite(value):
         return f"{number_text(value)} B/s"
-    for size, unit in _BINARY:
-        if value >= size:
-            return f"{value / size:.4g} {unit}/s"
-    return f"{value:.4g} B/s"
+    size, unit = _scale(value)
+    return f"{value / size:.4g} {unit}/s"
+
+
+def _scale(value: float) -> tuple[int, str]:
+    return next(((size, unit) for size, unit in _BINARY if value >= size), (1, "B"))
 
 
 def rate(key: str, value: float) -> str:

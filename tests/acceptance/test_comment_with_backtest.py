@@ -25,12 +25,12 @@ from tests.support.command import Done, invoke
 from tests.support.github_server import HEAD, NUMBER, REPOSITORY, TOKEN, GitHubServer, github_server
 from tests.support.markdown_views import by_github
 
-HIT = verdict(user="alice", verdict=Verdict.CERTAIN, seconds_over=42, seconds_possible=44)
+HIT = verdict(user="alice", verdict=Verdict.THROTTLED, seconds_over=42, seconds_possible=44)
 RULE = RuleOutcome(
-    words="no bucket that changes may be certainly throttled",
+    words="no bucket that changes may be throttled",
     reason="gold is never throttled",
     span=None,
-    failed=(FailedBucket(bucket=HIT.name, key=HIT.key, broker=1, verdict=Verdict.CERTAIN, seconds=42, owners=("team-a",)),),
+    failed=(FailedBucket(bucket=HIT.name, key=HIT.key, broker=1, verdict=Verdict.THROTTLED, seconds=42, owners=("team-a",)),),
 )
 
 
@@ -114,7 +114,7 @@ def test_a_report_about_another_cluster_is_refused() -> None:
 @pytest.mark.parametrize("entities", [1, 5000])
 def test_however_long_the_plan_the_verdict_has_room_and_the_whole_stays_within_its_size(entities: int) -> None:
     body = plan_markdown(planned(*(f"user-{n:05}" for n in range(entities))))
-    many = report_of(HIT, *(verdict(user=f"u{n}", verdict=Verdict.CERTAIN) for n in range(3000)), rules=(RULE,), cluster="prod")
+    many = report_of(HIT, *(verdict(user=f"u{n}", verdict=Verdict.THROTTLED) for n in range(3000)), rules=(RULE,), cluster="prod")
     content = with_backtest(content_of(body), many, name="b.json")
     status = CommentStatus(
         state=CommentState.FAILED, commit=HEAD, detail="x " * 900, link="https://github.example.org/o/r/runs/1"

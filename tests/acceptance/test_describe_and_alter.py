@@ -253,7 +253,7 @@ def test_guards_hold_as_in_apply_and_are_accepted_by_name(shell: Shell) -> None:
     assert shell.alter("--name", "user=alice", "--delete", "consumer_byte_rate").code == 0
     checked = shell.alter(*lower, "--accept", "large-reduction", "--validate-only")
     assert checked.code == 0
-    assert "100 MiB/s (104857600) -> 1 MiB/s (1048576)" in checked.out
+    assert "100 MiB/s -> 1 MiB/s" in checked.out
     assert shell.live()[raw({"user": "alice"})]["producer_byte_rate"] == 100 * MIB
     assert shell.alter(*lower, "--accept", "large-reduction").code == 0
     assert shell.live()[raw({"user": "alice"})]["producer_byte_rate"] == MIB

@@ -108,7 +108,7 @@ def test_text_is_a_table_of_all_keys(folder: Path) -> None:
     assert lines[2] == "user=alice client-id=etl"
     rows = {line.split()[0]: line for line in lines[3:] if line.startswith("  ") and line[2] != " "}
     assert list(rows) == [PRODUCE, CONSUME, "request_percentage", "controller_mutation_rate"]
-    assert "20 MiB/s (20971520)" in rows[PRODUCE]
+    assert "20 MiB/s" in rows[PRODUCE]
     assert "level 3  user=alice" in rows[PRODUCE]
     assert "bucket user=alice: all client ids of the user together" in rows[PRODUCE]
     assert rows["controller_mutation_rate"].endswith("unlimited")
@@ -244,10 +244,7 @@ def test_manifests_alone_the_plan_and_what_differs(folder: Path) -> None:
 
     text = resolve(folder, "team", "--current", "snap.json", "--name", "user=alice", "--diff", "planned")
     assert text.code == 0
-    assert (
-        f"{PRODUCE}  20 MiB/s (20971520) from user=alice, level 3 -> 10 MiB/s (10485760) from user=alice, level 3   tightens"
-        in text.out
-    )
+    assert f"{PRODUCE}  20 MiB/s from user=alice, level 3 -> 10 MiB/s from user=alice, level 3   tightens" in text.out
     assert text.out.splitlines()[-1] == "Of 1 asked about, 1 differs."
     same = resolve(folder, "team", "--current", "snap.json", "--all", "--diff", "snap.json", "--detailed-exitcode")
     assert (same.code, same.out.splitlines()[-1]) == (0, "Of all known clients, none differs.")

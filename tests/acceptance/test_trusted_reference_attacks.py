@@ -227,7 +227,7 @@ def test_the_mapping_of_a_backtest_is_the_reference_s(merged: GitRepository) -> 
     merged.commit()
     done = backtest(merged, "--traffic", "../traffic.csv")
     assert done.code == 1, done.err
-    assert [(one["bucket"], one["verdict"]) for one in done.json()["verdicts"]] == [({"user": "alice"}, "certain")]
+    assert [(one["bucket"], one["verdict"]) for one in done.json()["verdicts"]] == [({"user": "alice"}, "throttled")]
 
 
 @pytest.mark.spark

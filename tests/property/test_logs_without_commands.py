@@ -124,7 +124,7 @@ def test_an_argument_that_is_echoed_is_no_command(word: str) -> None:
 @given(WORDS)
 def test_the_text_of_a_backtest_has_no_command(word: str) -> None:
     report = report_of(
-        verdict(user=word, client_id=word, verdict=Verdict.CERTAIN, entity=Entity.of({"user": word})), cluster=word
+        verdict(user=word, client_id=word, verdict=Verdict.THROTTLED, entity=Entity.of({"user": word})), cluster=word
     )
     log = io.StringIO()
     Sink(log, breaks=True).write(plain(backtest_lines(report)))

@@ -69,7 +69,7 @@ def test_a_gauge_calls_certain_only_what_kafka_throttles(world: list[tuple[int, 
 def test_a_minute_at_a_fifth_above_the_limit_is_certain_and_a_minute_at_the_limit_is_not() -> None:
     tables = {KEY: Resolver({ALICE: {KEY: 1000.0}}, KEY)}
     (above,) = judge_means([mean(72_200, 60_000_000)], None, tables, DEFAULT_WINDOW).verdicts
-    assert (above.verdict, above.peak_bound, above.seconds_certain) == (Verdict.CERTAIN, PeakBound.LOWER, 1)
+    assert (above.verdict, above.peak_bound, above.seconds_certain) == (Verdict.THROTTLED, PeakBound.LOWER, 1)
     assert above.peak == pytest.approx(72_200 / 72, rel=1e-3)
     (at,) = judge_means([mean(60_000, 60_000_000)], None, tables, DEFAULT_WINDOW).verdicts
     assert (at.verdict, at.first) == (Verdict.INCONCLUSIVE, None)
@@ -118,6 +118,6 @@ def test_verdicts_of_requests_stay_unless_only_a_mean_proves_a_throttle() -> Non
     (alone,) = certain.added_to([])
     assert (alone.changed, alone.limits_before, alone.limit_after) == (True, (None,), 1000.0)
     (known,) = certain.added_to([dataclasses.replace(alone, verdict=Verdict.CLEAR, requests=5)])
-    assert (known.verdict, known.requests) == (Verdict.CERTAIN, 5)
+    assert (known.verdict, known.requests) == (Verdict.THROTTLED, 5)
     weak = judge_means([mean(1, 60_000_000)], None, tables, DEFAULT_WINDOW)
     assert weak.added_to([alone]) == (alone,)

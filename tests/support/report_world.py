@@ -114,7 +114,7 @@ def bucket(name: str, peak: float, limit: float | None, verdict: Verdict, **fiel
     defaults: dict[str, object] = {
         "bucket": {"user": name}, "key": "producer_byte_rate", "broker": 1, "entity": user(name), "limit_before": None,
         "limit_after": limit, "changed": True, "verdict": verdict, "requests": 4000, "active_seconds": 600,
-        "seconds_over": 90 if verdict is Verdict.CERTAIN else 0, "peak": peak, "recommended": float(int(1.1 * peak)),
+        "seconds_over": 90 if verdict is Verdict.THROTTLED else 0, "peak": peak, "recommended": float(int(1.1 * peak)),
     }  # fmt: skip
     return BucketTraffic(**{**defaults, **fields})  # type: ignore[arg-type]  # a test names fields as it likes
 
@@ -128,7 +128,7 @@ TRAFFIC = TrafficOverview(
     requests=1_234_567,
     current_known=True,
     buckets=(
-        bucket("reporting", 23 * MIB, 16 * MIB, Verdict.CERTAIN, key="consumer_byte_rate"),
+        bucket("reporting", 23 * MIB, 16 * MIB, Verdict.THROTTLED, key="consumer_byte_rate"),
         bucket("payments-api", 18 * MIB, 20 * MIB, Verdict.POSSIBLE),
         bucket("search-indexer", 40 * MIB, 80 * MIB, Verdict.CLEAR, key="consumer_byte_rate", broker=2),
         bucket("mirror", 3 * MIB, None, Verdict.CLEAR),
@@ -148,7 +148,7 @@ def _backtest() -> dict[str, Any]:
     )
     document: dict[str, Any] = json.loads(document_text(backtest_to_json(report)))
     document["provenance"]["a field of a later version"] = {}
-    return {**document, "format_version": "1.3"}
+    return {**document, "format_version": "2.3"}
 
 
 BACKTEST = _backtest()
@@ -213,7 +213,7 @@ def hostile() -> Overview:
         )
         for number, name in enumerate(names)
     )  # fmt: skip
-    buckets = tuple(bucket(name, 1e6, 5e6, Verdict.CERTAIN, bucket={"user": name, "client-id": name}) for name in names)
+    buckets = tuple(bucket(name, 1e6, 5e6, Verdict.THROTTLED, bucket={"user": name, "client-id": name}) for name in names)
     traffic = tuple(replace(TRAFFIC, file=name, buckets=buckets) for name in names[:3])
     failed = ClusterFailure(cluster=ClusterIdentity(name=names[0]), failure_reason=names[1], message=names[2])
     return overview(

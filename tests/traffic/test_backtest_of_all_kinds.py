@@ -92,7 +92,7 @@ def test_request_time_is_judged_in_percent_of_a_thread(exactly: BacktestReport) 
     charged = [(r.amount, START_MS + r.at_ms) for r in of("request", ALICE)]
     assert verdict.throttled == sum(quota.charge(*one) > 0 for one in charged)
     assert verdict.throttled_before == sum(before.charge(*one) > 0 for one in charged)
-    assert (verdict.limit_before, verdict.limit_after, verdict.verdict) == (60.0, 25.0, Verdict.CERTAIN)
+    assert (verdict.limit_before, verdict.limit_after, verdict.verdict) == (60.0, 25.0, Verdict.THROTTLED)
     peak = RequestQuota(1e9, 11, 1000, spare=True)
     rates = []
     for amount, at in charged:
@@ -108,7 +108,7 @@ def test_mutations_are_admitted_topic_by_topic(exactly: BacktestReport, who: tup
     held, refused = held_mutations(who, 10.0)
     assert (verdict.broker, verdict.requests, verdict.throttled, verdict.refused) == (2, len(held), sum(held), sum(refused))
     assert verdict.throttled_before == sum(held_mutations(who, 100.0)[0])
-    assert verdict.verdict is (Verdict.CERTAIN if any(held) else Verdict.CLEAR)
+    assert verdict.verdict is (Verdict.THROTTLED if any(held) else Verdict.CLEAR)
     answers: dict[int | None, set[bool]] = {}
     for row, no in zip(of("mutation", who), refused, strict=True):
         answers.setdefault(row.tie, set()).add(no)
@@ -147,7 +147,7 @@ def test_seconds_agree_with_the_single_requests(spark: SparkSession, history: Pa
         exact = wanted[place]
         assert one.peak >= exact.peak * (1 - 1e-12)
         assert one.seconds_possible >= exact.seconds_over
-        if one.verdict is Verdict.CERTAIN:
+        if one.verdict is Verdict.THROTTLED:
             assert exact.throttled
         if one.verdict is Verdict.CLEAR:
             assert not exact.throttled
@@ -173,9 +173,9 @@ def test_cells_say_of_mutations_what_they_prove(
         exact = wanted[place]
         assert one.throttled is None
         assert one.peak >= exact.peak * (1 - 1e-12)
-        assert one.verdict is not Verdict.CERTAIN or exact.throttled
+        assert one.verdict is not Verdict.THROTTLED or exact.throttled
         assert one.verdict is not Verdict.CLEAR or not exact.throttled
-    assert found["controller_mutation_rate", "old"].verdict in (Verdict.CERTAIN, Verdict.POSSIBLE)
+    assert found["controller_mutation_rate", "old"].verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)
 
 
 def test_what_was_not_recorded_is_not_cleared(spark: SparkSession, tmp_path: Path) -> None:

@@ -41,8 +41,8 @@ spec:
   backtest:
     history: {hours: 0}
     fail:
-      - {verdicts: [certain], owners: {labels: {tier: gold}}, reason: gold is never throttled}
-      - {verdicts: [certain], match: {user: nobody}}
+      - {verdicts: [throttled], owners: {labels: {tier: gold}}, reason: gold is never throttled}
+      - {verdicts: [throttled], match: {user: nobody}}
 """
 QUOTAS = f"""
 apiVersion: kafka-quotas/v1
@@ -140,7 +140,7 @@ def test_the_document_is_as_its_schema_says(document: Any) -> None:
 def test_a_split_bucket_is_compared_with_what_it_was(document: Any) -> None:
     burst = verdict_of(document, "pay-api", "burst")
     assert (burst["regrouped"], burst["buckets_before"]) == ("split", [{"user": "pay-api"}])
-    assert (burst["limit_before"], burst["limit_after"], burst["verdict"]) == (400_000, 150_000, "certain")
+    assert (burst["limit_before"], burst["limit_after"], burst["verdict"]) == (400_000, 150_000, "throttled")
     assert burst["seconds_over_before"] == 0, "together they sent 300,000 of 400,000"
     assert burst["safe"] >= burst["peak"] == 240_000.0
     assert burst["recommended"] >= 1.5 * burst["peak"], "six hours are a short history"
@@ -214,7 +214,7 @@ def test_cells_give_the_same_verdicts_and_rates_without_spark(folder: Path, cell
 
 STAYING = """
   backtest:
-    fail: [{verdicts: [certain, possible], unchanged: true}]
+    fail: [{verdicts: [throttled, possible], unchanged: true}]
 """
 
 

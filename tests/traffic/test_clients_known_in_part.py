@@ -148,7 +148,7 @@ def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, form: s
     def told(user: str, client: str, *, undecided: bool = False) -> BucketVerdict:
         return found_of[user, client, undecided]
 
-    assert told("carol", "").verdict is Verdict.CERTAIN
+    assert told("carol", "").verdict is Verdict.THROTTLED
     assert told("carol", "").members[0].client_id is None
     assert told("alice", "", undecided=True).verdict is Verdict.INCONCLUSIVE
     assert told("alice", "", undecided=True).limit_after is None
@@ -156,4 +156,4 @@ def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, form: s
     assert told("alice", "app").verdict is Verdict.INCONCLUSIVE
     assert "a client that" in (told("alice", "app").reason or "")
     # Far over: from seconds, more traffic cannot make it less.
-    assert told("alice", "big").verdict is (Verdict.INCONCLUSIVE if exact else Verdict.CERTAIN)
+    assert told("alice", "big").verdict is (Verdict.INCONCLUSIVE if exact else Verdict.THROTTLED)

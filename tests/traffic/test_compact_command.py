@@ -83,7 +83,7 @@ def test_history_grows_file_by_file_and_is_judged_as_the_log_is(
     by_seconds, exactly = changed[0][0], changed[2][0]
     assert by_seconds["seconds_certain"] <= exactly["seconds_over"] <= by_seconds["seconds_possible"]
     assert exactly["peak"] <= by_seconds["peak"]
-    assert by_seconds["verdict"] == exactly["verdict"] == "certain"
+    assert by_seconds["verdict"] == exactly["verdict"] == "throttled"
 
 
 def judged(spark: SparkSession, logs: Path, *, exact: bool) -> dict[str, Any]:

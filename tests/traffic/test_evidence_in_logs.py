@@ -162,7 +162,7 @@ def test_a_client_that_was_throttled_all_the_time_is_not_clear(spark: SparkSessi
     mixed = [*requests(60)][:40] + [*requests(60, throttle_ms=5)][40:]
     assert [one.verdict for one in report(spark, write(tmp_path / "b" / "broker-1", *mixed)).verdicts] == ["clear"]
     over = report(spark, write(tmp_path / "c" / "broker-1", *requests(60, throttle_ms=900, size=50_000)))
-    assert [one.verdict for one in over.verdicts] == ["certain"], "what is seen to be throttled stays so"
+    assert [one.verdict for one in over.verdicts] == ["throttled"], "what is seen to be throttled stays so"
 
 
 def test_names_of_brokers_come_from_answers_alone() -> None:

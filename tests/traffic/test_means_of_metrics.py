@@ -68,7 +68,7 @@ def test_a_mean_above_the_limit_is_certain_and_one_below_is_inconclusive(
     document = done.json()
     jsonschema.Draft202012Validator(load_schema("backtest")).validate(document)
     found = {one["bucket"]["user"]: one for one in document["verdicts"]}
-    assert (found["busy"]["verdict"], found["busy"]["reason"]) == ("certain", "a recorded mean is above the limit")
+    assert (found["busy"]["verdict"], found["busy"]["reason"]) == ("throttled", "a recorded mean is above the limit")
     assert found["busy"]["peak_bound"] == "lower"
     assert 1000 < found["busy"]["peak"] < 1002
     assert (found["calm"]["verdict"], found["calm"]["recommended"]) == ("inconclusive", None)

@@ -72,7 +72,7 @@ def test_a_group_is_over_its_limit_that_none_of_its_users_is_over(merged: GitRep
     jsonschema.Draft202012Validator(load_schema("backtest")).validate(document)
     found = {tuple(v["bucket"].items()): v for v in document["verdicts"]}
     payments = found[("group", "payments"),]
-    assert (payments["verdict"], payments["limit_after"], payments["entity"]) == ("certain", 102400, None)
+    assert (payments["verdict"], payments["limit_after"], payments["entity"]) == ("throttled", 102400, None)
     assert {m["user"] for m in payments["members"]} == {"payments_api", "payments_batch"}
     orders = found[("group", "orders"),]
     assert (orders["verdict"], orders["limit_after"]) == ("clear", 1048576)

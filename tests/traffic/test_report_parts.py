@@ -131,7 +131,7 @@ def test_a_quota_is_near_above_four_fifths_and_loose_below_one(share: float, fit
 def test_a_quota_is_as_full_as_its_fullest_bucket() -> None:
     (fit,) = quota_fits([used(0.1, broker=1), used(0.9, broker=2), used(0.3, broker=3)])
     assert (fit.fit, fit.broker, fit.buckets, fit.share) == (Fit.NEAR, 2, 3, 0.9)
-    assert quota_fits([used(0.9), used(0.9, broker=2, verdict=Verdict.CERTAIN)]) == ()
+    assert quota_fits([used(0.9), used(0.9, broker=2, verdict=Verdict.THROTTLED)]) == ()
     assert quota_fits([used(0.1, limit_after=None), used(0.1, active_seconds=0)]) == ()
 
 
@@ -205,8 +205,8 @@ def test_logged_time_clears_no_limit_that_the_unlogged_time_may_reach(source: st
     assert (wanted is Verdict.INCONCLUSIVE) == ("a logged peak of 10 % may be 32 %" in str(found.reason))
     # A byte rate may be clear above its limit, where the throttle overflows.
     assert judged_by_logged_time([found_clear := verdict(peak=1e9, limit_after=1.0)], source) == (found_clear,)
-    (over,) = judged_by_logged_time([dataclasses.replace(one, verdict=Verdict.CERTAIN)], source)
-    assert over.verdict is Verdict.CERTAIN
+    (over,) = judged_by_logged_time([dataclasses.replace(one, verdict=Verdict.THROTTLED)], source)
+    assert over.verdict is Verdict.THROTTLED
 
 
 def test_one_value_with_its_margin_is_good_for_all_brokers() -> None:
@@ -281,12 +281,12 @@ def test_a_clear_bucket_of_a_broker_with_gaps_is_inconclusive_and_says_why() -> 
     verdicts = [
         verdict(broker=1),
         verdict(broker=2),
-        verdict(broker=1, verdict=Verdict.CERTAIN),
+        verdict(broker=1, verdict=Verdict.THROTTLED),
         verdict(broker=1, verdict=Verdict.POSSIBLE),
         verdict(broker=1, limit_after=None),
     ]
     found = judged_by_history(verdicts, history, HistoryNeeds(hours=8))
-    assert [one.verdict.value for one in found] == ["inconclusive", "clear", "certain", "possible", "clear"]
+    assert [one.verdict.value for one in found] == ["inconclusive", "clear", "throttled", "possible", "clear"]
     assert found[0].reason == (
         "broker 1 has no lines for 7 h of 8 h, first from 2026-11-20 08:00 UTC on; 95 % are needed (history.coveragePercent)"
     )
@@ -316,7 +316,7 @@ def test_what_may_be_throttled_is_told_once_and_only_where_nothing_is_certain() 
     assert (found.id, found.severity) == ("may-throttle", "info")
     assert "may have been throttled while producing, on broker 1 in up to 7 of 4000 s" in found.message
     assert "--exact can tell, and 118KiB/s (120832) is safe" in found.message
-    certain = dataclasses.replace(maybe, verdict=Verdict.CERTAIN, broker=3)
+    certain = dataclasses.replace(maybe, verdict=Verdict.THROTTLED, broker=3)
     assert [one.id for one in throttle_findings([certain, maybe])] == ["would-throttle"]
     assert throttle_findings([dataclasses.replace(maybe, changed=False)]) == ()
 

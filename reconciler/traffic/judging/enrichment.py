@@ -47,7 +47,7 @@ def enrich_verdicts(
 def worth_a_plot(verdicts: Sequence[BucketVerdict], most: int) -> tuple[BucketVerdict, ...]:
     """The worst of those that the change touches, or that are over a limit."""
     return tuple(
-        [one for one in verdicts if (one.changed or one.verdict in (Verdict.CERTAIN, Verdict.POSSIBLE)) and not one.undecided][
+        [one for one in verdicts if (one.changed or one.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)) and not one.undecided][
             :most
         ]
     )

@@ -56,7 +56,7 @@ def throttle_findings(
     """
     grouped: dict[tuple[_Quota, str, bool], list[BucketVerdict]] = {}
     for verdict in verdicts:
-        if verdict.verdict is Verdict.CERTAIN:
+        if verdict.verdict is Verdict.THROTTLED:
             grouped.setdefault((_quota(verdict), verdict.key, verdict.changed), []).append(verdict)
     certain = tuple(
         Finding(

@@ -32,7 +32,7 @@ def quota_fits(verdicts: Sequence[BucketVerdict], *, source: str = "") -> tuple[
 
 
 def _fit(found: Sequence[BucketVerdict], source: str) -> QuotaFit | None:
-    if any(one.verdict is Verdict.CERTAIN for one in found):
+    if any(one.verdict is Verdict.THROTTLED for one in found):
         return None
     fullest = max(found, key=lambda one: (_share(one), -one.broker, one.name))
     share = _share(fullest)

@@ -134,8 +134,8 @@ class MeanVerdicts:
             known = found.get(place)
             if known is None:
                 found[place] = one
-            elif one.verdict is Verdict.CERTAIN and known.verdict is not Verdict.CERTAIN:
-                found[place] = replace(known, verdict=Verdict.CERTAIN, reason=one.reason)
+            elif one.verdict is Verdict.THROTTLED and known.verdict is not Verdict.THROTTLED:
+                found[place] = replace(known, verdict=Verdict.THROTTLED, reason=one.reason)
         return tuple(sorted(found.values(), key=worst_first))
 
 
@@ -163,7 +163,7 @@ def _verdict(index: int, means: Sequence[Mean], grouping: Grouping, window: Wind
     if limit is not None and target.kind in SAMPLED and not target.undecided:
         fits = target.kind.is_capped or most < limit * longest_throttle_ratio(window) * (1 - ROUNDING)
         certain = fits and proven > limit * (1 + ROUNDING)
-    verdict = Verdict.CERTAIN if certain else Verdict.CLEAR if limit is None and not target.undecided else Verdict.INCONCLUSIVE
+    verdict = Verdict.THROTTLED if certain else Verdict.CLEAR if limit is None and not target.undecided else Verdict.INCONCLUSIVE
     return BucketVerdict(
         user=target.bucket.user,
         client_id=target.bucket.client_id,

@@ -60,7 +60,7 @@ def _exact(found: ExactResult, grouping: Grouping, index: int) -> GroupOutcome:
     members, unit = grouping.targets[index].members, grouping.targets[index].kind.amounts_a_unit
     counts = {m: found.series.get(m, _NOTHING) for m in members}
     return GroupOutcome(
-        verdict=Verdict.CERTAIN if side.throttled else Verdict.CLEAR,
+        verdict=Verdict.THROTTLED if side.throttled else Verdict.CLEAR,
         active=whole.active,
         certain=side.seconds_over,
         over=side.seconds_over,
@@ -103,7 +103,7 @@ def _seconds(
     if group.kind.refuses and certain:
         # What is refused leaves no debt, so only the first is proven; and none is when sizes would have been cut.
         certain = 0 if group.kind is Kind.FETCH and _cut(series, grouping, index, group, window) else 1
-    verdict = Verdict.CERTAIN if certain else Verdict.POSSIBLE if side.possible else Verdict.CLEAR
+    verdict = Verdict.THROTTLED if certain else Verdict.POSSIBLE if side.possible else Verdict.CLEAR
     first = side.first_certain if certain else side.first_possible
     before = (found[g].sides[BEFORE].expected for g in groups_before(grouping, index) if g in found)
     return GroupOutcome(

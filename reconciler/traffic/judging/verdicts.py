@@ -14,7 +14,7 @@ from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
 
 _UTC: Final = datetime.UTC
 _Client: TypeAlias = tuple[str | None, str | None]
-_RANK: Final = {v: rank for rank, v in enumerate((Verdict.CERTAIN, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verdict.CLEAR))}
+_RANK: Final = {v: rank for rank, v in enumerate((Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verdict.CLEAR))}
 
 
 def moment(micros: int) -> datetime.datetime:
@@ -79,7 +79,7 @@ def _told(target: Target, outcome: GroupOutcome) -> Verdict:
     More traffic in a bucket leaves a second certain (the bound rises) and a bucket of tokens no fuller; request by request it
     moves the samples, and so decides nothing.
     """
-    certain = outcome.verdict is Verdict.CERTAIN and (outcome.peak_is_bound or target.kind is Kind.MUTATION)
+    certain = outcome.verdict is Verdict.THROTTLED and (outcome.peak_is_bound or target.kind is Kind.MUTATION)
     if target.undecided or (target.may_have and target.after.value is not None and not certain):
         return Verdict.INCONCLUSIVE
     return outcome.verdict

@@ -36,7 +36,7 @@ _KEYS: Final = frozenset({QuotaKey.PRODUCER_BYTE_RATE.value, QuotaKey.CONSUMER_B
 def worth_playing(verdicts: Sequence[BucketVerdict], grouping: Grouping) -> dict[int, BucketVerdict]:
     """By target: the worst of those that are certainly throttled for their bytes; of other kinds no measurement vouches."""
     number_of = target_numbers(grouping)
-    hit = [v for v in verdicts if v.verdict is Verdict.CERTAIN and v.key in _KEYS and not v.undecided and v.limit_after]
+    hit = [v for v in verdicts if v.verdict is Verdict.THROTTLED and v.key in _KEYS and not v.undecided and v.limit_after]
     return {number_of[row_of(one)]: one for one in hit[:MOST_BUCKETS]}
 
 

@@ -53,7 +53,7 @@ def run(ahead: Sequence[Pair], **other: Any) -> OpenLoopRun:
         scenario="mixed", kafka_version="4.3.1", brokers=1, seconds=10.0, requests=len(ahead),
         noise=Noise(late_p95=0.1, late_most=2.0, shift_p95=1.0, shift_near=0.99, opened_late=0), answers_unlike_log=0,
         unlimited_throttled=0, ahead=tuple(ahead), own=tuple(ahead), seconds_ahead=SecondsFound(clear=1),
-        seconds_own=SecondsFound(clear=1), verdicts_wrong=(), verdicts_given={"certain": 1},
+        seconds_own=SecondsFound(clear=1), verdicts_wrong=(), verdicts_given={"throttled": 1},
     )  # fmt: skip
     return replace(base, **other)
 

@@ -35,8 +35,8 @@ def test_a_policy_with_everything_is_read() -> None:
         "backtest:",
         "  history: {hours: 24, coveragePercent: 90}",
         "  fail:",
-        "    - {verdicts: [certain], owners: {labels: {tier: gold}}, reason: gold is never throttled}",
-        "    - verdicts: [certain, possible]",
+        "    - {verdicts: [throttled], owners: {labels: {tier: gold}}, reason: gold is never throttled}",
+        "    - verdicts: [throttled, possible]",
         "      owners: [team-a, 7]",
         "      match: {user: {prefix: pay-}}",
         "      keys: [producer_byte_rate]",
@@ -46,7 +46,7 @@ def test_a_policy_with_everything_is_read() -> None:
     assert policy.history == HistoryNeeds(hours=24, coverage_percent=90)
     gold, other = policy.fail
     assert (gold.verdicts, gold.owners, gold.reason) == (
-        (Verdict.CERTAIN,),
+        (Verdict.THROTTLED,),
         OwnerChoice(labels={"tier": "gold"}),
         "gold is never throttled",
     )
@@ -80,7 +80,7 @@ def test_capacity_is_written_as_quotas_are() -> None:
         ("backtest: {fail: [{verdicts: [clear]}]}", "wrong-value"),
         ("backtest: {fail: [{owners: [a]}]}", "missing-field"),
         ("backtest: {history: {coveragePercent: 101}}", "wrong-value"),
-        ("backtest: {fail: [{verdicts: [certain], match: {user: {regex: '('}}}]}", "invalid-selector"),
+        ("backtest: {fail: [{verdicts: [throttled], match: {user: {regex: '('}}}]}", "invalid-selector"),
     ],
 )
 def test_what_cannot_be_meant_is_a_finding(line: str, found: str) -> None:
@@ -89,7 +89,7 @@ def test_what_cannot_be_meant_is_a_finding(line: str, found: str) -> None:
 
 
 def test_a_rule_whose_selector_is_none_fails_nobody() -> None:
-    (document,) = read("backtest: {fail: [{verdicts: [certain], match: {user: {regex: '('}}}]}").documents
+    (document,) = read("backtest: {fail: [{verdicts: [throttled], match: {user: {regex: '('}}}]}").documents
     assert isinstance(document, ClusterDocument)
     assert document.spec.backtest.fail == ()
 
@@ -120,7 +120,7 @@ def test_a_rule_about_an_owner_that_nobody_is_would_never_fail(tmp_path: Path, o
     (tmp_path / "kafka-quotas.yaml").write_text(
         f"{REPOSITORY}  owners: {{team-a: {{labels: {{tier: gold}}}}}}\n", encoding="utf-8"
     )
-    rule = f"  backtest: {{fail: [{{verdicts: [certain], owners: {owners}}}]}}\n"
+    rule = f"  backtest: {{fail: [{{verdicts: [throttled], owners: {owners}}}]}}\n"
     (tmp_path / "cluster.yaml").write_text(CLUSTER + rule, encoding="utf-8")
     found = [(one.id, one.message) for one in load_manifests([str(tmp_path)]).findings]
     assert [one for one, _ in found] == ([] if said is None else ["unknown-owner"])

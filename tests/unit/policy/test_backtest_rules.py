@@ -15,7 +15,7 @@ from reconciler.policy.backtest_rules import judged_by_rules, rule_words
 from tests.support.backtest_reports import member, report_of, verdict
 
 ALICE = Entity.of({"user": "alice"})
-CERTAIN = (Verdict.CERTAIN,)
+CERTAIN = (Verdict.THROTTLED,)
 PLACE = Span(file="q.yaml", line=8, column=5)
 
 
@@ -33,7 +33,7 @@ def judged(rule: FailRule, *verdicts: BucketVerdict, owners: tuple[KnownOwner, .
     )
 
 
-HIT = verdict(user="alice", entity=ALICE, verdict=Verdict.CERTAIN, changed=True, seconds_over=20)
+HIT = verdict(user="alice", entity=ALICE, verdict=Verdict.THROTTLED, changed=True, seconds_over=20)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_the_finding_is_an_error_at_the_quota_and_names_rule_reason_and_bucket()
     (found,) = judged(rule, HIT).findings
     assert (found.severity, found.span, found.entity, found.key) == ("error", PLACE, ALICE, "producer_byte_rate")
     assert found.message == (
-        "rule 1 (gold is never throttled): no bucket that changes may be certainly throttled, and user alice is certainly "
+        "rule 1 (gold is never throttled): no bucket that changes may be throttled, and user alice is "
         "throttled on broker 1 in 20 s"
     )
     assert [one.span for one in found.related] == [rule.span]
@@ -132,7 +132,7 @@ def test_the_findings_of_one_rule_are_bounded_and_the_last_counts_the_rest() -> 
 
 def test_a_rule_reads_as_a_sentence() -> None:
     rule = FailRule(
-        verdicts=(Verdict.CERTAIN, Verdict.POSSIBLE),
+        verdicts=(Verdict.THROTTLED, Verdict.POSSIBLE),
         owners=GOLD,
         match=users("pay-"),
         keys=("producer_byte_rate",),
@@ -141,7 +141,7 @@ def test_a_rule_reads_as_a_sentence() -> None:
     )
     assert rule_words(rule) == (
         'no producer_byte_rate bucket of owners labelled tier=gold with clients {"user":{"prefix":"pay-"}}, whether it changes '
-        "or not, may be certainly throttled or possibly throttled for 10 s or more"
+        "or not, may be throttled or possible for 10 s or more"
     )
 
 

@@ -55,7 +55,7 @@ def full(name: str = "alice", client: str = "app") -> BacktestReport:
     hit = verdict(
         user=name,
         entity=Entity.of({"user": name}) if name else ANYONE,
-        verdict=Verdict.CERTAIN,
+        verdict=Verdict.THROTTLED,
         seconds_over=900,
         seconds_certain=880,
         seconds_possible=950,
@@ -91,7 +91,7 @@ def full(name: str = "alice", client: str = "app") -> BacktestReport:
         ),
         rules=(
             RuleOutcome(
-                words="no bucket that changes may be certainly throttled",
+                words="no bucket that changes may be throttled",
                 reason=name,
                 span=Span(file="c.yaml", line=3, column=1),
                 failed=(
@@ -99,7 +99,7 @@ def full(name: str = "alice", client: str = "app") -> BacktestReport:
                         bucket=bucket,
                         key="producer_byte_rate",
                         broker=1,
-                        verdict=Verdict.CERTAIN,
+                        verdict=Verdict.THROTTLED,
                         seconds=900,
                         owners=(name,),
                     ),
@@ -141,7 +141,7 @@ def test_a_document_read_back_makes_the_same_comment() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"format_version": "2.0"}, "of format 2.0, and this version reads format 1"),
+        ({"format_version": "1.0"}, "of format 1.0, and this version reads format 2"),
         ({"verdicts": [{}]}, "verdicts[0] lacks 'bucket'"),
         ({"rules": "x"}, "rules must be a list"),
     ],
@@ -156,17 +156,14 @@ def test_what_is_no_report_is_told_with_its_place(change: dict[str, object], sai
 
 
 def test_the_summary_counts_buckets_once_by_their_worst_broker() -> None:
-    one = verdict(verdict=Verdict.CERTAIN, seconds_over=9)
+    one = verdict(verdict=Verdict.THROTTLED, seconds_over=9)
     other = dataclasses.replace(one, broker=2, verdict=Verdict.CLEAR, seconds_over=0)
     summary = backtest_to_json(report_of(one, other, verdict(user="bob", changed=False)))["summary"]
     assert summary == {
         "headline": "The proposed quotas would have throttled 1 of 1 quota group whose limit changes.",
         "buckets": 2,
-        "changed": 1,
-        "certain": 1,
-        "possible": 0,
-        "clear": 1,
-        "inconclusive": 0,
+        "changed": {"buckets": 1, "throttled": 1, "possible": 0, "clear": 0, "inconclusive": 0},
+        "unchanged": {"buckets": 1, "throttled": 0, "possible": 0, "clear": 1, "inconclusive": 0},
         "unjudged": 0,
         "refused": False,
     }
@@ -176,24 +173,25 @@ def test_text_has_the_verdict_the_rules_and_the_history_before_the_numbers() -> 
     text = plain(backtest_lines(full()))
     order = (
         "Backtest: The proposed quotas would have throttled 1 of 4 quota groups whose limit changes.",
-        "Rule 1 fails (alice): no bucket that changes may be certainly throttled. user alice: producer_byte_rate on broker 1",
+        "Rule 1 fails (alice): no bucket that changes may be throttled. user alice: producer_byte_rate on broker 1",
         "Rule 2 holds: no bucket that changes may be inconclusive for 5 s or more.",
         "What this rests on",
         "Warning: broker 1 has no lines for 1 h 50 min of 8 h, first from 2026-11-20 08:00 UTC on",
-        "THROTTLED  user alice: producer_byte_rate on broker 1",
+        "throttled  user alice: producer_byte_rate on broker 1",
         "shared   its clients had several buckets before: user alice, client-id app; alice app",
         "about 900 of 4000 s with traffic (22 %), 880 for certain, 950 at most (before the change about 0)",
-        "safe     250 KiB/s (256000): no request of this history is over it, on any broker; 200 KiB/s (204800): 1 of 1000",
-        "write    300 KiB/s (307200): a margin of 50 % over what was safe",
+        "safe     250 KiB/s: no request of this history is over it, on any broker; 200 KiB/s: 1 of 1000",
+        "write    300 KiB/s: a margin of 50 % over what was safe",
         "possible  user alice2",
         "inconclusive  user alice3",
         "why      nobody knows alice",
         "The change does not touch 1 more quota group.",
-        "add up to 1.907 MiB/s (2000000), 2 x its capacity of 976.6 KiB/s (1000000), before the change 878.9 KiB/s (900000)",
+        "add up to 1.907 MiB/s (2,000,000 B/s), 2 x its capacity of 976.6 KiB/s (1,000,000 B/s)",
+        ", before the change 878.9 KiB/s (900,000 B/s)",
         "; 2 buckets without a limit not counted",
         "nearly reached: user alice uses 90 % of it on broker 1",
         "loose: user alice uses 1 % of it on broker 2",
-        "user=alice consumer_byte_rate 4.768 MiB/s (5000000): declared, but stronger quotas win",
+        "user=alice consumer_byte_rate 4.768 MiB/s (5,000,000 B/s): declared, but stronger quotas win",
         "alice counts after merge",
         "Assumed: brokers are brokers",
     )
@@ -216,7 +214,7 @@ def test_text_has_the_verdict_the_rules_and_the_history_before_the_numbers() -> 
             "The history does not show enough to clear 1 of 2 quota groups whose limit changes.",
         ),
         (
-            report_of(verdict(verdict=Verdict.CERTAIN, changed=False)),
+            report_of(verdict(verdict=Verdict.THROTTLED, changed=False)),
             "No limit of a recorded client changes. 1 quota group is over a limit that stays.",
         ),
     ],
@@ -277,7 +275,7 @@ def test_every_output_says_the_same_of_a_judged_a_partly_judged_and_an_unjudged_
 
 
 def test_unjudged_changes_are_listed_with_their_values_and_the_reason() -> None:
-    words = "user=quiet: producer_byte_rate not set -> 1 MiB/s (1048576): no recorded client uses this quota"
+    words = "user=quiet: producer_byte_rate not set -> 1 MiB/s: no recorded client uses this quota"
     assert f"  inconclusive  {words}" in plain(backtest_lines(PARTLY)).splitlines()
     assert words in page(backtest_html(PARTLY)).text()
     assert words in by_github(render_backtest_markdown(PARTLY)).text()
@@ -298,8 +296,8 @@ def test_groups_on_several_brokers_are_counted_once_in_every_count() -> None:
         dataclasses.replace(verdict(user=user, verdict=found, changed=changed), broker=broker)
         for broker in (1, 2, 3)
         for user, found, changed in (
-            ("a", Verdict.CERTAIN if broker == 2 else Verdict.CLEAR, True),
-            ("b", Verdict.CERTAIN, False),
+            ("a", Verdict.THROTTLED if broker == 2 else Verdict.CLEAR, True),
+            ("b", Verdict.THROTTLED, False),
             ("c", Verdict.CLEAR, False),
             ("d", Verdict.CLEAR, True),
         )
@@ -314,7 +312,9 @@ def test_groups_on_several_brokers_are_counted_once_in_every_count() -> None:
     assert "The change does not touch 1 more quota group." in text
     summary = backtest_to_json(report)["summary"]
     assert summary == {
-        "headline": words, "buckets": 4, "changed": 2, "certain": 2, "possible": 0, "clear": 2, "inconclusive": 0,
+        "headline": words, "buckets": 4,
+        "changed": {"buckets": 2, "throttled": 1, "possible": 0, "clear": 1, "inconclusive": 0},
+        "unchanged": {"buckets": 2, "throttled": 1, "possible": 0, "clear": 1, "inconclusive": 0},
         "unjudged": 0, "refused": False,
     }  # fmt: skip
 
@@ -356,7 +356,7 @@ def test_the_comment_begins_with_a_marker_and_the_verdict() -> None:
     assert (marker.kind, marker.cluster, marker.digest) == ("backtest", "alice", None)
     found = by_github(text)
     assert found.rows[0][0] == "Verdict"
-    assert [row[0] for row in found.rows[1:]] == ["THROTTLED", "possible", "inconclusive: nobody knows alice", "clear"]
+    assert [row[0] for row in found.rows[1:]] == ["throttled", "possible", "inconclusive: nobody knows alice", "clear"]
     assert "Refused: Rule 1 fails (alice)" in found.text()
 
 
@@ -387,7 +387,7 @@ def test_no_name_means_anything_to_a_browser(name: str) -> None:
 
 
 def test_a_comment_of_many_buckets_drops_whole_rows_and_counts_them() -> None:
-    many = [verdict(user=f"user-{n:05}", verdict=Verdict.CERTAIN, seconds_over=5) for n in range(5000)]
+    many = [verdict(user=f"user-{n:05}", verdict=Verdict.THROTTLED, seconds_over=5) for n in range(5000)]
     report = dataclasses.replace(full(), verdicts=(full().verdicts[0], *many))
     text = render_backtest_markdown(report)
     assert BUDGET // 2 < len(text.encode()) <= BUDGET
@@ -465,11 +465,11 @@ def test_a_limit_far_above_the_traffic_does_not_flatten_the_drawing() -> None:
     text = backtest_html(report_of(one))
     figure = text[text.index("<figure") : text.index("</figure>")]
     assert figure.count('class="limit"') == 1, "in the legend only"
-    assert "proposed limit 953.7 MiB/s (1000000000) (above the drawing)" in figure
+    assert "proposed limit 953.7 MiB/s (1,000,000,000 B/s) (above the drawing)" in figure
 
 
 def test_a_page_of_many_buckets_has_a_bound() -> None:
-    many = [verdict(user=f"user-{n:05}", verdict=Verdict.CERTAIN, rates=rates()) for n in range(3000)]
+    many = [verdict(user=f"user-{n:05}", verdict=Verdict.THROTTLED, rates=rates()) for n in range(3000)]
     text = backtest_html(report_of(*many))
     assert text.count("<article") == 40
     assert "1,000 more are in the JSON report." in text

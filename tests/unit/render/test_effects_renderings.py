@@ -67,7 +67,7 @@ def text(effects: PlanEffects | None) -> str:
 def test_the_text_sets_changed_entities_against_affected_clients() -> None:
     shown = text(EFFECTS)
     assert "Effects: 1 changed entity, at least 3 affected clients\n" in shown
-    assert "      producer_byte_rate  unlimited -> 1 MiB/s (1048576) from user=<default>, level 6   first limit\n" in shown
+    assert "      producer_byte_rate  unlimited -> 1 MiB/s from user=<default>, level 6   first limit\n" in shown
     assert '  user="\\u001b[2Jalice\\u000a" client-id=(none)\n' in shown
     assert "      request_percentage  50 % from" in shown
     assert "-> unlimited   limit removed\n" in shown

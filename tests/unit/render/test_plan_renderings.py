@@ -79,12 +79,12 @@ def test_the_text_shows_values_both_ways_with_factor_and_source() -> None:
         "Plan for cluster prod (c1, Kafka 4.3), read from its brokers at 2026-01-02 12:00:00 UTC\n"
         "\n"
         "  ~ user=payments-api   (update)\n"
-        "      producer_byte_rate  10 MiB/s (10485760) -> 20 MiB/s (20971520)   x2, teams/payments.yaml:8:7\n"
+        "      producer_byte_rate  10 MiB/s -> 20 MiB/s   x2, teams/payments.yaml:8:7\n"
         "      note: peak of the\\u000asettlement run\n"
         "  + user=<default>   (create)\n"
         "      request_percentage  not set -> 12.5 %   new, teams/payments.yaml:8:7\n"
         '  - user="<default>" client-id="a b"   (delete)\n'
-        "      producer_byte_rate  1.465 KiB/s (1500) -> not set   no manifest declares it\n"
+        "      producer_byte_rate  1.465 KiB/s (1,500 B/s) -> not set   no manifest declares it\n"
         "\n"
         "Guard default-entity needs acceptance: it changes user=<default>; accept with --accept default-entity\n"
         "\n"
@@ -151,7 +151,7 @@ def test_a_partial_report_names_what_failed_and_counts_the_rest() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "text"),
     [
-        ("producer_byte_rate", 20971520.0, "20 MiB/s (20971520)"),
+        ("producer_byte_rate", 20971520.0, "20 MiB/s"),
         ("producer_byte_rate", 512.0, "512 B/s"),
         ("producer_byte_rate", None, "not set"),
         ("producer_byte_rate", float("inf"), "Infinity B/s"),

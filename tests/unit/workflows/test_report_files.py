@@ -102,7 +102,7 @@ def test_a_backtest_without_a_field_of_its_schema_is_refused(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"format_version": "2.0"}, "of format 2.0, and this version reads format 1"),
+        ({"format_version": "1.0"}, "of format 1.0, and this version reads format 2"),
         ({"provenance": None}, "provenance must be an object"),
         ({"verdicts": [BACKTEST["verdicts"][0] | {"bucket": {"user": 7}}]}, "verdicts[0].bucket.user must be a string"),
         ({"verdicts": {}}, "verdicts must be a list"),
@@ -135,7 +135,7 @@ def test_files_that_are_not_there_are_refused(tmp_path: Path) -> None:
 
 def test_what_backtest_prints_today_is_read(tmp_path: Path) -> None:
     made = backtest_reports.report_of(
-        backtest_reports.verdict(verdict=Verdict.CERTAIN, seconds_over=40, peak=150_000.0, rates=backtest_reports.rates()),
+        backtest_reports.verdict(verdict=Verdict.THROTTLED, seconds_over=40, peak=150_000.0, rates=backtest_reports.rates()),
         backtest_reports.verdict(
             user="", client_id="app", key="request_percentage", limit_after=None, limit_before=None, entity=None
         ),
@@ -151,7 +151,7 @@ def test_what_backtest_prints_today_is_read(tmp_path: Path) -> None:
         Form.SECONDS,
     )
     assert [(one.bucket, one.key, one.verdict, one.reason) for one in found.buckets] == [
-        ({"user": "alice"}, "producer_byte_rate", Verdict.CERTAIN, None),
+        ({"user": "alice"}, "producer_byte_rate", Verdict.THROTTLED, None),
         ({"client-id": "app"}, "request_percentage", Verdict.CLEAR, None),
         ({}, "producer_byte_rate", Verdict.INCONCLUSIVE, "some requests tell no user"),
     ]

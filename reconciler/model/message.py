@@ -1,0 +1,152 @@
+"""A sentence for the user, built from typed parts: each output styles an entity, an amount or a flag in its own way."""
+
+from __future__ import annotations
+
+import enum
+import string
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Self, TypeAlias
+
+from reconciler.model.entity import Entity
+from reconciler.model.finding import Span
+
+
+class PartKind(enum.StrEnum):
+    """What a part of a message is."""
+
+    TEXT = "text"
+    """Words of this tool."""
+    ENTITY = "entity"
+    KEY = "key"
+    """A quota key."""
+    AMOUNT = "amount"
+    """A number with its unit; it never breaks across lines."""
+    PLACE = "place"
+    """``file:line:column``."""
+    FLAG = "flag"
+    """What a user types: an option, a command, a field of a manifest."""
+    NAME = "name"
+    """Any other name: a guard, a cluster, a group; or words of others, such as a broker's error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagePart:
+    """A run of text of one kind. ``text`` is for people: it may still have characters that do not print.
+
+    ``value``: the number of an amount, in the unit of its key. ``span``: the place of a ``PLACE``.
+    """
+
+    kind: PartKind
+    text: str
+    value: float | None = None
+    span: Span | None = None
+
+
+Filling: TypeAlias = "str | int | Entity | Span | MessagePart | Message"
+"""What fills a field of a template. A plain ``str`` is words of this tool; a name of others must be a part."""
+
+_FIELDS: Final = string.Formatter()
+
+
+class Message(str):
+    """The whole sentence as a string, and its parts in order. Operations of ``str`` other than ``+`` forget the parts."""
+
+    __slots__ = ("parts",)
+
+    parts: tuple[MessagePart, ...]
+
+    def __new__(cls, parts: Iterable[MessagePart]) -> Self:
+        """Neighbouring runs of text become one; empty ones are dropped."""
+        whole = tuple(_joined(parts))
+        self = super().__new__(cls, "".join(part.text for part in whole))
+        self.parts = whole
+        return self
+
+    def __add__(self, other: str) -> Message:
+        """Both, one after the other."""
+        return Message((*self.parts, *parts_of(other)))
+
+    def __radd__(self, other: str) -> Message:
+        """Text of this tool, then this."""
+        return Message((*parts_of(other), *self.parts))
+
+    def __reduce__(self) -> tuple[type[Message], tuple[tuple[MessagePart, ...]]]:
+        """For copies and other processes."""
+        return Message, (self.parts,)
+
+
+def compose(template: str, /, **fillings: Filling) -> Message:
+    """``compose("{entity} gets {limit}", entity=entity, limit=amount_part(...))``.
+
+    Raises ``KeyError`` for a field without a filling. Braces are doubled as in ``str.format``; conversions and formats are not
+    supported.
+    """
+    return Message(_filled(template, fillings))
+
+
+def parts_of(text: str) -> tuple[MessagePart, ...]:
+    """The parts of a message; a plain string is one part of text."""
+    return text.parts if isinstance(text, Message) else (MessagePart(kind=PartKind.TEXT, text=text),) if text else ()
+
+
+def join_messages(texts: Iterable[str | Entity], between: str = ", ") -> Message:
+    """All of them with ``between`` in between."""
+    parts: list[MessagePart] = []
+    for number, one in enumerate(texts):
+        if number:
+            parts.append(MessagePart(kind=PartKind.TEXT, text=between))
+        parts += _parts_of_filling(one)
+    return Message(parts)
+
+
+def name_part(text: str) -> MessagePart:
+    """A name, or words of others."""
+    return MessagePart(kind=PartKind.NAME, text=text)
+
+
+def key_part(key: str) -> MessagePart:
+    """A quota key."""
+    return MessagePart(kind=PartKind.KEY, text=key)
+
+
+def flag_part(text: str) -> MessagePart:
+    """What a user types: ``--accept prune``, ``spec.accept``."""
+    return MessagePart(kind=PartKind.FLAG, text=text)
+
+
+def _filled(template: str, fillings: dict[str, Filling]) -> Iterator[MessagePart]:
+    for literal, field, _, _ in _FIELDS.parse(template):
+        yield MessagePart(kind=PartKind.TEXT, text=literal)
+        if field is not None:
+            yield from _parts_of_filling(fillings[field])
+
+
+def _parts_of_filling(filling: Filling) -> tuple[MessagePart, ...]:
+    match filling:
+        case MessagePart():
+            return (filling,)
+        case Message():
+            return filling.parts
+        case Entity():
+            return (MessagePart(kind=PartKind.ENTITY, text=str(filling)),)
+        case Span():
+            return (MessagePart(kind=PartKind.PLACE, text=str(filling), span=filling),)
+        case int():
+            return (MessagePart(kind=PartKind.TEXT, text=f"{filling:,}"),)
+    return (MessagePart(kind=PartKind.TEXT, text=filling),)
+
+
+def _joined(parts: Iterable[MessagePart]) -> Iterator[MessagePart]:
+    words = ""
+    for part in parts:
+        if part.kind is PartKind.TEXT:
+            words += part.text
+            continue
+        if words:
+            yield MessagePart(kind=PartKind.TEXT, text=words)
+            words = ""
+        if part.text:
+            yield part
+    if words:
+        yield MessagePart(kind=PartKind.TEXT, text=words)
