@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from reconciler.model import ClusterIdentity, Entity, EntityName, EntityType, Observed, Quotas, display_name
 from reconciler.resolution import ClientDifference, QuotaView, ViewKind
+from reconciler.text import count_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -42,7 +43,8 @@ class Description:
         ]
 
     def __repr__(self) -> str:
-        return f"<Description of {shown_source(self.kind, self.cluster, self.observed)}: {counted(len(self.entities))}>"
+        count = count_of(len(self.entities), "entity", "entities")
+        return f"<Description of {shown_source(self.kind, self.cluster, self.observed)}: {count}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -57,8 +59,10 @@ class Differences:
     notes: tuple[str, ...]
 
     def __repr__(self) -> str:
-        more = f" and {self.left_out} left out" if self.left_out else ""
-        return f"<Differences: {len(self.clients)} clients{more}>" if self.unknown is None else f"<Differences: {self.unknown}>"
+        if self.unknown is not None:
+            return f"<Differences: {self.unknown}>"
+        more = f" and {self.left_out:,} left out" if self.left_out else ""
+        return f"<Differences: {count_of(len(self.clients), 'client')}{more}>"
 
 
 def shown_view(view: QuotaView) -> str:
@@ -71,8 +75,3 @@ def shown_source(kind: ViewKind, cluster: ClusterIdentity, observed: Observed | 
     name = cluster.name or cluster.id
     told = f"{kind.value} {display_name(name)}" if name else kind.value
     return told if observed is None else f"{told} at {observed.at:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def counted(entities: int) -> str:
-    """A number of entities in words."""
-    return "1 entity" if entities == 1 else f"{entities} entities"

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from reconciler.client.description import Description, Differences, counted, shown_view
+from reconciler.client.description import Description, Differences, shown_view
 from reconciler.errors import UsageError
 from reconciler.model import ClusterIdentity, CurrentState, Entity, Observed, ObservedFrom, Selector
 from reconciler.resolution import EffectiveQuotas, QuotaView, Resolution, ResolveOptions
+from reconciler.text import count_of
 from reconciler.workflows import (
     EVERYTHING,
     MANIFESTS,
@@ -100,7 +101,7 @@ class RecordedQuotas:
             raise
 
     def __repr__(self) -> str:
-        return f"<RecordedQuotas of {shown_view(self._view)}: {counted(len(self._view.entities))}>"
+        return f"<RecordedQuotas of {shown_view(self._view)}: {count_of(len(self._view.entities), 'entity', 'entities')}>"
 
 
 def open_snapshot(path: str | Path) -> RecordedQuotas:

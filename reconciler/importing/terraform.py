@@ -19,12 +19,13 @@ from reconciler.importing.terraform_resources import (
     is_quota,
     read_resource,
 )
-from reconciler.text import shown
+from reconciler.text import list_some, shown
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
 
 _JSON: Final = (".json", ".tfstate", ".tfstate.backup")
 _TEMPLATE: Final = re.compile(r"[$%]\{")
 _ESCAPED: Final = re.compile(r"([$%])\1\{")
+_MOST_SHOWN: Final = 5
 
 
 def read_terraform(content: bytes, file: str) -> ImportResult:
@@ -116,8 +117,8 @@ def _one_kafka_provider(root: YamlMapping, out: Gatherer) -> bool:
     if len(kafka) < 2:
         return True
     message = (
-        f"this plan has the Kafka providers {', '.join(shown(name) for name in kafka)}, and it does not say which resource has "
-        "which; import the .tf files, or plan one cluster at a time (-target)"
+        f"this plan has the Kafka providers {list_some([shown(name) for name in kafka], _MOST_SHOWN)}, "
+        "and it does not say which resource has which; import the .tf files, or plan one cluster at a time (-target)"
     )
     out.refuse("import-ambiguous", message, root)
     return False

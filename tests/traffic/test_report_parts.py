@@ -293,13 +293,16 @@ def test_a_clear_bucket_of_a_broker_with_gaps_is_inconclusive_and_says_why() -> 
     assert judged_by_history(verdicts, history, HistoryNeeds(hours=8, coverage_percent=12.5))[0].verdict is Verdict.CLEAR
 
 
-def test_a_history_that_is_too_short_clears_nobody() -> None:
+def test_a_history_that_is_too_short_or_lacks_brokers_clears_nothing() -> None:
     found = judged_by_history([verdict()], provenance(), HistoryNeeds(hours=24))
     assert (found[0].verdict, found[0].reason) == (
         Verdict.INCONCLUSIVE,
         "the history is 8.0 hours long, and 24 are needed (history.hours)",
     )
     assert judged_by_history([verdict()], provenance(), HistoryNeeds(hours=8))[0].verdict is Verdict.CLEAR
+    many = provenance(coverage=(covered(1, 0, 8),), cluster_brokers=tuple(range(1, 14)))
+    (found,) = judged_by_history([verdict()], many, HistoryNeeds(hours=8))
+    assert "(1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 3 more), and traffic of 1 is given (1): give" in str(found.reason)
 
 
 def test_inconclusive_buckets_are_one_finding_a_reason() -> None:

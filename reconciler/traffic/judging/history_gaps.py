@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from reconciler.model import BucketVerdict, Coverage, HistoryNeeds, Provenance, Verdict
+from reconciler.text import list_some
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.sources.log_evidence import WHOLE_STEP
 
@@ -129,7 +130,7 @@ def _brokers_missing(provenance: Provenance) -> str | None:
 
 
 def _shown(brokers: Sequence[int]) -> str:
-    return ", ".join(map(str, brokers[:_MOST_SHOWN])) + (", ..." if len(brokers) > _MOST_SHOWN else "")
+    return list_some([str(broker) for broker in brokers], _MOST_SHOWN)
 
 
 def _lines_missing(provenance: Provenance) -> str | None:

@@ -231,6 +231,7 @@ def test_two_states_are_compared_client_by_client() -> None:
     assert {moved.entity.name("user") for moved in compare(before, after).clients} >= {"alice", "bob"}
     (moved,) = compare(before, after, [ALICE, entity(user="carol")]).clients
     assert [(effect.key, effect.direction) for effect in moved.effects] == [(KEY, client.Direction.LOOSENS)]
+    assert repr(compare(before, after, [ALICE])) == "<Differences: 1 client>"
     assert repr(compare(before, before)) == "<Differences: 0 clients>"
 
 

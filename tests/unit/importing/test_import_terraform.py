@@ -231,6 +231,10 @@ def test_a_plan_is_read_from_its_planned_values_and_two_providers_are_two_cluste
     document["configuration"]["provider_config"]["kafka.eu"] = {"name": "kafka", "alias": "eu"}
     assert [one.id for one in read(json.dumps(document), "plan.json").findings] == ["import-ambiguous"]
 
+    document["configuration"]["provider_config"] = {f"kafka.r{n}": {"name": "kafka", "alias": f"r{n}"} for n in range(8)}
+    (found,) = read(json.dumps(document), "plan.json").findings
+    assert "'kafka.r4' and 3 more, and" in found.message
+
 
 def test_the_json_form_of_the_language_is_read_with_its_templates():
     body = {"//": "ours", "entity_type": "user", "entity_name": "a$${x}", "config": {"producer_byte_rate": 1024}}
