@@ -6,9 +6,6 @@ import ast
 import importlib
 import sys
 from collections.abc import Callable
-from typing import Final, cast
-
-_MISSING: Final = "module {package!r} has no attribute {name!r}"
 
 
 def lazy_face(package: str) -> Callable[[str], object]:
@@ -22,10 +19,11 @@ def lazy_face(package: str) -> Callable[[str], object]:
         if not homes and not name.startswith("__"):
             homes.update(_homes(package))
         if name not in homes:
-            raise AttributeError(_MISSING.format(package=package, name=name), name=name, obj=sys.modules[package])
-        found = getattr(importlib.import_module(homes[name]), name)
+            msg = f"module {package!r} has no attribute {name!r}"
+            raise AttributeError(msg, name=name, obj=sys.modules[package])
+        found: object = getattr(importlib.import_module(homes[name]), name)
         setattr(sys.modules[package], name, found)
-        return cast("object", found)
+        return found
 
     return attribute
 
