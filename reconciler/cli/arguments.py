@@ -1,9 +1,13 @@
-"""From what argparse parsed to typed values: each command has one dataclass of its options, and reads nothing else."""
+"""From what argparse parsed to typed values: each command has one dataclass of its options, and reads nothing else.
+
+Options that most commands share are fields of base classes. They form one line, because a slotted class has one slotted base.
+"""
 
 from __future__ import annotations
 
 import argparse
 import inspect
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
@@ -18,20 +22,13 @@ def typed(kind: type[T], namespace: argparse.Namespace) -> T:
     return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
 
-class OutputArguments(Protocol):
-    """The options of ``options.add_output_options``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputArguments:
+    """The options of ``options.add_output_options``. ``format``: one of the command; ``color``: auto, always or never."""
 
-    @property
-    def format(self) -> str:
-        """One of the formats of the command."""
-
-    @property
-    def color(self) -> str:
-        """``auto``, ``always`` or ``never``."""
-
-    @property
-    def quiet(self) -> bool:
-        """No progress on stderr."""
+    format: str
+    color: str
+    quiet: bool
 
 
 class ConnectionArguments(Protocol):
@@ -48,6 +45,39 @@ class ConnectionArguments(Protocol):
     @property
     def command_config(self) -> str | None:
         """A file of Kafka's client properties."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterArguments(OutputArguments):
+    """Also the options of ``options.add_path_argument`` and ``add_cluster_options``; a ``ConnectionArguments``."""
+
+    paths: tuple[str, ...]
+    cluster: str | None
+    bootstrap_server: str | None
+    zookeeper: str | None
+    command_config: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritingArguments(ClusterArguments):
+    """Also the options of ``writing.add_writing_options`` and ``options.add_trusted_ref_option``."""
+
+    trusted_ref: str | None
+    expect_digest: str | None
+    accept: tuple[str, ...]
+    auto_approve: bool
+    validate_only: bool
+    report: str | None
+    audit: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongRunArguments(WritingArguments):
+    """Also the options of ``writing.add_long_run_options``; ``deadline`` and ``step_wait`` in seconds."""
+
+    deadline: float
+    step_down: float | None
+    step_wait: float | None
 
 
 class EntityArguments(Protocol):
@@ -84,39 +114,3 @@ class FilterArguments(EntityArguments, Protocol):
     @property
     def entity_strict(self) -> bool:
         """No other type may be present."""
-
-
-class WritingArguments(OutputArguments, ConnectionArguments, Protocol):
-    """The options of ``writing.add_writing_options``, for commands that write to a cluster."""
-
-    @property
-    def auto_approve(self) -> bool:
-        """Do not ask."""
-
-    @property
-    def validate_only(self) -> bool:
-        """Write nothing."""
-
-    @property
-    def report(self) -> str | None:
-        """Where to write the report."""
-
-    @property
-    def audit(self) -> str | None:
-        """Where to add a line."""
-
-
-class LongRunArguments(WritingArguments, Protocol):
-    """The options of ``writing.add_long_run_options``."""
-
-    @property
-    def deadline(self) -> float:
-        """Seconds."""
-
-    @property
-    def step_down(self) -> float | None:
-        """The largest factor of a step."""
-
-    @property
-    def step_wait(self) -> float | None:
-        """Seconds between two steps."""

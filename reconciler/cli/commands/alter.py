@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconciler.cli import entity_options, options, output, run_outputs, writing
-from reconciler.cli.arguments import typed
+from reconciler.cli.arguments import WritingArguments, typed
 from reconciler.errors import ManifestError, UsageError
 from reconciler.text import shown
 
@@ -20,29 +20,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlterArguments:
+class AlterArguments(WritingArguments):
     """The command line of ``alter``."""
 
-    paths: tuple[str, ...]
-    cluster: str | None
-    bootstrap_server: str | None
-    zookeeper: str | None
-    command_config: str | None
-    trusted_ref: str | None
     entity_name: tuple[str, ...]
     entity_names: tuple[str, ...]
     entity_defaults: tuple[str, ...]
     add: tuple[str, ...]
     delete: tuple[str, ...]
-    expect_digest: str | None
-    accept: tuple[str, ...]
-    auto_approve: bool
-    validate_only: bool
-    report: str | None
-    audit: str | None
-    format: str
-    color: str
-    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -30,7 +30,7 @@ _NO_SQL: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BacktestArguments:
+class BacktestArguments(OutputArguments):
     """The command line of ``backtest``."""
 
     paths: tuple[str, ...]
@@ -56,9 +56,6 @@ class BacktestArguments:
     trusted_ref: str | None
     fail_on: str
     out: tuple[str, ...]
-    format: str
-    color: str
-    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

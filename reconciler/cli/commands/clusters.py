@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, options, output
-from reconciler.cli.arguments import typed
+from reconciler.cli.arguments import OutputArguments, typed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ _FORMATS: Final = ("text", "json", "outputs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClustersArguments:
+class ClustersArguments(OutputArguments):
     """The command line of ``clusters``."""
 
     paths: tuple[str, ...]
@@ -28,9 +28,6 @@ class ClustersArguments:
     changed_since: str | None
     trusted_ref: str | None
     out: tuple[str, ...]
-    format: str
-    color: str
-    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, options, output
-from reconciler.cli.arguments import typed
+from reconciler.cli.arguments import OutputArguments, typed
 from reconciler.errors import FileAccessError, ReconcilerError, UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _LONGEST_WAIT: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommentArguments:
+class CommentArguments(OutputArguments):
     """The command line of ``comment``."""
 
     body: str | None
@@ -45,9 +45,6 @@ class CommentArguments:
     wait: float
     if_there: bool
     warn_only: bool
-    format: str
-    color: str
-    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, options, output
-from reconciler.cli.arguments import typed
+from reconciler.cli.arguments import OutputArguments, typed
 from reconciler.cli.traffic_options import add_reading_options, add_spark_options
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactArguments:
+class CompactArguments(OutputArguments):
     """The command line of ``compact``."""
 
     traffic: tuple[str, ...]
@@ -29,9 +29,6 @@ class CompactArguments:
     master: str | None
     remote: str | None
     memory: str
-    format: str
-    color: str
-    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,17 +7,14 @@ import sys
 from dataclasses import dataclass
 
 from reconciler.cli import exit_codes, options, output
-from reconciler.cli.arguments import typed
+from reconciler.cli.arguments import OutputArguments, typed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DemoArguments:
+class DemoArguments(OutputArguments):
     """The command line of ``demo``."""
 
     seconds: float
-    format: str
-    color: str
-    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

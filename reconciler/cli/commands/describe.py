@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reconciler.cli import entity_options, exit_codes, options, output
-from reconciler.cli.arguments import typed
+from reconciler.cli.arguments import ClusterArguments, typed
 from reconciler.errors import OutputError
 
 if TYPE_CHECKING:
@@ -17,14 +17,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeArguments:
+class DescribeArguments(ClusterArguments):
     """The command line of ``describe``."""
 
-    paths: tuple[str, ...]
-    cluster: str | None
-    bootstrap_server: str | None
-    zookeeper: str | None
-    command_config: str | None
     current: str | None
     entity_name: tuple[str, ...]
     entity_names: tuple[str, ...]
@@ -33,9 +28,6 @@ class DescribeArguments:
     entity_named: tuple[str, ...]
     entity_prefix: tuple[str, ...]
     entity_strict: bool
-    format: str
-    color: str
-    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconciler.cli import every_cluster, exit_codes, options, output, renderings
-from reconciler.cli.arguments import typed
+from reconciler.cli.arguments import ClusterArguments, typed
 from reconciler.errors import ManifestError, UsageError
 
 if TYPE_CHECKING:
@@ -22,14 +22,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DriftArguments:
+class DriftArguments(ClusterArguments):
     """The command line of ``drift``."""
 
-    paths: tuple[str, ...]
-    cluster: str | None
-    bootstrap_server: str | None
-    zookeeper: str | None
-    command_config: str | None
     all_clusters: bool
     baseline: str | None
     current: str | None
@@ -40,9 +35,6 @@ class DriftArguments:
     fail_on_unmanaged: bool
     detailed_exitcode: bool
     out: tuple[str, ...]
-    format: str
-    color: str
-    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,17 +6,14 @@ import argparse
 from dataclasses import dataclass
 
 from reconciler.cli import exit_codes, options, output
-from reconciler.cli.arguments import typed
+from reconciler.cli.arguments import OutputArguments, typed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainArguments:
+class ExplainArguments(OutputArguments):
     """The command line of ``explain``."""
 
     id: str | None
-    format: str
-    color: str
-    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, options, output, renderings
-from reconciler.cli.arguments import typed
+from reconciler.cli.arguments import OutputArguments, typed
 
 if TYPE_CHECKING:
     from reconciler.render import Line
@@ -18,7 +18,7 @@ _TOOLS = ("jikkou", "terraform", "helmsman", "kafka-configs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportArguments:
+class ImportArguments(OutputArguments):
     """The command line of ``import``."""
 
     files: tuple[str, ...]
@@ -26,9 +26,6 @@ class ImportArguments:
     out: str
     overwrite: bool
     partial: bool
-    format: str
-    color: str
-    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import reconciler
 from reconciler.cli import exit_codes, options, output
-from reconciler.cli.arguments import typed
+from reconciler.cli.arguments import OutputArguments, typed
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _FORGES: Final = ("github", "gitlab", "none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InitArguments:
+class InitArguments(OutputArguments):
     """The command line of ``init``."""
 
     folder: str
@@ -37,9 +37,6 @@ class InitArguments:
     ci: str
     workflows: str | None
     overwrite: bool
-    format: str
-    color: str
-    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

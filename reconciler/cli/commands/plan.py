@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import every_cluster, exit_codes, options, output, renderings
-from reconciler.cli.arguments import typed
+from reconciler.cli.arguments import ClusterArguments, typed
 from reconciler.errors import ManifestError, UsageError
 
 if TYPE_CHECKING:
@@ -21,14 +21,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanArguments:
+class PlanArguments(ClusterArguments):
     """The command line of ``plan``."""
 
-    paths: tuple[str, ...]
-    cluster: str | None
-    bootstrap_server: str | None
-    zookeeper: str | None
-    command_config: str | None
     all_clusters: bool
     current: str | None
     trusted_ref: str | None
@@ -42,9 +37,6 @@ class PlanArguments:
     show_unmanaged: bool
     detailed_exitcode: bool
     out: tuple[str, ...]
-    format: str
-    color: str
-    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

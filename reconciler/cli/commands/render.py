@@ -9,21 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, options, output, renderings
-from reconciler.cli.arguments import typed
+from reconciler.cli.arguments import OutputArguments, typed
 
 if TYPE_CHECKING:
     from reconciler.model import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RenderArguments:
+class RenderArguments(OutputArguments):
     """The command line of ``render``."""
 
     plan: str
     out: tuple[str, ...]
-    format: str
-    color: str
-    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, options, output
-from reconciler.cli.arguments import typed
+from reconciler.cli.arguments import ClusterArguments, typed
 from reconciler.errors import ManifestError
 
 if TYPE_CHECKING:
@@ -23,15 +23,10 @@ _FORM: Final = re.compile(r"[A-Za-z][A-Za-z-]*=")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportArguments:
+class ReportArguments(ClusterArguments):
     """The command line of ``report``."""
 
-    paths: tuple[str, ...]
     out: tuple[str, ...]
-    cluster: str | None
-    bootstrap_server: str | None
-    zookeeper: str | None
-    command_config: str | None
     current: str | None
     baseline: str | None
     audit: tuple[str, ...]
@@ -39,9 +34,6 @@ class ReportArguments:
     trusted_ref: str | None
     fail_on: str
     detailed_exitcode: bool
-    format: str
-    color: str
-    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import entity_options, exit_codes, options, output
-from reconciler.cli.arguments import OutputArguments, typed
+from reconciler.cli.arguments import ClusterArguments, OutputArguments, typed
 from reconciler.errors import FileAccessError, ManifestError, OutputError, UsageError
 
 if TYPE_CHECKING:
@@ -25,19 +25,14 @@ _MEMBERS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResolveArguments:
+class ResolveArguments(ClusterArguments):
     """The command line of ``resolve``."""
 
-    paths: tuple[str, ...]
     entity_name: tuple[str, ...]
     entity_names: tuple[str, ...]
     entity_defaults: tuple[str, ...]
     from_file: str | None
     all: bool
-    cluster: str | None
-    bootstrap_server: str | None
-    zookeeper: str | None
-    command_config: str | None
     current: str | None
     state: str
     diff: str | None
@@ -47,9 +42,6 @@ class ResolveArguments:
     detailed_exitcode: bool
     trusted_ref: str | None
     fail_on: str
-    format: str
-    color: str
-    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import options, output, run_outputs, writing
-from reconciler.cli.arguments import typed
+from reconciler.cli.arguments import LongRunArguments, typed
 from reconciler.errors import ManifestError
 
 if TYPE_CHECKING:
@@ -18,28 +18,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RevertArguments:
+class RevertArguments(LongRunArguments):
     """The command line of ``revert``."""
 
     reported: str
-    paths: tuple[str, ...]
-    cluster: str | None
-    bootstrap_server: str | None
-    zookeeper: str | None
-    command_config: str | None
-    trusted_ref: str | None
-    expect_digest: str | None
-    accept: tuple[str, ...]
-    auto_approve: bool
-    validate_only: bool
-    report: str | None
-    audit: str | None
-    step_down: float | None
-    step_wait: float | None
-    deadline: float
-    format: str
-    color: str
-    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, options, output
-from reconciler.cli.arguments import typed
+from reconciler.cli.arguments import OutputArguments, typed
 from reconciler.model import display_name, escaped
 from reconciler.render import Line, Style, line
 
@@ -20,13 +20,10 @@ _RUN = "start a Kafka, run COMMAND with BOOTSTRAP_SERVER set, stop the Kafka, an
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxArguments:
+class SandboxArguments(OutputArguments):
     """The command line of ``sandbox``."""
 
     action: str
-    format: str
-    color: str
-    quiet: bool
     nodes: int = 1
     kafka_version: str = ""
     zookeeper: bool = False

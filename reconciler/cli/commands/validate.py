@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconciler.cli import every_cluster, exit_codes, options, output, renderings
-from reconciler.cli.arguments import typed
+from reconciler.cli.arguments import OutputArguments, typed
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValidateArguments:
+class ValidateArguments(OutputArguments):
     """The command line of ``validate``."""
 
     paths: tuple[str, ...]
@@ -28,9 +28,6 @@ class ValidateArguments:
     trusted_ref: str | None
     fail_on: str
     out: tuple[str, ...]
-    format: str
-    color: str
-    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

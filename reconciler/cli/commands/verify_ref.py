@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, options, output
-from reconciler.cli.arguments import typed
+from reconciler.cli.arguments import OutputArguments, typed
 from reconciler.errors import FileAccessError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyRefArguments:
+class VerifyRefArguments(OutputArguments):
     """The command line of ``verify-ref``."""
 
     ref: str
@@ -29,9 +29,6 @@ class VerifyRefArguments:
     api_url: str | None
     token_file: Path | None
     wait: float
-    format: str
-    color: str
-    quiet: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
