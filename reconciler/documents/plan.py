@@ -92,7 +92,7 @@ def _key_to_json(key: KeyChange) -> dict[str, Json]:
 
 
 def _guard_to_json(guard: GuardResult) -> dict[str, Json]:
-    """``{id, status, measured, limit, set_in, message, parts?}``."""
+    """``{id, status, measured, limit, set_in, message, parts?, advice?}``."""
     return {
         "id": guard.id,
         "status": guard.status.value,
@@ -100,6 +100,7 @@ def _guard_to_json(guard: GuardResult) -> dict[str, Json]:
         "limit": guard.limit,
         "set_in": guard.set_in,
         **message_to_json(guard.message),
+        **({} if guard.advice is None else {"advice": str.__str__(guard.advice)}),
     }
 
 
@@ -184,7 +185,7 @@ def _key_from_json(row: Mapping[str, Any], key: str) -> KeyChange:
 
 def _guard_from_json(row: Mapping[str, Any]) -> GuardResult:
     texts = {field: row[field] for field in ("id", "measured", "limit", "set_in")}
-    return GuardResult(status=GuardStatus(row["status"]), message=message_from_json(row), **texts)
+    return GuardResult(status=GuardStatus(row["status"]), message=message_from_json(row), advice=row.get("advice"), **texts)
 
 
 def plan_digest(cluster_id: str | None, changes: Iterable[Change]) -> str:

@@ -143,10 +143,11 @@ def _joined(parts: Iterable[MessagePart]) -> Iterator[MessagePart]:
         if part.kind is PartKind.TEXT:
             words += part.text
             continue
+        if not part.text:
+            continue
         if words:
             yield MessagePart(kind=PartKind.TEXT, text=words)
             words = ""
-        if part.text:
-            yield part
+        yield part
     if words:
         yield MessagePart(kind=PartKind.TEXT, text=words)

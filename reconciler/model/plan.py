@@ -29,7 +29,7 @@ class GuardStatus(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardResult:
-    """One guard, measured. ``set_in`` is ``file:line:column`` or ``built in``; ``message``: what it saw, how to accept it."""
+    """One guard, measured. ``set_in`` is ``file:line:column`` or ``built in``; ``message``: the changes that it saw."""
 
     id: str
     status: GuardStatus
@@ -37,6 +37,8 @@ class GuardResult:
     limit: str
     set_in: str
     message: str
+    advice: str | None = None
+    """How to accept it, when it needs acceptance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from reconciler.model import KNOWN_KEYS, Action, Entity, KeyChange, Prune, Reason, any_matches, display_name
+from reconciler.model import (
+    KNOWN_KEYS,
+    Action,
+    Entity,
+    KeyChange,
+    Message,
+    Prune,
+    Reason,
+    any_matches,
+    compose,
+    display_name,
+    join_messages,
+    key_part,
+    name_part,
+)
 from reconciler.policy.guard_context import SHOWN, GuardContext, Measurement, entity_count, name_entities, share
-from reconciler.text import number_text
+from reconciler.text import amount_part
 
 
 def default_entity(context: GuardContext) -> Measurement:
@@ -14,7 +28,9 @@ def default_entity(context: GuardContext) -> Measurement:
         entities=touched,
         measured=entity_count(len(touched)),
         limit="0 entities",
-        why=f"it changes {name_entities(touched)}, which reaches every client there without a quota of its own",
+        why=compose(
+            "Changes {names}. Every client there without its own quota gets the new limit.", names=name_entities(touched)
+        ),
     )
 
 
@@ -26,7 +42,7 @@ def protected_entity(context: GuardContext) -> Measurement:
         entities=touched,
         measured=entity_count(len(touched)),
         limit="0 entities",
-        why=f"it changes {name_entities(touched)}, which the cluster protects",
+        why=compose("Changes {names}, which the Cluster manifest protects.", names=name_entities(touched)),
         set_in=context.spec.place("protected") if protected else None,
     )
 
@@ -40,7 +56,11 @@ def prune(context: GuardContext) -> Measurement:
         entities=gone,
         measured=entity_count(len(gone)),
         limit="0 entities",
-        why=f"no manifest declares {name_entities(gone)}, so pruning would remove {'it' if len(gone) == 1 else 'them'}",
+        why=compose(
+            "No manifest declares {names}. Pruning would remove {them}.",
+            names=name_entities(gone),
+            them="its limits" if len(gone) == 1 else "their limits",
+        ),
         set_in=context.spec.place("prune"),
     )
 
@@ -48,12 +68,16 @@ def prune(context: GuardContext) -> Measurement:
 def scope_overlap(context: GuardContext) -> Measurement:
     """A change to what another Cluster document, for the same real cluster, declares too: the two would undo each other."""
     contested = tuple(c.entity for c in context.changes if c.entity in context.claimed_elsewhere)
-    others = ", ".join(sorted({display_name(context.claimed_elsewhere[entity]) for entity in contested}))
+    others = sorted({display_name(context.claimed_elsewhere[entity]) for entity in contested})
     return Measurement(
         entities=contested,
         measured=entity_count(len(contested)),
         limit="0 entities",
-        why=f"{name_entities(contested)} is declared for {others} too, which is the same cluster",
+        why=compose(
+            "The manifests also declare {names} for {others}, which is the same cluster.",
+            names=name_entities(contested),
+            others=join_messages(Message([name_part(one)]) for one in others),
+        ),
         set_in=context.spec.place("scope"),
     )
 
@@ -61,16 +85,25 @@ def scope_overlap(context: GuardContext) -> Measurement:
 def managed_entity(context: GuardContext) -> Measurement:
     """A change by hand (with alter) to an entity that manifests manage: the next apply undoes it, or no manifest shows it."""
     by_hand = tuple(c.entity for c in context.changes if c.entity in context.managed)
-    place, why = None, ""
+    place, why = None, compose("")
     for entity in by_hand[:1]:
         owned = context.managed[entity]
         place = owned.place
-        cluster = display_name(context.spec.name) if context.spec.name else "the manifests"
-        where = f" ({place})" if place else ""
+        cluster = name_part(display_name(context.spec.name)) if context.spec.name else "the manifests"
+        where = compose(" ({place})", place=place) if place else ""
         why = (
-            f"{entity} is declared by a manifest{where}, which the next apply goes by; change it there"
+            compose(
+                "A manifest declares {entity}{where}. The next apply restores the declared values. Change the manifest instead.",
+                entity=entity,
+                where=where,
+            )
             if owned.declared
-            else f"{entity} is in the scope of {cluster}{where}, whose quotas come from manifests; declare it there"
+            else compose(
+                "{entity} is in the scope of {cluster}{where}, whose quotas come from manifests. Declare it in a manifest.",
+                entity=entity,
+                cluster=cluster,
+                where=where,
+            )
         )
     return Measurement(entities=by_hand, measured=entity_count(len(by_hand)), limit="0 entities", why=why, set_in=place)
 
@@ -80,13 +113,17 @@ def unknown_current_keys(context: GuardContext) -> Measurement:
     limit = context.spec.guards.unknown_current_keys
     live = context.current.entities
     found = tuple(e for e in context.desired.entities if not KNOWN_KEYS.issuperset(live.get(e, ())))
-    keys = ", ".join(sorted({display_name(key) for e in found for key in live[e].keys() - KNOWN_KEYS})[:SHOWN])
+    keys = sorted({display_name(key) for e in found for key in live[e].keys() - KNOWN_KEYS})[:SHOWN]
     exceeds = limit.count is None or len(found) > limit.count
     return Measurement(
         entities=found if exceeds else (),
         measured=entity_count(len(found)),
         limit="none, it only warns" if limit.count is None else entity_count(limit.count),
-        why=f"the cluster has keys that this version does not know ({keys}) on {name_entities(found)}; they stay as they are",
+        why=compose(
+            "The cluster has keys that this version does not know ({keys}) on {names}. They stay as they are.",
+            keys=join_messages(Message([key_part(key)]) for key in keys),
+            names=name_entities(found),
+        ),
         set_in=limit.set_in,
         only_warns=limit.count is None,
     )
@@ -100,7 +137,7 @@ def empty_desired_state(context: GuardContext) -> Measurement:
         entities=removed,
         measured=f"{entity_count(declared)} declared",
         limit="at least 1 declared",
-        why=f"the manifests declare no quota at all, and all {entity_count(len(removed))} in scope would be removed",
+        why=compose("The manifests declare no quota. All {count} in scope would be removed.", count=entity_count(len(removed))),
         set_in=None,
     )
 
@@ -119,7 +156,7 @@ def too_many_removals(context: GuardContext) -> Measurement:
         entities=losing if exceeds else (),
         measured=affected,
         limit=f"{limit.percent:.3g} % or {entity_count(limit.count)}" if shares else entity_count(limit.count),
-        why=f"{affected} in scope would lose limits: {name_entities(losing)}",
+        why=compose("{affected} in scope would lose limits: {names}.", affected=affected, names=name_entities(losing)),
         set_in=limit.set_in,
     )
 
@@ -134,7 +171,7 @@ def too_many_changes(context: GuardContext) -> Measurement:
         entities=touched if exceeds else (),
         measured=affected,
         limit=f"{limit.percent:.3g} % and {entity_count(limit.count)}",
-        why=f"{affected} in scope would change: {name_entities(touched)}",
+        why=compose("{affected} in scope would change: {names}.", affected=affected, names=name_entities(touched)),
         set_in=limit.set_in,
     )
 
@@ -145,17 +182,27 @@ def large_reduction(context: GuardContext) -> Measurement:
     reduced = [(c.entity, k) for c in context.changes for k in c.keys if _ratio(k) < limit.of(k.key)]
     if not reduced:
         return Measurement(
-            entities=(), measured="none", limit=f"x{limit.factor:.3g} of the current value", why="", set_in=limit.set_in
+            entities=(),
+            measured="none",
+            limit=f"{100 * limit.factor:.3g} % of the current value",
+            why=compose(""),
+            set_in=limit.set_in,
         )
     entity, key = min(reduced, key=lambda pair: _ratio(pair[1]))
-    values = f"{number_text(key.before or 0.0)} to {number_text(key.after or 0.0)}"
     touched = tuple(dict.fromkeys(one for one, _ in reduced))
-    more = f"; {entity_count(len(touched))} in all" if len(touched) > 1 else ""
+    more = f" {entity_count(len(touched))} in all." if len(touched) > 1 else ""
     return Measurement(
         entities=touched,
-        measured=f"x{_ratio(key):.3g}",
-        limit=f"x{limit.of(key.key):.3g} of the current value",
-        why=f"it takes {key.key} of {entity} from {values}, x{_ratio(key):.3g}{more}",
+        measured=f"{100 * _ratio(key):.3g} %",
+        limit=f"{100 * limit.of(key.key):.3g} % of the current value",
+        why=compose(
+            "Cuts {key} for {entity} from {before} to {after}.{more}",
+            key=key_part(key.key),
+            entity=entity,
+            before=amount_part(key.key, key.before),
+            after=amount_part(key.key, key.after),
+            more=more,
+        ),
         set_in=limit.set_in,
     )
 

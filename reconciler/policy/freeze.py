@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from reconciler.model import FreezeWindow, Once, Weekly, WindowKind, escaped
+from reconciler.model import FreezeWindow, Once, Weekly, WindowKind, compose, name_part
 from reconciler.policy.guard_context import GuardContext, Measurement
 
 _DAY: Final = datetime.timedelta(days=1)
@@ -123,12 +123,14 @@ def freeze_window(context: GuardContext) -> Measurement:
     frozen = freeze_at(windows, context.now) if windows and context.changes else None
     if frozen is None:
         measured = "not frozen" if context.changes else "no change"
-        return Measurement(entities=(), measured=measured, limit="no change while frozen", why="")
+        return Measurement(entities=(), measured=measured, limit="no change while frozen", why=compose(""))
     until = f"until {_utc(frozen.until)}" if frozen.until else "without end"
     if frozen.window is None:
-        why = f"the cluster is frozen now, {until}: it may be changed in its allow windows only"
+        why = compose("The cluster is frozen {until}. Changes are allowed in its allow windows only.", until=until)
+    elif frozen.window.reason:
+        why = compose("The cluster is frozen {until}: {reason}.", until=until, reason=name_part(frozen.window.reason))
     else:
-        why = f"the cluster is frozen now, {until}" + (f": {escaped(frozen.window.reason)}" if frozen.window.reason else "")
+        why = compose("The cluster is frozen {until}.", until=until)
     return Measurement(
         entities=tuple(c.entity for c in context.changes),
         measured=f"frozen {until}",

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from reconciler.model import Change, ClusterSpec, CurrentState, DesiredState, Entity, Span
-from reconciler.text import list_some
+from reconciler.model import Change, ClusterSpec, CurrentState, DesiredState, Entity, Message, Span, join_messages
+from reconciler.text import count_of
 
 SHOWN: Final = 3
 """How many names a message lists."""
@@ -45,15 +45,15 @@ class GuardContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """The result of a guard. It trips exactly when ``entities`` is not empty; ``why`` completes "Refused because ...".
+    """The result of a guard. The guard trips exactly when ``entities`` is not empty; ``why``: one or two sentences.
 
-    One that only warns makes a note instead of a refusal.
+    A guard that only warns makes a note instead of a refusal.
     """
 
     entities: tuple[Entity, ...]
     measured: str
     limit: str
-    why: str
+    why: Message
     set_in: Span | None = None
     only_warns: bool = False
 
@@ -69,9 +69,10 @@ def share(entities: Sequence[Entity], context: GuardContext) -> tuple[float, str
 
 def entity_count(count: int) -> str:
     """``1 entity``, ``2 entities``."""
-    return "1 entity" if count == 1 else f"{count} entities"
+    return count_of(count, "entity", "entities")
 
 
-def name_entities(entities: Sequence[Entity]) -> str:
+def name_entities(entities: Sequence[Entity]) -> Message:
     """The first few, and how many more."""
-    return list_some([str(entity) for entity in entities], SHOWN)
+    more = len(entities) - SHOWN
+    return join_messages(entities[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")

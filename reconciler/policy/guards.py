@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.model import Acceptance, GuardResult, GuardStatus
+from reconciler.model import Acceptance, GuardResult, GuardStatus, Message, compose, flag_part, name_part
 from reconciler.policy.change_guards import (
     default_entity,
     empty_desired_state,
@@ -58,17 +58,22 @@ class Judgement:
     """All guards, measured, and what there is to say about acceptances that did nothing."""
 
     guards: tuple[GuardResult, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Message, ...]
 
 
-def by_option(guard_id: str) -> str:
+def by_option(guard_id: str) -> Message:
     """How to accept a guard in the commands that write once."""
-    return f"accept with --accept {guard_id}"
+    return compose("To accept, pass {flag}.", flag=flag_part(f"--accept {guard_id}"))
 
 
-def in_manifest(guard_id: str) -> str:
+def in_manifest(guard_id: str) -> Message:
     """How to accept a guard in the service, which takes no acceptance for a single run."""
-    return f"accept it in the Cluster manifest: under spec.accept with guard {guard_id}, a reason and a date for until"
+    return compose(
+        "To accept, add guard {guard} to {field} of the Cluster manifest, with a reason and an expiry date in {until}.",
+        guard=name_part(guard_id),
+        field=flag_part("spec.accept"),
+        until=flag_part("until"),
+    )
 
 
 def judge(
@@ -76,7 +81,7 @@ def judge(
     *,
     accepted: Sequence[str],
     leave_out: Container[str] = (),
-    advice: Callable[[str], str] = by_option,
+    advice: Callable[[str], Message] = by_option,
 ) -> Judgement:
     """Measure every guard against the plan; ``accepted`` are the ids named on the command line. Days are those of UTC.
 
@@ -87,7 +92,7 @@ def judge(
     by_hand = frozenset(_current_id(guard_id) for guard_id in accepted)
     today = context.now.astimezone(datetime.UTC).date()
     results: list[GuardResult] = []
-    notes: list[str] = []
+    notes: list[Message] = []
     for guard_id, measure in GUARDS.items():
         if guard_id in leave_out:
             continue
@@ -96,7 +101,7 @@ def judge(
         result = _result(guard_id, seen, accepted=guard_id in by_hand, standing=standing, today=today, advice=advice)
         results.append(result)
         if seen.only_warns and seen.entities and result.status is GuardStatus.PASSED:
-            notes.append(f"{seen.why} (guard {guard_id})")
+            notes.append(compose("{why} (guard {guard})", why=seen.why, guard=name_part(guard_id)))
         notes += _notes(guard_id, seen, accepted=guard_id in by_hand, standing=standing, today=today)
     return Judgement(guards=tuple(results), notes=tuple(notes))
 
@@ -112,33 +117,45 @@ def _result(
     accepted: bool,
     standing: list[Acceptance],
     today: datetime.date,
-    advice: Callable[[str], str],
+    advice: Callable[[str], Message],
 ) -> GuardResult:
     set_in = str(seen.set_in) if seen.set_in else "built in"
     valid = [a for a in standing if a.until >= today]
     open_entities = [e for e in seen.entities if not any(a.match is None or a.match.matches(e) for a in valid)]
+    measured = compose("Measured {measured}, limit {limit}", measured=seen.measured, limit=seen.limit)
+    how = None
     if not seen.entities:
-        status, message = GuardStatus.PASSED, f"within the limit ({seen.limit})"
+        status, message = GuardStatus.PASSED, compose("Within the limit ({limit}).", limit=seen.limit)
     elif accepted:
-        status, message = GuardStatus.ACCEPTED, f"{seen.why}; accepted on the command line"
+        status, message = GuardStatus.ACCEPTED, compose("{why} Accepted on the command line.", why=seen.why)
     elif not open_entities:
-        status, message = GuardStatus.ACCEPTED, f"{seen.why}; accepted in the manifest: {valid[0].reason}"
+        status = GuardStatus.ACCEPTED
+        message = compose("{why} Accepted in the manifest: {reason}.", why=seen.why, reason=name_part(valid[0].reason))
     elif seen.only_warns:
         status, message = GuardStatus.PASSED, seen.why
     else:
-        status = GuardStatus.NEEDS_ACCEPTANCE
-        message = f"{seen.why} (measured {seen.measured}, limit {seen.limit}, set in: {set_in}); {advice(guard_id)}"
-    return GuardResult(id=guard_id, status=status, measured=seen.measured, limit=seen.limit, set_in=set_in, message=message)
+        status, how = GuardStatus.NEEDS_ACCEPTANCE, advice(guard_id)
+        place = compose("set in {place}", place=seen.set_in) if seen.set_in else compose("built in")
+        message = compose("{why} {measured}, {place}.", why=seen.why, measured=measured, place=place)
+    return GuardResult(
+        id=guard_id, status=status, measured=seen.measured, limit=seen.limit, set_in=set_in, message=message, advice=how
+    )
 
 
 def _notes(
     guard_id: str, seen: Measurement, *, accepted: bool, standing: list[Acceptance], today: datetime.date
-) -> Iterable[str]:
+) -> Iterable[Message]:
+    guard = name_part(guard_id)
     if accepted and not seen.entities:
-        yield f"guard {guard_id} was accepted on the command line but did not trip"
+        yield compose("Guard {guard} was accepted on the command line but did not trip.", guard=guard)
     for acceptance in standing:
-        where = f" ({acceptance.span})" if acceptance.span else ""
+        where = compose(" ({place})", place=acceptance.span) if acceptance.span else ""
         if acceptance.until < today:
-            yield f"the acceptance of guard {guard_id}{where} ended on {acceptance.until.isoformat()}"
+            yield compose(
+                "The exception for guard {guard}{where} expired on {day}.",
+                guard=guard,
+                where=where,
+                day=acceptance.until.isoformat(),
+            )
         elif not seen.entities:
-            yield f"guard {guard_id} is accepted in the manifest{where} but did not trip"
+            yield compose("Guard {guard} is accepted in the manifest{where} but did not trip.", guard=guard, where=where)

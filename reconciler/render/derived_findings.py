@@ -16,6 +16,7 @@ from reconciler.model import (
     Plan,
     Severity,
     Span,
+    compose,
     escaped,
 )
 from reconciler.render.drift_text import class_words, overrides_words
@@ -43,11 +44,10 @@ def findings_of_guards(plan: Plan) -> tuple[Finding, ...]:
 
 
 def guard_sentence(guard: GuardResult) -> str:
-    """The guard's message; for one that needs acceptance always with measured value, limit, its place and the flag."""
-    if guard.status is not GuardStatus.NEEDS_ACCEPTANCE or acceptance(guard) in guard.message:
+    """The guard's message; for one that needs acceptance also how to accept it."""
+    if guard.status is not GuardStatus.NEEDS_ACCEPTANCE:
         return guard.message
-    measured = f"measured {guard.measured}, limit {guard.limit}, set in: {guard.set_in}"
-    return f"{guard.message} ({measured}); accept with {acceptance(guard)}"
+    return compose("{message} {advice}", message=guard.message, advice=guard.advice or f"To accept, pass {acceptance(guard)}.")
 
 
 def acceptance(guard: GuardResult) -> str:

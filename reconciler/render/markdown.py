@@ -24,7 +24,7 @@ from reconciler.model import (
     display_name,
     escaped,
 )
-from reconciler.render.derived_findings import acceptance, guard_sentence
+from reconciler.render.derived_findings import acceptance
 from reconciler.render.drift_text import drift_sentence, overrides_words
 from reconciler.render.findings_text import counts_sentence
 from reconciler.render.markdown_text import (
@@ -142,8 +142,7 @@ def _guard(guard: GuardResult, limit: int) -> str:
     if guard.status is GuardStatus.ACCEPTED:
         return f"- **Accepted** {name}: {message_markdown(guard.message, limit=limit)}"
     flag = acceptance(guard)
-    words = guard_sentence(guard).removesuffix(f"; accept with {flag}")
-    return f"- **Blocked** by {name}: {prose(words, limit=limit)}. Accept with {code(flag, limit=limit)}"
+    return f"- **Blocked** by {name}: {message_markdown(guard.message, limit=limit)} Accept with {code(flag, limit=limit)}"
 
 
 def _findings(findings: Sequence[Finding], *, room: int, limit: int) -> Section:

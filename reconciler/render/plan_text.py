@@ -114,7 +114,11 @@ def _guards(plan: Plan) -> Iterator[Line]:
         if guard.status is GuardStatus.ACCEPTED:
             yield line((f"Guard {guard.id} is accepted: ", Style.GOOD), *message_segments(guard.message))
         else:
-            yield line((f"Guard {guard.id} needs acceptance: ", Style.WARN), *message_segments(guard.message))
+            yield line(
+                (f"Guard {guard.id} needs acceptance: ", Style.WARN),
+                *message_segments(guard.message),
+                f" {guard.advice or ''}".rstrip(),
+            )
     if spoken:
         yield line()
 

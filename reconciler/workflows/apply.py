@@ -183,7 +183,7 @@ def _require_reviewed(plan: Plan, approval: Approval) -> None:
 
 def _require_accepted(plan: Plan) -> None:
     if plan.tripped:
-        msg = "; ".join(f"guard {g.id}: {g.message}" for g in plan.tripped)
+        msg = " ".join(f"Guard {g.id}: {g.message} {g.advice or ''}".rstrip() for g in plan.tripped)
         refused_by = [g.id for g in plan.tripped]
         kind = FrozenError if refused_by == [FREEZE_WINDOW] else GuardRefusedError
         raise kind(msg, guard_ids=refused_by)

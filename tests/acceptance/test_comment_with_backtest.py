@@ -89,7 +89,7 @@ def test_one_comment_tells_the_plan_and_the_backtest_and_keeps_both(folder: Path
 
 
 def test_what_cannot_be_meant_is_refused_and_nothing_is_posted(folder: Path, github: GitHubServer) -> None:
-    (folder / "other.json").write_text(json.dumps({"format_version": "1.0"}), encoding="utf-8")
+    (folder / "other.json").write_text(json.dumps({"format_version": "2.0"}), encoding="utf-8")
     for arguments, code, said in (
         (("--state", "applied", "--backtest", "backtest.json"), 64, "--backtest adds to a plan"),
         (("body.md", "--backtest", "missing.json"), 1, "cannot read missing.json"),

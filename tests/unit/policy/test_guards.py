@@ -139,7 +139,7 @@ def test_a_percentage_of_removals_is_no_measure_of_a_small_cluster_or_of_one_ent
 
 def test_the_limits_of_removals_are_joined_by_or_and_those_of_changes_by_and() -> None:
     removals = result(judged(desired(), current(users(20)), cluster_spec(prune=Prune.ALWAYS)), "too-many-removals")
-    assert "(measured 20 of 20 entities (100 %), limit 10 % or 5 entities, set in: built in)" in removals.message
+    assert "Measured 20 of 20 entities (100 %), limit 10 % or 5 entities, built in." in removals.message
     wanted = desired(*(declared(entity, producer_byte_rate=2) for entity in users(20)))
     changes = result(judged(wanted, current(users(20))), "too-many-changes")
     assert "limit 30 % and 10 entities" in changes.message
@@ -239,7 +239,8 @@ def test_accepting_that_nothing_is_declared_silences_no_other() -> None:
 @pytest.mark.parametrize("guard_id", GUARDS)
 def test_a_refusal_says_what_was_measured_the_limit_where_it_is_set_and_the_flag(guard_id: str) -> None:
     guard = result(emptied() if guard_id == "empty-desired-state" else dangerous(), guard_id)
-    for part in (guard.measured, guard.limit, guard.set_in, f"--accept {guard_id}"):
+    assert guard.advice == f"To accept, pass --accept {guard_id}."
+    for part in (guard.measured, guard.limit, guard.set_in):
         assert part in guard.message
 
 
@@ -292,8 +293,8 @@ def test_the_worst_reduction_is_told_with_both_values() -> None:
     live = current({user("a"): {"producer_byte_rate": 100.0}, user("b"): {"producer_byte_rate": 100.0}})
     wanted = desired(declared(user("a"), producer_byte_rate=40), declared(user("b"), producer_byte_rate=10))
     guard = result(judged(wanted, live), "large-reduction")
-    assert guard.measured == "x0.1"
-    assert "producer_byte_rate of user=b from 100 to 10" in guard.message
+    assert guard.measured == "10 %"
+    assert "Cuts producer_byte_rate for user=b from 100 B/s to 10 B/s." in guard.message
     assert "2 entities in all" in guard.message
 
 
@@ -351,7 +352,7 @@ def test_a_frozen_cluster_trips_only_when_something_would_be_written() -> None:
     guard = result(judged(wanted, current(), spec), "freeze-window")
     assert guard.status is GuardStatus.NEEDS_ACCEPTANCE
     assert guard.set_in == "prod.yaml:7:1"
-    assert "frozen now, until 2026-01-02T13:00:00Z: audit" in guard.message
+    assert "frozen until 2026-01-02T13:00:00Z: audit" in guard.message
     assert status(judged(wanted, current({user("a"): RATE}), spec), "freeze-window") is GuardStatus.PASSED
 
 
@@ -363,7 +364,7 @@ def test_an_unknown_guard_is_a_usage_error() -> None:
 def test_accepting_a_guard_that_did_not_trip_is_a_note() -> None:
     judgement = judged(desired(), current(), accepted=("prune",))
     assert status(judgement, "prune") is GuardStatus.PASSED
-    assert judgement.notes == ("guard prune was accepted on the command line but did not trip",)
+    assert judgement.notes == ("Guard prune was accepted on the command line but did not trip.",)
 
 
 def acceptance(until: datetime.date, match: Selector | None = None) -> Acceptance:
@@ -377,7 +378,7 @@ def test_an_acceptance_in_the_manifest_holds_through_its_last_day_and_not_after(
     assert "agreed" in result(today, "default-entity").message
     late = judged(wanted, current(), cluster_spec(accept=(acceptance(TODAY - datetime.timedelta(days=1)),)))
     assert status(late, "default-entity") is GuardStatus.NEEDS_ACCEPTANCE
-    assert any("ended on" in note for note in late.notes)
+    assert any("expired on" in note for note in late.notes)
 
 
 def test_an_acceptance_for_some_entities_leaves_the_others_guarded() -> None:
@@ -398,7 +399,7 @@ def test_changes_are_what_guards_look_at() -> None:
 @pytest.mark.parametrize(
     ("owned", "words"),
     [
-        (ManagedAt(declared=True, place=span(7, "teams/a.yaml", 5)), "user=a is declared by a manifest (teams/a.yaml:7:5)"),
+        (ManagedAt(declared=True, place=span(7, "teams/a.yaml", 5)), "A manifest declares user=a (teams/a.yaml:7:5)"),
         (ManagedAt(declared=False, place=span(4, "cluster.yaml", 3)), "user=a is in the scope of prod (cluster.yaml:4:3)"),
         (ManagedAt(declared=False, place=None), "user=a is in the scope of prod, whose quotas come from manifests"),
     ],

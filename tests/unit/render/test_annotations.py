@@ -78,7 +78,7 @@ def test_guards_are_annotated_where_their_limit_is_set() -> None:
     )
     assert plan_annotations(plan(guards=guards)) == (
         "::error file=c.yaml,line=4,col=3,title=guard/prune::"
-        "why (measured m, limit l, set in: c.yaml:4:3); accept with --accept prune\n"
+        "why To accept, pass --accept prune.\n"
         "::notice file=c.yaml,line=4,col=3,title=guard/default-entity::why\n"
     )
 

@@ -90,7 +90,7 @@ def test_guards_of_a_plan_are_results_where_they_are_set() -> None:
     assert run["properties"] == {"cluster": "prod", "digest": one.digest}
     blocked, accepted = run["results"]
     assert (blocked["ruleId"], blocked["level"]) == ("guard/prune", "error")
-    assert blocked["message"]["text"].endswith("accept with --accept prune")
+    assert blocked["message"]["text"].endswith("To accept, pass --accept prune.")
     assert blocked["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "clusters/prod.yaml"
     assert blocked["locations"][0]["physicalLocation"]["region"] == {"startLine": 14, "startColumn": 3}
     assert (accepted["ruleId"], accepted["level"]) == ("guard/default-entity", "note")

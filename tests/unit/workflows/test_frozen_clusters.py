@@ -60,7 +60,7 @@ def test_a_frozen_cluster_is_planned_and_not_written(tmp_path: Path) -> None:
     plan = planned(path, cluster, FRIDAY)
     (frozen,) = plan.tripped
     assert frozen.id == "freeze-window"
-    assert "frozen now, until 2026-11-22T23:00:00Z" in frozen.message
+    assert "frozen until 2026-11-22T23:00:00Z" in frozen.message
     assert (plan.summary.create, plan.applyable, plan.errored) == (1, False, False)
     report = applied(path, cluster, FRIDAY)
     assert (report.result, report.failure_reason, cluster.writes) == (ApplyResult.REFUSED, "frozen", 0)
