@@ -14,7 +14,7 @@ from reconciler.model import ClusterFailure
 
 if TYPE_CHECKING:
     from reconciler.formats import Json
-    from reconciler.render import Line
+    from reconciler.render import Block
 
 T = TypeVar("T")
 FORMATS: Final = ("text", "json")
@@ -33,7 +33,7 @@ def print_every(
     results: Sequence[T | ClusterFailure],
     *,
     document: Callable[[T], Json],
-    lines: Callable[[T], Sequence[Line]],
+    lines: Callable[[T], Sequence[Block]],
     files: Sequence[tuple[str, Path]] = (),
     version: str | None = None,
 ) -> None:
@@ -47,7 +47,7 @@ def print_every(
         documents = (cluster_failure_to_json(r) if isinstance(r, ClusterFailure) else document(r) for r in results)
         return clusters_to_json(documents, version=version or FORMAT_VERSION)
 
-    def text() -> Sequence[Line]:
+    def text() -> Sequence[Block]:
         return join_parts([failure_lines(r) if isinstance(r, ClusterFailure) else lines(r) for r in results])
 
     for name, path in files:

@@ -17,7 +17,7 @@ from reconciler.model import escaped
 if TYPE_CHECKING:
     from reconciler.formats import Json
     from reconciler.model import Finding, Plan
-    from reconciler.render import Line
+    from reconciler.render import Block
 
 _findings_printed: Final = ContextVar("findings_printed", default=False)
 
@@ -43,11 +43,35 @@ def wants_color(choice: str, stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
+_WIDEST: Final = 120
+"""Longer rows of words are hard to read."""
+
+
+def text_width(stream: TextIO) -> int | None:
+    """The columns that text may take: ``COLUMNS`` where it is set, else those of the terminal, 120 at most.
+
+    ``None`` for a pipe or a file: text is not wrapped there, so that ``grep`` finds a whole sentence on one line.
+    """
+    wanted = os.environ.get("COLUMNS", "")
+    if wanted.isascii() and wanted.isdigit() and int(wanted[:6]):
+        return min(int(wanted[:6]), _WIDEST)
+    if not stream.isatty():
+        return None
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        if columns := os.get_terminal_size(stream.fileno()).columns:
+            return min(columns, _WIDEST)
+    return _WITHOUT_SIZE
+
+
+_WITHOUT_SIZE: Final = 80
+"""Of a terminal that does not say how wide it is."""
+
+
 def print_result(
     args: OutputArguments,
     *,
     document: Callable[[], Json],
-    lines: Callable[[], Sequence[Line]],
+    lines: Callable[[], Sequence[Block]],
     other: Callable[[str], str] | None = None,
 ) -> None:
     """Print a result as ``--format`` says; only the form that is wanted is made. Raises ``OutputError``.
@@ -69,13 +93,13 @@ def print_result(
         raise OutputError(msg) from error
 
 
-def print_lines(args: OutputArguments, lines: Sequence[Line], stream: TextIO | None = None) -> None:
+def print_lines(args: OutputArguments, lines: Sequence[Block], stream: TextIO | None = None) -> None:
     """Print text to a stream (stdout by default) and flush it. Raises ``OutputError`` when stdout takes no more."""
     from reconciler.render import write
 
     target = stream or sys.stdout
     try:
-        write(lines, target, color=wants_color(args.color, target))
+        write(lines, target, color=wants_color(args.color, target), width=text_width(target))
         target.flush()
     except OSError as error:
         if target is not sys.stdout:

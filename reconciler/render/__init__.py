@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from reconciler.render.drift_text import drift_lines
     from reconciler.render.findings_text import explanation_lines, findings_lines, index_lines, validation_lines
     from reconciler.render.html_page import findings_html, plan_html
+    from reconciler.render.layout import plain, write
     from reconciler.render.markdown import BUDGET, NEXT, NEXT_MERGE, drift_markdown, findings_markdown, plan_markdown
     from reconciler.render.markdown_text import size
     from reconciler.render.outputs import drift_outputs, findings_outputs, plan_outputs
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
         read_marker,
         render_sticky_comment,
     )
-    from reconciler.render.styled import Line, Style, line, plain, write
+    from reconciler.render.styled import Block, Line, Style, line
 
 __all__ = [
     "BUDGET",
@@ -47,6 +48,7 @@ __all__ = [
     "GUARD_PREFIX",
     "NEXT",
     "NEXT_MERGE",
+    "Block",
     "CommentState",
     "CommentStatus",
     "Content",

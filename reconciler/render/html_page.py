@@ -190,7 +190,7 @@ def _plan(plan: Plan) -> Iterator[str]:
         rows = (_row(change, key) for change in plan.changes for key in change.keys)
         yield from section("Changes, in the order of writing", table(_HEADS, rows, numbers=_NUMBERS))
     if plan.effects is not None:
-        lines = ("".join(segment.text for segment in one) for one in effects_lines(plan.effects, changed=len(plan.changes)))
+        lines = (one.text for one in effects_lines(plan.effects, changed=len(plan.changes)))
         yield from section("Effects", ("<pre>", *(text(one) for one in lines), "</pre>"))
     if plan.findings:
         found = sorted(plan.findings, key=lambda finding: finding.severity.rank)

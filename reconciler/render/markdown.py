@@ -286,10 +286,7 @@ def effects_section(plan: Plan, *, room: int) -> Section:
     """Nothing when the plan was made without effects; else at most ``room`` bytes, folded unless it is one sentence."""
     if plan.effects is None:
         return Section()
-    title, *rows = (
-        shorten(escaped("".join(segment.text for segment in line)), NAME_LIMIT)
-        for line in effects_lines(plan.effects, changed=len(plan.changes))
-    )
+    title, *rows = (shorten(escaped(line.text), NAME_LIMIT) for line in effects_lines(plan.effects, changed=len(plan.changes)))
     if not rows:
         return Section(lines=(f"**{prose(title)}**", ""))
     kept = rows_that_fit(rows, room - size(fold(title, ())) - 2 * size((fence("".join(rows)),)))

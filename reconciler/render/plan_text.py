@@ -27,7 +27,7 @@ from reconciler.model import (
     escaped,
 )
 from reconciler.render.findings_text import findings_lines
-from reconciler.render.styled import Line, Style, line, message_segments
+from reconciler.render.styled import Block, Line, Style, line, message_segments
 from reconciler.text import amount, count_of, factor
 
 _SIGN: Final = {Action.CREATE: ("+", Style.CREATE), Action.UPDATE: ("~", Style.UPDATE), Action.DELETE: ("-", Style.DELETE)}
@@ -205,9 +205,9 @@ def failure_lines(failure: ClusterFailure) -> tuple[Line, ...]:
     return (line((f"{title[0].upper()}{title[1:]} ", Style.STRONG), verdict, failure.message), *findings_lines(failure.findings))
 
 
-def join_parts(parts: Sequence[Sequence[Line]]) -> tuple[Line, ...]:
+def join_parts(parts: Sequence[Sequence[Block]]) -> tuple[Block, ...]:
     """One after the other, with a rule between: every part begins with a line that names its cluster."""
-    lines: list[Line] = []
+    lines: list[Block] = []
     for index, part in enumerate(parts):
         if index:
             lines += [line(), line(("-" * 72, Style.FAINT)), line()]

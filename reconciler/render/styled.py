@@ -1,11 +1,11 @@
-"""Text with meaning instead of colours: lines of styled segments, plain text or coloured at the very end."""
+"""Text with meaning instead of colours: lines of styled segments and tables, laid out and coloured at the very end."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, NewType, TextIO, TypeAlias
+from typing import Final, NewType, TypeAlias
 
 from reconciler.model import PartKind, escaped, parts_of
 
@@ -36,8 +36,42 @@ class TextSegment:
     style: Style = Style.PLAIN
 
 
-Line: TypeAlias = tuple[TextSegment, ...]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line, however wide. Where it is wrapped, every row but the first begins with ``hang`` blanks."""
 
+    segments: tuple[TextSegment, ...]
+    hang: int = 0
+
+    @property
+    def text(self) -> str:
+        """The line without its styles."""
+        return "".join(segment.text for segment in self.segments)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of a table. ``least``: the fewest cells to which it may shrink by wrapping; ``None``: it never wraps."""
+
+    title: str
+    least: int | None = None
+    to_the_right: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of one cell for each column; a row that is a ``Line`` goes across. A column without any text is left out.
+
+    On a terminal too narrow for the columns, each row becomes a block: its first cell, and below it a line for each other.
+    """
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Line, ...] | Line, ...]
+    indent: int = 2
+    titled: bool = True
+
+
+Block: TypeAlias = Line | Table
 
 _OF_PART: Final = {PartKind.ENTITY: Style.STRONG, PartKind.FLAG: Style.STRONG}
 
@@ -47,30 +81,35 @@ def message_segments(text: str) -> tuple[tuple[str, Style], ...]:
     return tuple((part.text, _OF_PART.get(part.kind, Style.PLAIN)) for part in parts_of(text))
 
 
-def line(*parts: str | tuple[str, Style]) -> Line:
-    """Build a line: plain strings, or pairs of text and style. No text can end the line or move a cursor."""
-    return tuple(_segment(p, Style.PLAIN) if isinstance(p, str) else _segment(*p) for p in parts)
+def line(*parts: str | tuple[str, Style], hang: int | None = None) -> Line:
+    """Build a line: plain strings, or pairs of text and style. No text can end the line or move a cursor.
+
+    ``hang`` is two more than the blanks that the line begins with, unless it is given.
+    """
+    segments = tuple(_segment(p, Style.PLAIN) if isinstance(p, str) else _segment(*p) for p in parts)
+    if hang is None:
+        first = segments[0].text if segments else ""
+        hang = len(first) - len(first.lstrip(" ")) + 2
+    return Line(segments=segments, hang=hang)
+
+
+def labelled(label: str, style: Style, *parts: str | tuple[str, Style]) -> Line:
+    """A line that begins with a label; where it is wrapped, the other rows begin below the text after the label."""
+    return line((label, style), *parts, hang=len(label))
+
+
+def table(titles: Iterable[Column], rows: Iterable[Iterable[Line | str | tuple[str, Style]] | Line], *, indent: int = 2) -> Table:
+    """Build a table: a cell is a line, a plain string, or a pair of text and style."""
+    return Table(
+        columns=tuple(titles),
+        rows=tuple(row if isinstance(row, Line) else tuple(_cell(cell) for cell in row) for row in rows),
+        indent=indent,
+    )
+
+
+def _cell(given: Line | str | tuple[str, Style]) -> Line:
+    return given if isinstance(given, Line) else line(given, hang=0)
 
 
 def _segment(text: str, style: Style) -> TextSegment:
     return TextSegment(text=Shown(escaped(text[:])), style=style)
-
-
-def plain(lines: Iterable[Line]) -> str:
-    """The text without any style; every line ends in a newline."""
-    return "".join("".join(segment.text for segment in one) + "\n" for one in lines)
-
-
-def write(lines: Sequence[Line], stream: TextIO, *, color: bool) -> None:
-    """Write lines to a stream, coloured or not; the caller has looked at ``NO_COLOR`` and at the terminal."""
-    shown = _coloured if color else plain
-    stream.write(shown(lines))
-
-
-def _coloured(lines: Iterable[Line]) -> str:
-    return "".join("".join(_painted(segment) for segment in one) + "\n" for one in lines)
-
-
-def _painted(segment: TextSegment) -> str:
-    code = segment.style.value
-    return f"\x1b[{code}m{segment.text}\x1b[0m" if code and segment.text else segment.text

@@ -22,12 +22,12 @@ from reconciler.model.plan import GuardResult, GuardStatus, ManifestCommit, Plan
 from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom
 from reconciler.render.annotations import plan_annotations
 from reconciler.render.html_page import plan_html
+from reconciler.render.layout import plain
 from reconciler.render.markdown import BUDGET, plan_markdown
 from reconciler.render.markdown_text import code, in_cell, prose
 from reconciler.render.plan_text import plan_lines
 from reconciler.render.sarif import plan_to_sarif
 from reconciler.render.sticky_comment import Marker, marker_line, read_marker
-from reconciler.render.styled import plain
 from tests.builders import plan, span, user
 from tests.support.hostile_names import HOSTILE, NAMES, name_shown
 from tests.support.markdown_views import Seen, by_github, by_markdown_it, seen

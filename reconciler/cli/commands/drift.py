@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from reconciler.formats import Json
     from reconciler.model import Drift, Selector
     from reconciler.ports import Progress
-    from reconciler.render import Line
+    from reconciler.render import Block
     from reconciler.workflows import GivenBaseline, Intent
 
 
@@ -163,7 +163,7 @@ def _document(drift: Drift) -> Json:
     return drift_to_json(drift)
 
 
-def _lines(args: DriftArguments, drift: Drift) -> Sequence[Line]:
+def _lines(args: DriftArguments, drift: Drift) -> Sequence[Block]:
     from reconciler.render import drift_lines
 
     return drift_lines(drift, show_unmanaged=args.show_unmanaged)

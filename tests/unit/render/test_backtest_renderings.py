@@ -37,10 +37,10 @@ from reconciler.model.finding import Finding, Severity, Span
 from reconciler.render.backtest_markdown import backtest_section, backtest_summary, render_backtest_markdown
 from reconciler.render.backtest_page import anchor, backtest_html
 from reconciler.render.backtest_text import backtest_lines
+from reconciler.render.layout import plain
 from reconciler.render.markdown import BUDGET
 from reconciler.render.markdown_text import size
 from reconciler.render.sticky_comment import read_marker
-from reconciler.render.styled import plain
 from reconciler.traffic.judging.verdicts import worst_first
 from tests.support.backtest_reports import END, START, member, provenance, rates, report_of, verdict
 from tests.support.hostile_names import HOSTILE, NAMES

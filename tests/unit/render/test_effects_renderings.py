@@ -15,8 +15,8 @@ from reconciler.formats.canonical import document_text
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.effect import OTHER, Effect, KnownAddress, KnownClient, Limit, PlanEffects
 from reconciler.model.plan import Plan
+from reconciler.render.layout import plain
 from reconciler.render.plan_text import plan_lines
-from reconciler.render.styled import plain
 from tests.builders import ip, plan, user
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "plan.v1.schema.json").read_text())

@@ -22,10 +22,10 @@ from reconciler.model.drift import DriftClass
 from reconciler.model.overview import ClusterOverview, Overview
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity
+from reconciler.render.layout import plain
 from reconciler.render.report_page import overview_lines, page_script, policy, report_html
 from reconciler.render.report_page_data import OUT_OF_SCOPE, PROTECTED, embedded
 from reconciler.render.report_page_sections import MOST_ROWS, bar
-from reconciler.render.styled import plain
 from tests.builders import DEFAULT, client, declared, ip, pair, user
 from tests.support import report_world
 from tests.support.markdown_views import Seen, seen

@@ -8,7 +8,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.render.styled import Line, Style, line, plain, write
+from reconciler.render.layout import plain, write
+from reconciler.render.styled import Line, Style, line
 
 SEQUENCE = re.compile(r"\x1b\[([0-9;]+)m")
 

@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.cli.commands.sandbox import status_lines, stopped_lines
 from reconciler.errors import SandboxError
-from reconciler.render.styled import plain
+from reconciler.render.layout import plain
 from reconciler.sandbox import background, process
 from reconciler.sandbox.background import Condition, status_to_json
 from reconciler.sandbox.process import ProcessRef

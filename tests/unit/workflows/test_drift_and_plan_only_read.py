@@ -20,7 +20,7 @@ from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, CurrentState, DesiredState
 from reconciler.ports import QuotaReader
 from reconciler.render.drift_text import drift_lines
-from reconciler.render.styled import plain
+from reconciler.render.layout import plain
 from reconciler.workflows.baselines import GivenBaseline, given_baseline
 from reconciler.workflows.drift import find_drift
 from reconciler.workflows.plan import Intent, make_plan
