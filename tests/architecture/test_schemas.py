@@ -39,3 +39,37 @@ def test_a_schema_says_what_it_is(path):
     assert schema["$id"].endswith(f"{name}:{version}")
     assert len(schema["title"]) > 3
     assert len(schema["description"]) > 10
+
+
+def fields(node, pointer=""):
+    """The definition of every field in a schema, with its JSON pointer."""
+    if isinstance(node, dict):
+        named = node.get("properties")
+        if isinstance(named, dict):
+            yield from ((f"{pointer}/properties/{name}", field) for name, field in named.items() if isinstance(field, dict))
+        for name, part in node.items():
+            yield from fields(part, f"{pointer}/{name}")
+    elif isinstance(node, list):
+        for index, part in enumerate(node):
+            yield from fields(part, f"{pointer}/{index}")
+
+
+def description(field, schema):
+    """Its own, or that of the definition it refers to; another document's definition describes itself."""
+    text = field.get("description")
+    reference = field.get("$ref", "")
+    if text or not reference:
+        return text
+    if not reference.startswith("#/"):
+        return reference
+    target = schema
+    for step in reference.removeprefix("#/").split("/"):
+        target = target[step]
+    return description(target, schema)
+
+
+@pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.name)
+def test_every_field_has_a_description(path):
+    schema = json.loads(path.read_text(encoding="utf-8"))
+
+    assert [pointer for pointer, field in fields(schema) if not description(field, schema)] == []
