@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sys
+import re
 from pathlib import Path
 
 import pytest
 
 from reconciler.cli.main import COMMANDS
 from reconciler.workflows.explain import explanations
+from tests.support.site import build, copy_sources
 
 ROOT = Path(__file__).parents[2]
 
 
-def build(docs: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", str(docs), str(site)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-
-
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what the site is made of, so that generated pages do not land in the work tree."""
-    root = tmp_path_factory.mktemp("checkout")
-    for folder in ("docs", "tools", "schemas", "examples", "deploy", "benchmarks"):
-        shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "reference"))
-    subprocess.run(["git", "init", "-q", str(root)], check=True)
-    return root
+    return copy_sources(tmp_path_factory.mktemp("checkout"))
 
 
 @pytest.fixture(scope="module")
@@ -38,33 +27,50 @@ def site(checkout: Path) -> Path:
     return checkout / "site"
 
 
-def test_every_command_has_a_chapter_with_its_options(site: Path) -> None:
-    page = (site / "reference" / "commands.html").read_text("utf-8")
+def test_every_command_has_a_page_with_its_options(site: Path) -> None:
+    pages = {name: (site / "reference" / "commands" / f"{name}.html").read_text("utf-8") for name in COMMANDS}
 
-    assert [name for name in COMMANDS if f'<section id="{name}">' not in page] == []
-    assert "--trusted-ref" in page
-    assert '<section id="sandbox-start">' in page
-
-
-def test_every_id_has_an_entry(site: Path) -> None:
-    page = (site / "reference" / "ids.html").read_text("utf-8")
-
-    assert [one for one in explanations() if f"<h3>{one}<" not in page] == []
+    assert "--trusted-ref" in pages["plan"]
+    assert '<section id="sandbox-start">' in pages["sandbox"]
+    index = (site / "reference" / "commands.html").read_text("utf-8")
+    assert [name for name in COMMANDS if f'href="commands/{name}.html"' not in index] == []
 
 
-def test_every_schema_has_a_chapter_with_its_required_fields(site: Path) -> None:
-    page = (site / "reference" / "documents.html").read_text("utf-8")
+def test_every_id_has_a_page_and_is_listed(site: Path) -> None:
+    index = (site / "reference" / "ids.html").read_text("utf-8")
+
+    for one in explanations():
+        assert f"<h1>{one}<" in (site / "reference" / "ids" / f"{one}.html").read_text("utf-8")
+        assert f'href="ids/{one}.html"' in index, one
+
+
+def test_every_schema_has_a_page_with_its_required_fields(site: Path) -> None:
+    pages = {path: path.read_text("utf-8") for path in (site / "reference" / "documents").glob("*.html")}
 
     for path in (ROOT / "schemas").glob("*.json"):
-        assert f'<section id="{path.name.split(".")[0]}">' in page, path.name
+        page = next(text for text in pages.values() if f">{path.name}<" in text)
         for field in json.loads(path.read_text("utf-8")).get("required", ()):
             assert f">{field}<" in page, (path.name, field)
+
+
+def test_nothing_in_the_reference_is_without_a_description(site: Path) -> None:
+    for path in (*(site / "reference" / "documents").glob("*.html"), *(site / "reference" / "commands").glob("*.html")):
+        page = path.read_text("utf-8")
+        descriptions = re.findall(r"<dd>(.*?)</dd>", page, re.DOTALL)
+        assert descriptions or "<dl" not in page.partition("<article")[2].partition("</article>")[0], path
+        plain = [re.sub(r"<em>[^<]*(?:<code.*?</code>[^<]*)*</em>\.|<[^>]+>|\s", "", one) for one in descriptions]
+        assert [one for one, text in zip(descriptions, plain, strict=True) if not text] == [], path
 
 
 def test_a_link_that_leads_nowhere_stops_the_build(site: Path, checkout: Path) -> None:
     page = checkout / "docs" / "opinions.md"
     whole = page.read_text("utf-8")
-    for dead in ("[a](no-such-page.md)", "[a](reference/ids.md#no-such-id)", "[a](#no-such-heading)"):
+    for dead in (
+        "[a](no-such-page.md)",
+        "[a](reference/ids/no-such-id.md)",
+        "[a](reference/ids.md#no-such-chapter)",
+        "[a](#no-such-heading)",
+    ):
         page.write_text(f"{whole}\n{dead}\n", "utf-8")
         done = build(checkout / "docs", checkout / "site")
         assert done.returncode != 0, dead

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from catalogue_page import catalogue_page
-from commands_page import commands_page
-from documents_page import documents_page
+from catalogue_page import catalogue_pages
+from commands_page import commands_pages
+from documents_page import documents_pages
 from folder_page import folder_page
 from sphinx.application import Sphinx
 
@@ -36,9 +36,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
 def _write_pages(app: Sphinx) -> None:
     folder = Path(app.srcdir) / "reference"
     pages = {
-        "commands.md": commands_page(),
-        "documents.md": documents_page(ROOT / "schemas"),
-        "ids.md": catalogue_page(),
+        **commands_pages(),
+        **documents_pages(ROOT / "schemas"),
+        **catalogue_pages(),
         "benchmarks.md": (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8"),
         **{_page_of(path): folder_page(ROOT, path, title, text) for path, (title, text) in _FOLDERS.items()},
         **{f"schemas/{path.name}": path.read_text(encoding="utf-8") for path in (ROOT / "schemas").glob("*.json")},

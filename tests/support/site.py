@@ -1,0 +1,48 @@
+"""The documentation as a site: built from a copy of what it is made of, and served on loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.server
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def copy_sources(folder: Path) -> Path:
+    """What the site is made of, so that generated pages do not land in the work tree."""
+    for name in ("docs", "tools", "schemas", "examples", "deploy", "benchmarks"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "reference"))
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    return folder
+
+
+def build(docs: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    """Run Sphinx as ``make site`` does."""
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", str(docs), str(site)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@contextlib.contextmanager
+def served(site: Path) -> Iterator[str]:
+    """The address of a web server for the folder; it ends with the block."""
+    handler = functools.partial(_Quiet, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
