@@ -29,7 +29,7 @@ from reconciler.model import (
     display_name,
     worst_of_buckets,
 )
-from reconciler.text import amount, count_of, list_some, rate
+from reconciler.text import amount, count_of, duration, list_some, rate
 
 ANSWER: Final = "backtest-answer"
 """Id of the finding that carries the headline."""
@@ -97,7 +97,20 @@ def who(name: BucketName, *, undecided: bool = False) -> str:
 
 def title(verdict: BucketVerdict) -> str:
     """A row of the report."""
-    return f"{who(verdict.name, undecided=verdict.undecided)}: {verdict.key} on {broker_words(verdict.broker)}"
+    return f"{group_title(verdict)} on {broker_words(verdict.broker)}"
+
+
+def group_title(verdict: BucketVerdict) -> str:
+    """The quota group of a row, whatever its broker."""
+    return f"{who(verdict.name, undecided=verdict.undecided)}: {verdict.key}"
+
+
+def quota_groups(verdicts: Sequence[BucketVerdict]) -> tuple[tuple[BucketVerdict, ...], ...]:
+    """The rows of each quota group together, its worst broker first, in the order of the report."""
+    groups: dict[tuple[object, ...], list[BucketVerdict]] = {}
+    for one in verdicts:
+        groups.setdefault((one.key, one.name, one.undecided), []).append(one)
+    return tuple(tuple(rows) for rows in groups.values())
 
 
 def limit_words(verdict: BucketVerdict, *, current_known: bool) -> str:
@@ -134,27 +147,36 @@ def peak_words(verdict: BucketVerdict) -> str:
 
 
 def over_words(verdict: BucketVerdict) -> str:
-    """Seconds and requests over the limit, before and after."""
+    """How long and how often a row is over its limit, before and after."""
     if verdict.peak_bound is PeakBound.LOWER:
         return "at least once; a mean does not show how often"
-    text = f"{verdict.seconds_over} of {verdict.active_seconds} s with traffic ({100 * verdict.share_over:.0f} %)"
+    text = f"{share_text(verdict)} of the time with traffic, "
     if verdict.throttled is None:
-        text = f"about {text}, {verdict.seconds_certain} for certain, {verdict.seconds_possible} at most"
-        if verdict.seconds_over_before is not None:
-            text += f" (before the change about {verdict.seconds_over_before})"
+        least, most = (duration(seconds) for seconds in (verdict.seconds_certain, verdict.seconds_possible))
+        text += f"about {duration(verdict.seconds_over)} ({least} to {most})"
+        before = None if verdict.seconds_over_before is None else duration(verdict.seconds_over_before)
     else:
         what = _REQUEST_WORDS.get(verdict.key, "requests")
-        text += f", {verdict.throttled:,} of {verdict.requests:,} {what}{_refused(verdict)}"
-        if verdict.throttled_before is not None:
-            text += f" (before the change {verdict.throttled_before:,})"
-    return text if verdict.first is None else f"{text}, first at {verdict.first:%Y-%m-%d %H:%M:%S} UTC"
+        text += f"{duration(verdict.seconds_over)}, {verdict.throttled:,} of {verdict.requests:,} {what}{_refused(verdict)}"
+        before = None if verdict.throttled_before is None else f"{verdict.throttled_before:,} {what}"
+    if before is not None:
+        text += f"; before: {'never' if before.startswith('0 ') else before}"
+    return text if verdict.first is None else f"{text}; first at {verdict.first:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def share_text(verdict: BucketVerdict) -> str:
+    """The part of the seconds with traffic that are over the limit: ``57 %``; nothing where only a mean is known."""
+    if verdict.peak_bound is PeakBound.LOWER:
+        return ""
+    percent = 100 * verdict.share_over
+    return f"{percent:.0f} %" if percent >= 1 or not percent else "< 1 %"
 
 
 def longest_words(verdict: BucketVerdict) -> str | None:
     """The longest episode."""
     if verdict.longest_from is None:
         return None
-    return f"{verdict.longest_s} s without a break, from {verdict.longest_from:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{duration(verdict.longest_s)} without a break, from {verdict.longest_from:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def safe_words(verdict: BucketVerdict) -> str | None:
@@ -248,7 +270,7 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
     whole = (
         f"{count_of(len(provenance.files), _SOURCE_WORDS.get(provenance.source, provenance.source))} of "
         f"{'broker' if len(brokers) == 1 else 'brokers'} {some}, {start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S} UTC "
-        f"({_long((end - start).total_seconds())}): {count_of(provenance.requests, 'charged request')} of "
+        f"({duration((end - start).total_seconds())}): {count_of(provenance.requests, 'charged request')} of "
         f"{provenance.series:,} series (client, kind and broker)"
     )
     yield whole, Tone.GOOD
@@ -297,12 +319,6 @@ def _refused(verdict: BucketVerdict) -> str:
 
 def _percent(value: float) -> str:
     return f"{value:.0f} %" if value >= 1 else f"{value:.2g} %"
-
-
-def _long(seconds: float) -> str:
-    if seconds < 7200:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 3600:.1f} hours" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
 
 
 def _are(number: int) -> str:

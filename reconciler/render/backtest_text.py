@@ -1,35 +1,53 @@
-"""A backtest for a terminal: the verdict, what the history can and cannot show, then each bucket that matters, and the rest."""
+"""A backtest for a terminal: the answer, one row for each quota group, what was not checked, and the answer again.
+
+Details are one block for each quota group with a row for each broker, the fit of limits, notes and assumptions.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.documents import Tone, headline
-from reconciler.model import BacktestReport, BucketVerdict, Fit, Provenance, UnusedReason, Verdict, display_name, escaped
+from reconciler.model import (
+    BacktestReport,
+    BucketVerdict,
+    Fit,
+    Provenance,
+    UnusedReason,
+    Verdict,
+    broker_words,
+    display_name,
+    escaped,
+)
 from reconciler.render.backtest_sentences import (
     advice_words,
+    after_text,
     capacity_words,
     fit_words,
+    group_title,
     history_words,
     kept_words,
+    limit_text,
     limit_words,
     longest_words,
     members_words,
     over_words,
-    peak_words,
+    peak_text,
+    quota_groups,
     regrouped_words,
     rule_sentences,
     safe_words,
+    share_text,
     telling,
-    title,
-    unjudged_sentence,
     unused_words,
     waiting_words,
 )
-from reconciler.render.styled import Line, Style, line
+from reconciler.render.styled import Block, Column, Line, Style, labelled, line, table
+from reconciler.text import amount, count_of
 
-_SHOWN_BUCKETS: Final = 30
+_SHOWN_GROUPS: Final = 30
 _SHOWN_NOTES: Final = 20
 _TONES: Final = {Tone.GOOD: Style.GOOD, Tone.WARN: Style.WARN, Tone.BAD: Style.BAD}
 _VERDICTS: Final = {
@@ -38,79 +56,188 @@ _VERDICTS: Final = {
     Verdict.INCONCLUSIVE: Style.WARN,
     Verdict.CLEAR: Style.GOOD,
 }
+_GROUPS: Final = (
+    Column(title="verdict"),
+    Column(title="quota group", least=18),
+    Column(title="limit", least=10),
+    Column(title="peak", least=11),
+    Column(title="over", to_the_right=True),
+    Column(title="recommended", least=11),
+)
+_UNJUDGED: Final = (
+    Column(title="verdict"),
+    Column(title="quota", least=18),
+    Column(title="limit", least=12),
+    Column(title="why", least=20),
+)
+_BROKERS: Final = (
+    Column(title="broker"),
+    Column(title="verdict"),
+    Column(title="peak", least=12),
+    Column(title="over", least=20),
+    Column(title="longest", least=20),
+)
 
 
-def backtest_lines(report: BacktestReport) -> tuple[Line, ...]:
-    """The whole report, readable from top to bottom."""
-    return tuple(_lines(report))
+def backtest_lines(report: BacktestReport, *, details: bool = False) -> tuple[Block, ...]:
+    """The report, readable from top to bottom; ``details``: with all that it rests on, and each broker."""
+    return tuple(_blocks(report, details=details))
 
 
-def _lines(report: BacktestReport) -> Iterator[Line]:
-    words, tone = headline(report)
-    yield line((f"Backtest: {words}", _TONES[tone]))
-    for sentence, holds in rule_sentences(report.rules):
-        yield line((sentence, Style.PLAIN if holds else Style.BAD))
-    yield from _history(report.provenance)
-    shown = telling(report)
-    for verdict in shown[:_SHOWN_BUCKETS]:
-        yield line()
-        yield from _bucket(verdict, current_known=report.provenance.current_known)
-    if report.unjudged:
-        yield line()
-    for one in report.unjudged[:_SHOWN_NOTES]:
-        yield line("  ", (Verdict.INCONCLUSIVE.value, Style.WARN), "  ", unjudged_sentence(one))
-    if len(report.unjudged) > _SHOWN_NOTES:
-        yield line(f"  {len(report.unjudged) - _SHOWN_NOTES:,} more changes are not judged.")
+def _blocks(report: BacktestReport, *, details: bool) -> Iterator[Block]:
+    yield _answer(report)
+    for sentence, passes in rule_sentences(report.rules):
+        yield line((sentence, Style.PLAIN if passes else Style.BAD))
+    yield from _sections(report, details=details)
+    if details:
+        for rows in quota_groups(telling(report)):
+            yield line()
+            yield from _group(rows, current_known=report.provenance.current_known)
+    yield from _history(report.provenance, details=details)
+    yield from _rest(report, details=details)
     yield line()
-    if len(shown) > _SHOWN_BUCKETS:
-        yield line(f"{len(shown) - _SHOWN_BUCKETS:,} more are not shown; --format json has all of them.")
+    yield _answer(report)
+
+
+def _answer(report: BacktestReport) -> Line:
+    words, tone = headline(report)
+    return labelled("Backtest: ", _TONES[tone], (words, _TONES[tone]))
+
+
+def _sections(report: BacktestReport, *, details: bool) -> Iterator[Block]:
+    groups = quota_groups(telling(report))
+    most = None if details else _SHOWN_GROUPS
+    current_known = report.provenance.current_known
+    for heading, some in (
+        ("Changed by this proposal", [rows for rows in groups if rows[0].changed]),
+        ("Over its limit already today", [rows for rows in groups if not rows[0].changed]),
+    ):
+        if some:
+            yield from _heading(heading, f"{count_of(len(some), 'quota group')}: {_counts(some)}")
+            yield table(_GROUPS, (_row(rows[0], current_known=current_known) for rows in some[:most]))
+            yield from _more(len(some), most, "quota groups")
+    if report.unjudged:
+        count = count_of(len(report.unjudged), "changed quota")
+        yield from _heading(
+            "Not checked", f"{count} that {'limits' if len(report.unjudged) == 1 else 'limit'} no recorded traffic"
+        )
+        yield table(
+            _UNJUDGED,
+            (
+                (
+                    ("not checked", Style.WARN),
+                    f"{one.entity}: {one.key}",
+                    f"{limit_text(one.key, one.before, absent='not set')} -> {limit_text(one.key, one.after, absent='not set')}",
+                    one.why,
+                )
+                for one in report.unjudged[:most]
+            ),
+        )
+        yield from _more(len(report.unjudged), most, "changed quotas")
     kept = kept_words(report)
     if kept is not None:
+        yield line()
         yield line(kept)
-    yield from _notes([capacity_words(use) for use in report.capacity])
-    yield from _notes([fit_words(fit) for fit in report.fits if fit.fit is Fit.NEAR])
-    yield from _notes([fit_words(fit) for fit in report.fits if fit.fit is Fit.LOOSE])
-    for reason in UnusedReason:
-        yield from _notes([unused_words(one) for one in report.unused if one.reason is reason])
-    yield from _notes(report.notes)
-    for assumption in report.provenance.assumptions:
-        yield line(("Assumed: ", Style.FAINT), assumption)
 
 
-def _bucket(verdict: BucketVerdict, *, current_known: bool) -> Iterator[Line]:
-    yield line("  ", (verdict.verdict.value, _VERDICTS[verdict.verdict]), "  ", (title(verdict), Style.STRONG))
-    yield line(f"    limit    {limit_words(verdict, current_known=current_known)}")
-    yield line(f"    peak     {peak_words(verdict)}")
-    if verdict.reason is not None:
-        yield line(f"    why      {escaped(verdict.reason)}")
-    regrouped = regrouped_words(verdict)
-    if regrouped is not None:
-        yield line(f"    shared   {regrouped}")
-    if verdict.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE):
-        yield line(f"    over     {over_words(verdict)}")
-        longest = longest_words(verdict)
-        if longest is not None:
-            yield line(f"    longest  {longest}")
-        for name, words in (("safe ", safe_words(verdict)), ("write", advice_words(verdict))):
-            if words is not None:
-                yield line(f"    {name}    ", words)
-    if verdict.waiting is not None:
-        yield line(f"    waiting  {waiting_words(verdict.waiting)}")
-    if verdict.members:
-        yield line(f"    clients  {members_words(verdict.members)}")
+def _heading(title: str, rest: str) -> Iterator[Line]:
+    yield line()
+    yield line((title, Style.STRONG), f" ({rest})")
+
+
+def _counts(groups: Sequence[Sequence[BucketVerdict]]) -> str:
+    counts = Counter(rows[0].verdict for rows in groups)
+    return ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in _VERDICTS if counts[verdict])
+
+
+def _row(worst: BucketVerdict, *, current_known: bool) -> tuple[tuple[str, Style] | str, ...]:
+    over = worst.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)
+    after = after_text(worst)
+    if worst.changed and current_known and not worst.undecided:
+        after = f"{' or '.join(limit_text(worst.key, limit) for limit in worst.limits_before)} -> {after}"
+    return (
+        (worst.verdict.value, _VERDICTS[worst.verdict]),
+        group_title(worst),
+        after,
+        peak_text(worst),
+        share_text(worst) if over else "",
+        amount(worst.key, worst.recommended) if over and worst.recommended is not None else "",
+    )
+
+
+def _more(count: int, most: int | None, what: str) -> Iterator[Line]:
+    if most is not None and count > most:
+        yield line((f"  and {count - most:,} more {what}; --details shows all", Style.FAINT))
+
+
+def _group(rows: Sequence[BucketVerdict], *, current_known: bool) -> Iterator[Block]:
+    worst = rows[0]
+    yield line("  ", (worst.verdict.value, _VERDICTS[worst.verdict]), "  ", (group_title(worst), Style.STRONG))
+    over = worst.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)
+    for label, words in (
+        ("limit", limit_words(worst, current_known=current_known)),
+        ("why", None if worst.reason is None else escaped(worst.reason)),
+        ("shared", regrouped_words(worst)),
+        ("safe", safe_words(worst) if over else None),
+        ("recommended", advice_words(worst) if over else None),
+        ("waiting", None if worst.waiting is None else waiting_words(worst.waiting)),
+        ("clients", members_words(worst.members) if worst.members else None),
+    ):
+        if words is not None:
+            yield labelled(f"    {label:<11}  ", Style.FAINT, words)
+    yield table(_BROKERS, (_broker_row(row) for row in rows), indent=4)
+
+
+def _broker_row(row: BucketVerdict) -> tuple[tuple[str, Style] | str, ...]:
+    over = row.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)
+    longest = longest_words(row) if over else None
+    return (
+        broker_words(row.broker),
+        (row.verdict.value, _VERDICTS[row.verdict]),
+        peak_text(row) if row.headroom is None else f"{peak_text(row)}, {100 / row.headroom:.0f} % of the limit",
+        over_words(row) if over else "",
+        longest or "",
+    )
+
+
+def _history(provenance: Provenance, *, details: bool) -> Iterator[Line]:
+    yield line()
+    yield line(("What this rests on", Style.STRONG))
+    for sentence, tone in history_words(provenance):
+        yield labelled("  Warning: ", Style.WARN, sentence) if tone is not Tone.GOOD else line(f"  {sentence}")
+    if details:
+        for sample in provenance.unreadable_samples:
+            yield line("    ", (display_name(sample[:160]), Style.FAINT))
+
+
+def _rest(report: BacktestReport, *, details: bool) -> Iterator[Line]:
+    near = [fit_words(fit) for fit in report.fits if fit.fit is Fit.NEAR]
+    loose = [fit_words(fit) for fit in report.fits if fit.fit is Fit.LOOSE]
+    unused = [unused_words(one) for reason in UnusedReason for one in report.unused if one.reason is reason]
+    for note in report.notes:
+        yield labelled("Note: ", Style.FAINT, note)
+    if details:
+        for sentences in ([capacity_words(use) for use in report.capacity], near, loose, unused):
+            yield from _notes(sentences)
+        for assumption in report.provenance.assumptions:
+            yield labelled("Assumed: ", Style.FAINT, assumption)
+        return
+    above = {use.broker for use in report.capacity}
+    folded = (
+        count_of(len(above), "broker with limits above its capacity", "brokers with limits above their capacity"),
+        count_of(len(near), "limit nearly reached", "limits nearly reached"),
+        count_of(len(loose), "loose limit"),
+        count_of(len(unused), "unused quota"),
+        count_of(len(report.provenance.assumptions), "assumption"),
+    )
+    words = [text for text in folded if not text.startswith("0 ")]
+    if words or report.verdicts:
+        also = f"{', '.join(words)}, and " if words else ""
+        yield labelled("--details ", Style.FAINT, f"shows {also}each broker.")
 
 
 def _notes(sentences: Sequence[str]) -> Iterator[Line]:
     for sentence in sentences[:_SHOWN_NOTES]:
-        yield line(("Note: ", Style.FAINT), sentence)
+        yield labelled("Note: ", Style.FAINT, sentence)
     if len(sentences) > _SHOWN_NOTES:
-        yield line(("Note: ", Style.FAINT), f"{len(sentences) - _SHOWN_NOTES:,} more like these")
-
-
-def _history(provenance: Provenance) -> Iterator[Line]:
-    yield line()
-    yield line(("What this rests on", Style.STRONG))
-    for sentence, tone in history_words(provenance):
-        yield line(("  Warning: ", Style.WARN), sentence) if tone is not Tone.GOOD else line(f"  {sentence}")
-    for sample in provenance.unreadable_samples:
-        yield line("    ", (display_name(sample[:160]), Style.FAINT))
+        yield labelled("Note: ", Style.FAINT, f"{len(sentences) - _SHOWN_NOTES:,} more like these; --format json has all of them")

@@ -18,9 +18,10 @@ Row: TypeAlias = tuple[TextSegment, ...]
 
 _GAP: Final = 2
 _NARROWEST: Final = 20
-_WIDEST_PADDING: Final = 48
+_WIDEST_PADDING: Final = 72
 """Without a width: a longer cell moves the rest of its own row only."""
 
+_JOINTS: Final = "-_./:=;"
 _UNIT: Final = r"(?:[KMGT]i)?B/s|%|x|s|min|h|days|ms|connections/s|partitions/s"
 _WORD: Final = re.compile(rf"(?:\S|(?<=[0-9]) (?=(?:{_UNIT})(?![\w/])))+")
 """What is never broken where it fits a row: a word, or a number with its unit."""
@@ -90,12 +91,19 @@ def _cuts(text: str, width: int, hang: int) -> Iterator[tuple[int, int]]:
             start, room = match.start(), width - hang
         while cells(text[start : match.end()]) > room:
             # Only a word that is alone on its row gets here: it is broken where the row is full.
-            length = _fitting(text[start : match.end()], room)
+            length = _breaking(text[start : match.end()], room)
             yield start, start + length
             start, room = start + length, width - hang
         end = match.end()
     if end > start:
         yield start, end
+
+
+def _breaking(text: str, room: int) -> int:
+    """How many characters of a long word go on this row: up to a joint of the word where there is one in the second half."""
+    length = _fitting(text, room)
+    joint = max(text.rfind(mark, 0, length) for mark in _JOINTS) + 1
+    return joint if 2 * joint > length else length
 
 
 def _fitting(text: str, room: int) -> int:
@@ -179,7 +187,7 @@ def _aligned(row: Sequence[Line], columns: Sequence[Column], widths: Sequence[in
             missing = max(width - sum(cells(segment.text) for segment in part), 0)
             if column.to_the_right:
                 owed, missing = owed + missing, 0
-            if part:
+            if any(segment.text for segment in part):
                 made += (TextSegment(text=Shown(" " * owed)), *part)
                 owed = 0
             owed += missing + _GAP

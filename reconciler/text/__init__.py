@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.text.amounts import amount, amount_part, factor, number_text, number_to_json, rate, rate_part
+    from reconciler.text.amounts import amount, amount_part, duration, factor, number_text, number_to_json, rate, rate_part
     from reconciler.text.listing import count_of, list_some
     from reconciler.text.quoting import DEFAULT_TEXT, did_you_mean, entity_text, quoted, shown, word
 
@@ -17,6 +17,7 @@ __all__ = [
     "amount_part",
     "count_of",
     "did_you_mean",
+    "duration",
     "entity_text",
     "factor",
     "list_some",

@@ -13,6 +13,7 @@ _SUFFIX: Final = {
     QuotaKey.CONTROLLER_MUTATION_RATE: " partitions/s",
     QuotaKey.CONNECTION_CREATION_RATE: " connections/s",
 }
+_DURATIONS: Final = ((120, 1, "s"), (7_200, 60, "min"), (172_800, 3_600, "h"))
 _EXACT_INTEGER: Final = float(2**63)
 
 
@@ -85,3 +86,16 @@ def factor(before: float | None, after: float | None) -> str:
     if before is None or after is None or not (0 < before < math.inf and 0 < after < math.inf):
         return ""
     return f"x{after / before:.3g}"
+
+
+def duration(seconds: float) -> str:
+    """``8 s``, ``47 min``, ``6.8 h``, ``3.1 days``: rounded for people; under a second ``0.4 s``."""
+    if seconds < 0.95:
+        return f"{seconds:.1f} s" if seconds >= 0.05 else "0 s"
+    for limit, size, unit in _DURATIONS:
+        if seconds < limit:
+            value = seconds / size
+            return (
+                f"{value:.1f} {unit}" if value < 9.95 and size > 60 and not float(value).is_integer() else f"{value:.0f} {unit}"
+            )
+    return f"{seconds / 86_400:.1f} days"

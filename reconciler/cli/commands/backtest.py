@@ -55,6 +55,7 @@ class BacktestArguments(OutputArguments):
     quota_callback: str | None
     trusted_ref: str | None
     fail_on: str
+    details: bool
     out: tuple[str, ...]
 
 
@@ -101,6 +102,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_broker_model_options(parser)
     options.add_trusted_ref_option(parser)
     options.add_fail_on_option(parser)
+    parser.add_argument(
+        "--details", action="store_true", help="also print each broker, the fit of limits, and what the verdicts assume"
+    )
     options.add_out_option(parser, FORMATS)
     options.add_output_options(parser, formats=FORMATS)
 
@@ -195,7 +199,7 @@ FORMATS: Final = ("text", "json", "markdown", "html", "github", "sarif", "summar
 _OF_FINDINGS: Final = frozenset({"github", "sarif", "code-quality", "junit"})
 
 
-def backtest_as(name: str, report: BacktestReport) -> str:
+def backtest_as(name: str, report: BacktestReport, *, details: bool = False) -> str:
     """A report in one of ``FORMATS``; the text is without colour."""
     if name in _OF_FINDINGS:
         from reconciler.cli.renderings import findings_as
@@ -224,20 +228,20 @@ def backtest_as(name: str, report: BacktestReport) -> str:
             return backtest_html(report)
     from reconciler.render import backtest_lines, plain
 
-    return plain(backtest_lines(report))
+    return plain(backtest_lines(report, details=details))
 
 
-def print_backtest(args: OutputArguments, report: BacktestReport, files: Sequence[tuple[str, Path]]) -> None:
+def print_backtest(args: BacktestArguments, report: BacktestReport, files: Sequence[tuple[str, Path]]) -> None:
     """Write a report to the files of ``--out``, then print it as ``--format`` says. Raises as ``output.print_plan``."""
     from reconciler.documents import backtest_to_json
     from reconciler.files import write_whole
     from reconciler.render import backtest_lines
 
     for name, path in files:
-        write_whole(path, [backtest_as(name, report)])
+        write_whole(path, [backtest_as(name, report, details=args.details)])
     output.print_result(
         args,
         document=lambda: backtest_to_json(report),
-        lines=lambda: backtest_lines(report),
+        lines=lambda: backtest_lines(report, details=args.details),
         other=lambda name: backtest_as(name, report),
     )

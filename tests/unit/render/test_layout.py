@@ -77,9 +77,9 @@ def test_a_table_too_wide_for_the_terminal_becomes_blocks() -> None:
     assert plain([table(COLUMNS, ROWS)], width=24) == (
         "  throttled\n"
         "    group  user\n"
-        "           orders-servic\n"
-        "           e with a long\n"
-        "           name\n"
+        "           orders-\n"
+        "           service with\n"
+        "           a long name\n"
         "    over   57 %\n"
         "  clear\n"
         "    group  user bob\n"
