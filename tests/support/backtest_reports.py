@@ -7,17 +7,28 @@ from typing import Any
 
 from reconciler.model.backtest import (
     BacktestReport,
+    BucketName,
     BucketVerdict,
+    CapacityUse,
     Coverage,
+    FailedBucket,
+    Fit,
     Form,
     Member,
     Provenance,
+    QuotaFit,
     RateSeries,
+    Regrouped,
+    RuleOutcome,
+    UnusedQuota,
+    UnusedReason,
     Verdict,
 )
-from reconciler.model.entity import Entity
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.finding import Finding, Severity, Span
 
 START = datetime.datetime(2026, 11, 20, 8, 0, tzinfo=datetime.UTC)
+_ALICE, _ANYONE = Entity.of({"user": "alice"}), Entity.of({"user": DEFAULT})
 END = START + datetime.timedelta(hours=8)
 
 
@@ -65,3 +76,83 @@ def provenance(**given: Any) -> Provenance:
 def report_of(*verdicts: BucketVerdict, **given: Any) -> BacktestReport:
     fields: dict[str, Any] = {"provenance": provenance(), "verdicts": verdicts, "cluster": "prod-eu"}
     return BacktestReport(**fields | given)
+
+
+def full(name: str = "alice", client: str = "app") -> BacktestReport:
+    """A report in which everything that there can be is there, under this name."""
+    bucket = BucketName(user=name, client_id="")
+    hit = verdict(
+        user=name,
+        entity=Entity.of({"user": name}) if name else _ANYONE,
+        verdict=Verdict.THROTTLED,
+        seconds_over=900,
+        seconds_certain=880,
+        seconds_possible=950,
+        first=START,
+        longest_s=60,
+        longest_from=START,
+        peak=250_000.0,
+        safe=256_000.0,
+        safe_p999=204_800.0,
+        recommended=307_200.0,
+        margin=0.5,
+        members=(member(name, client), member(None, None)),
+        regrouped=Regrouped.MERGED,
+        buckets_before=(BucketName(user=name, client_id=client), BucketName(user="", client_id="", other=((name, client),))),
+        rates=rates(),
+    )
+    return report_of(
+        hit,
+        verdict(user=f"{name}2", verdict=Verdict.POSSIBLE, seconds_possible=5, first=START),
+        verdict(user=f"{name}3", verdict=Verdict.INCONCLUSIVE, reason=f"nobody knows {name}"),
+        verdict(user="calm"),
+        verdict(user="quiet", changed=False),
+        cluster=name or None,
+        provenance=provenance(
+            coverage=(
+                Coverage(broker=1, requests=9, start=START, end=END, minutes=480, minutes_missing=110, first_missing=START),
+            ),
+            unreadable=3,
+            unreadable_samples=(f"log: {name}",),
+            not_charged={"other-api": 4},
+            censored=1,
+            throttled_then=2,
+        ),
+        rules=(
+            RuleOutcome(
+                words="no bucket that changes may be throttled",
+                reason=name,
+                span=Span(file="c.yaml", line=3, column=1),
+                failed=(
+                    FailedBucket(
+                        bucket=bucket,
+                        key="producer_byte_rate",
+                        broker=1,
+                        verdict=Verdict.THROTTLED,
+                        seconds=900,
+                        owners=(name,),
+                    ),
+                ),
+            ),
+            RuleOutcome(words="no bucket that changes may be inconclusive for 5 s or more", reason=None, span=None),
+        ),
+        fits=(
+            QuotaFit(
+                entity=_ANYONE,
+                key="consumer_byte_rate",
+                limit=1e6,
+                fit=Fit.LOOSE,
+                share=0.01,
+                buckets=3,
+                fullest=bucket,
+                broker=2,
+            ),
+            QuotaFit(
+                entity=_ALICE, key="request_percentage", limit=50.0, fit=Fit.NEAR, share=0.9, buckets=1, fullest=bucket, broker=1
+            ),
+        ),
+        capacity=(CapacityUse(broker=1, key="producer_byte_rate", capacity=1e6, before=9e5, after=2e6, buckets=7, unlimited=2),),
+        unused=(UnusedQuota(entity=_ALICE, key="consumer_byte_rate", value=5e6, reason=UnusedReason.HIDDEN),),
+        notes=(f"{name} counts after merge",),
+        findings=(Finding(id="would-throttle", severity=Severity.WARNING, message=f"{name} would have been throttled"),),
+    )

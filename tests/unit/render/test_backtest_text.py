@@ -1,0 +1,109 @@
+"""A backtest on a terminal: one row for each quota group, what was not checked, and details only when they are wanted."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from reconciler.model.backtest import Verdict
+from reconciler.render.backtest_text import backtest_lines
+from reconciler.render.layout import cells, plain
+from tests.support.backtest_reports import full, report_of, verdict
+
+
+def in_order(text: str, words: tuple[str, ...]) -> None:
+    at = 0
+    for one in words:
+        assert one in text[at:], one
+        at = text.index(one, at) + len(one)
+
+
+def test_text_has_the_answer_one_row_for_each_quota_group_and_the_answer_again() -> None:
+    answer = "Backtest: The proposed quotas would have throttled 1 of 4 quota groups whose limit changes."
+    in_order(
+        plain(backtest_lines(full())),
+        (
+            answer,
+            "Rule 1 fails (alice): no bucket that changes may be throttled. user alice: producer_byte_rate on broker 1",
+            "Rule 2 holds: no bucket that changes may be inconclusive for 5 s or more.",
+            "Changed by this proposal (4 quota groups: 1 throttled, 1 possible, 1 inconclusive, 1 clear)",
+            "verdict       quota group                      limit",
+            "throttled     user alice: producer_byte_rate   293 KiB/s (300,000 B/s) -> ",
+            " 22 %  300 KiB/s\n",
+            "possible      user alice2: producer_byte_rate",
+            "inconclusive  user alice3: producer_byte_rate",
+            "clear         user calm: producer_byte_rate",
+            "The change does not touch 1 more quota group.",
+            "What this rests on",
+            "Warning: broker 1 has no lines for 1 h 50 min of 8 h, first from 2026-11-20 08:00 UTC on",
+            "alice counts after merge",
+            "--details shows 1 broker with limits above its capacity, 1 limit nearly reached, 1 loose limit, 1 unused quota, ",
+            "1 assumption, and each broker.",
+            answer,
+        ),
+    )
+
+
+def test_details_have_each_broker_the_fit_of_limits_and_the_assumptions() -> None:
+    in_order(
+        plain(backtest_lines(full(), details=True)),
+        (
+            "  throttled  user alice: producer_byte_rate\n",
+            "shared       its clients had several buckets before: user alice, client-id app; alice app",
+            "safe         250 KiB/s: no request of this history is over it, on any broker; 200 KiB/s: 1 of 1000",
+            "recommended  300 KiB/s: a margin of 50 % over what was safe",
+            "broker 1  throttled  ",
+            "22 % of the time with traffic, about 15 min (15 min to 16 min); before: never; first at 2026-11-20 08:00:00 UTC",
+            "60 s without a break, from 2026-11-20 08:00:00 UTC",
+            "  inconclusive  user alice3",
+            "why          nobody knows alice",
+            "add up to 1.907 MiB/s (2,000,000 B/s), 2 x its capacity of 976.6 KiB/s (1,000,000 B/s)",
+            ", before the change 878.9 KiB/s (900,000 B/s)",
+            "; 2 buckets without a limit not counted",
+            "nearly reached: user alice uses 90 % of it on broker 1",
+            "loose: user alice uses 1 % of it on broker 2",
+            "user=alice consumer_byte_rate 4.768 MiB/s (5,000,000 B/s): declared, but stronger quotas win",
+            "Assumed: brokers are brokers",
+        ),
+    )
+
+
+def test_brokers_of_one_quota_group_are_one_row_with_the_worst_of_them() -> None:
+    worst = verdict(verdict=Verdict.THROTTLED, seconds_over=2000, broker=2)
+    report = report_of(worst, *(dataclasses.replace(worst, broker=n, verdict=Verdict.CLEAR, seconds_over=0) for n in (1, 3)))
+    rows = [row for row in plain(backtest_lines(report)).splitlines() if "user alice" in row]
+    assert len(rows) == 1
+    assert rows[0].split()[0] == "throttled"
+    assert "50 %" in rows[0]
+    details = plain(backtest_lines(report, details=True))
+    assert all(f"broker {number}  " in details for number in (1, 2, 3))
+
+
+def test_groups_that_are_over_a_limit_that_stays_are_a_section_of_their_own() -> None:
+    staying = verdict(user="bob", changed=False, verdict=Verdict.THROTTLED, seconds_over=40)
+    text = plain(backtest_lines(report_of(verdict(), staying)))
+    in_order(
+        text,
+        (
+            "Changed by this proposal (1 quota group: 1 clear)",
+            "user alice",
+            "Over its limit already today (1 quota group: 1 throttled)",
+            "user bob",
+        ),
+    )
+    assert "already today" not in plain(backtest_lines(report_of(verdict())))
+
+
+def test_many_groups_are_counted_unless_details_are_wanted() -> None:
+    report = report_of(*(verdict(user=f"team-{n}") for n in range(90)))
+    assert "and 60 more quota groups; --details shows all\n" in plain(backtest_lines(report))
+    details = plain(backtest_lines(report, details=True))
+    assert all(f"user team-{n}: " in details for n in range(90))
+
+
+@pytest.mark.parametrize("width", [40, 80, 100])
+def test_no_row_is_wider_than_the_terminal(width: int) -> None:
+    for details in (False, True):
+        rows = plain(backtest_lines(full("名前" * 40, "🙂" * 30), details=details), width=width).splitlines()
+        assert all(cells(row) <= width for row in rows)
