@@ -14,14 +14,17 @@ from reconciler.model import (
     DesiredState,
     Entity,
     KeyChange,
+    Message,
     Prune,
     Quotas,
     Reason,
     Scope,
     Summary,
+    compose,
+    key_part,
     same_value,
 )
-from reconciler.text import number_text
+from reconciler.text import amount_part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,14 +132,16 @@ def change_of_one(entity: Entity, live: Quotas, *, add: Mapping[str, float], del
     return Change(entity=entity, action=action, keys=keys)
 
 
-def nothing_to_do_notes(entity: Entity, live: Quotas, *, add: Mapping[str, float], delete: Collection[str]) -> Iterator[str]:
+def nothing_to_do_notes(entity: Entity, live: Quotas, *, add: Mapping[str, float], delete: Collection[str]) -> Iterator[Message]:
     """A sentence for every key that is as it was asked for already."""
     for key in sorted(delete):
         if key not in live:
-            yield f"{key} is not set on {entity}, so there is nothing to delete"
+            yield compose("{key} is not set for {entity}. Nothing to delete.", key=key_part(key), entity=entity)
     for key, value in sorted(add.items()):
         if same_value(live.get(key), value):
-            yield f"{key} of {entity} is {number_text(value)} already"
+            yield compose(
+                "{key} for {entity} is {value} already.", key=key_part(key), entity=entity, value=amount_part(key, value)
+            )
 
 
 def _set(live: Quotas, add: Mapping[str, float]) -> Iterator[KeyChange]:

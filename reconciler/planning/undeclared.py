@@ -8,7 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 
-from reconciler.model import KNOWN_KEYS, CurrentState, DesiredState, Entity, Limit, Prune, Quotas, Scope
+from reconciler.model import (
+    KNOWN_KEYS,
+    CurrentState,
+    DesiredState,
+    Entity,
+    Limit,
+    Message,
+    Prune,
+    Quotas,
+    Scope,
+    compose,
+    join_messages,
+    name_part,
+)
 from reconciler.resolution import DeclaredLimits
 
 
@@ -56,12 +69,16 @@ def forgotten_entities(
     return tuple(sorted((entity for entity in gone if not scope.contains(entity)), key=lambda entity: entity.sort_key))
 
 
-def forgotten_note(entities: tuple[Entity, ...], since: str) -> str:
+def forgotten_note(entities: tuple[Entity, ...], since: str) -> Message:
     """One sentence that names them all."""
-    named = ", ".join(str(entity) for entity in entities)
     left = (
         "is neither declared nor in the scope any more, and keeps its"
         if len(entities) == 1
         else "are neither declared nor in the scope any more, and keep their"
     )
-    return f"forgotten, not removed: {named} (declared at {since}) {left} quotas on the cluster"
+    return compose(
+        "Forgotten, not removed: {names} (declared at {since}) {left} quotas on the cluster.",
+        names=join_messages(entities),
+        since=name_part(since),
+        left=left,
+    )

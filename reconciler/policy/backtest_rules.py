@@ -16,8 +16,10 @@ from reconciler.model import (
     EntityType,
     FailedBucket,
     FailRule,
+    Filling,
     Finding,
     KnownOwner,
+    Message,
     OwnerChoice,
     Related,
     RuleOutcome,
@@ -27,7 +29,11 @@ from reconciler.model import (
     Verdict,
     any_matches,
     broker_words,
+    compose,
     display_name,
+    join_messages,
+    key_part,
+    name_part,
 )
 
 FAILED: Final = "backtest-policy"
@@ -138,21 +144,28 @@ def _outcome(
     return RuleOutcome(words=rule_words(rule), reason=rule.reason, span=rule.span, failed=failed, unjudged=unjudged)
 
 
-def rule_words(rule: FailRule) -> str:
-    """A rule as a sentence: ``no bucket of owners labelled tier=gold may be throttled``."""
+def rule_words(rule: FailRule) -> Message:
+    """A rule as a clause: ``no quota group of owners labelled tier=gold that changes may be throttled``."""
     verdicts = " or ".join(one.value for one in rule.verdicts)
     unchanged = ", whether it changes or not," if rule.unchanged else " that changes"
-    keys = f" {' or '.join(rule.keys)}" if rule.keys else ""
-    owners = f" of {_owner_words(rule.owners)}" if rule.owners is not None else ""
-    match = f" with clients {canonical_bytes(selector_to_json(rule.match)).decode()}" if rule.match is not None else ""
-    seconds = f" for {rule.seconds} s or more" if rule.seconds > 1 else ""
-    return f"no{keys} bucket{owners}{match}{unchanged} may be {verdicts}{seconds}"
+    keys = join_messages((Message([key_part(key)]) for key in rule.keys), " or ")
+    match = name_part("" if rule.match is None else canonical_bytes(selector_to_json(rule.match)).decode())
+    return compose(
+        "no{keys} quota group{owners}{match}{unchanged} may be {verdicts}{seconds}",
+        keys=compose(" {keys}", keys=keys) if keys else "",
+        owners="" if rule.owners is None else compose(" of {owners}", owners=_owner_words(rule.owners)),
+        match=compose(" with clients {match}", match=match) if match.text else "",
+        unchanged=unchanged,
+        verdicts=verdicts,
+        seconds=f" for {rule.seconds} s or more" if rule.seconds > 1 else "",
+    )
 
 
-def _owner_words(owners: OwnerChoice) -> str:
+def _owner_words(owners: OwnerChoice) -> Message:
     if owners.labels is not None:
-        return "owners labelled " + ", ".join(f"{display_name(k)}={display_name(v)}" for k, v in owners.labels.items())
-    return "owner " + " or ".join(display_name(name) for name in owners.names)
+        labels = (f"{display_name(label)}={display_name(value)}" for label, value in owners.labels.items())
+        return "owners labelled " + join_messages(Message([name_part(label)]) for label in labels)
+    return "owner " + join_messages((Message([name_part(display_name(name))]) for name in owners.names), " or ")
 
 
 def _findings(
@@ -164,22 +177,33 @@ def _findings(
     by_quota: dict[tuple[Entity | None, str], list[BucketVerdict]] = {}
     for one, _ in failing:
         by_quota.setdefault((one.entity, one.key), []).append(one)
-    why = f" ({rule.reason})" if rule.reason else ""
+    reason = compose(" ({reason})", reason=name_part(rule.reason)) if rule.reason else ""
+    of_rule: dict[str, Filling] = {"number": number, "why": reason}
     for count, ((entity, key), hit) in enumerate(by_quota.items()):
         rest = len(by_quota) - count
-        more = f"; and {rest - 1} more quotas fail this rule" if count == _MOST_FINDINGS - 1 and rest > 1 else ""
-        yield _finding(f"rule {number}{why}: {rule.words}, and {_told(hit)}{more}", rule, (entity, key), sources)
+        more = f" {rest - 1} more quotas fail this rule." if count == _MOST_FINDINGS - 1 and rest > 1 else ""
+        message = compose(
+            "Rule {number}{why}: {words}. {worst}.{more}", words=rule.words, worst=_worst(hit), more=more, **of_rule
+        )
+        yield _finding(message, rule, (entity, key), sources)
         if more:
             break
     for count, change in enumerate(rule.unjudged[:_MOST_FINDINGS], start=1):
         rest = len(rule.unjudged) - count
-        more = f" (and {rest} more changed quotas)" if count == _MOST_FINDINGS and rest else ""
-        message = f"rule {number}{why}: {rule.words}, and no recorded traffic is limited by {change.key} of {change.entity}{more}"
+        more = f" {rest} more changed quotas limit none either." if count == _MOST_FINDINGS and rest else ""
+        message = compose(
+            "Rule {number}{why}: {words}. {key} of {entity} limits no recorded traffic.{more}",
+            words=rule.words,
+            key=key_part(change.key),
+            entity=change.entity,
+            more=more,
+            **of_rule,
+        )
         yield _finding(message, rule, (change.entity, change.key), sources)
 
 
 def _finding(
-    message: str, rule: RuleOutcome, quota: tuple[Entity | None, str], sources: Mapping[tuple[Entity, str], Span]
+    message: Message, rule: RuleOutcome, quota: tuple[Entity | None, str], sources: Mapping[tuple[Entity, str], Span]
 ) -> Finding:
     entity, key = quota
     return Finding(
@@ -193,14 +217,20 @@ def _finding(
     )
 
 
-def _told(hit: Sequence[BucketVerdict]) -> str:
+def _worst(hit: Sequence[BucketVerdict]) -> Message:
     worst = max(hit, key=lambda one: (_seconds(one), -one.broker, one.name))
     others = len({one.name for one in hit}) - 1
-    also = f" (and {others} more of the same quota)" if others else ""
-    long = "" if worst.verdict is Verdict.INCONCLUSIVE else f" in {_seconds(worst)} s"
-    return f"{_bucket_words(worst)}{also} is {worst.verdict.value} on {broker_words(worst.broker)}{long}"
+    return compose(
+        "{group}{also} is {verdict} on {broker}{long}",
+        group=_group_words(worst),
+        also=f" (and {others} more of the same quota)" if others else "",
+        verdict=worst.verdict.value,
+        broker=broker_words(worst.broker),
+        long="" if worst.verdict is Verdict.INCONCLUSIVE else f" for {_seconds(worst)} s",
+    )
 
 
-def _bucket_words(one: BucketVerdict) -> str:
+def _group_words(one: BucketVerdict) -> Message:
     tags = ((EntityType.USER.value, one.user), (EntityType.CLIENT_ID.value, one.client_id), *one.tags)
-    return " ".join(f"{display_name(tag)} {display_name(name)}" for tag, name in tags if name) or "a bucket without tags"
+    named = [compose("{tag} {name}", tag=display_name(tag), name=name_part(display_name(name))) for tag, name in tags if name]
+    return join_messages(named, " ") or compose("A quota group without tags")

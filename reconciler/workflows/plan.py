@@ -26,6 +26,7 @@ from reconciler.model import (
     PlanEffects,
     Prune,
     Severity,
+    compose,
     display_name,
     in_order,
 )
@@ -218,7 +219,11 @@ def with_effects(plan: Plan, current: CurrentState, *, source: object, traffic: 
             f"the brokers resolve quotas with their own client.quota.callback.class, {display_name(callback)}; "
             "which limit a client gets is not known"
         )
-        return replace(plan, effects=PlanEffects(unknown=reason), notes=(*plan.notes, f"effects are unknown: {reason}"))
+        return replace(
+            plan,
+            effects=PlanEffects(unknown=reason),
+            notes=(*plan.notes, compose("Effects are unknown: {reason}", reason=reason)),
+        )
     changed = quotas_after(current.entities, plan.changes)
     effects = effects_between(current.entities, changed, traffic=traffic)
     unclear = unclear_effects(current.entities, changed)

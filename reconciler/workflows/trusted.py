@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import FileAccessError, UntrustedError
-from reconciler.model import Finding, Rule, Severity, display_name
+from reconciler.model import Finding, Message, Rule, Severity, compose, display_name, flag_part, name_part
 from reconciler.text import shown
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
 from reconciler.workflows.git_repository import Git, repository_around
@@ -72,27 +72,29 @@ def trusted_tree(ref: str | None, paths: Sequence[str]) -> TrustedTree | None:
     return None if ref is None else TrustedTree(at=manifests_at(ref, paths, same_links=True))
 
 
-def not_yet(loaded: LoadedManifests, name: str | None) -> Iterator[str]:
+def not_yet(loaded: LoadedManifests, name: str | None) -> Iterator[Message]:
     """One sentence for everything about a cluster that differs from the trusted reference and counts only after merge."""
     trust = loaded.trust
     if trust is None:
         return
-    yield from _differing("the Repository document", loaded.proposed_repository, trust.repository, trust.ref)
+    yield from _differing(compose("the Repository manifest"), loaded.proposed_repository, trust.repository, trust.ref)
     if name is not None:
-        who = f"the Cluster document {display_name(name)}"
+        who = compose("the Cluster manifest {name}", name=name_part(display_name(name)))
         yield from _differing(who, loaded.proposed.get(name), trust.clusters.get(name), trust.ref)
 
 
-def _differing(what: str, proposed: object, trusted: object, ref: str) -> Iterator[str]:
+def _differing(what: Message, proposed: object, trusted: object, ref: str) -> Iterator[Message]:
+    at = name_part(ref)
     if proposed is None or trusted is None:
         if proposed is not None:
-            yield f"{what} is new, and not yet in {ref}; what it says counts after merge"
+            yield compose("{ref} does not have {what} yet. Its settings count after merge.", ref=at, what=what)
         elif trusted is not None:
-            yield f"{what} is removed here; what {ref} says holds until that is merged"
+            yield compose("This change removes {what}. The one in {ref} applies until the merge.", ref=at, what=what)
         return
     for field in dataclasses.fields(trusted):  # type: ignore[arg-type]  # both are documents, which are dataclasses
         if field.compare and field.name not in _NOT_COMPARED and not _same(proposed, trusted, field.name):
-            yield f"{_WORDS.get(field.name, field.name)} of {what} differs from {ref}, which holds; the change counts after merge"
+            name = flag_part(_WORDS.get(field.name, field.name))
+            yield compose("{field} of {what} differs from {ref}. The change counts after merge.", field=name, what=what, ref=at)
 
 
 def _same(one: object, other: object, name: str) -> bool:

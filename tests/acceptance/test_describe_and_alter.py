@@ -238,7 +238,7 @@ def test_what_is_so_already_is_a_note_and_no_write(shell: Shell) -> None:
 
     assert done.code == 0
     assert "consumer_byte_rate is not set on user=alice" in done.err
-    assert "producer_byte_rate of user=alice is 104857600 already" in done.err
+    assert "producer_byte_rate for user=alice is 100 MiB/s already" in done.err
     assert done.out.startswith("Nothing to do")
 
 

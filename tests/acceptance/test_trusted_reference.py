@@ -72,7 +72,7 @@ def test_a_limit_that_a_pull_request_lifts_still_holds(merged: GitRepository) ->
     (guard,) = (g for g in done.json()["guards"] if g["id"] == "too-many-removals")
     assert guard["set_in"].startswith("main:clusters/prod.yaml:")
     notes = " ".join(done.json()["notes"])
-    for word in ("guards of the Cluster document prod", "protected of", "connection of", "after merge"):
+    for word in ("guards of the Cluster manifest prod", "protected of", "connection of", "after merge"):
         assert word in notes
 
 
@@ -187,7 +187,7 @@ def test_a_cluster_that_the_pull_request_deletes_still_holds(merged: GitReposito
     merged.commit()
     done = plan(merged)
     assert "protected-entity" in tripped(done)
-    assert any("the Cluster document prod is removed here" in note for note in done.json()["notes"])
+    assert any("This change removes the Cluster manifest prod." in note for note in done.json()["notes"])
 
 
 LOGIN = (
@@ -370,4 +370,4 @@ def test_what_leaves_the_manifests_and_the_scope_together_is_named(merged: GitRe
     assert done.code == 0, done.err
     assert done.json()["changes"] == []
     (note,) = done.json()["notes"]
-    assert note.startswith("forgotten, not removed: user=alice (declared at main)")
+    assert note.startswith("Forgotten, not removed: user=alice (declared at main)")

@@ -256,7 +256,7 @@ def test_a_changed_quota_without_a_recorded_client_is_inconclusive(folder: Path,
     assert (done.code, done.err) == (1, "")
     headline = "Inconclusive. Not judged: 1 changed quota that limits no recorded traffic. Its effect is not known."
     assert done.out.splitlines()[0] == f"Backtest: {headline}"
-    assert done.out.splitlines()[1].startswith("Rule 1 fails: no bucket that changes may be inconclusive. user=pay-absent")
+    assert done.out.splitlines()[1].startswith("Rule 1 fails: no quota group that changes may be inconclusive. user=pay-absent")
     texts = {
         name: (tmp_path / f"out.{name}").read_text(encoding="utf-8") for name in ("json", "markdown", "html", "sarif", "junit")
     }
@@ -310,7 +310,7 @@ def test_a_pull_request_cannot_lift_the_rule_that_judges_it(folder: Path, cells:
     assert judged.code == 1
     assert [bool(rule["failed"]) for rule in judged.json()["rules"]] == [True, False]
     (note,) = judged.json()["notes"]
-    assert note.startswith("backtest of the Cluster document prod-eu differs from main, which holds")
+    assert note.startswith("backtest of the Cluster manifest prod-eu differs from main.")
 
 
 @pytest.mark.parametrize(

@@ -107,8 +107,8 @@ def test_the_finding_is_an_error_at_the_quota_and_names_rule_reason_and_bucket()
     (found,) = judged(rule, HIT).findings
     assert (found.severity, found.span, found.entity, found.key) == ("error", PLACE, ALICE, "producer_byte_rate")
     assert found.message == (
-        "rule 1 (gold is never throttled): no bucket that changes may be throttled, and user alice is "
-        "throttled on broker 1 in 20 s"
+        "Rule 1 (gold is never throttled): no quota group that changes may be throttled. user alice is "
+        "throttled on broker 1 for 20 s."
     )
     assert [one.span for one in found.related] == [rule.span]
 
@@ -126,7 +126,7 @@ def test_the_findings_of_one_rule_are_bounded_and_the_last_counts_the_rest() -> 
     ]
     report = judged(FailRule(verdicts=CERTAIN), *many)
     assert len(report.findings) == 50
-    assert report.findings[-1].message.endswith("; and 70 more quotas fail this rule")
+    assert report.findings[-1].message.endswith(" 70 more quotas fail this rule.")
     assert len(report.rules[0].failed) == 120
 
 
@@ -140,8 +140,8 @@ def test_a_rule_reads_as_a_sentence() -> None:
         unchanged=True,
     )
     assert rule_words(rule) == (
-        'no producer_byte_rate bucket of owners labelled tier=gold with clients {"user":{"prefix":"pay-"}}, whether it changes '
-        "or not, may be throttled or possible for 10 s or more"
+        'no producer_byte_rate quota group of owners labelled tier=gold with clients {"user":{"prefix":"pay-"}}, whether it '
+        "changes or not, may be throttled or possible for 10 s or more"
     )
 
 

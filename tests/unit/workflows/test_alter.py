@@ -119,7 +119,7 @@ def test_only_what_differs_is_written_and_keys_that_nobody_named_stay() -> None:
         ("consumer_byte_rate", 6.0, None, Reason.ON_REQUEST),
         ("request_percentage", None, 9.0, Reason.NOT_IN_CURRENT),
     ]
-    assert any("producer_byte_rate of user=a is 5 already" in note for note in run.asked[0].notes)
+    assert any("producer_byte_rate for user=a is 5 B/s already" in note for note in run.asked[0].notes)
 
 
 def test_nothing_to_do_asks_nobody_and_says_why() -> None:
@@ -129,7 +129,7 @@ def test_nothing_to_do_asks_nobody_and_says_why() -> None:
     report = run.alter(make_alter_request(user("b"), delete=["producer_byte_rate"]))
 
     assert (report.result, cluster.writes, cluster.validations, run.asked) == (ApplyResult.NOTHING_TO_DO, 0, 0, [])
-    assert run.seen[0].notes == ("producer_byte_rate is not set on user=b, so there is nothing to delete",)
+    assert run.seen[0].notes == ("producer_byte_rate is not set for user=b. Nothing to delete.",)
 
 
 def test_an_entity_that_loses_its_last_key_is_deleted() -> None:

@@ -147,7 +147,7 @@ def test_what_left_the_manifests_and_the_scope_is_named(tmp_path: Path) -> None:
     drift = find_drift(base, OnlyReads(), recorded(tmp_path))
     assert not drift.differs
     (note,) = drift.notes
-    assert note.startswith("forgotten, not removed: user=alice, user=bob (declared at ")
+    assert note.startswith("Forgotten, not removed: user=alice, user=bob (declared at ")
 
 
 def test_how_a_state_was_read_is_a_note_of_plan_and_drift() -> None:
