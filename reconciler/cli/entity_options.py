@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from reconciler.cli.arguments import EntityArguments, FilterArguments
+from reconciler.cli.options import section
 from reconciler.errors import UsageError
 from reconciler.model import DEFAULT, Entity, EntityName, EntityType, MatchKind, Selector, TypeMatch
 from reconciler.resolution import LONGEST_STRING
-from reconciler.text import did_you_mean, shown
+from reconciler.text import near_miss, shown
 
 _TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
 _LITERAL_DEFAULT: Final = "<default>"
@@ -21,14 +22,14 @@ _Part = tuple[str, str, TypeMatch]
 
 def add_entity_options(parser: argparse.ArgumentParser) -> None:
     """``--name``, ``--names`` and ``--defaults``: together one entity."""
-    group = parser.add_argument_group("which entity", f"types are {', '.join(_TYPES)}")
+    group = section(parser, "Entity", f"TYPE is one of {', '.join(_TYPES)}")
     group.add_argument(
         "--name",
         action="append",
         default=[],
         dest="entity_name",
         metavar="TYPE=NAME",
-        help="one type and its name, which is all after the first '=', commas included; repeatable",
+        help="set one type and its name; everything after the first '=' is the name, commas included; repeatable",
     )
     group.add_argument(
         "--names",
@@ -36,26 +37,36 @@ def add_entity_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="entity_names",
         metavar="TYPE=NAME,...",
-        help="the same for names without commas; '<default>' is a name like any other here",
+        help="set several types and names without commas; '<default>' is an ordinary name here",
     )
     group.add_argument(
-        "--defaults", action="append", default=[], dest="entity_defaults", metavar="TYPE,...", help="the default of these types"
+        "--defaults",
+        action="append",
+        default=[],
+        dest="entity_defaults",
+        metavar="TYPE,...",
+        help="take the default entity of these types",
     )
 
 
 def add_filter_options(parser: argparse.ArgumentParser) -> None:
     """``--any``, ``--named``, ``--prefix`` and ``--strict``, beside those of ``add_entity_options``: together a filter."""
-    group = parser.add_argument_group("which entities")
+    group = section(parser, "Entity")
     group.add_argument(
         "--any",
         action="append",
         default=[],
         dest="entity_any",
         metavar="TYPE,...",
-        help="any name of these types, the default included (Kafka's match type 2)",
+        help="match any name of these types, the default included (Kafka's match type 2)",
     )
     group.add_argument(
-        "--named", action="append", default=[], dest="entity_named", metavar="TYPE,...", help="any name but the default"
+        "--named",
+        action="append",
+        default=[],
+        dest="entity_named",
+        metavar="TYPE,...",
+        help="match any name of these types except the default",
     )
     group.add_argument(
         "--prefix",
@@ -63,13 +74,13 @@ def add_filter_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="entity_prefix",
         metavar="TYPE=PREFIX",
-        help="names that begin so (never the default); all after the first '='; repeatable",
+        help="match names with this prefix, never the default; everything after the first '=' is the prefix; repeatable",
     )
     group.add_argument(
         "--strict",
         action="store_true",
         dest="entity_strict",
-        help="no other type may be present; alone it matches nothing, as in Kafka",
+        help="match entities without any other type; alone it matches nothing, as in Kafka",
     )
 
 
@@ -141,8 +152,7 @@ def _bare(option: str, texts: Iterable[str], kind: MatchKind) -> Iterator[_Part]
 def _require_type(option: str, entity_type: str) -> None:
     if entity_type in _TYPES:
         return
-    near = did_you_mean(entity_type, _TYPES) if entity_type else ""
-    near = near if near.startswith("; did") else ""
+    near = near_miss(entity_type, _TYPES)
     comma = "; a name with a comma in it is given by --name TYPE=NAME" if option == "--names" else ""
     raise UsageError(f"{option}: there is no entity type {shown(entity_type)}; the types are {', '.join(_TYPES)}{near}{comma}")
 

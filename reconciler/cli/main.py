@@ -11,45 +11,58 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO, cast
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
-import reconciler
 from reconciler import errors
 from reconciler.cli import exit_codes, options
+from reconciler.cli.parser import Parser
 from reconciler.render import Sink
 
 if TYPE_CHECKING:
     from reconciler.cli.diagnosis import Diagnosis
 
-COMMANDS: Final = {
-    "validate": "check manifests without a cluster",
-    "plan": "show what apply would change on the cluster",
-    "apply": "change the cluster's quotas to what the manifests say, and verify",
-    "revert": "put back what an apply report says was there before, and verify",
-    "render": "show a saved plan in another form: text, JSON, Markdown, annotations, SARIF, HTML",
-    "comment": "keep one comment on a GitHub pull request true, from the plan to the end of apply",
-    "clusters": "list the clusters of the manifests, and which of them a change is about",
-    "verify-ref": "ask GitHub whether a run of the default branch stored what a git reference has",
-    "drift": "tell what is live from what was merged, applied, changed or removed",
-    "report": "one page to look at: every cluster, what differs, who gets what, last runs, traffic against limits",
-    "run": "watch manifests and a cluster, report drift, and apply when told to; for a service manager",
-    "init": "make a repository for quotas: manifests, owners, workflows; from nothing or from a cluster",
-    "export": "write manifests, or a snapshot, from a live cluster",
-    "import": "turn the quota files of jikkou, Terraform, helmsman or kafka-configs into manifests",
-    "describe": "show the quotas of some entities or of all, as the cluster has them",
-    "resolve": "tell which limits hold for a client, where they come from, and whom they are shared with",
-    "alter": "change the quotas of one entity by hand, and verify",
-    "backtest": "replay recorded traffic against current and proposed quotas (Spark)",
-    "compact": "make recorded traffic small: sums of what each client did in each second (Spark)",
-    "sandbox": "run a real local Kafka for trying things out",
-    "explain": "say what the id of a finding, guard or class of drift means, with an example",
-    "schema": "print the JSON Schema of a document kind",
-    "completion": "print a completion script for bash, zsh or fish",
-    "demo": "the whole road on a local Kafka: validate, plan, backtest, apply, verify",
+COMMAND_GROUPS: Final = {
+    "Get started": {
+        "demo": "Run every step on a local Kafka: validate, plan, backtest, apply",
+        "init": "Create a repository of manifests and CI workflows",
+        "import": "Convert the quota files of other tools into manifests",
+        "export": "Write a live cluster's quotas as manifests or a snapshot",
+        "sandbox": "Run a local Kafka",
+    },
+    "Check a change": {
+        "validate": "Check manifests without a cluster",
+        "plan": "Show the changes that apply would make",
+        "backtest": "Replay recorded traffic against current and proposed quotas",
+        "compact": "Sum up recorded traffic by client and second",
+        "render": "Print a saved plan in another format",
+    },
+    "Change a cluster": {
+        "apply": "Change a cluster's quotas to match the manifests, and verify",
+        "revert": "Restore the quotas from before a run, and verify",
+        "alter": "Change the quotas of one entity by hand, and verify",
+        "run": "Watch manifests and a cluster as a service",
+    },
+    "Inspect a cluster": {
+        "describe": "Print quotas as a cluster has them",
+        "resolve": "Show which limits apply to a client, and why",
+        "drift": "Compare a cluster with the manifests and the last apply",
+        "report": "Write one page about every cluster",
+    },
+    "Pull requests and CI": {
+        "comment": "Post and update the comment on a GitHub pull request",
+        "clusters": "List clusters, and which of them a change affects",
+        "verify-ref": "Ask GitHub which run stored a git reference",
+    },
+    "Reference": {
+        "explain": "Explain a finding, a guard or a class of drift",
+        "schema": "Print the JSON Schema of a document",
+        "completion": "Print the completion script for a shell",
+    },
 }
 """Command names and their one-line help, so that ``--help`` imports no command."""
 
+COMMANDS: Final = {name: summary for commands in COMMAND_GROUPS.values() for name, summary in commands.items()}
 
 _MODULES: Final = {"import": "import_quotas", "verify-ref": "verify_ref"}
 """The modules of commands that cannot have the command's own name."""
@@ -67,39 +80,25 @@ _CI: Final = (
 """Variables that CI systems set for every step. Azure Pipelines, TeamCity and Jenkins do not set ``CI``."""
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser whose usage errors exit with 64 (2 means differences here), and that takes options between arguments, too."""
-
-    _mixing = False
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse ``REPORT --cluster X PATH`` as ``--cluster X REPORT PATH``, wherever a command has no commands of its own."""
-        given = sys.argv[1:] if args is None else list(args)
-        has_commands = self._subparsers is not None
-        if self._mixing or has_commands or {"-h", "--help", "--"} & set(given):
-            return super().parse_known_args(given, namespace)
-        self._mixing = True
-        try:
-            return self.parse_known_intermixed_args(given, namespace)
-        finally:
-            self._mixing = False
-
-    def error(self, message: str) -> NoReturn:
-        """Print the usage and the message to stderr; exit 64."""
-        from reconciler.model import escaped
-
-        self.print_usage(sys.stderr)
-        self.exit(exit_codes.USAGE, f"{self.prog}: error: {escaped(message)}\n")
-
-
 def build_parser(command: str | None, *, kind: type[argparse.ArgumentParser] = Parser) -> argparse.ArgumentParser:
-    """The whole parser; only ``command`` (if any) gets its options, because only its module is imported."""
-    parser = kind(prog="kafka-quotas", description="Kafka client quotas as YAML in git: validate, plan, backtest, apply, verify.")
-    options.add_diagnosis_options(parser, before_command=True)
-    parser.add_argument("--version", action="version", version=f"kafka-quotas {reconciler.__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=kind)
-    for name, summary in COMMANDS.items():
-        sub = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+    """The whole parser; only ``command`` (if any) gets its options, because only its module is imported.
+
+    A ``Parser`` has no other command than this one, which saves the time to make them.
+    """
+    parser = kind(
+        prog="kafka-quotas",
+        description="Kafka client quotas as YAML in git: validate, plan, backtest, apply, verify.",
+        add_help=False,
+    )
+    options.add_program_options(parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", prog=parser.prog, parser_class=kind)
+    known: Collection[str] = COMMANDS
+    if isinstance(parser, Parser):
+        parser.groups = COMMAND_GROUPS
+        known = () if command is None else (command,)
+    for name in known:
+        summary = COMMANDS[name]
+        sub = commands.add_parser(name, help=summary, description=f"{summary}.", add_help=False)
         if name == command:
             _module(name).add_arguments(sub)
     return parser
@@ -157,6 +156,8 @@ def command_of(arguments: Sequence[str]) -> str | None:
 
 def _run_command(args: argparse.Namespace, wanted: Diagnosis) -> int:
     try:
+        if (renamed := getattr(args, "renamed", None)) is not None:
+            _say(f"warning: {renamed}; the old name works until the next major version")
         module = _module(args.command)
         code: int = module.run(module.parse(args))
     except KeyboardInterrupt:

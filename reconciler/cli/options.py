@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.errors import UsageError
 
@@ -13,77 +13,197 @@ if TYPE_CHECKING:
     from reconciler.workflows import Access, GivenBaseline, TrustedTree
 
 
-def add_output_options(parser: argparse.ArgumentParser, *, formats: tuple[str, ...] = ("text", "json")) -> None:
-    """``--format``, ``--color``, ``-q``, ``-v``."""
-    parser.add_argument("--format", choices=formats, default=formats[0], help="what stdout holds (default: %(default)s)")
-    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colour (default: %(default)s)")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
+HELP: Final = "print this help"
+SECTIONS: Final = (
+    "Arguments",
+    "Actions",
+    "Options",
+    "Entity",
+    "Clients",
+    "Changes",
+    "Traffic",
+    "Broker model",
+    "Spark",
+    "GitHub",
+    "Service",
+    "Steps",
+    "Safety",
+    "Git",
+    "Cluster",
+    "Output",
+)
+"""The titles of a help's sections, in their order: the command's own options first."""
+
+
+def section(parser: argparse.ArgumentParser, title: str, description: str | None = None) -> argparse._ArgumentGroup:
+    """The section of a command's help with this title, one of ``SECTIONS``; made when it is not there yet."""
+    for group in parser._action_groups:  # noqa: SLF001 - argparse has no public way to list them
+        if group.title == title:
+            return group
+    return parser.add_argument_group(title, description)
+
+
+def add_output_options(
+    parser: argparse.ArgumentParser, *, formats: tuple[str, ...] = ("text", "json"), out: bool = False
+) -> None:
+    """``--format``, ``--out`` where the command has it, ``--color``, ``-q``, ``-v``, ``-h``.
+
+    ``--out`` writes the same result in further forms at once.
+    """
+    group = section(parser, "Output")
+    group.add_argument(
+        "--format",
+        choices=formats,
+        default=formats[0],
+        metavar="FORMAT",
+        help=f"print the result as {_alternatives(formats)} [default: %(default)s]",
+    )
+    if out:
+        group.add_argument(
+            "--out",
+            action="append",
+            default=[],
+            metavar="FORMAT=FILE",
+            help="also write the result to a file in one of these formats; repeatable",
+        )
+    group.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        metavar="WHEN",
+        help="use colour: auto, always or never [default: %(default)s]",
+    )
+    group.add_argument("-q", "--quiet", action="store_true", help="print no progress on stderr")
     add_diagnosis_options(parser)
 
 
-def add_diagnosis_options(parser: argparse.ArgumentParser, *, before_command: bool = False) -> None:
-    """``-v`` and ``--log-format``; both may stand before and after the command, and ``-v`` counts in both places."""
-    parser.add_argument(
+def _alternatives(words: Sequence[str]) -> str:
+    return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
+
+
+def add_diagnosis_options(parser: argparse.ArgumentParser, *, title: str = "Output") -> None:
+    """``-v``, ``--log-format`` and ``-h``, for a command that prints no result in several formats."""
+    _add_diagnosis_options(parser, title, before_command=False)
+
+
+def add_program_options(parser: argparse.ArgumentParser) -> None:
+    """The options before the command; ``-v`` counts there and after it."""
+    import reconciler
+
+    parser.add_argument("--version", action="version", version=f"kafka-quotas {reconciler.__version__}", help="print the version")
+    _add_diagnosis_options(parser, "Options", before_command=True)
+
+
+def _add_diagnosis_options(parser: argparse.ArgumentParser, title: str, *, before_command: bool) -> None:
+    group = section(parser, title)
+    group.add_argument(
         "-v",
         "--verbose",
         action="count",
         default=0,
         dest="verbose_before" if before_command else "verbose",
-        help="log on stderr what is done; -vv also logs what libraries do, and prints tracebacks",
+        help="log each step on stderr; -vv also logs libraries, and prints tracebacks",
     )
-    parser.add_argument(
+    group.add_argument(
         "--log-format",
         choices=("text", "json"),
         default="text" if before_command else argparse.SUPPRESS,
-        help="stderr holds lines for people, or one JSON object a line (default: text)",
+        metavar="text|json",
+        help="print stderr as lines of text, or as one JSON object a line [default: text]",
     )
+    add_help_option(parser, title)
 
 
-def add_out_option(parser: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
-    """``--out``, the same result in further forms at once."""
-    text = f"also write it to a file; FORMAT is one of {', '.join(formats)}; repeatable"
-    parser.add_argument("--out", action="append", default=[], metavar="FORMAT=FILE", help=text)
+def add_help_option(parser: argparse.ArgumentParser, title: str = "Output") -> None:
+    """``-h``, the last of a section."""
+    section(parser, title).add_argument("-h", "--help", action="help", help=HELP)
+
+
+def _add_renamed_option(parser: argparse.ArgumentParser, name: str, *, old: str, **keywords: Any) -> None:
+    """An option that had another name, which works and prints a warning until the next major version."""
+    action = parser.add_argument(name, old, action=_Renamed, **keywords)
+    # The parser has noted both names; help, usage and completion show the first.
+    action.option_strings = [name]
+
+
+class _Renamed(argparse.Action):
+    """Stores the value, and notes the old name of the option when that was typed."""
+
+    def __call__(
+        self, _parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        setattr(namespace, self.dest, values)
+        if option_string is not None and not self.option_strings[0].startswith(option_string):
+            namespace.renamed = f"{option_string} {self.metavar} is now {self.option_strings[0]} {self.metavar}"
 
 
 def add_path_argument(parser: argparse.ArgumentParser) -> None:
     """``PATH...``, the manifests."""
-    parser.add_argument("paths", nargs="*", default=["."], metavar="PATH", help="files or folders with manifests (default: .)")
+    parser.add_argument("paths", nargs="*", default=["."], metavar="PATH", help="files or folders with manifests [default: .]")
+
+
+def add_connection_path_argument(parser: argparse.ArgumentParser, *, also: str = "") -> None:
+    """``PATH...`` of a command that takes no quotas from manifests; ``also``: what it takes beside the connection."""
+    parser.add_argument(
+        "paths", nargs="*", default=[], metavar="PATH", help=f"manifests with the connection of the cluster{also} [default: none]"
+    )
+
+
+def add_cluster_option(parser: argparse.ArgumentParser, text: str | None = None) -> None:
+    """``--cluster``: which cluster of the manifests."""
+    known = "choose this Cluster manifest; not needed when there is exactly one"
+    section(parser, "Cluster").add_argument("--cluster", metavar="NAME", help=text or known)
 
 
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:
-    """Which cluster of the manifests, and how to reach it when not as its document says."""
-    parser.add_argument("--cluster", metavar="NAME", help="the Cluster document to use; not needed when there is exactly one")
+    """Which cluster of the manifests, and how to reach it when not as its manifest says."""
+    add_cluster_option(parser)
     add_connection_options(parser)
 
 
-def add_all_clusters_option(parser: argparse.ArgumentParser) -> None:
-    """``--all-clusters``, in place of ``--cluster``."""
-    parser.add_argument("--all-clusters", action="store_true", help="every Cluster document, one after the other")
+def add_all_clusters_option(parser: argparse.ArgumentParser, verb: str) -> None:
+    """``--all-clusters``, in place of ``--cluster``; ``verb``: what the command does to each."""
+    section(parser, "Cluster").add_argument(
+        "--all-clusters", action="store_true", help=f"{verb} every cluster, one after the other; not with --cluster"
+    )
+
+
+def add_current_option(parser: argparse.ArgumentParser, text: str) -> None:
+    """``--current``: a snapshot in place of the live cluster."""
+    section(parser, "Cluster").add_argument("--current", metavar="FILE", help=text)
 
 
 def add_trusted_ref_option(parser: argparse.ArgumentParser) -> None:
-    """``--trusted-ref``: whose Cluster and Repository documents hold."""
-    parser.add_argument(
+    """``--trusted-ref``: whose Cluster and Repository documents count."""
+    section(parser, "Git").add_argument(
         "--trusted-ref",
         metavar="REF",
-        help="take connections, scopes, guards, acceptances, owners and limits from this git reference, not from the files here",
+        help="take connections, scopes, guards, acceptances, owners and limits from this git reference instead of the files here",
     )
 
 
 def add_base_option(parser: argparse.ArgumentParser) -> None:
     """``--base``: what a plan is going to be merged into."""
-    parser.add_argument(
+    section(parser, "Git").add_argument(
         "--base",
         metavar="REF",
-        help="report commits of this git reference that are missing here, and entities that left the manifests [--trusted-ref]",
+        help="report commits of this git reference that are missing here, and entities that left the manifests "
+        "[default: --trusted-ref]",
     )
 
 
-def add_baseline_option(parser: argparse.ArgumentParser) -> None:
+def add_baseline_option(parser: argparse.ArgumentParser, also: str = "") -> None:
     """``--baseline``: what was applied last."""
-    parser.add_argument(
-        "--baseline", metavar="REF|FILE", help="what was applied last: a git reference, or the file of apply --record-baseline"
+    section(parser, "Git").add_argument(
+        "--baseline",
+        metavar="REF|FILE",
+        help=f"compare with the last apply: a git reference, or the file of apply --record-baseline{also}",
     )
+
+
+def add_detailed_exitcode_option(parser: argparse.ArgumentParser, text: str) -> None:
+    """``--detailed-exitcode``."""
+    section(parser, "Output").add_argument("--detailed-exitcode", action="store_true", help=text)
 
 
 def baseline(
@@ -118,16 +238,42 @@ def check_one_state(args: ConnectionArguments, current: str | None) -> None:
         raise UsageError(msg)
 
 
+def add_folder_option(parser: argparse.ArgumentParser, *, text: str, required: bool = False) -> None:
+    """``--folder``, where a command writes several files; it was called ``--out``, which writes one result to one file."""
+    _add_renamed_option(parser, "--folder", old="--out", metavar="DIR", required=required, help=text)
+
+
+def add_github_options(parser: argparse.ArgumentParser, *, wait: float) -> argparse._ArgumentGroup:
+    """Which repository, and how GitHub's API is asked."""
+    from pathlib import Path
+
+    group = section(parser, "GitHub")
+    group.add_argument("--repository", metavar="OWNER/NAME", help="use this repository [default: GITHUB_REPOSITORY]")
+    group.add_argument("--api-url", metavar="URL", help="ask this API [default: GITHUB_API_URL, else that of github.com]")
+    group.add_argument("--token-file", type=Path, metavar="FILE", help="read the token from this file [default: GITHUB_TOKEN]")
+    group.add_argument(
+        "--wait",
+        type=float,
+        default=wait,
+        metavar="SECONDS",
+        help="wait up to this long for rate limits and faults, in all [default: %(default)g]",
+    )
+    return group
+
+
 def add_connection_options(parser: argparse.ArgumentParser) -> None:
     """``--bootstrap-server``, ``--zookeeper`` and ``--command-config``, as in Kafka's own tools."""
-    place = parser.add_mutually_exclusive_group()
-    place.add_argument("--bootstrap-server", metavar="HOST:PORT,...", help="connect here, not as the Cluster document says")
+    group = section(parser, "Cluster")
+    place = group.add_mutually_exclusive_group()
+    place.add_argument(
+        "--bootstrap-server", metavar="HOST:PORT,...", help="connect to these brokers instead of those in the Cluster manifest"
+    )
     place.add_argument(
         "--zookeeper",
         metavar="HOST:PORT/CHROOT",
-        help="read and write the quotas in this ZooKeeper (Kafka up to 3.9); brokers from 2.6 on are the better way",
+        help="read and write the quotas in this ZooKeeper (Kafka up to 3.9); prefer the brokers from Kafka 2.6 on",
     )
-    parser.add_argument("--command-config", metavar="FILE", help="properties file with security settings")
+    group.add_argument("--command-config", metavar="FILE", help="read security settings from this properties file")
 
 
 def access(args: ConnectionArguments, *, current: str | None = None) -> Access:
@@ -144,14 +290,17 @@ def access(args: ConnectionArguments, *, current: str | None = None) -> Access:
 
 def add_fail_on_option(parser: argparse.ArgumentParser) -> None:
     """``--fail-on``: from which severity on findings stop the command."""
-    parser.add_argument(
+    section(parser, "Safety").add_argument(
         "--fail-on",
         choices=("error", "warning", "info"),
         default="error",
-        help="findings this bad stop the command",
+        metavar="SEVERITY",
+        help="stop on findings of this severity or a higher one: error, warning or info [default: %(default)s]",
     )
 
 
 def add_accept_option(parser: argparse.ArgumentParser) -> None:
     """``--accept``, one guard at a time."""
-    parser.add_argument("--accept", action="append", default=[], metavar="GUARD", help="accept this guard; repeatable")
+    section(parser, "Safety").add_argument(
+        "--accept", action="append", default=[], metavar="GUARD", help="accept this guard for one run; repeatable"
+    )

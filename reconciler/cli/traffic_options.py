@@ -4,34 +4,42 @@ from __future__ import annotations
 
 import argparse
 
+from reconciler.cli import options
+
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
-    """``--mapping`` and ``--max-unreadable``."""
-    parser.add_argument(
-        "--mapping",
-        metavar="FILE",
-        help="the files of --traffic are Parquet or CSV with columns of their own, and this says what they hold",
+    """``--log-timezone``, ``--mapping`` and ``--max-unreadable``."""
+    group = options.section(parser, "Traffic")
+    group.add_argument(
+        "--log-timezone",
+        default="UTC",
+        metavar="TZ",
+        help="read times of logs without an offset in this time zone [default: %(default)s]",
     )
-    parser.add_argument(
+    group.add_argument(
+        "--mapping", metavar="FILE", help="read other Parquet or CSV files, with their columns as in this TrafficMapping"
+    )
+    group.add_argument(
         "--max-unreadable",
         type=_share,
         default=0.01,
         metavar="SHARE",
-        help="stop when more than this share of the traffic cannot be read, as 0.05 or 5%% (default: 1%%)",
+        help="stop when more than this share of the traffic cannot be read, such as 0.05 or 5%% [default: 1%%]",
     )
 
 
 def add_spark_options(parser: argparse.ArgumentParser) -> None:
     """``--master``, ``--remote`` and ``--memory``."""
-    where = parser.add_mutually_exclusive_group()
+    group = options.section(parser, "Spark")
+    where = group.add_mutually_exclusive_group()
     where.add_argument(
         "--master",
         metavar="URL",
-        help="where Spark runs: local[*], spark://host:7077, yarn, k8s://https://host:443 (default: local[*], or what "
-        "spark-submit was told)",
+        help="run on this Spark: local[*], spark://host:7077, yarn or k8s://https://host:443 [default: local[*], or that of "
+        "spark-submit]",
     )
-    where.add_argument("--remote", metavar="URL", help="a Spark Connect server, as sc://host:15002, in place of a master")
-    parser.add_argument("--memory", default="2g", metavar="SIZE", help="memory of Spark's driver (default: %(default)s)")
+    where.add_argument("--remote", metavar="URL", help="use a Spark Connect server, such as sc://host:15002, instead of a master")
+    group.add_argument("--memory", default="2g", metavar="SIZE", help="give Spark's driver this memory [default: %(default)s]")
 
 
 def _share(text: str) -> float:

@@ -25,28 +25,35 @@ _LONGEST_WAIT: Final = 86_400.0
 
 def add_writing_options(parser: argparse.ArgumentParser) -> None:
     """How a write is approved, and what is left of it in files."""
-    parser.add_argument("--expect-digest", metavar="DIGEST", help="refuse unless the plan has this digest")
+    safety = options.section(parser, "Safety")
+    safety.add_argument("--expect-digest", metavar="DIGEST", help="refuse unless the plan has this digest")
     options.add_accept_option(parser)
-    parser.add_argument("--auto-approve", action="store_true", help="do not ask; needed where there is no terminal")
-    parser.add_argument("--validate-only", action="store_true", help="let the cluster validate everything, write nothing")
-    parser.add_argument("--report", metavar="FILE", help="also write the report as JSON to a file; revert reads it")
-    parser.add_argument(
-        "--audit", metavar="FILE", help="add one line of JSON to this file: who, when, which cluster, how it ended"
+    safety.add_argument("--auto-approve", action="store_true", help="do not ask; needed without a terminal")
+    safety.add_argument("--validate-only", action="store_true", help="let the cluster validate everything, and write nothing")
+    files = options.section(parser, "Output")
+    files.add_argument("--report", metavar="FILE", help="write the report as JSON to this file, for revert")
+    files.add_argument(
+        "--audit", metavar="FILE", help="add one line of JSON to this file: user, time, cluster, and how the run ended"
     )
 
 
 def add_long_run_options(parser: argparse.ArgumentParser) -> None:
     """How a write of many changes goes on: in steps, and until when."""
-    parser.add_argument(
-        "--step-down", metavar="FACTOR", type=float, help="lower limits in steps of at most this factor (2 halves), each verified"
-    )
-    parser.add_argument("--step-wait", metavar="SECONDS", type=float, help="wait so long between two steps (default: 11)")
-    parser.add_argument(
-        "--deadline",
-        metavar="SECONDS",
+    steps = options.section(parser, "Steps")
+    steps.add_argument(
+        "--step-down",
+        metavar="FACTOR",
         type=float,
-        default=900.0,
-        help="begin no further request after so long; waits between steps do not count (default: %(default)g)",
+        help="lower limits in steps of at most this factor, such as 2, and verify each step",
+    )
+    steps.add_argument("--step-wait", metavar="SECONDS", type=float, help="wait between two steps [default: 11]")
+    add_deadline_option(parser, "send no further request after this time, without the waits between steps")
+
+
+def add_deadline_option(parser: argparse.ArgumentParser, text: str, *, title: str = "Steps") -> None:
+    """``--deadline``."""
+    options.section(parser, title).add_argument(
+        "--deadline", metavar="SECONDS", type=float, default=900.0, help=f"{text} [default: %(default)g]"
     )
 
 

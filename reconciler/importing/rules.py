@@ -62,7 +62,7 @@ def _file(name: str, *lines: str) -> str:
 
 
 def _import(tool: str, name: str) -> str:
-    return f"kafka-quotas import --from {tool} {name} --out quotas"
+    return f"kafka-quotas import --from {tool} {name} --folder quotas"
 
 
 def _script(bad: str, good: str) -> Example:

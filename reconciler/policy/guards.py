@@ -23,6 +23,7 @@ from reconciler.policy.change_guards import (
 )
 from reconciler.policy.freeze import FREEZE_WINDOW, freeze_window
 from reconciler.policy.guard_context import GuardContext, Measurement
+from reconciler.text import near_miss, shown
 
 __all__ = ["GUARDS", "RENAMED", "GuardContext", "Judgement", "check_guard_ids", "judge"]
 
@@ -49,7 +50,8 @@ def check_guard_ids(accepted: Sequence[str]) -> None:
     """Raise ``UsageError`` for an id that no guard has."""
     unknown = [guard_id for guard_id in accepted if guard_id not in GUARDS and guard_id not in RENAMED]
     if unknown:
-        msg = f"there is no guard {unknown[0]!r}; the guards are {', '.join(GUARDS)}"
+        near = near_miss(unknown[0], GUARDS) or f"; the guards are {', '.join(GUARDS)}"
+        msg = f"unknown guard {shown(unknown[0])}{near}"
         raise UsageError(msg)
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from reconciler.model import DEFAULT, OTHER, ClientName, Entity, EntityName, EntityType, Known, KnownAddress, KnownClient
 from reconciler.resolution.broker_rules import LONGEST_STRING
 from reconciler.resolution.kafka_names import IpVerdict, ip_verdict
-from reconciler.text import did_you_mean, shown
+from reconciler.text import near_miss, shown
 
 _USER: Final = EntityType.USER.value
 _CLIENT_ID: Final = EntityType.CLIENT_ID.value
@@ -58,8 +58,7 @@ def _name(name: ClientName) -> EntityName:
 
 
 def _unknown_type(entity_type: str) -> str:
-    near = did_you_mean(entity_type, _TYPES) if entity_type else ""
-    near = near if near.startswith("; did") else ""
+    near = near_miss(entity_type, _TYPES)
     return f"there is no entity type {shown(entity_type)}; the types are user, client-id, ip{near}"
 
 

@@ -55,6 +55,13 @@ def shown(text: str) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``; did you mean 'x'?`` for a near miss, else the choices."""
+    choices = tuple(sorted(known))
+    listed = f"; known: {', '.join(shown(c) for c in choices[:12])}" if choices else ""
+    return _suggestion(word, choices) or listed
+
+
+def near_miss(word: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` for a near miss, else nothing."""
     return _suggestion(word, tuple(sorted(known)))
 
 
@@ -67,4 +74,4 @@ def _suggestion(word: str, choices: tuple[str, ...]) -> str:
         close = get_close_matches(spelling, choices, n=1, cutoff=0.6)
         if close:
             return f"; did you mean {shown(close[0])}?"
-    return f"; known: {', '.join(shown(c) for c in choices[:12])}" if choices else ""
+    return ""

@@ -37,7 +37,7 @@ from reconciler.planning import change_of_one, nothing_to_do_notes
 from reconciler.policy import GuardContext, ManagedAt, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.resolution import entity_refusal, needs_broker, unsendable, value_refusal
-from reconciler.text import did_you_mean, number_text, shown
+from reconciler.text import near_miss, number_text, shown
 from reconciler.workflows.apply import Approval, write
 from reconciler.workflows.connect import read_state
 from reconciler.workflows.git_repository import source_of
@@ -151,8 +151,7 @@ def _require_key(entity: Entity, key: str) -> None:
     if key in QuotaKey.__members__.values():
         why = f"{key} cannot be set for {entity}; it takes {', '.join(legal)}; a broker says: Invalid configuration key {key}"
         raise UsageError(why)
-    near = did_you_mean(key, legal)
-    near = near if near.startswith("; did") else ""
+    near = near_miss(key, legal)
     raise UsageError(f"there is no quota key {shown(key)}; {entity} takes {', '.join(legal)}{near}")
 
 

@@ -84,7 +84,7 @@ def export_cluster(
     is written before the whole cluster was read.
     """
     if folder is None and snapshot is None:
-        msg = "say where to write: --out DIR for manifests, --snapshot FILE for a snapshot"
+        msg = "name an output: --folder DIR for manifests, --snapshot FILE for a snapshot"
         raise UsageError(msg)
     if folder is not None:
         require_free(folder, overwrite=overwrite)

@@ -41,7 +41,7 @@ from reconciler.resolution import (
     compare,
     compare_known,
 )
-from reconciler.text import did_you_mean, list_some, number_text, shown
+from reconciler.text import list_some, near_miss, number_text, shown
 from reconciler.workflows.connect import Access, quota_reader, read_state, snapshot_reader
 from reconciler.workflows.load import LoadedManifests, chosen_cluster, load_manifests, stop_on
 from reconciler.workflows.plan import Intent, intent_of
@@ -202,13 +202,8 @@ def check_names(names: Sequence[str]) -> None:
     """Raise ``UsageError`` for a state whose name is neither one of ``WORDS`` nor looks like the path of a file that is there."""
     for name in names:
         if name not in WORDS and not Path(name).exists():
-            msg = f"there is no state {shown(name)}: say {', '.join(WORDS)}, or the path of a snapshot file{_near(name)}"
+            msg = f"unknown state {shown(name)}: write {', '.join(WORDS)}, or the path of a snapshot file{near_miss(name, WORDS)}"
             raise UsageError(msg)
-
-
-def _near(name: str) -> str:
-    near = did_you_mean(name, WORDS)
-    return near if near.startswith("; did") else ""
 
 
 _FIRST_WITHOUT_STATIC_DEFAULTS: Final = (3, 0)

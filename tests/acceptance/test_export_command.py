@@ -38,11 +38,11 @@ def test_export_without_a_place_to_write_is_a_usage_error(tmp_path):
     done = invoke("export", "--bootstrap-server", "127.0.0.1:1", cwd=tmp_path)
 
     assert (done.code, done.out) == (64, "")
-    assert "--out DIR" in done.err
+    assert "--folder DIR" in done.err
 
 
 def test_export_of_nowhere_writes_nothing(tmp_path):
-    done = invoke("export", "--out", "q", cwd=tmp_path)
+    done = invoke("export", "--folder", "q", cwd=tmp_path)
 
     assert done.code == 64
     assert "--bootstrap-server" in done.err
@@ -50,7 +50,7 @@ def test_export_of_nowhere_writes_nothing(tmp_path):
 
 
 def test_export_of_an_unreachable_cluster_writes_nothing(tmp_path):
-    done = invoke("export", "--bootstrap-server", "127.0.0.1:1", "--out", "q", cwd=tmp_path)
+    done = invoke("export", "--bootstrap-server", "127.0.0.1:1", "--folder", "q", cwd=tmp_path)
 
     assert done.code == 1
     assert len(done.err.splitlines()) == 1
@@ -61,7 +61,7 @@ def test_export_of_an_unreachable_cluster_writes_nothing(tmp_path):
 def test_export_into_a_folder_that_is_not_empty_is_refused_before_anything_is_read(tmp_path, content):
     (tmp_path / "q").mkdir()
     (tmp_path / "q" / content).write_text("mine")
-    done = invoke("export", "--bootstrap-server", "127.0.0.1:1", "--out", "q", cwd=tmp_path)
+    done = invoke("export", "--bootstrap-server", "127.0.0.1:1", "--folder", "q", cwd=tmp_path)
 
     assert done.code == 1
     assert "--overwrite" in done.err
@@ -70,7 +70,7 @@ def test_export_into_a_folder_that_is_not_empty_is_refused_before_anything_is_re
 
 def test_export_to_a_place_that_is_a_file_is_one_clear_message(tmp_path):
     (tmp_path / "q").write_text("mine")
-    done = invoke("export", "--bootstrap-server", "127.0.0.1:1", "--out", "q", cwd=tmp_path)
+    done = invoke("export", "--bootstrap-server", "127.0.0.1:1", "--folder", "q", cwd=tmp_path)
 
     assert done.code == 1
     assert "q" in done.err
@@ -106,7 +106,7 @@ def export(sandbox: Sandbox, folder: Path, *arguments: str) -> Done:
 def test_a_plan_of_what_export_wrote_is_empty(tmp_path, clean_kafka):
     state = seed(clean_kafka)
 
-    written = export(clean_kafka, tmp_path, "--out", "quotas")
+    written = export(clean_kafka, tmp_path, "--folder", "quotas")
     assert (written.code, written.err) == (0, "")
     assert f"Wrote {len(state)} of {len(state)} entities" in written.out
 
@@ -125,7 +125,7 @@ def test_a_plan_of_what_export_wrote_is_empty(tmp_path, clean_kafka):
 @pytest.mark.kafka
 def test_a_snapshot_can_be_planned_against_without_the_cluster(tmp_path, clean_kafka):
     seed(clean_kafka)
-    done = export(clean_kafka, tmp_path, "--out", "quotas", "--snapshot", "now.json")
+    done = export(clean_kafka, tmp_path, "--folder", "quotas", "--snapshot", "now.json")
     assert done.code == 0, done.err
 
     plan = invoke("plan", "quotas", "--current", "now.json", "--detailed-exitcode", cwd=tmp_path)
@@ -135,14 +135,14 @@ def test_a_snapshot_can_be_planned_against_without_the_cluster(tmp_path, clean_k
 @pytest.mark.kafka
 def test_exporting_again_replaces_what_export_wrote_and_nothing_else(tmp_path, clean_kafka):
     seed(clean_kafka)
-    assert export(clean_kafka, tmp_path, "--out", "q").code == 0
+    assert export(clean_kafka, tmp_path, "--folder", "q").code == 0
     (tmp_path / "q" / "mine.txt").write_text("mine")
     raw_quotas.remove_all(clean_kafka.bootstrap_servers)
     raw_quotas.alter(clean_kafka.bootstrap_servers, {frozenset({("user", "bob")}): {"producer_byte_rate": 1.0}})
 
-    refused = export(clean_kafka, tmp_path, "--out", "q")
+    refused = export(clean_kafka, tmp_path, "--folder", "q")
     assert refused.code == 1
-    done = export(clean_kafka, tmp_path, "--out", "q", "--overwrite")
+    done = export(clean_kafka, tmp_path, "--folder", "q", "--overwrite")
     assert done.code == 0, done.err
     assert sorted(path.name for path in (tmp_path / "q").iterdir()) == [".schemas", "cluster.yaml", "mine.txt", "users.yaml"]
     assert "bob" in (tmp_path / "q" / "users.yaml").read_text()
@@ -150,7 +150,7 @@ def test_exporting_again_replaces_what_export_wrote_and_nothing_else(tmp_path, c
 
 @pytest.mark.kafka
 def test_the_exported_cluster_is_never_pruned_and_named_by_its_id(tmp_path, clean_kafka):
-    done = export(clean_kafka, tmp_path, "--out", "q", "--format", "json")
+    done = export(clean_kafka, tmp_path, "--folder", "q", "--format", "json")
     document = done.json()
     jsonschema.validate(document, json.loads((SCHEMAS / "findings.v1.schema.json").read_text()))
     text = (tmp_path / "q" / "cluster.yaml").read_text()

@@ -25,7 +25,7 @@ def files(folder: Path) -> set[str]:
 def test_what_can_be_converted_whole_is_written_and_validates(tmp_path: Path) -> None:
     (tmp_path / "quotas.sh").write_text(GOOD)
 
-    done = invoke("import", "--from", "kafka-configs", "quotas.sh", "--out", "quotas", cwd=tmp_path)
+    done = invoke("import", "--from", "kafka-configs", "quotas.sh", "--folder", "quotas", cwd=tmp_path)
 
     assert (done.code, done.err) == (0, "")
     assert done.out == "Wrote 1 entity of 1 file to quotas:\n  users.yaml\n"
@@ -38,7 +38,7 @@ def test_what_can_be_converted_whole_is_written_and_validates(tmp_path: Path) ->
 
 def test_one_thing_that_cannot_be_converted_stops_all_and_partial_writes_the_rest(tmp_path: Path) -> None:
     (tmp_path / "quotas.sh").write_text(GOOD + BAD)
-    command = ("import", "--from", "kafka-configs", "quotas.sh", "--out", "quotas")
+    command = ("import", "--from", "kafka-configs", "quotas.sh", "--folder", "quotas")
 
     stopped = invoke(*command, cwd=tmp_path)
 
@@ -57,7 +57,7 @@ def test_one_thing_that_cannot_be_converted_stops_all_and_partial_writes_the_res
 def test_a_file_without_a_quota_is_never_a_success(tmp_path: Path, tool: str) -> None:
     (tmp_path / "empty").write_text("")
 
-    done = invoke("import", "--from", tool, "empty", "--out", "quotas", "--partial", cwd=tmp_path)
+    done = invoke("import", "--from", tool, "empty", "--folder", "quotas", "--partial", cwd=tmp_path)
 
     assert done.code == 1
     assert "empty:1:1: error:" in done.out
@@ -67,7 +67,7 @@ def test_a_file_without_a_quota_is_never_a_success(tmp_path: Path, tool: str) ->
 def test_a_file_that_is_not_there_stops_a_partial_import_too(tmp_path: Path) -> None:
     (tmp_path / "quotas.sh").write_text(GOOD)
 
-    done = invoke("import", "--from", "kafka-configs", "quotas.sh", "more.sh", "--out", "q", "--partial", cwd=tmp_path)
+    done = invoke("import", "--from", "kafka-configs", "quotas.sh", "more.sh", "--folder", "q", "--partial", cwd=tmp_path)
 
     assert done.code == 1
     assert "[file-not-found]" in done.out
@@ -77,7 +77,7 @@ def test_a_file_that_is_not_there_stops_a_partial_import_too(tmp_path: Path) -> 
 
 def test_a_folder_with_something_in_it_is_refused_and_overwriting_touches_only_earlier_imports(tmp_path: Path) -> None:
     (tmp_path / "quotas.sh").write_text(GOOD)
-    command = ("import", "--from", "kafka-configs", "quotas.sh", "--out", "quotas")
+    command = ("import", "--from", "kafka-configs", "quotas.sh", "--folder", "quotas")
     assert invoke(*command, cwd=tmp_path).code == 0
     (tmp_path / "quotas" / "mine.yaml").write_text("# mine\n")
     (tmp_path / "quotas" / "exported.yaml").write_text("# Written by kafka-quotas export.\n")
@@ -98,7 +98,7 @@ def test_clusters_that_a_file_names_get_documents_that_never_prune(tmp_path: Pat
         "    clusters: {eu west: {}, eu/west: {producer-byte-rate: 2097152}}\n"
     )
 
-    done = invoke("import", "--from", "helmsman", "helmsman.yaml", "--out", "quotas", cwd=tmp_path)
+    done = invoke("import", "--from", "helmsman", "helmsman.yaml", "--folder", "quotas", cwd=tmp_path)
 
     assert done.code == 0, done.out
     assert files(tmp_path / "quotas") == {
@@ -114,7 +114,7 @@ def test_the_same_entity_in_two_files_is_refused_with_both_places(tmp_path: Path
     for name in ("a.sh", "b.sh"):
         (tmp_path / "scripts" / name).write_text(GOOD + GOOD.replace("alice", name))
 
-    done = invoke("import", "--from", "kafka-configs", "scripts", "--out", "quotas", "--partial", cwd=tmp_path)
+    done = invoke("import", "--from", "kafka-configs", "scripts", "--folder", "quotas", "--partial", cwd=tmp_path)
 
     assert "scripts/b.sh:1:52: error:" in done.out
     assert "[duplicate-entity]\n    scripts/a.sh:1:52: the first one" in done.out
@@ -129,7 +129,7 @@ def test_odd_names_are_kept_and_mentioned_and_impossible_ones_refused(tmp_path: 
         "kafka-configs.sh --alter --ip 10.0.0.0/24 --add-config connection_creation_rate=5\n"
     )
 
-    done = invoke("import", "--from", "kafka-configs", "quotas.sh", "--out", "quotas", "--partial", cwd=tmp_path)
+    done = invoke("import", "--from", "kafka-configs", "quotas.sh", "--folder", "quotas", "--partial", cwd=tmp_path)
 
     assert "quotas.sh:1:57: warning:" in done.out
     assert "[user-prefix]" in done.out
@@ -142,7 +142,7 @@ def test_odd_names_are_kept_and_mentioned_and_impossible_ones_refused(tmp_path: 
 
 def test_json_keeps_to_the_schema_of_findings_and_counts_what_was_written(tmp_path: Path) -> None:
     (tmp_path / "quotas.sh").write_text(GOOD + BAD)
-    command = ("import", "--from", "kafka-configs", "quotas.sh", "--out", "quotas", "--format", "json")
+    command = ("import", "--from", "kafka-configs", "quotas.sh", "--folder", "quotas", "--format", "json")
     schema = json.loads((ROOT / "schemas" / "findings.v1.schema.json").read_text(encoding="utf-8"))
 
     stopped, partial = invoke(*command, cwd=tmp_path).json(), invoke(*command, "--partial", cwd=tmp_path).json()
@@ -154,7 +154,9 @@ def test_json_keeps_to_the_schema_of_findings_and_counts_what_was_written(tmp_pa
     assert (partial["summary"]["files"], partial["summary"]["entities"]) == (1, 1)
 
 
-@pytest.mark.parametrize("arguments", [("--from", "ansible", "x", "--out", "q"), ("x", "--out", "q"), ("--from", "jikkou", "x")])
+@pytest.mark.parametrize(
+    "arguments", [("--from", "ansible", "x", "--folder", "q"), ("x", "--folder", "q"), ("--from", "jikkou", "x")]
+)
 def test_wrong_usage_exits_with_64(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     assert invoke("import", *arguments, cwd=tmp_path).code == 64
 
@@ -168,7 +170,7 @@ def test_without_python_hcl2_a_tf_file_says_what_to_install_and_a_state_needs_no
     program = "import sys; sys.modules['hcl2'] = None; from reconciler.cli.main import main; sys.exit(main(sys.argv[1:]))"
 
     def without(file: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", program, "import", "--from", "terraform", file, "--out", "quotas"]
+        command = [sys.executable, "-c", program, "import", "--from", "terraform", file, "--folder", "quotas"]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     refused, read = without("main.tf"), without("state.json")

@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_snapshot_is_shown_against_the_manifests(folder: Path) -> None:
-    done = invoke("report", "--current", "live.json", "--out", "report.html", cwd=folder)
+    done = invoke("report", "--current", "live.json", "--out", "html=report.html", cwd=folder)
     assert (done.code, done.err) == (0, "")
     assert done.out == (
         "Cluster a differs: 1 entity declared, 2 live (1 differs, 1 unmanaged), read at 2026-01-02 12:00 UTC\n"
@@ -84,7 +84,7 @@ def test_with_detailed_exit_codes_a_difference_is_2_and_unmanaged_entities_are_n
 
 def test_a_cluster_that_does_not_answer_is_shown_as_such_and_the_exit_code_is_1(folder: Path) -> None:
     (folder / "b.yaml").write_text(cluster("b"))
-    done = invoke("report", "--out", "report.html", "--detailed-exitcode", "--format", "json", cwd=folder)
+    done = invoke("report", "--out", "html=report.html", "--detailed-exitcode", "--format", "json", cwd=folder)
     assert done.code == 1
     a, b = document(done)["clusters"]
     assert (a["errored"], a["failure_reason"], a["observed"]) == (True, "unreachable", None)
@@ -95,7 +95,7 @@ def test_a_cluster_that_does_not_answer_is_shown_as_such_and_the_exit_code_is_1(
 
 def test_one_cluster_s_bad_manifests_leave_the_other_its_report(folder: Path) -> None:
     (folder / "b.yaml").write_text(cluster("b", scope={"include": [{"client-id": {"any": True}}]}))
-    done = invoke("report", "--format", "json", "--out", "report.html", cwd=folder)
+    done = invoke("report", "--format", "json", "--out", "html=report.html", cwd=folder)
     assert done.code == 1
     assert [one["failure_reason"] for one in document(done)["clusters"]] == ["unreachable", "invalid-manifests"]
     assert (folder / "report.html").exists()
@@ -103,7 +103,7 @@ def test_one_cluster_s_bad_manifests_leave_the_other_its_report(folder: Path) ->
 
 def test_manifests_that_cannot_be_read_give_findings_and_no_page(folder: Path) -> None:
     (folder / "c.yaml").write_text("kind: [")
-    done = invoke("report", "--out", "report.html", "--format", "json", cwd=folder)
+    done = invoke("report", "--out", "html=report.html", "--format", "json", cwd=folder)
     assert done.code == 1
     assert done.json()["findings"]
     assert not (folder / "report.html").exists()
@@ -153,11 +153,11 @@ def test_a_baseline_tells_merged_from_changed_by_hand(folder: Path) -> None:
         (("--backtest", "none.json"), "cannot read the backtest none.json"),
         (("--audit", "none.jsonl"), "cannot read the audit file none.jsonl"),
         (("--baseline", "none.json"), "is not in a git work tree"),
-        (("--out", "none/report.html"), "cannot write none/report.html"),
+        (("--out", "html=none/report.html"), "cannot write none/report.html"),
     ],
 )
 def test_files_that_cannot_be_used_are_told_and_no_page_is_made(folder: Path, arguments: tuple[str, ...], words: str) -> None:
-    out = () if "--out" in arguments else ("--out", "report.html")
+    out = () if "--out" in arguments else ("--out", "html=report.html")
     done = invoke("report", "--current", "live.json", *out, *arguments, cwd=folder)
     assert done.code == 1
     assert words in done.err
@@ -171,7 +171,7 @@ def test_files_that_cannot_be_used_are_told_and_no_page_is_made(folder: Path, ar
         (("--cluster", "c"), "there is no cluster 'c'"),
         (("--out", ""), "--out 'html=' names no file"),
         (("--out", "pdf=x"), "--out 'pdf=x' names the unknown format 'pdf'; write --out FORMAT=FILE, such as json=x"),
-        (("--current", "live.json", "--format", "markdown"), "invalid choice"),
+        (("--current", "live.json", "--format", "markdown"), "unknown value 'markdown'; write one of text, json, html"),
     ],
 )
 def test_ways_of_calling_that_cannot_work_are_64(folder: Path, arguments: tuple[str, ...], words: str) -> None:
@@ -188,6 +188,15 @@ def test_a_format_before_the_file_is_no_part_of_its_name(folder: Path) -> None:
     assert (folder / "page.html").read_text().startswith("<!DOCTYPE html>")
     assert json.loads((folder / "data.json").read_text())["clusters"]
     assert (folder / "words.txt").read_text() == done.out
+
+
+def test_a_file_without_a_format_is_still_the_page_and_warned_about(folder: Path) -> None:
+    done = invoke("report", "--cluster", "a", "--current", "live.json", "--out", "page.html", cwd=folder)
+    assert done.code == 0
+    assert (folder / "page.html").read_text().startswith("<!DOCTYPE html>")
+    assert done.err == (
+        "kafka-quotas: warning: --out page.html is now --out html=page.html; the old form works until the next major version\n"
+    )
 
 
 def test_a_baseline_file_is_not_for_several_clusters(folder: Path) -> None:
@@ -233,7 +242,7 @@ def test_every_cluster_can_have_a_snapshot_of_its_own(folder: Path) -> None:
 def test_the_page_of_before_stays_when_a_new_one_cannot_be_made(folder: Path) -> None:
     (folder / "report.html").write_text("before")
     (folder / "c.yaml").write_text("kind: [")
-    assert invoke("report", "--out", "report.html", cwd=folder).code == 1
+    assert invoke("report", "--out", "html=report.html", cwd=folder).code == 1
     assert (folder / "report.html").read_text() == "before"
 
 
@@ -256,7 +265,7 @@ def test_a_real_broker_is_shown_with_what_was_applied_and_changed_by_hand(tmp_pa
     assert invoke(*applying, cwd=tmp_path).code == 0
     change = ("--name", "user=alice", "--add", "producer_byte_rate=4096", "--auto-approve")
     assert invoke("alter", "--bootstrap-server", server, *change, cwd=tmp_path).code == 0
-    arguments = ("--baseline", "{cluster}.json", "--audit", "audit.jsonl", "--out", "report.html", "--format", "json")
+    arguments = ("--baseline", "{cluster}.json", "--audit", "audit.jsonl", "--out", "html=report.html", "--format", "json")
     done = invoke("report", *arguments, cwd=tmp_path)
     assert done.code == 1
     gone, live = document(done)["clusters"]

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 from reconciler.cli.commands import report
-from reconciler.cli.main import Parser
+from reconciler.cli.parser import Parser
 from tests.builders import DEFAULT, client, user
 from tests.support.command import invoke
 from tests.support.manifests import cluster, quotas, snapshot

@@ -294,7 +294,7 @@ def test_with_a_trusted_reference_what_a_pull_request_prunes_counts_only_after_m
         (("--name", "user=a", "--name", "ip=10.0.0.7"), "cannot be combined"),
         (("--name", "ip=::1::"), "neither an address nor a host name"),
         (("--name", "user=a", "--state", "mainfests"), "did you mean 'manifests'"),
-        (("--name", "user=a", "--diff", "other.json"), "there is no state 'other.json'"),
+        (("--name", "user=a", "--diff", "other.json"), "unknown state 'other.json'"),
         (("--name", "user=a", "--detailed-exitcode"), "needs --diff"),
         (("--name", "user=a", "--diff", "cluster", "--explain"), "--diff and --explain exclude each other"),
         (("--name", "user=a", "--diff", "cluster", "--format", "jsonl"), "--diff prints text or json"),

@@ -162,7 +162,7 @@ def test_a_second_one_on_the_same_port_ends_at_once_and_ctrl_c_ends_the_first(no
         (("--jitter", "2"), "--jitter takes a share"),
         (("--port", "70000"), "--port takes a number"),
         (("--audit", "file"), "without --apply"),
-        (("--accept", "prune"), "unrecognized arguments"),
+        (("--accept", "prune"), "unknown option '--accept'"),
     ],
 )
 def test_a_way_of_calling_that_cannot_work_ends_at_once(nobody_there: Path, options: tuple[str, ...], words: str) -> None:

@@ -164,7 +164,7 @@ def test_an_export_is_planned_without_a_change_and_names_the_zookeeper(
 ) -> None:
     repository.declare(*TEN)
     assert "ZooKeeper has what was written" in repository.run(*APPLY).out
-    assert invoke("export", "--zookeeper", repository.zookeeper, "--out", "exported", cwd=tmp_path).code == 0
+    assert invoke("export", "--zookeeper", repository.zookeeper, "--folder", "exported", cwd=tmp_path).code == 0
 
     cluster = (tmp_path / "exported" / "cluster.yaml").read_text()
     assert f'zookeeper: "{repository.zookeeper}"' in cluster
@@ -185,7 +185,7 @@ def test_nodes_that_brokers_cannot_read_are_told_of_everywhere(repository: ZooKe
         "ZooKeeper's node /config/users/raw name: its name is none that brokers look for, so it applies to nobody",
     ]
     assert "/config/users/broken" in repository.run("drift").out
-    export = repository.run("export", ".", "--out", "exported", "--format", "json").json()
+    export = repository.run("export", ".", "--folder", "exported", "--format", "json").json()
     shutil.rmtree(tmp_path / "exported")
     assert [f["id"] for f in export["findings"]] == ["unreadable-node", "unreadable-node"]
     assert repository.run(*APPLY).code == 0
@@ -211,7 +211,7 @@ def test_options_that_cannot_go_together_are_usage_errors(repository: ZooKeeperR
 
 def migrated(repository: ZooKeeperRepository, folder: Path) -> Path:
     """What was exported before a migration. There the cluster keeps its id; the test's other cluster has its own."""
-    assert invoke("export", "--zookeeper", repository.zookeeper, "--out", "exported", cwd=folder).code == 0
+    assert invoke("export", "--zookeeper", repository.zookeeper, "--folder", "exported", cwd=folder).code == 0
     exported = folder / "exported" / "cluster.yaml"
     kept = [line for line in exported.read_text().splitlines() if "clusterId" not in line]
     exported.write_text("\n".join(kept) + "\n")

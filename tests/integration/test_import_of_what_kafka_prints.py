@@ -49,7 +49,7 @@ def test_a_script_and_its_description_declare_what_the_broker_holds(tmp_path: Pa
     (tmp_path / "described.txt").write_text("\n".join([*lines, ""]))
 
     for source in ("quotas.sh", "described.txt"):
-        done = run("import", "--from", "kafka-configs", source, "--out", f"from-{source}", cwd=tmp_path)
+        done = run("import", "--from", "kafka-configs", source, "--folder", f"from-{source}", cwd=tmp_path)
         assert done.code == 0, done.out
         assert declared(tmp_path / f"from-{source}") == live
     assert len(live) == 4

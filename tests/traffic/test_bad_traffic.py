@@ -50,7 +50,7 @@ def test_a_log_cut_short_while_it_was_compressed_is_named(tmp_path: Path, warm_c
     (tmp_path / "broker-1").mkdir()
     damaged = tmp_path / "broker-1" / "kafka-request.log.1.gz"
     damaged.write_bytes(content[: len(content) // 2])
-    done = warm_command("compact", "--traffic", "broker-1", "--out", "cells", "--master", "local[1]", cwd=tmp_path)
+    done = warm_command("compact", "--traffic", "broker-1", "--folder", "cells", "--master", "local[1]", cwd=tmp_path)
     assert (done.code, done.out) == (1, "")
     assert "kafka-request.log.1.gz is damaged or cut short" in done.err
     again = warm_command("backtest", str(tmp_path), "--traffic", "cells", cwd=tmp_path)
@@ -178,7 +178,7 @@ def test_an_old_java_is_named_before_anything_is_read(tmp_path: Path) -> None:
     java = home / "bin" / "java"
     java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n", encoding="utf-8")
     java.chmod(0o755)
-    asked = ("compact", "--traffic", str(LOG), "--out", "cells", "--master", "local[2]")
+    asked = ("compact", "--traffic", str(LOG), "--folder", "cells", "--master", "local[2]")
     done = run(*asked, cwd=tmp_path, env={"JAVA_HOME": str(home)}, timeout=400)
     assert (done.code, done.out) == (1, "")
     assert "needs Java 17 or newer" in done.err
@@ -218,5 +218,5 @@ def test_what_fails_in_spark_is_told_in_words(java_says: str, said: str) -> None
 
 def test_a_share_is_a_number_or_a_percentage(tmp_path: Path) -> None:
     for text, known in (("2", False), ("-1%", False), ("much", False), ("nan", False), ("5%", True), ("0", True)):
-        done = invoke("compact", "--traffic", "missing", "--out", "cells", f"--max-unreadable={text}", cwd=tmp_path)
+        done = invoke("compact", "--traffic", "missing", "--folder", "cells", f"--max-unreadable={text}", cwd=tmp_path)
         assert (done.code, "is no share" in done.err) == ((1, False) if known else (64, True)), text

@@ -45,7 +45,7 @@ def test_history_grows_file_by_file_and_is_judged_as_the_log_is(
 
     def compact() -> Any:
         done = warm_command(
-            "compact", "--traffic", "7=logs", "--out", "cells", "--master", "local[2]", "--format", "json", cwd=tmp_path
+            "compact", "--traffic", "7=logs", "--folder", "cells", "--master", "local[2]", "--format", "json", cwd=tmp_path
         )
         assert (done.code, done.err) == (0, "")
         jsonschema.Draft202012Validator(load_schema("compact")).validate(done.json())
@@ -103,7 +103,7 @@ def judged(spark: SparkSession, logs: Path, *, exact: bool) -> dict[str, Any]:
 def test_cells_cannot_be_asked_for_requests_or_compacted_again(tmp_path: Path) -> None:
     (tmp_path / "cells" / "segments").mkdir(parents=True)
     (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
-    again = invoke("compact", "--traffic", "cells", "--out", "more", cwd=tmp_path)
+    again = invoke("compact", "--traffic", "cells", "--folder", "more", cwd=tmp_path)
     assert (again.code, again.out) == (64, "")
     assert "has per-second totals already" in again.err
     done = invoke("backtest", "quotas.yaml", "--traffic", "cells", "--requests", "r.jsonl", cwd=tmp_path)

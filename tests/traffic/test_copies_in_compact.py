@@ -21,7 +21,7 @@ HERE = pytest.param((), id="in process")
 
 
 def compact(folder: Path, *options: str, out: str = "totals") -> dict[str, Any]:
-    done = run("compact", "--traffic", "7=logs", "--out", out, "--format", "json", *options, cwd=folder)
+    done = run("compact", "--traffic", "7=logs", "--folder", out, "--format", "json", *options, cwd=folder)
     assert (done.code, done.err) == (0, ""), done.err
     return done.json()
 
@@ -82,7 +82,7 @@ def test_files_with_common_lines_are_read_together_when_one_grows(tmp_path: Path
     with cut.open("ab") as stream:
         stream.write(LINES[0])
     (tmp_path / "logs" / "kafka-request.log").rename(tmp_path / "gone")
-    alone = run("compact", "--traffic", "7=logs", "--out", "totals", cwd=tmp_path)
+    alone = run("compact", "--traffic", "7=logs", "--folder", "totals", cwd=tmp_path)
     assert (alone.code, alone.out) == (64, "")
     assert "kafka-request.log.cut has lines in common with kafka-request.log, compacted earlier: give both files" in alone.err
 
@@ -112,7 +112,7 @@ def test_this_process_and_spark_write_the_same_bytes(tmp_path: Path, form: str) 
         options = (*options, "--mapping", "logs/map.yaml")
     for out, where in (("here", ()), ("spark", ("--master", "local[2]"))):
         traffic = "7=logs" if form == "logs" else "logs"
-        done = run("compact", "--traffic", traffic, "--out", out, *options, *where, cwd=tmp_path)
+        done = run("compact", "--traffic", traffic, "--folder", out, *options, *where, cwd=tmp_path)
         assert (done.code, done.err) == (0, ""), done.err
     here, spark = content(tmp_path / "here"), content(tmp_path / "spark")
     assert here == spark
@@ -139,9 +139,9 @@ def test_small_files_are_compacted_without_java_and_pyspark(tmp_path: Path) -> N
     (shadow / "__init__.py").write_text("raise AssertionError('pyspark is loaded')\n", encoding="utf-8")
     write_copies(tmp_path)
     environment = {"PYTHONPATH": f"{shadow.parent}:{Path(__file__).parents[2]}", "JAVA_HOME": "/no/java", "PATH": "/no"}
-    done = run("compact", "--traffic", "7=logs", "--out", "totals", cwd=tmp_path, env=environment)
+    done = run("compact", "--traffic", "7=logs", "--folder", "totals", cwd=tmp_path, env=environment)
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines()[0].startswith("Compacted 2 files with")
     assert "lines have the connection, number and time of another line and count once." in done.out
-    asked = run("compact", "--traffic", "7=logs", "--out", "more", "--master", "local[2]", cwd=tmp_path, env=environment)
+    asked = run("compact", "--traffic", "7=logs", "--folder", "more", "--master", "local[2]", cwd=tmp_path, env=environment)
     assert asked.code != 0

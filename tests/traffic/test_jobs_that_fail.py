@@ -67,7 +67,7 @@ def test_a_disk_that_is_full_is_named_and_no_report_is_left(tmp_path: Path) -> N
 
 def test_cells_are_whole_or_not_there_when_the_disk_is_full(tmp_path: Path, warm_command: Command) -> None:
     write_traffic(tmp_path / "rows")
-    compact = ("compact", "--traffic", "rows", "--out", "cells", "--master", "local[2]")
+    compact = ("compact", "--traffic", "rows", "--folder", "cells", "--master", "local[2]")
     done = run_with_room(20_000, *compact, cwd=tmp_path, timeout=400)
     assert (done.code, done.out) == (1, "")
     assert SegmentFolder(tmp_path / "cells").segments() == ()
@@ -82,7 +82,7 @@ def test_a_worker_that_is_killed_ends_the_run_with_a_sentence_and_the_next_one_d
     tmp_path: Path, warm_command: Command
 ) -> None:
     write_traffic(tmp_path / "rows")
-    compact = ("compact", "--traffic", "rows", "--out", "cells", "--master", "local[2]")
+    compact = ("compact", "--traffic", "rows", "--folder", "cells", "--master", "local[2]")
     with subprocess.Popen(
         [*COMMAND, *compact],
         cwd=tmp_path,

@@ -99,7 +99,7 @@ def test_cells_that_a_cluster_made_are_those_that_this_machine_makes(
     reports = {}
     for name, where in places.items():
         command, env = (warm_command, {}) if name == "here" else (run, spark_environment(folder))
-        done = command("compact", "--traffic", LOG, "--out", name, *where, cwd=folder, env=env, timeout=PATIENCE_S)
+        done = command("compact", "--traffic", LOG, "--folder", name, *where, cwd=folder, env=env, timeout=PATIENCE_S)
         assert done.code == 0, done.err
         reports[name] = judged(folder, form="seconds", traffic=name)[0].replace(f'"{name}"', '"cells"')
 

@@ -281,7 +281,7 @@ def test_traffic_that_cannot_be_used_is_refused_before_spark_starts(
 ) -> None:
     (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
     (tmp_path / file).write_bytes(content)
-    where = ("quotas.yaml",) if command == "backtest" else ("--out", "cells")
+    where = ("quotas.yaml",) if command == "backtest" else ("--folder", "cells")
     if mapping:
         (tmp_path / "map.yaml").write_text(mapping, encoding="utf-8")
         options = (*options, "--mapping", "map.yaml")

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
-from reconciler.cli.main import COMMANDS, build_parser
+from reconciler.cli.examples import EXAMPLES
+from reconciler.cli.help_text import usage_text
+from reconciler.cli.main import COMMAND_GROUPS, COMMANDS, build_parser
+from reconciler.cli.options import HELP, SECTIONS
+
+_DOCS: Final = Path(__file__).parents[2] / "docs"
 
 _HEAD: Final = """\
 # Commands
@@ -26,15 +32,15 @@ Results go to stdout. With `--format json` they are exactly one [document](docum
 | 4 | something was written, and the run did not complete or could not be verified |
 | 64 | wrong usage |
 | 130 | interrupted before writing |
-
-## All commands
 """
 
 
 def commands_pages() -> dict[str, str]:
     """Markdown by path: the list, and a page for each command, in the order of ``--help``."""
     parsers = {name: _subparsers(build_parser(name))[name] for name in COMMANDS}
-    items = [f"[{name}](commands/{name}.md)\n: {_first_sentence(parser)}\n" for name, parser in parsers.items()]
+    items = [
+        part for title, commands in COMMAND_GROUPS.items() for part in (f"## {title}\n", *map(_item, commands, commands.values()))
+    ]
     tree = "```{toctree}\n:hidden:\n" + "\n".join(f"commands/{name}" for name in parsers) + "\n```\n"
     return {
         "commands.md": "\n".join((_HEAD, *items, tree)),
@@ -42,37 +48,36 @@ def commands_pages() -> dict[str, str]:
     }
 
 
-def _first_sentence(parser: argparse.ArgumentParser) -> str:
-    return _escaped(" ".join((parser.description or "").split()).split(". ")[0].removesuffix(".")) + "."
+def _item(name: str, summary: str) -> str:
+    return f"[{name}](commands/{name}.md)\n: {_escaped(summary)}.\n"
 
 
 def _page(name: str, parser: argparse.ArgumentParser) -> str:
     parts = [f"# {name}\n", f"{_escaped(parser.description or '')}\n"]
     nested = _subparsers(parser)
-    if nested:
-        parts += [part for one, sub in nested.items() for part in (f"## {name} {one}\n", *_body(sub, level=3))]
-    else:
-        parts += _body(parser, level=2)
-    return "\n".join((*parts, "[All commands and exit codes](../commands.md)\n"))
+    for one, sub in nested.items():
+        parts += [f"## {name} {one}\n", f"{_escaped(sub.description or '')}\n", *_body(sub, f"{name} {one}", level=3)]
+    if not nested:
+        parts += _body(parser, name, level=2)
+    page = EXAMPLES[name].page
+    return "\n".join((*parts, f"[{_title(page)}](../../{page}) · [All commands and exit codes](../commands.md)\n"))
 
 
-def _body(parser: argparse.ArgumentParser, *, level: int) -> Iterator[str]:
-    usage = parser.format_usage().removeprefix("usage: ")
-    yield f"```text\n{usage}```\n"
-    if parser.epilog:
-        yield f"```text\n{(parser.epilog % {'prog': parser.prog}).rstrip()}\n```\n"
-    for group in parser._action_groups:
-        entries = [
-            _entry(parser, action)
-            for action in group._group_actions
-            if not isinstance(action, argparse._HelpAction) and action.help != argparse.SUPPRESS
-        ]
+def _body(parser: argparse.ArgumentParser, name: str, *, level: int) -> Iterator[str]:
+    yield f"```text\n{usage_text(parser, 100).removeprefix('usage: ')}```\n"
+    lines = "\n\n".join(f"# {what}\nkafka-quotas {line}" for what, line in EXAMPLES[name].lines)
+    yield f"```sh\n{lines}\n```\n"
+    for group in sorted(parser._action_groups, key=lambda group: SECTIONS.index(group.title or "")):
+        entries = [_entry(parser, one) for one in group._group_actions if one.help not in (argparse.SUPPRESS, HELP)]
         if entries:
-            title = (group.title or "options").capitalize()
-            yield f"{'#' * level} {title}\n"
+            yield f"{'#' * level} {group.title}\n"
             if group.description:
                 yield f"{_escaped(group.description)}\n"
             yield from entries
+
+
+def _title(page: str) -> str:
+    return (_DOCS / page).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
 
 
 def _entry(parser: argparse.ArgumentParser, action: argparse.Action) -> str:

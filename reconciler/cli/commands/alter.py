@@ -32,26 +32,20 @@ class AlterArguments(WritingArguments):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``alter``."""
-    parser.add_argument(
-        "paths",
-        nargs="*",
-        default=[],
-        metavar="PATH",
-        help="manifests that say how to reach the cluster, what they manage there, and what limits a write",
-    )
-    options.add_cluster_options(parser)
-    options.add_trusted_ref_option(parser)
+    options.add_connection_path_argument(parser, also=", its managed entities and the limits of a write")
     entity_options.add_entity_options(parser)
-    group = parser.add_argument_group("what to change")
-    group.add_argument(
+    changes = options.section(parser, "Changes")
+    changes.add_argument(
         "--add",
         action="append",
         default=[],
         metavar="KEY=VALUE,...",
-        help="set these quotas; values as in manifests, such as 10MiB",
+        help="set these quotas; write values as in manifests, such as 10MiB",
     )
-    group.add_argument("--delete", action="append", default=[], metavar="KEY,...", help="remove these quotas")
+    changes.add_argument("--delete", action="append", default=[], metavar="KEY,...", help="remove these quotas")
     writing.add_writing_options(parser)
+    options.add_trusted_ref_option(parser)
+    options.add_cluster_options(parser)
     options.add_output_options(parser)
 
 

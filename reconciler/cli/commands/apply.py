@@ -30,17 +30,19 @@ class ApplyArguments(LongRunArguments):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``apply``."""
     options.add_path_argument(parser)
-    options.add_cluster_options(parser)
+    parser.add_argument(
+        "--plan", metavar="FILE", help="apply this saved plan (plan --out json=FILE); refuse when a new plan would differ"
+    )
+    writing.add_long_run_options(parser)
+    writing.add_writing_options(parser)
+    options.add_fail_on_option(parser)
     options.add_trusted_ref_option(parser)
     options.add_base_option(parser)
     options.add_baseline_option(parser)
-    parser.add_argument("--plan", metavar="FILE", help="a saved plan (plan --out json=FILE); refused when it would differ now")
-    writing.add_writing_options(parser)
-    writing.add_long_run_options(parser)
-    parser.add_argument(
-        "--record-baseline", metavar="FILE", help="when all is applied, write what a later drift --baseline needs"
+    options.section(parser, "Git").add_argument(
+        "--record-baseline", metavar="FILE", help="write a baseline for drift to this file, after a complete run"
     )
-    options.add_fail_on_option(parser)
+    options.add_cluster_options(parser)
     options.add_output_options(parser)
 
 

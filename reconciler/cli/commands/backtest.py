@@ -62,67 +62,63 @@ class BacktestArguments(OutputArguments):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``backtest``."""
     options.add_path_argument(parser)
-    parser.add_argument("--cluster", metavar="NAME", help="the Cluster document to use; not needed when there is exactly one")
     parser.add_argument(
-        "--traffic",
-        action="append",
-        required=True,
-        metavar="[BROKER=]PATH",
-        help="request logs (kafka.request.logger at DEBUG) of one broker: a file, or a folder with rotated and gzipped files; or "
-        "Parquet in the normal form; or a folder that compact made. Repeatable. Without BROKER= the id of a log's broker is "
-        "taken from a name such as node-3 or broker-3 in the path, else counted from 0",
+        "--details", action="store_true", help="print also each broker, the fit of limits, and the assumptions of the verdicts"
     )
+    parser.add_argument("--exact", action="store_true", help="judge every single request instead of sums of whole seconds")
     parser.add_argument(
-        "--current", metavar="FILE", help="snapshot of the quotas that hold now; without it there is no comparison"
+        "--plots",
+        type=int,
+        metavar="N",
+        help="plot the rate of the N worst quota groups over time, which reads their traffic once more [default: 12 for an HTML "
+        "page, else 0]",
     )
-    parser.add_argument(
-        "--kafka-version", metavar="V", help="model this broker release (default: the snapshot's, else 3.8 and newer)"
-    )
-    parser.add_argument("--exact", action="store_true", help="judge every single request, not sums of whole seconds")
-    parser.add_argument(
-        "--requests", metavar="FILE", help="also write one JSON line a request, in the order of charging; implies --exact"
-    )
-    parser.add_argument(
-        "--log-timezone", default="UTC", metavar="TZ", help="of log times without an offset (default: %(default)s)"
-    )
-    add_reading_options(parser)
-    add_spark_options(parser)
     parser.add_argument(
         "--without-python-workers",
         action="store_true",
         help=argparse.SUPPRESS,
     )
-    parser.add_argument(
-        "--plots",
-        type=int,
-        metavar="N",
-        help="give the N worst buckets their rate over time, at the price of one more look at their traffic (default: 12 for an "
-        "HTML page, else 0)",
+    options.section(parser, "Traffic").add_argument(
+        "--traffic",
+        action="append",
+        required=True,
+        metavar="[BROKER=]PATH",
+        help="replay these request logs of one broker (kafka.request.logger at DEBUG): a file, or a folder with rotated and "
+        "gzipped files; or Parquet in the canonical traffic schema, or a folder of compact. Repeatable. Without BROKER= the "
+        "broker's id comes from a name such as node-3 or broker-3 in the path, else from a count that begins with 0",
     )
+    add_reading_options(parser)
+    add_spark_options(parser)
     _add_broker_model_options(parser)
-    options.add_trusted_ref_option(parser)
     options.add_fail_on_option(parser)
-    parser.add_argument(
-        "--details", action="store_true", help="also print each broker, the fit of limits, and what the verdicts assume"
+    options.add_trusted_ref_option(parser)
+    options.add_cluster_option(parser)
+    options.add_current_option(parser, "compare with the quotas of this snapshot [default: no comparison]")
+    options.section(parser, "Output").add_argument(
+        "--requests", metavar="FILE", help="write one JSON line for each replayed request; implies --exact"
     )
-    options.add_out_option(parser, FORMATS)
-    options.add_output_options(parser, formats=FORMATS)
+    options.add_output_options(parser, formats=FORMATS, out=True)
 
 
 def _add_broker_model_options(parser: argparse.ArgumentParser) -> None:
-    """The settings and the class of the brokers; all go before what the Cluster document says."""
-    group = parser.add_argument_group("the modelled brokers")
-    group.add_argument("--window-samples", type=int, metavar="N", help="their quota.window.num (default: 11)")
-    group.add_argument("--window-seconds", type=int, metavar="N", help="their quota.window.size.seconds (default: 1)")
-    group.add_argument("--controller-window-samples", type=int, metavar="N", help="controller.quota.window.num (default: 11)")
+    """The settings and the class of the brokers; all of them override those of the Cluster manifest."""
+    group = options.section(parser, "Broker model")
     group.add_argument(
-        "--controller-window-seconds", type=int, metavar="N", help="controller.quota.window.size.seconds (default: 1)"
+        "--kafka-version", metavar="V", help="model this broker release [default: the snapshot's, else 3.8 and newer]"
+    )
+    group.add_argument("--window-samples", type=int, metavar="N", help="use this quota.window.num [default: 11]")
+    group.add_argument("--window-seconds", type=int, metavar="N", help="use this quota.window.size.seconds [default: 1]")
+    group.add_argument(
+        "--controller-window-samples", type=int, metavar="N", help="use this controller.quota.window.num [default: 11]"
+    )
+    group.add_argument(
+        "--controller-window-seconds", type=int, metavar="N", help="use this controller.quota.window.size.seconds [default: 1]"
     )
     group.add_argument(
         "--quota-callback",
         metavar="MODULE:CLASS",
-        help="a Python class that says what their client.quota.callback.class says; it is imported and run. The one that the "
-        "Cluster document names is loaded only with --trusted-ref, or when it is given here",
+        help="import and run this Python class as the brokers' client.quota.callback.class. The class that the Cluster manifest "
+        "names is loaded only with --trusted-ref",
     )
 
 

@@ -33,16 +33,16 @@ class ClustersArguments(OutputArguments):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``clusters``."""
     options.add_path_argument(parser)
-    parser.add_argument("--cluster", action="append", default=[], metavar="NAME", help="only this one; repeatable")
-    parser.add_argument(
+    cluster = options.section(parser, "Cluster")
+    cluster.add_argument("--cluster", action="append", default=[], metavar="NAME", help="list this cluster only; repeatable")
+    options.section(parser, "Git").add_argument(
         "--changed-since",
         metavar="REF",
-        help="compare with this git reference; {cluster} in it stands for each cluster's own, e.g. "
+        help="compare with this git reference; {cluster} stands for the name of each cluster, such as "
         "refs/kafka-quotas/baseline/{cluster}",
     )
     options.add_trusted_ref_option(parser)
-    options.add_out_option(parser, _FORMATS)
-    options.add_output_options(parser, formats=_FORMATS)
+    options.add_output_options(parser, formats=_FORMATS, out=True)
 
 
 def parse(namespace: argparse.Namespace) -> ClustersArguments:

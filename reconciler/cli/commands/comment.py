@@ -50,31 +50,31 @@ class CommentArguments(OutputArguments):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``comment``."""
     parser.add_argument(
-        "body", nargs="?", metavar="BODY", help="what 'plan --out markdown=FILE' wrote; - for standard input; else the plan stays"
+        "body",
+        nargs="?",
+        metavar="BODY",
+        help="the file of plan --out markdown=FILE; - for standard input [default: keep the plan of the comment]",
     )
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--state", choices=_STATES, help="how far the change is (default: planned)")
-    what.add_argument("--report", metavar="FILE", help="applied or failed, as the report says that 'apply --report' wrote")
-    parser.add_argument(
-        "--backtest", metavar="FILE", help="add what 'backtest --out json=FILE' wrote below the plan, in as much room as is left"
+    what.add_argument(
+        "--state", choices=_STATES, metavar="STATE", help=f"set the state of the change: {', '.join(_STATES)} [default: planned]"
     )
-    parser.add_argument("--cluster", metavar="NAME", help="the comment's cluster, where BODY does not say")
-    parser.add_argument("--label", default="", metavar="WORD", help="tells comments about one cluster from each other")
-    parser.add_argument(
-        "--commit", metavar="SHA", help="the commit that was planned or applied (default: of the workflow's event)"
-    )
-    parser.add_argument("--repository", metavar="OWNER/NAME", help="default: GITHUB_REPOSITORY")
-    parser.add_argument("--pull-request", type=int, metavar="N", help="default: of the workflow's event (GITHUB_EVENT_PATH)")
-    parser.add_argument("--api-url", metavar="URL", help="default: GITHUB_API_URL, else that of github.com")
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help="read the token from a file (default: GITHUB_TOKEN)")
-    # Else --token would be short for --token-file, and its value in the message that there is no such file.
-    parser.add_argument("--token", nargs="?", dest="given_token", const="", help=argparse.SUPPRESS)
-    parser.add_argument("--author", metavar="LOGIN", help="who the token comments as, e.g. my-app[bot], if it cannot ask itself")
-    parser.add_argument(
-        "--wait", type=float, default=120.0, metavar="SECONDS", help="for rate limits and faults, in all (default: %(default)g)"
-    )
-    parser.add_argument("--if-there", action="store_true", help="change the comment where there is one, and make none")
+    what.add_argument("--report", metavar="FILE", help="set the state to applied or failed, from the file of apply --report")
+    parser.add_argument("--backtest", metavar="FILE", help="add the file of backtest --out json=FILE below the plan")
+    parser.add_argument("--label", default="", metavar="WORD", help="keep a comment of its own under this label")
+    parser.add_argument("--if-there", action="store_true", help="change an existing comment, and post no new one")
     parser.add_argument("--warn-only", action="store_true", help="exit 0 with a warning when the comment cannot be posted")
+    options.add_cluster_option(parser, "set the cluster of the comment, when BODY does not name it")
+    github = options.add_github_options(parser, wait=120.0)
+    github.add_argument("--commit", metavar="SHA", help="name this commit [default: that of the workflow's event]")
+    github.add_argument(
+        "--pull-request", type=int, metavar="N", help="comment on this pull request [default: that of the workflow's event]"
+    )
+    # Else --token would be short for --token-file, and its value in the message that there is no such file.
+    github.add_argument("--token", nargs="?", dest="given_token", const="", help=argparse.SUPPRESS)
+    github.add_argument(
+        "--author", metavar="LOGIN", help="set the login of the token, such as my-app[bot], if GitHub does not report it"
+    )
     options.add_output_options(parser)
 
 

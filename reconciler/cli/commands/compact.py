@@ -22,7 +22,7 @@ class CompactArguments(OutputArguments):
     """The command line of ``compact``."""
 
     traffic: tuple[str, ...]
-    out: str
+    folder: str
     log_timezone: str
     mapping: str | None
     max_unreadable: float
@@ -33,21 +33,15 @@ class CompactArguments(OutputArguments):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``compact``."""
-    parser.add_argument(
+    options.section(parser, "Traffic").add_argument(
         "--traffic",
         action="append",
         required=True,
         metavar="[BROKER=]PATH",
-        help="request logs, or Parquet in the normal form, as backtest reads them; repeatable",
+        help="read request logs, or Parquet in the canonical traffic schema, as backtest does; repeatable",
     )
-    parser.add_argument(
-        "--out",
-        required=True,
-        metavar="DIR",
-        help="where the per-second totals go; what is there already stays, and is not read again",
-    )
-    parser.add_argument(
-        "--log-timezone", default="UTC", metavar="TZ", help="of log times without an offset (default: %(default)s)"
+    options.add_folder_option(
+        parser, required=True, text="write the per-second totals into this folder; files that were compacted before are kept"
     )
     add_reading_options(parser)
     add_spark_options(parser)
@@ -65,7 +59,7 @@ def run(args: CompactArguments) -> int:
 
     chosen = CompactOptions(
         traffic=tuple(args.traffic),
-        folder=Path(args.out),
+        folder=Path(args.folder),
         master=args.master,
         remote=args.remote,
         memory=args.memory,
@@ -74,7 +68,7 @@ def run(args: CompactArguments) -> int:
         max_unreadable=args.max_unreadable,
     )
     result = compact_traffic(chosen, progress=output.StderrProgress(args))
-    output.print_result(args, document=lambda: _document(result), lines=lambda: _lines(result, args.out))
+    output.print_result(args, document=lambda: _document(result), lines=lambda: _lines(result, args.folder))
     return exit_codes.DONE
 
 

@@ -24,10 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``completion``."""
     parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=f"one of {', '.join(SHELLS)}")
     options.add_diagnosis_options(parser)
-    parser.epilog = (
-        'bash: eval "$(kafka-quotas completion bash)" in ~/.bashrc; zsh: save it as _kafka-quotas in a folder of $fpath; '
-        "fish: save it as ~/.config/fish/completions/kafka-quotas.fish"
-    )
 
 
 def parse(namespace: argparse.Namespace) -> CompletionArguments:

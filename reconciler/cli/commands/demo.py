@@ -19,7 +19,9 @@ class DemoArguments(OutputArguments):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``demo``."""
-    parser.add_argument("--seconds", type=float, default=20.0, metavar="S", help="how long the teams send (default: %(default)s)")
+    parser.add_argument(
+        "--seconds", type=float, default=20.0, metavar="S", help="let the clients send for this time [default: %(default)g]"
+    )
     options.add_output_options(parser, formats=("text",))
 
 

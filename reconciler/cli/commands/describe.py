@@ -32,11 +32,11 @@ class DescribeArguments(ClusterArguments):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``describe``."""
-    parser.add_argument("paths", nargs="*", default=[], metavar="PATH", help="manifests that say how to reach the cluster")
-    options.add_cluster_options(parser)
-    parser.add_argument("--current", metavar="FILE", help="read this snapshot, not a live cluster")
+    options.add_connection_path_argument(parser)
     entity_options.add_entity_options(parser)
     entity_options.add_filter_options(parser)
+    options.add_cluster_options(parser)
+    options.add_current_option(parser, "read this snapshot instead of the live cluster")
     options.add_output_options(parser, formats=("text", "json", "yaml", "csv"))
 
 

@@ -40,26 +40,25 @@ class DriftArguments(ClusterArguments):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``drift``."""
     options.add_path_argument(parser)
-    options.add_cluster_options(parser)
-    options.add_all_clusters_option(parser)
-    options.add_baseline_option(parser)
-    parser.add_argument("--current", metavar="FILE", help="compare with this snapshot, not the live cluster")
-    options.add_trusted_ref_option(parser)
     parser.add_argument(
         "--ignore",
         action="append",
         default=[],
         metavar="TYPE=GLOB",
-        help="leave entities with such a name out of the drift, e.g. user=tmp-*; the summary counts them; repeatable",
+        help="leave entities with such a name out of the drift, such as user=tmp-*; the summary counts them; repeatable",
     )
     parser.add_argument("--show-unmanaged", action="store_true", help="list unmanaged entities in the text too")
     options.add_fail_on_option(parser)
-    parser.add_argument("--fail-on-unmanaged", action="store_true", help="exit 1 when an entity in the scope is unmanaged")
-    parser.add_argument(
-        "--detailed-exitcode", action="store_true", help="exit 2 when something differs; unmanaged entities do not"
+    options.section(parser, "Safety").add_argument(
+        "--fail-on-unmanaged", action="store_true", help="exit 1 when an entity in the scope is unmanaged"
     )
-    options.add_out_option(parser, renderings.DRIFT_FORMATS)
-    options.add_output_options(parser, formats=renderings.DRIFT_FORMATS)
+    options.add_trusted_ref_option(parser)
+    options.add_baseline_option(parser)
+    options.add_cluster_options(parser)
+    options.add_all_clusters_option(parser, "compare")
+    options.add_current_option(parser, "compare with this snapshot instead of the live cluster")
+    options.add_detailed_exitcode_option(parser, "exit 2 on drift; unmanaged entities are not drift")
+    options.add_output_options(parser, formats=renderings.DRIFT_FORMATS, out=True)
 
 
 def parse(namespace: argparse.Namespace) -> DriftArguments:

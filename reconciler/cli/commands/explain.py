@@ -18,7 +18,9 @@ class ExplainArguments(OutputArguments):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``explain``."""
-    parser.add_argument("id", nargs="?", metavar="ID", help="what a finding has in [brackets], a guard, or a class of drift")
+    parser.add_argument(
+        "id", nargs="?", metavar="ID", help="the [id] of a finding, a guard, or a class of drift [default: list all]"
+    )
     options.add_output_options(parser)
 
 

@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 class ExportArguments(ClusterArguments):
     """The command line of ``export``."""
 
-    out: str | None
+    folder: str | None
     overwrite: bool
     snapshot: str | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``export``."""
-    parser.add_argument("paths", nargs="*", default=[], metavar="PATH", help="manifests that say how to reach the cluster")
+    options.add_connection_path_argument(parser)
+    options.add_folder_option(parser, text="write a Cluster manifest and its quotas into this folder")
+    parser.add_argument("--overwrite", action="store_true", help="write also into a folder that is not empty")
+    parser.add_argument("--snapshot", metavar="FILE", help="write a snapshot for plan --current and backtest --current")
     options.add_cluster_options(parser)
-    parser.add_argument("--out", metavar="DIR", help="write a Cluster document and its quotas into this folder")
-    parser.add_argument("--overwrite", action="store_true", help="also into a folder that is not empty")
-    parser.add_argument("--snapshot", metavar="FILE", help="write a snapshot, for plan --current and backtest --current")
     options.add_output_options(parser)
 
 
@@ -48,10 +48,10 @@ def run(args: ExportArguments) -> int:
     from reconciler.documents import findings_to_json
     from reconciler.workflows import cluster_to_export, connection_to_write, export_cluster, open_cluster, require_free
 
-    if args.out is None and args.snapshot is None:
-        msg = "say where to write: --out DIR for manifests, --snapshot FILE for a snapshot"
+    if args.folder is None and args.snapshot is None:
+        msg = "name an output: --folder DIR for manifests, --snapshot FILE for a snapshot"
         raise UsageError(msg)
-    folder = Path(args.out) if args.out is not None else None
+    folder = Path(args.folder) if args.folder is not None else None
     if folder is not None:
         require_free(folder, overwrite=args.overwrite)
     spec = cluster_to_export(args.paths, args.cluster)

@@ -23,7 +23,7 @@ class ImportArguments(OutputArguments):
 
     files: tuple[str, ...]
     tool: str
-    out: str
+    folder: str
     overwrite: bool
     partial: bool
 
@@ -31,11 +31,13 @@ class ImportArguments(OutputArguments):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``import``."""
     parser.add_argument("files", nargs="+", metavar="FILE", help="files of that tool, or folders with such files")
-    parser.add_argument("--from", dest="tool", required=True, choices=_TOOLS, help="whose files these are")
-    parser.add_argument("--out", required=True, metavar="DIR", help="write the manifests into this folder")
-    parser.add_argument("--overwrite", action="store_true", help="also into a folder that is not empty")
     parser.add_argument(
-        "--partial", action="store_true", help="write what can be converted; without it, one thing that cannot stops all"
+        "--from", dest="tool", required=True, choices=_TOOLS, metavar="TOOL", help=f"read the files of {', '.join(_TOOLS)}"
+    )
+    options.add_folder_option(parser, required=True, text="write the manifests into this folder")
+    parser.add_argument("--overwrite", action="store_true", help="write also into a folder that is not empty")
+    parser.add_argument(
+        "--partial", action="store_true", help="write the convertible quotas [default: write nothing when one is not]"
     )
     options.add_output_options(parser, formats=renderings.FINDINGS_FORMATS)
 
@@ -53,7 +55,7 @@ def run(args: ImportArguments) -> int:
 
     with PatientProgress(args) as progress:
         progress.step(f"reading the files of {args.tool}")
-        result = import_files(args.tool, args.files, folder=Path(args.out), overwrite=args.overwrite, partial=args.partial)
+        result = import_files(args.tool, args.files, folder=Path(args.folder), overwrite=args.overwrite, partial=args.partial)
     counts = {
         "files": len(result.files),
         "clusters": result.clusters if result.written else 0,
@@ -62,7 +64,7 @@ def run(args: ImportArguments) -> int:
     output.print_result(
         args,
         document=lambda: findings_to_json(result.findings, counts),
-        lines=lambda: _lines(result, args.out, partial=args.partial),
+        lines=lambda: _lines(result, args.folder, partial=args.partial),
         other=lambda name: renderings.findings_as(name, result.findings),
     )
     return exit_codes.DONE if result.written else exit_codes.NOT_DONE

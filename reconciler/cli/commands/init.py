@@ -41,17 +41,23 @@ class InitArguments(OutputArguments):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``init``."""
-    parser.add_argument("folder", nargs="?", default=".", metavar="DIR", help="where to make it (default: .)")
-    options.add_connection_options(parser)
-    parser.add_argument("--current", metavar="FILE", help="begin with the quotas of this snapshot, not of a live cluster")
-    parser.add_argument("--name", metavar="NAME", help="what to call the cluster in the manifests (default: its id)")
-    parser.add_argument("--ci", choices=_FORGES, default="github", help="which pipelines it gets (default: %(default)s)")
+    parser.add_argument("folder", nargs="?", default=".", metavar="DIR", help="the new repository [default: .]")
+    parser.add_argument("--name", metavar="NAME", help="use this name for the cluster in the manifests [default: its id]")
+    parser.add_argument(
+        "--ci",
+        choices=_FORGES,
+        default="github",
+        metavar="FORGE",
+        help=f"write pipelines for {', '.join(_FORGES[:-1])} or {_FORGES[-1]} [default: %(default)s]",
+    )
     parser.add_argument(
         "--workflows",
         metavar="OWNER/NAME@COMMIT",
-        help="where pipelines take kafka-quotas from, on github.com; else a placeholder is written",
+        help="let pipelines take kafka-quotas from this repository on github.com [default: a placeholder]",
     )
-    parser.add_argument("--overwrite", action="store_true", help="also into a folder that is not empty")
+    parser.add_argument("--overwrite", action="store_true", help="write also into a folder that is not empty")
+    options.add_connection_options(parser)
+    options.add_current_option(parser, "begin with the quotas of this snapshot instead of a live cluster")
     options.add_output_options(parser)
 
 

@@ -42,27 +42,28 @@ class PlanArguments(ClusterArguments):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``plan``."""
     options.add_path_argument(parser)
-    options.add_cluster_options(parser)
-    options.add_all_clusters_option(parser)
-    parser.add_argument("--current", metavar="FILE", help="compare with this snapshot, not the live cluster")
-    options.add_trusted_ref_option(parser)
-    options.add_base_option(parser)
-    options.add_baseline_option(parser)
-    parser.add_argument(
-        "--server-check",
-        choices=("cluster", "sandbox"),
-        help="let a broker check the changes without writing: the cluster's (needs AlterConfigs there), or a local Kafka's",
-    )
     parser.add_argument("--show-effects", action="store_true", help="show which known clients move to another limit")
     parser.add_argument(
-        "--known-clients", metavar="FILE", help="with --show-effects: also these clients, JSON lines of user and client-id"
+        "--known-clients", metavar="FILE", help="with --show-effects: add these clients, JSON lines of user and client-id"
+    )
+    parser.add_argument("--show-unmanaged", action="store_true", help="list entities that no manifest declares and apply keeps")
+    safety = options.section(parser, "Safety")
+    safety.add_argument(
+        "--server-check",
+        choices=("cluster", "sandbox"),
+        metavar="WHERE",
+        help="let a broker check the changes without writing: cluster (needs AlterConfigs there) or sandbox (a local Kafka)",
     )
     options.add_accept_option(parser)
     options.add_fail_on_option(parser)
-    parser.add_argument("--show-unmanaged", action="store_true", help="list what no manifest declares and is left")
-    parser.add_argument("--detailed-exitcode", action="store_true", help="exit 2 when there are changes")
-    options.add_out_option(parser, renderings.PLAN_FORMATS)
-    options.add_output_options(parser, formats=renderings.PLAN_FORMATS)
+    options.add_trusted_ref_option(parser)
+    options.add_base_option(parser)
+    options.add_baseline_option(parser)
+    options.add_cluster_options(parser)
+    options.add_all_clusters_option(parser, "plan")
+    options.add_current_option(parser, "compare with this snapshot instead of the live cluster")
+    options.add_detailed_exitcode_option(parser, "exit 2 when there are changes")
+    options.add_output_options(parser, formats=renderings.PLAN_FORMATS, out=True)
 
 
 def parse(namespace: argparse.Namespace) -> PlanArguments:

@@ -25,9 +25,8 @@ class RenderArguments(OutputArguments):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``render``."""
-    parser.add_argument("plan", metavar="PLAN", help="a plan that 'plan --out json=FILE' wrote; - for standard input")
-    options.add_out_option(parser, renderings.PLAN_FORMATS)
-    options.add_output_options(parser, formats=renderings.PLAN_FORMATS)
+    parser.add_argument("plan", metavar="PLAN", help="a saved plan (plan --out json=FILE); - for standard input")
+    options.add_output_options(parser, formats=renderings.PLAN_FORMATS, out=True)
 
 
 def parse(namespace: argparse.Namespace) -> RenderArguments:

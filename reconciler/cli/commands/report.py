@@ -40,24 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``report``."""
     options.add_path_argument(parser)
     parser.add_argument(
-        "--out",
-        action="append",
-        default=[],
-        metavar="[FORMAT=]FILE",
-        help=f"write it to a file; FORMAT is one of {', '.join(_FORMATS)}, and html where it is left out: one page that needs "
-        "nothing else; repeatable",
-    )
-    parser.add_argument("--cluster", metavar="NAME", help="only this Cluster document (default: all of them)")
-    options.add_connection_options(parser)
-    parser.add_argument(
-        "--current", metavar="FILE", help="show this snapshot, not a live cluster; {cluster} stands for each name"
-    )
-    parser.add_argument(
-        "--baseline",
-        metavar="REF|FILE",
-        help="what was applied last: a git reference, or the file of apply --record-baseline; {cluster} stands for each name",
-    )
-    parser.add_argument(
         "--audit", action="append", default=[], metavar="FILE", help="show the last runs of this audit file; repeatable"
     )
     parser.add_argument(
@@ -65,14 +47,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="show traffic against limits, of what backtest --format json printed; repeatable",
+        help="show traffic against limits from this result of backtest --format json; repeatable",
     )
-    options.add_trusted_ref_option(parser)
     options.add_fail_on_option(parser)
-    parser.add_argument(
-        "--detailed-exitcode", action="store_true", help="exit 2 when something differs; unmanaged entities do not"
+    options.add_trusted_ref_option(parser)
+    options.add_baseline_option(parser, also="; {cluster} stands for the name of each cluster")
+    options.add_cluster_option(parser, "show this Cluster manifest only [default: all]")
+    options.add_connection_options(parser)
+    options.add_current_option(
+        parser, "show this snapshot instead of the live cluster; {cluster} stands for the name of each cluster"
     )
-    options.add_output_options(parser, formats=_FORMATS)
+    options.add_detailed_exitcode_option(parser, "exit 2 on drift; unmanaged entities are not drift")
+    options.add_output_options(parser, formats=_FORMATS, out=True)
 
 
 def parse(namespace: argparse.Namespace) -> ReportArguments:
@@ -132,7 +118,9 @@ def _read(args: ReportArguments) -> Overview:
 
 
 def _files(specs: Sequence[str]) -> list[tuple[str, Path]]:
-    """``--out``: ``FORMAT=FILE`` as everywhere, or the page's file alone. Raises ``UsageError``."""
+    """``--out``: ``FORMAT=FILE`` as everywhere, or as before the page's file alone. Raises ``UsageError``."""
+    for file in (spec for spec in specs if spec and not _FORM.match(spec)):
+        output.tell(f"warning: --out {file} is now --out html={file}; the old form works until the next major version")
     return output.parse_out([spec if _FORM.match(spec) else f"html={spec}" for spec in specs], formats=_FORMATS)
 
 

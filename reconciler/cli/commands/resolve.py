@@ -46,28 +46,28 @@ class ResolveArguments(ClusterArguments):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``resolve``."""
+    options.add_connection_path_argument(parser, also=", and the planned quotas")
+    parser.add_argument("--state", default="current", metavar="STATE", help=f"ask {_STATES} [default: %(default)s]")
+    parser.add_argument("--diff", metavar="STATE", help="show only the differences of this state from --state")
     parser.add_argument(
-        "paths", nargs="*", default=[], metavar="PATH", help="manifests: how to reach the cluster, and what is planned for it"
+        "--include-overrides", action="store_true", help="show also the quotas that a limit overrides, the strongest first"
     )
-    entity_options.add_entity_options(parser)
-    whom = parser.add_argument_group("whom, in place of one entity")
-    whom.add_argument("--from", dest="from_file", metavar="FILE", help="entities as JSON lines, one after the other; - is stdin")
-    whom.add_argument("--all", action="store_true", help="every entity that the state names")
-    options.add_cluster_options(parser)
-    parser.add_argument("--current", metavar="FILE", help="read this snapshot, not a live cluster")
-    parser.add_argument("--state", default="current", metavar="STATE", help=f"what to ask: {_STATES} (default: %(default)s)")
-    parser.add_argument("--diff", metavar="STATE", help="show only what differs when that state holds in place of --state")
-    parser.add_argument("--include-overrides", action="store_true", help="also what each limit hides, the strongest first")
-    parser.add_argument("--explain", action="store_true", help="draw the levels as a ladder, with the hit marked")
+    parser.add_argument("--explain", action="store_true", help="draw the precedence levels as a ladder, and mark the hit")
     parser.add_argument(
         "--members",
         type=_count,
         metavar="N",
-        help=f"list at most N other known clients of each bucket (default: {_MEMBERS}, for lists 0)",
+        help=f"list at most N other known clients of each quota group [default: {_MEMBERS}, for lists 0]",
     )
-    parser.add_argument("--detailed-exitcode", action="store_true", help="with --diff: exit 2 when something differs")
-    options.add_trusted_ref_option(parser)
+    entity_options.add_entity_options(parser)
+    clients = options.section(parser, "Clients", "instead of one entity")
+    clients.add_argument("--from", dest="from_file", metavar="FILE", help="read entities as JSON lines; - for standard input")
+    clients.add_argument("--all", action="store_true", help="resolve every entity that the state names")
     options.add_fail_on_option(parser)
+    options.add_trusted_ref_option(parser)
+    options.add_cluster_options(parser)
+    options.add_current_option(parser, "read this snapshot instead of the live cluster")
+    options.add_detailed_exitcode_option(parser, "with --diff: exit 2 on differences")
     options.add_output_options(parser, formats=("text", "json", "jsonl"))
 
 

@@ -26,18 +26,12 @@ class RevertArguments(LongRunArguments):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``revert``."""
-    parser.add_argument("reported", metavar="REPORT", help="a report of the run to go back from (apply --report FILE)")
-    parser.add_argument(
-        "paths",
-        nargs="*",
-        default=[],
-        metavar="PATH",
-        help="manifests that say how to reach the cluster, and what limits a write",
-    )
-    options.add_cluster_options(parser)
-    options.add_trusted_ref_option(parser)
-    writing.add_writing_options(parser)
+    parser.add_argument("reported", metavar="REPORT", help="the report of the run to revert (apply --report FILE)")
+    options.add_connection_path_argument(parser, also=" and the limits of a write")
     writing.add_long_run_options(parser)
+    writing.add_writing_options(parser)
+    options.add_trusted_ref_option(parser)
+    options.add_cluster_options(parser)
     options.add_output_options(parser)
 
 

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from reconciler.cli import exit_codes, options
+from reconciler.cli import exit_codes, options, writing
 from reconciler.cli.arguments import typed
 from reconciler.errors import UsageError
 
@@ -44,38 +44,46 @@ class RunArguments:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``run``."""
     options.add_path_argument(parser)
-    options.add_cluster_options(parser)
-    options.add_trusted_ref_option(parser)
-    parser.add_argument(
-        "--apply", action="store_true", help="write what differs, under the guards; without it nothing is ever written"
+    parser.add_argument("--apply", action="store_true", help="write the changes, under the guards [default: only report them]")
+    service = options.section(parser, "Service")
+    service.add_argument(
+        "--interval",
+        metavar="SECONDS",
+        type=float,
+        default=300.0,
+        help="read the cluster at this interval [default: %(default)g]",
     )
-    parser.add_argument(
-        "--baseline", metavar="REF|FILE", help="what was applied last, to tell merged from changed by hand: as for drift"
+    service.add_argument(
+        "--jitter", metavar="SHARE", type=float, default=0.1, help="add up to this share of the interval [default: %(default)g]"
     )
-    parser.add_argument(
-        "--interval", metavar="SECONDS", type=float, default=300.0, help="look at the cluster so often (default: %(default)g)"
+    service.add_argument(
+        "--poll", metavar="SECONDS", type=float, default=5.0, help="look at the files at this interval [default: %(default)g]"
     )
-    parser.add_argument(
-        "--jitter", metavar="SHARE", type=float, default=0.1, help="add up to this share of the interval (default: %(default)g)"
-    )
-    parser.add_argument(
-        "--poll", metavar="SECONDS", type=float, default=5.0, help="look at the files so often (default: %(default)g)"
-    )
-    parser.add_argument(
+    service.add_argument(
         "--longest-retry",
         metavar="SECONDS",
         type=float,
         default=300.0,
-        help="waits after failures grow up to this (default: %(default)g)",
+        help="let the waits after failures grow up to this [default: %(default)g]",
     )
-    parser.add_argument("--address", metavar="HOST", default="127.0.0.1", help="serve metrics and health here (%(default)s)")
-    parser.add_argument("--port", metavar="PORT", type=int, default=9746, help="0 takes a free one and prints it (%(default)s)")
-    parser.add_argument("--audit", metavar="FILE", help="add one line of JSON to this file for every write")
-    parser.add_argument("--report", metavar="FILE", help="keep the report of the last write here; revert reads it")
-    parser.add_argument(
-        "--deadline", metavar="SECONDS", type=float, default=900.0, help="as for apply, for one write (default: %(default)g)"
+    service.add_argument(
+        "--address", metavar="HOST", default="127.0.0.1", help="serve metrics and health here [default: %(default)s]"
     )
+    service.add_argument(
+        "--port",
+        metavar="PORT",
+        type=int,
+        default=9746,
+        help="use this port; 0 takes a free one and prints it [default: %(default)s]",
+    )
+    writing.add_deadline_option(parser, "send no further request of one write after this time", title="Safety")
     options.add_fail_on_option(parser)
+    options.add_trusted_ref_option(parser)
+    options.add_baseline_option(parser)
+    options.add_cluster_options(parser)
+    files = options.section(parser, "Output")
+    files.add_argument("--audit", metavar="FILE", help="add one line of JSON to this file for every write")
+    files.add_argument("--report", metavar="FILE", help="keep the report of the last write in this file, for revert")
     options.add_diagnosis_options(parser)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, options, output
 from reconciler.cli.arguments import OutputArguments, typed
@@ -15,8 +15,19 @@ from reconciler.render import Line, Style, line
 if TYPE_CHECKING:
     from reconciler.sandbox import Sandbox, SandboxSpec, Status
 
-_START = "start a Kafka that runs in the background until 'sandbox stop'; when one of the same kind runs already, say where"
-_RUN = "start a Kafka, run COMMAND with BOOTSTRAP_SERVER set, stop the Kafka, and exit with COMMAND's exit code"
+_ACTIONS: Final = {
+    "start": (
+        "Start a Kafka in the background",
+        "Start a Kafka that runs in the background until 'sandbox stop'. Print its address when it runs already.",
+    ),
+    "status": ("Print addresses and log files", "Print where the Kafka runs. Exit 0 when it runs, else 1."),
+    "stop": ("Stop the Kafka", "Stop the Kafka of 'sandbox start', and delete its folder."),
+    "run": (
+        "Run a command beside a Kafka",
+        "Start a Kafka, run COMMAND with BOOTSTRAP_SERVER set, stop the Kafka, and exit with COMMAND's exit code.",
+    ),
+}
+"""Each action with its summary and its description."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,44 +47,43 @@ class SandboxArguments(OutputArguments):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """``start``, ``status``, ``stop`` and ``run``, with their options."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    start = actions.add_parser("start", help="start a Kafka in the background", description=f"{_START[0].upper()}{_START[1:]}.")
-    _add_spec_options(start)
-    start.add_argument("--folder", type=Path, metavar="DIR", help="keep data and logs here (default: a temporary folder)")
-    options.add_output_options(start)
-    about = "say whether it runs and where; exit 0 when it runs, else 1"
-    options.add_output_options(
-        actions.add_parser("status", help="whether it runs", description=f"{about[0].upper()}{about[1:]}.")
-    )
-    about = "end what 'sandbox start' started and remove its folder"
-    options.add_output_options(
-        actions.add_parser("stop", help="end it", description=f"{about[0].upper()}{about[1:]}."), formats=("text",)
-    )
-    run_parser = actions.add_parser("run", help="run a command beside a Kafka", description=f"{_RUN[0].upper()}{_RUN[1:]}.")
-    _add_spec_options(run_parser)
-    options.add_output_options(run_parser, formats=("text",))
-    run_parser.add_argument("program", nargs="+", metavar="COMMAND", help="after --, the command and its arguments")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", prog=parser.prog, title="Actions")
+    for name, (summary, description) in _ACTIONS.items():
+        action = actions.add_parser(name, help=summary, description=description, add_help=False)
+        if name in ("start", "run"):
+            _add_spec_options(action)
+        if name == "start":
+            action.add_argument(
+                "--folder", type=Path, metavar="DIR", help="keep data and logs here [default: a temporary folder]"
+            )
+        options.add_output_options(action, formats=("text", "json") if name in ("start", "status") else ("text",))
+        if name == "run":
+            action.add_argument("program", nargs="+", metavar="COMMAND", help="the command and its arguments, after --")
+    options.add_help_option(parser)
 
 
 def _add_spec_options(parser: argparse.ArgumentParser) -> None:
     from reconciler.sandbox import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, ZOOKEEPER_VERSIONS
 
-    parser.add_argument("--nodes", type=int, default=1, choices=(1, 3), help="how many (default: %(default)s)")
+    parser.add_argument(
+        "--nodes", type=int, default=1, choices=(1, 3), metavar="N", help="start 1 or 3 nodes [default: %(default)s]"
+    )
     parser.add_argument(
         "--kafka-version",
         default="",
         choices=KAFKA_VERSIONS,
         metavar="V",
-        help=f"{', '.join(KAFKA_VERSIONS)} (default: {DEFAULT_KAFKA_VERSION}, with --zookeeper {ZOOKEEPER_VERSIONS[0]})",
+        help=f"run {', '.join(KAFKA_VERSIONS[:-1])} or {KAFKA_VERSIONS[-1]} [default: {DEFAULT_KAFKA_VERSION}, with --zookeeper "
+        f"{ZOOKEEPER_VERSIONS[0]}]",
     )
     parser.add_argument(
         "--zookeeper",
         action="store_true",
         help=f"keep the metadata in ZooKeeper, as clusters up to 3.9 can; only with {' or '.join(ZOOKEEPER_VERSIONS)}",
     )
-    parser.add_argument("--chroot", default="", metavar="/PATH", help="with --zookeeper: put everything below this node")
+    parser.add_argument("--chroot", default="", metavar="/PATH", help="with --zookeeper: put all nodes below this one")
     parser.add_argument(
-        "--user", action="append", default=[], metavar="NAME", help="a user who can log in (SASL/PLAIN); repeatable"
+        "--user", action="append", default=[], metavar="NAME", help="create a user who can log in (SASL/PLAIN); repeatable"
     )
     parser.add_argument("--request-log", action="store_true", help="log every request, as backtest reads it")
 

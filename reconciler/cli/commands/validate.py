@@ -33,12 +33,11 @@ class ValidateArguments(OutputArguments):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``validate``."""
     options.add_path_argument(parser)
-    parser.add_argument("--cluster", metavar="NAME", help="check for this Cluster document only (default: for every one)")
-    options.add_all_clusters_option(parser)
-    options.add_trusted_ref_option(parser)
     options.add_fail_on_option(parser)
-    options.add_out_option(parser, renderings.VALIDATE_FORMATS)
-    options.add_output_options(parser, formats=renderings.VALIDATE_FORMATS)
+    options.add_trusted_ref_option(parser)
+    options.add_cluster_option(parser, "check for this Cluster manifest only [default: for every one]")
+    options.add_all_clusters_option(parser, "check")
+    options.add_output_options(parser, formats=renderings.VALIDATE_FORMATS, out=True)
 
 
 def parse(namespace: argparse.Namespace) -> ValidateArguments:

@@ -33,18 +33,15 @@ class VerifyRefArguments(OutputArguments):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``verify-ref``."""
-    parser.add_argument("ref", metavar="REF", help="a reference in full, as fetched: refs/kafka-quotas/snapshot/prod")
+    parser.add_argument("ref", metavar="REF", help="a full reference, as fetched: refs/kafka-quotas/snapshot/prod")
     parser.add_argument(
         "--branch",
         required=True,
         metavar="REF",
-        help="the default branch, e.g. refs/remotes/origin/main; its workflows are trusted",
+        help="trust the workflows of this default branch, such as refs/remotes/origin/main",
     )
     parser.add_argument("--snapshot", type=Path, metavar="FILE", help="write the verified snapshot to this file")
-    parser.add_argument("--repository", metavar="OWNER/NAME", help="default: GITHUB_REPOSITORY")
-    parser.add_argument("--api-url", metavar="URL", help="default: GITHUB_API_URL, else that of github.com")
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help="read the token from a file (default: GITHUB_TOKEN)")
-    parser.add_argument("--wait", type=float, default=60.0, metavar="SECONDS", help="for rate limits and faults (%(default)g)")
+    options.add_github_options(parser, wait=60.0)
     options.add_output_options(parser)
 
 

@@ -14,9 +14,9 @@ LEAST = {
     "revert": ("report.json",),
     "render": ("plan.json",),
     "verify-ref": ("refs/x", "--branch", "main"),
-    "import": ("--from", "jikkou", "--out", "quotas", "file.yaml"),
+    "import": ("--from", "jikkou", "--folder", "quotas", "file.yaml"),
     "backtest": ("--traffic", "logs"),
-    "compact": ("--traffic", "logs", "--out", "cells"),
+    "compact": ("--traffic", "logs", "--folder", "cells"),
     "schema": ("Cluster",),
     "completion": ("bash",),
 }

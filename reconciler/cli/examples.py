@@ -1,0 +1,259 @@
+"""Two examples for each command, and the page of the documentation to read; loaded when a help is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+
+class CommandExamples(NamedTuple):
+    """What the help of a command ends with. ``page`` lies in the folder of the documentation.
+
+    No dataclass: a help would load ``dataclasses`` for this alone, an eighth of its time.
+    """
+
+    page: str
+    lines: tuple[tuple[str, str], ...]
+    """What an example does, and its arguments."""
+
+
+EXAMPLES: Final[Mapping[str, CommandExamples]] = {
+    "": CommandExamples(
+        page="index.md",
+        lines=(
+            ("Try everything on a local Kafka", "demo"),
+            ("Show the changes that apply would make", "plan quotas --cluster prod"),
+        ),
+    ),
+    "demo": CommandExamples(
+        page="install.md",
+        lines=(
+            ("Run every step on a local Kafka", "demo"),
+            ("Let the clients send for a minute", "demo --seconds 60"),
+        ),
+    ),
+    "init": CommandExamples(
+        page="ci.md",
+        lines=(
+            ("Create an empty repository without pipelines", "init quotas --ci none"),
+            (
+                "Begin with the quotas of a live cluster, for GitLab",
+                "init quotas --ci gitlab --bootstrap-server b1:9092 --command-config client.properties --name prod",
+            ),
+        ),
+    ),
+    "import": CommandExamples(
+        page="coming-from.md",
+        lines=(
+            ("Convert the files of jikkou", "import --from jikkou jikkou --folder quotas"),
+            ("Write the convertible part of a Terraform state", "import --from terraform state.json --folder quotas --partial"),
+        ),
+    ),
+    "export": CommandExamples(
+        page="operators.md",
+        lines=(
+            (
+                "Write all quotas of a cluster as manifests",
+                "export --bootstrap-server b1:9092 --command-config client.properties --folder quotas",
+            ),
+            ("Keep a snapshot for plan --current and backtest --current", "export quotas --cluster prod --snapshot prod.json"),
+        ),
+    ),
+    "sandbox": CommandExamples(
+        page="tutorial.md",
+        lines=(
+            ("Start a local Kafka in the background", "sandbox start"),
+            ("Run one command beside a local Kafka", "sandbox run -- ./check.sh"),
+        ),
+    ),
+    "sandbox start": CommandExamples(
+        page="tutorial.md",
+        lines=(
+            ("Start one node", "sandbox start"),
+            ("Start three nodes that log every request", "sandbox start --nodes 3 --request-log --folder kafka"),
+        ),
+    ),
+    "sandbox status": CommandExamples(
+        page="tutorial.md",
+        lines=(
+            ("Print addresses and log files", "sandbox status"),
+            ("Print them for a script", "sandbox status --format json"),
+        ),
+    ),
+    "sandbox stop": CommandExamples(
+        page="tutorial.md",
+        lines=(
+            ("Stop the local Kafka and delete its folder", "sandbox stop"),
+            ("Stop it and log each step", "sandbox stop -v"),
+        ),
+    ),
+    "sandbox run": CommandExamples(
+        page="tutorial.md",
+        lines=(
+            ("Run a script beside a Kafka, and stop Kafka afterwards", "sandbox run -- ./check.sh"),
+            ("Give the script a user with a password", "sandbox run --user alice -- ./check.sh"),
+        ),
+    ),
+    "validate": CommandExamples(
+        page="authors.md",
+        lines=(
+            ("Check all manifests below a folder", "validate quotas"),
+            ("Fail on warnings, and keep a JUnit file for CI", "validate quotas --fail-on warning --out junit=junit.xml"),
+        ),
+    ),
+    "plan": CommandExamples(
+        page="reviewers.md",
+        lines=(
+            ("Compare the manifests with the live cluster", "plan quotas --cluster prod"),
+            (
+                "Compare with a snapshot, and save the plan and a comment",
+                "plan quotas --current prod.json --out json=plan.json --out markdown=plan.md",
+            ),
+        ),
+    ),
+    "backtest": CommandExamples(
+        page="backtest.md",
+        lines=(
+            (
+                "Replay the request logs of one broker",
+                "backtest quotas --traffic 1=/logs/broker-1 --current prod.json",
+            ),
+            (
+                "Write a page with plots from per-second totals",
+                "backtest quotas --traffic history --current prod.json --out html=backtest.html",
+            ),
+        ),
+    ),
+    "compact": CommandExamples(
+        page="request-log.md",
+        lines=(
+            ("Sum up the logs of two brokers", "compact --traffic 1=/logs/broker-1 --traffic 2=/logs/broker-2 --folder history"),
+            ("Sum up on a Spark cluster", "compact --traffic /logs --folder history --master spark://host:7077"),
+        ),
+    ),
+    "render": CommandExamples(
+        page="ci.md",
+        lines=(
+            ("Print a saved plan as text", "render plan.json"),
+            ("Write it as a page and for code scanning", "render plan.json --out html=plan.html --out sarif=plan.sarif"),
+        ),
+    ),
+    "apply": CommandExamples(
+        page="apply.md",
+        lines=(
+            ("Show the plan, ask, write and verify", "apply quotas --cluster prod"),
+            (
+                "Apply exactly the plan that was reviewed, and keep a report for revert",
+                "apply quotas --plan plan.json --auto-approve --report report.json",
+            ),
+        ),
+    ),
+    "revert": CommandExamples(
+        page="apply.md",
+        lines=(
+            ("Restore the quotas from before a run", "revert report.json quotas"),
+            ("Let the cluster validate that, and write nothing", "revert report.json quotas --validate-only"),
+        ),
+    ),
+    "alter": CommandExamples(
+        page="describe-and-alter.md",
+        lines=(
+            ("Set one quota of a user", "alter quotas --name user=alice --add producer_byte_rate=10MiB"),
+            (
+                "Remove a quota of the default client-id",
+                "alter --bootstrap-server b1:9092 --defaults client-id --delete request_percentage",
+            ),
+        ),
+    ),
+    "run": CommandExamples(
+        page="run.md",
+        lines=(
+            ("Report drift every five minutes, and write nothing", "run quotas --cluster prod"),
+            ("Apply too, with the manifests of a trusted branch", "run quotas --cluster prod --apply --trusted-ref origin/main"),
+        ),
+    ),
+    "describe": CommandExamples(
+        page="describe-and-alter.md",
+        lines=(
+            ("Print every quota of a cluster", "describe --bootstrap-server b1:9092"),
+            ("Print the quotas of users that begin with 'etl-' as CSV", "describe quotas --prefix user=etl- --format csv"),
+        ),
+    ),
+    "resolve": CommandExamples(
+        page="resolve.md",
+        lines=(
+            (
+                "Show the limits of a client, and draw the precedence levels",
+                "resolve quotas --name user=alice --name client-id=app --explain",
+            ),
+            ("Show which clients get other limits by a change", "resolve quotas --all --diff planned"),
+        ),
+    ),
+    "drift": CommandExamples(
+        page="at-night.md",
+        lines=(
+            ("Compare a cluster with the manifests and the last apply", "drift quotas --cluster prod --baseline baseline.json"),
+            ("Exit 2 on differences, for a scheduled job", "drift quotas --all-clusters --detailed-exitcode --format json"),
+        ),
+    ),
+    "report": CommandExamples(
+        page="report.md",
+        lines=(
+            ("Write one page about every cluster", "report quotas --out html=report.html"),
+            (
+                "Show snapshots, and traffic beside the limits",
+                "report quotas --current '{cluster}.json' --backtest backtest.json --out html=report.html",
+            ),
+        ),
+    ),
+    "comment": CommandExamples(
+        page="pull-requests.md",
+        lines=(
+            ("Post a plan with its backtest", "comment plan.md --backtest backtest.json"),
+            ("Report the end of apply", "comment --report report.json"),
+        ),
+    ),
+    "clusters": CommandExamples(
+        page="ci.md",
+        lines=(
+            ("List the clusters that a branch changes", "clusters quotas --changed-since origin/main"),
+            ("Write them as the matrix of a workflow", "clusters quotas --changed-since origin/main --out outputs=matrix.txt"),
+        ),
+    ),
+    "verify-ref": CommandExamples(
+        page="ci.md",
+        lines=(
+            (
+                "Verify a stored snapshot, and write it to a file",
+                "verify-ref refs/kafka-quotas/snapshot/prod --branch refs/remotes/origin/main --snapshot prod.json",
+            ),
+            (
+                "Verify a baseline",
+                "verify-ref refs/kafka-quotas/baseline/prod --branch refs/remotes/origin/main",
+            ),
+        ),
+    ),
+    "explain": CommandExamples(
+        page="guards.md",
+        lines=(
+            ("Explain the guard against removals", "explain prune"),
+            ("List everything that has an id", "explain"),
+        ),
+    ),
+    "schema": CommandExamples(
+        page="authors.md",
+        lines=(
+            ("Print the schema of manifests, for an editor", "schema ClientQuotas"),
+            ("Print the schema of a saved plan", "schema plan"),
+        ),
+    ),
+    "completion": CommandExamples(
+        page="install.md",
+        lines=(
+            ("bash: evaluate this output in ~/.bashrc", "completion bash"),
+            ("fish: save this output as ~/.config/fish/completions/kafka-quotas.fish", "completion fish"),
+            ("zsh: save this output as _kafka-quotas in a folder of $fpath", "completion zsh"),
+        ),
+    ),
+}
+"""By the words of the command, ``""`` for the program itself."""

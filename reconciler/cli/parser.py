@@ -1,0 +1,131 @@
+"""The parser of the command line: options between arguments, errors that suggest the right word, help in sections."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any, NoReturn
+
+from reconciler.cli import exit_codes
+from reconciler.cli.terminal import WITHOUT_TERMINAL
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose usage errors exit with 64 (2 means differences here), and that takes options between arguments, too."""
+
+    groups: Mapping[str, Mapping[str, str]] = {}
+    """The commands of the program in groups, each with its summary. A parser knows the options of the chosen one only."""
+
+    _mixing = False
+    _given: tuple[str, ...] = ()
+
+    def __init__(self, **options: Any) -> None:
+        # Any text for usage: else each run of a command would format the usage once. A width: else argparse asks for that of the
+        # terminal with each argument that is added.
+        formatter = partial(argparse.HelpFormatter, width=WITHOUT_TERMINAL)
+        super().__init__(usage="", formatter_class=formatter, **{"add_help": False, **options})
+        self._positionals.title = "Arguments"
+        self._optionals.title = "Options"
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse the command line; print the help and exit with 64 when a command of commands is alone."""
+        given = sys.argv[1:] if args is None else list(args)
+        parsed, unknown = self.parse_known_args(given, namespace)
+        chosen = self._chosen(parsed)
+        if unknown:
+            chosen.error(chosen.unknown_arguments(unknown))
+        if chosen._commands() is not None:  # noqa: SLF001 - of the same class
+            chosen.print_help(sys.stderr)
+            chosen.exit(exit_codes.USAGE)
+        return parsed
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse ``REPORT --cluster X PATH`` as ``--cluster X REPORT PATH``, wherever a command has no commands of its own."""
+        given = sys.argv[1:] if args is None else list(args)
+        if self._mixing:
+            return super().parse_known_args(given, namespace)
+        self._given = tuple(given)
+        if self._commands() is not None or {"-h", "--help", "--"} & set(given):
+            return super().parse_known_args(given, namespace)
+        self._mixing = True
+        try:
+            return self.parse_known_intermixed_args(given, namespace)
+        finally:
+            self._mixing = False
+
+    def format_help(self) -> str:
+        """The help for the width of the terminal: own options first, those of the connection and the output last."""
+        from reconciler.cli.help_text import help_text
+
+        return help_text(self)
+
+    def format_usage(self) -> str:
+        """One line: what the command cannot do without."""
+        from reconciler.cli.help_text import usage_text
+
+        return usage_text(self)
+
+    def unknown_arguments(self, words: Iterable[str]) -> str:
+        """A message for words that no option or argument takes."""
+        from reconciler.text import near_miss, shown
+
+        unknown = [word for word in words if word.startswith("-")] or list(words)
+        word = unknown[0].partition("=")[0]
+        if not word.startswith("-"):
+            return f"unexpected argument {shown(word)}"
+        return f"unknown option {shown(word)}{near_miss(word, self._long_options())}"
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and the message to stderr; exit 64."""
+        from reconciler.model import escaped
+
+        # A mistyped option is the reason why a required one is missing, or why its value is taken for a command.
+        if (unknown := self._mistyped()) and (self._commands() is not None or "required" in message):
+            message = self.unknown_arguments([unknown])
+            if self._commands() is not None:
+                message = f"{self.prog} has no option {unknown}; options of a command follow it: {self.prog} COMMAND {unknown}"
+        self.print_usage(sys.stderr)
+        self.exit(exit_codes.USAGE, f"{self.prog}: error: {escaped(message)}\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        from reconciler.text import near_miss, shown
+
+        named = [name for group in self.groups.values() for name in group]
+        known = [str(choice) for choice in (named or action.choices)]
+        near = near_miss(str(value), known)
+        if action is self._commands():
+            see = f"; run {self.prog} --help for a list"
+            raise argparse.ArgumentError(None, f"unknown {str(action.metavar).lower()} {shown(str(value))}{near or see}")
+        choices = f"; write one of {', '.join(known)}"
+        raise argparse.ArgumentError(action, f"unknown value {shown(str(value))}{near or choices}")
+
+    def _commands(self) -> argparse._SubParsersAction[Parser] | None:
+        kind = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
+        return next((action for action in self._actions if isinstance(action, kind)), None)
+
+    def _chosen(self, parsed: argparse.Namespace) -> Parser:
+        commands = self._commands()
+        name = getattr(parsed, commands.dest, None) if commands is not None else None
+        if commands is None or name is None:
+            return self
+        return commands.choices[name]._chosen(parsed)  # noqa: SLF001 - of the same class
+
+    def _mistyped(self) -> str | None:
+        """The first option that does not exist; of a parser with commands only the first word, since the others are theirs."""
+        words = self._given if self._commands() is None else self._given[:1]
+        for word in words:
+            if word == "--":
+                return None
+            name = word.partition("=")[0]
+            if name.startswith("--") and not any(option.startswith(name) for option in self._option_string_actions):
+                return name
+        return None
+
+    def _long_options(self) -> Iterator[str]:
+        for action in self._actions:
+            if action.help != argparse.SUPPRESS:
+                yield from (option for option in action.option_strings if option.startswith("--"))

@@ -1,0 +1,203 @@
+"""The help of every command: sections in one order, formats once, examples that parse, lines that fit the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli.examples import EXAMPLES
+from reconciler.cli.main import COMMAND_GROUPS, COMMANDS, build_parser
+from reconciler.cli.options import SECTIONS
+from reconciler.cli.parser import Parser
+from tests.support.command import Done, invoke
+
+DOCS = Path(__file__).parents[3] / "docs"
+NAMES = tuple(EXAMPLES)
+"""Every command, the actions of sandbox, and the program itself."""
+
+
+def parser_of(name: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = build_parser(name.split(maxsplit=1)[0] if name else None)
+    for word in name.split():
+        parser = next(a.choices[word] for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    return parser
+
+
+def options_of(name: str) -> Iterator[argparse.Action]:
+    yield from (action for action in parser_of(name)._actions if action.help not in (None, argparse.SUPPRESS))
+
+
+def help_of(name: str, folder: Path, columns: int = 80) -> str:
+    done = invoke(*name.split(), "--help", cwd=folder, env={"COLUMNS": str(columns)})
+    assert (done.code, done.err) == (0, "")
+    return done.out
+
+
+def titles(text: str) -> list[str]:
+    return [line.removesuffix(":") for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
+
+
+def test_every_command_has_examples() -> None:
+    assert {name.split()[0] for name in NAMES if name} == set(COMMANDS)
+    assert {name: len(known.lines) for name, known in EXAMPLES.items() if len(known.lines) < 2} == {}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_examples_parse_and_their_page_exists(name: str, tmp_path: Path) -> None:
+    known = EXAMPLES[name]
+    assert (DOCS / known.page).is_file()
+    for _, line in known.lines:
+        words = shlex.split(line)
+        assert line.startswith(name)
+        assert build_parser(words[0]).parse_args(words).command == words[0]
+    assert help_of(name, tmp_path).endswith(f"Documentation: docs/{known.page}\n")
+
+
+def test_the_program_lists_every_command_in_its_group(tmp_path: Path) -> None:
+    text = help_of("", tmp_path)
+
+    assert titles(text)[: len(COMMAND_GROUPS)] == list(COMMAND_GROUPS)
+    for title, commands in COMMAND_GROUPS.items():
+        section = text.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
+        assert [line.split()[0] for line in section.splitlines()] == list(commands)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name])
+def test_own_options_stand_before_those_of_the_cluster_and_the_output(name: str, tmp_path: Path) -> None:
+    found = titles(help_of(name, tmp_path))
+
+    assert found[-1] == "Examples"
+    assert found[:-1] == sorted(found[:-1], key=SECTIONS.index)
+    assert found[-2] == "Output"
+
+
+def test_the_options_of_a_command_stand_in_the_sections_that_they_are_about(tmp_path: Path) -> None:
+    text = help_of("apply", tmp_path)
+
+    for title, options in {
+        "Options": ["--plan"],
+        "Steps": ["--step-down", "--step-wait", "--deadline"],
+        "Safety": ["--expect-digest", "--accept", "--auto-approve", "--validate-only", "--fail-on"],
+        "Git": ["--trusted-ref", "--base", "--baseline", "--record-baseline"],
+        "Cluster": ["--cluster", "--bootstrap-server", "--zookeeper", "--command-config"],
+        "Output": ["--report", "--audit", "--format", "--color", "--quiet", "--verbose", "--log-format", "--help"],
+    }.items():
+        section = text.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
+        assert re.findall(r"^  (?:-\w, )?(--[a-z-]+)", section, re.MULTILINE) == options
+
+
+@pytest.mark.parametrize("name", ["validate", "plan", "render", "backtest", "drift"])
+def test_formats_are_listed_once(name: str, tmp_path: Path) -> None:
+    listed = help_of(name, tmp_path).partition("Examples:")[0]
+
+    assert len(re.findall(r"\bcode-quality\b", listed)) == 1
+    assert len(re.findall(r"\bjunit\b", listed)) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_no_line_is_wider_than_the_terminal(name: str, columns: int, tmp_path: Path) -> None:
+    text = help_of(name, tmp_path, columns)
+
+    broad = [line for line in text.splitlines() if len(line) > min(columns, 100)]
+    # A word that is wider by itself stays whole, so that it can be copied.
+    assert [line for line in broad if len(line.rstrip("\\").split()) > (1 if not line.lstrip().startswith("--") else 3)] == []
+
+
+@pytest.mark.parametrize("columns", [30, 40, 80])
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_over_several_lines_is_one_command_for_a_shell(name: str, columns: int, tmp_path: Path) -> None:
+    shown = help_of(name, tmp_path, columns).partition("Examples:\n")[2]
+
+    for _, line in EXAMPLES[name].lines:
+        commands = re.findall(r"^    kafka-quotas(?:[^\n]*\\\n)*[^\n]*$", shown, re.MULTILINE)
+        assert ["kafka-quotas", *shlex.split(line)] in [shlex.split(command.replace("\\\n", "")) for command in commands]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_default_stands_last_in_brackets(name: str) -> None:
+    for action in options_of(name):
+        text = str(action.help)
+        assert "(default:" not in text, (name, action.dest)
+        assert "[default: " not in text or text.endswith("]"), (name, action.dest)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_help_begins_with_a_capital_or_an_article(name: str) -> None:
+    first = {str(action.help).split()[0] for action in options_of(name) if action.option_strings}
+    assert first & {"the", "a", "an", "their", "its", "what", "who", "how", "where", "of"} == set()
+    assert [word for word in first if word[0].isupper()] == []
+
+
+@pytest.mark.parametrize("arguments", [(), ("-v",), ("sandbox",), ("-v", "sandbox")])
+def test_no_command_prints_the_help_to_stderr_and_ends_with_64(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    done = invoke(*arguments, cwd=tmp_path)
+    name = " ".join(word for word in arguments if word != "-v")
+
+    assert (done.code, done.out) == (64, "")
+    assert done.err == help_of(name, tmp_path)
+
+
+def wrong(*arguments: str, cwd: Path) -> Done:
+    done = invoke(*arguments, cwd=cwd)
+    assert (done.code, done.out) == (64, "")
+    assert len(done.err.splitlines()) <= 2
+    return done
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("plann",), "kafka-quotas: error: unknown command 'plann'; did you mean 'plan'?"),
+        (("aply", "--auto-approve"), "unknown command 'aply'; did you mean 'apply'?"),
+        (("VALIDATE",), "unknown command 'VALIDATE'; did you mean 'validate'?"),
+        (("xyzzy", "plan"), "unknown command 'xyzzy'; run kafka-quotas --help for a list"),
+        (("sandbox", "strat"), "kafka-quotas sandbox: error: unknown action 'strat'; did you mean 'start'?"),
+        (("plan", "--acept", "prune"), "kafka-quotas plan: error: unknown option '--acept'; did you mean '--accept'?"),
+        (("plan", "--Cluster=prod"), "unknown option '--Cluster'; did you mean '--cluster'?"),
+        (("apply", "--xyzzy"), "unknown option '--xyzzy'\n"),
+        (("backtest", "--trafic", "logs"), "unknown option '--trafic'; did you mean '--traffic'?"),
+        (("backtest",), "the following arguments are required: --traffic"),
+        (("sandbox", "start", "--node", "3", "--requestlog"), "unknown option '--requestlog'; did you mean '--request-log'?"),
+        (("--format", "json", "plan"), "options of a command follow it: kafka-quotas COMMAND --format"),
+        (("plan", "--format", "jsn"), "argument --format: unknown value 'jsn'; did you mean 'json'?"),
+        (("clusters", "--format", "xyzzy"), "unknown value 'xyzzy'; write one of text, json"),
+        (("schema", "Plan"), "argument KIND: unknown value 'Plan'; did you mean 'plan'?"),
+        (("demo", "now"), "unexpected argument 'now'"),
+        (("plan", "--accept", "prun"), "unknown guard 'prun'; did you mean 'prune'?"),
+        (("explain", "user-prefx"), "did you mean 'user-prefix'?"),
+        (("explain", "prun"), "did you mean 'prune'?"),
+        (("explain", "insync"), "did you mean 'in-sync'?"),
+    ],
+)
+def test_a_slip_of_the_keyboard_is_answered_with_the_right_word(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    assert words in wrong(*arguments, cwd=tmp_path).err
+
+
+def test_a_word_that_controls_a_terminal_is_escaped(tmp_path: Path) -> None:
+    for arguments in (("\x1b[2J",), ("plan", "--\x1b[2J"), ("plan", "--format", "\u202ejson"), ("schema", "a\nb")):
+        assert all(letter.isprintable() or letter == "\n" for letter in wrong(*arguments, cwd=tmp_path).err)
+
+
+def test_a_parser_has_no_other_command_than_the_chosen_one() -> None:
+    parser = build_parser("plan")
+
+    assert isinstance(parser, Parser)
+    assert [list(a.choices) for a in parser._actions if isinstance(a, argparse._SubParsersAction)] == [["plan"]]
+
+
+@pytest.mark.parametrize("option", ["--folder", "--out", "--fold", "--ou"])
+def test_the_old_name_of_a_folder_works_and_is_warned_about(option: str, tmp_path: Path) -> None:
+    script = "kafka-configs.sh --alter --entity-type users --entity-name a --add-config consumer_byte_rate=1024\n"
+    (tmp_path / "quotas.sh").write_text(script)
+    done = invoke("import", "--from", "kafka-configs", "quotas.sh", option, "quotas", "--partial", cwd=tmp_path)
+
+    old = option.startswith("--o")
+    warning = f"kafka-quotas: warning: --out DIR is now --folder DIR; the old name works until the next major version\n"
+    assert done.err.startswith(warning) == old
+    assert (tmp_path / "quotas").is_dir()
