@@ -198,6 +198,6 @@ def test_the_old_name_of_a_folder_works_and_is_warned_about(option: str, tmp_pat
     done = invoke("import", "--from", "kafka-configs", "quotas.sh", option, "quotas", "--partial", cwd=tmp_path)
 
     old = option.startswith("--o")
-    warning = f"kafka-quotas: warning: --out DIR is now --folder DIR; the old name works until the next major version\n"
+    warning = "kafka-quotas: warning: --out DIR is now --folder DIR; the old name works until the next major version\n"
     assert done.err.startswith(warning) == old
     assert (tmp_path / "quotas").is_dir()
