@@ -52,9 +52,8 @@ def _typed_words() -> list[str]:
 def _actions(parser: argparse.ArgumentParser) -> Iterable[argparse.Action]:
     for action in parser._actions:  # noqa: SLF001 - argparse has no public way to list them
         yield action
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - the same
-            for sub in action.choices.values():
-                yield from _actions(sub)
+        for sub in action.choices.values() if isinstance(action.choices, dict) else ():
+            yield from _actions(sub)
 
 
 def _listed(words: Iterable[str], end: str = "") -> _Completer:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli.options import SECTIONS
-from reconciler.cli.terminal import columns
+from reconciler.cli.terminal import WITHOUT_SIZE, columns
 
 if TYPE_CHECKING:
     from reconciler.cli.parser import Parser
@@ -42,7 +43,7 @@ def help_text(parser: Parser) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def usage_text(parser: argparse.ArgumentParser, width: int | None = None) -> str:
+def usage_text(parser: Parser, width: int | None = None) -> str:
     """``usage: kafka-quotas backtest --traffic PATH [OPTION ...] [PATH ...]``: options that a command needs are spelled out.
 
     ``width``: columns of a line, by default those of the terminal.
@@ -52,11 +53,11 @@ def usage_text(parser: argparse.ArgumentParser, width: int | None = None) -> str
 
 
 def _width() -> int:
-    return max(_NARROWEST, min(columns(), _WIDEST) - 2)
+    return max(_NARROWEST, min(columns(sys.stdout) or WITHOUT_SIZE, _WIDEST) - 2)
 
 
-def _usage(parser: argparse.ArgumentParser) -> Iterator[str]:
-    actions = parser._actions  # noqa: SLF001 - argparse has no public way to list them
+def _usage(parser: Parser) -> Iterator[str]:
+    actions = parser.arguments()
     yield from (f"{action.option_strings[0]} {action.metavar}" for action in actions if action.option_strings and action.required)
     yield "[OPTION ...]"
     yield from (_argument(action) for action in actions if not action.option_strings)
@@ -80,14 +81,11 @@ class _Formatter(argparse.HelpFormatter):
 
 def _sections(parser: Parser, width: int) -> str:
     formatter = _Formatter(parser.prog, width=width, max_help_position=_HELP_COLUMN if width >= _ROOMY else _NARROW_HELP_COLUMN)
-    groups = parser._action_groups  # noqa: SLF001 - argparse has no public way to list them
-    for group in sorted(groups, key=lambda group: SECTIONS.index(group.title or "")):
-        actions = group._group_actions  # noqa: SLF001 - the same
-        if not (parser.groups and any(isinstance(action, argparse._SubParsersAction) for action in actions)):  # noqa: SLF001 - has no public name
-            formatter.start_section(group.title)
-            formatter.add_text(group.description)
-            formatter.add_arguments(actions)
-            formatter.end_section()
+    for group, actions in sorted(parser.sections(), key=lambda one: SECTIONS.index(one[0].title or "")):
+        formatter.start_section(group.title)
+        formatter.add_text(group.description)
+        formatter.add_arguments(actions)
+        formatter.end_section()
     return formatter.format_help()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 from reconciler.cli.arguments import OutputArguments
+from reconciler.cli.terminal import columns
 from reconciler.errors import FileAccessError, OutputError, UsageError
 from reconciler.model import escaped
 
@@ -52,19 +53,8 @@ def text_width(stream: TextIO) -> int | None:
 
     ``None`` for a pipe or a file: text is not wrapped there, so that ``grep`` finds a whole sentence on one line.
     """
-    wanted = os.environ.get("COLUMNS", "")
-    if wanted.isascii() and wanted.isdigit() and int(wanted[:6]):
-        return min(int(wanted[:6]), _WIDEST)
-    if not stream.isatty():
-        return None
-    with contextlib.suppress(AttributeError, ValueError, OSError):
-        if columns := os.get_terminal_size(stream.fileno()).columns:
-            return min(columns, _WIDEST)
-    return _WITHOUT_SIZE
-
-
-_WITHOUT_SIZE: Final = 80
-"""Of a terminal that does not say how wide it is."""
+    found = columns(stream)
+    return None if found is None else min(found, _WIDEST)
 
 
 def print_result(

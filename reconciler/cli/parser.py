@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from reconciler.cli import exit_codes
-from reconciler.cli.terminal import WITHOUT_TERMINAL
+from reconciler.cli.terminal import WITHOUT_SIZE
 
 
 class Parser(argparse.ArgumentParser):
@@ -18,13 +18,16 @@ class Parser(argparse.ArgumentParser):
     groups: Mapping[str, Mapping[str, str]] = {}
     """The commands of the program in groups, each with its summary. A parser knows the options of the chosen one only."""
 
+    commands: Any = None
+    """Argparse's action that chooses a command, where this parser has commands."""
+
     _mixing = False
     _given: tuple[str, ...] = ()
 
     def __init__(self, **options: Any) -> None:
         # Any text for usage: else each run of a command would format the usage once. A width: else argparse asks for that of the
         # terminal with each argument that is added.
-        formatter = partial(argparse.HelpFormatter, width=WITHOUT_TERMINAL)
+        formatter = partial(argparse.HelpFormatter, width=WITHOUT_SIZE)
         super().__init__(usage="", formatter_class=formatter, **{"add_help": False, **options})
         self._positionals.title = "Arguments"
         self._optionals.title = "Options"
@@ -33,10 +36,10 @@ class Parser(argparse.ArgumentParser):
         """Parse the command line; print the help and exit with 64 when a command of commands is alone."""
         given = sys.argv[1:] if args is None else list(args)
         parsed, unknown = self.parse_known_args(given, namespace)
-        chosen = self._chosen(parsed)
+        chosen = self.chosen(parsed)
         if unknown:
             chosen.error(chosen.unknown_arguments(unknown))
-        if chosen._commands() is not None:  # noqa: SLF001 - of the same class
+        if chosen.commands is not None:
             chosen.print_help(sys.stderr)
             chosen.exit(exit_codes.USAGE)
         return parsed
@@ -47,13 +50,36 @@ class Parser(argparse.ArgumentParser):
         if self._mixing:
             return super().parse_known_args(given, namespace)
         self._given = tuple(given)
-        if self._commands() is not None or {"-h", "--help", "--"} & set(given):
+        if self.commands is not None or {"-h", "--help", "--"} & set(given):
             return super().parse_known_args(given, namespace)
         self._mixing = True
         try:
             return self.parse_known_intermixed_args(given, namespace)
         finally:
             self._mixing = False
+
+    def add_subparsers(self, **options: Any) -> Any:
+        """Let the parser have commands."""
+        self.commands = super().add_subparsers(**options)
+        return self.commands
+
+    def chosen(self, parsed: argparse.Namespace) -> Parser:
+        """The parser of the command that was chosen, or of the command below that one."""
+        name = getattr(parsed, self.commands.dest, None) if self.commands is not None else None
+        if name is None:
+            return self
+        command: Parser = self.commands.choices[name]
+        return command.chosen(parsed)
+
+    def arguments(self) -> Iterable[argparse.Action]:
+        """Options and arguments, in the order in which they were added."""
+        return tuple(self._actions)
+
+    def sections(self) -> Iterator[tuple[argparse._ArgumentGroup, list[argparse.Action]]]:
+        """Each section of the help with its options and arguments, but not the commands in groups."""
+        for group in self._action_groups:
+            within = [action for action in self._actions if getattr(action, "container", None) is group]
+            yield group, [action for action in within if not (self.groups and action is self.commands)]
 
     def format_help(self) -> str:
         """The help for the width of the terminal: own options first, those of the connection and the output last."""
@@ -82,9 +108,9 @@ class Parser(argparse.ArgumentParser):
         from reconciler.model import escaped
 
         # A mistyped option is the reason why a required one is missing, or why its value is taken for a command.
-        if (unknown := self._mistyped()) and (self._commands() is not None or "required" in message):
+        if (unknown := self._mistyped()) and (self.commands is not None or "required" in message):
             message = self.unknown_arguments([unknown])
-            if self._commands() is not None:
+            if self.commands is not None:
                 message = f"{self.prog} has no option {unknown}; options of a command follow it: {self.prog} COMMAND {unknown}"
         self.print_usage(sys.stderr)
         self.exit(exit_codes.USAGE, f"{self.prog}: error: {escaped(message)}\n")
@@ -97,26 +123,15 @@ class Parser(argparse.ArgumentParser):
         named = [name for group in self.groups.values() for name in group]
         known = [str(choice) for choice in (named or action.choices)]
         near = near_miss(str(value), known)
-        if action is self._commands():
+        if action is self.commands:
             see = f"; run {self.prog} --help for a list"
             raise argparse.ArgumentError(None, f"unknown {str(action.metavar).lower()} {shown(str(value))}{near or see}")
         choices = f"; write one of {', '.join(known)}"
         raise argparse.ArgumentError(action, f"unknown value {shown(str(value))}{near or choices}")
 
-    def _commands(self) -> argparse._SubParsersAction[Parser] | None:
-        kind = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
-        return next((action for action in self._actions if isinstance(action, kind)), None)
-
-    def _chosen(self, parsed: argparse.Namespace) -> Parser:
-        commands = self._commands()
-        name = getattr(parsed, commands.dest, None) if commands is not None else None
-        if commands is None or name is None:
-            return self
-        return commands.choices[name]._chosen(parsed)  # noqa: SLF001 - of the same class
-
     def _mistyped(self) -> str | None:
         """The first option that does not exist; of a parser with commands only the first word, since the others are theirs."""
-        words = self._given if self._commands() is None else self._given[:1]
+        words = self._given if self.commands is None else self._given[:1]
         for word in words:
             if word == "--":
                 return None

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
-from collections.abc import Mapping
 from typing import Final, TextIO
 
-WITHOUT_TERMINAL: Final = 80
+WITHOUT_SIZE: Final = 80
+"""Columns of a terminal that does not say how wide it is."""
 
 
-def columns(environ: Mapping[str, str] | None = None, stream: TextIO | None = None) -> int:
-    """Columns of the terminal that stdout (or ``stream``) is: ``COLUMNS`` where it is set, and 80 where there is no terminal."""
-    wanted = (os.environ if environ is None else environ).get("COLUMNS", "")
+def columns(stream: TextIO) -> int | None:
+    """``COLUMNS`` where it is set, else the columns of the terminal that ``stream`` is; ``None`` when it is none."""
+    wanted = os.environ.get("COLUMNS", "")
     if wanted.isascii() and wanted.isdigit() and int(wanted[:6]):
         return int(wanted[:6])
+    if not stream.isatty():
+        return None
     with contextlib.suppress(AttributeError, ValueError, OSError):
-        return os.get_terminal_size((stream or sys.__stdout__).fileno()).columns or WITHOUT_TERMINAL  # type: ignore[union-attr]
-    return WITHOUT_TERMINAL
+        return os.get_terminal_size(stream.fileno()).columns or WITHOUT_SIZE
+    return WITHOUT_SIZE

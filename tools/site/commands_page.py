@@ -11,6 +11,7 @@ from reconciler.cli.examples import EXAMPLES
 from reconciler.cli.help_text import usage_text
 from reconciler.cli.main import COMMAND_GROUPS, COMMANDS, build_parser
 from reconciler.cli.options import HELP, SECTIONS
+from reconciler.cli.parser import Parser
 
 _DOCS: Final = Path(__file__).parents[2] / "docs"
 
@@ -52,7 +53,7 @@ def _item(name: str, summary: str) -> str:
     return f"[{name}](commands/{name}.md)\n: {_escaped(summary)}.\n"
 
 
-def _page(name: str, parser: argparse.ArgumentParser) -> str:
+def _page(name: str, parser: Parser) -> str:
     parts = [f"# {name}\n", f"{_escaped(parser.description or '')}\n"]
     nested = _subparsers(parser)
     for one, sub in nested.items():
@@ -63,12 +64,12 @@ def _page(name: str, parser: argparse.ArgumentParser) -> str:
     return "\n".join((*parts, f"[{_title(page)}](../../{page}) · [All commands and exit codes](../commands.md)\n"))
 
 
-def _body(parser: argparse.ArgumentParser, name: str, *, level: int) -> Iterator[str]:
+def _body(parser: Parser, name: str, *, level: int) -> Iterator[str]:
     yield f"```text\n{usage_text(parser, 100).removeprefix('usage: ')}```\n"
     lines = "\n\n".join(f"# {what}\nkafka-quotas {line}" for what, line in EXAMPLES[name].lines)
     yield f"```sh\n{lines}\n```\n"
-    for group in sorted(parser._action_groups, key=lambda group: SECTIONS.index(group.title or "")):
-        entries = [_entry(parser, one) for one in group._group_actions if one.help not in (argparse.SUPPRESS, HELP)]
+    for group, actions in sorted(parser.sections(), key=lambda one: SECTIONS.index(one[0].title or "")):
+        entries = [_entry(parser, one) for one in actions if one.help not in (argparse.SUPPRESS, HELP)]
         if entries:
             yield f"{'#' * level} {group.title}\n"
             if group.description:
@@ -80,14 +81,14 @@ def _title(page: str) -> str:
     return (_DOCS / page).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
 
 
-def _entry(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
+def _entry(parser: Parser, action: argparse.Action) -> str:
     formatter = parser._get_formatter()
     shown = formatter._format_action_invocation(action)
     text = formatter._expand_help(action) if action.help else ""
     return f"`{shown}`\n: {_escaped(' '.join(text.split()))}\n"
 
 
-def _subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+def _subparsers(parser: Parser) -> dict[str, Parser]:
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             return dict(action.choices)
