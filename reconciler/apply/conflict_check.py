@@ -1,7 +1,7 @@
 """Others who write during the run: the cluster is looked at before the first write, and again every few seconds.
 
-Kafka has no compare-and-set for quotas, so between a look and the write after it somebody may come in unseen; looking often keeps
-that short. A look is a full describe, which a large cluster takes a second for: looks take a tenth of a run at most.
+Kafka has no compare-and-set for quotas, so another writer may come in unseen between a read and the write after it. Reading often
+keeps that time short. A look is a full describe, which a large cluster takes a second for: looks take a tenth of a run at most.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ConflictCheck:
         lag_until = started + min(self._lag_seconds, self._retry.budget.left)
         if written and not await_visible(self._cluster, written[-1], clock=self._clock, deadline=lag_until):
             message = f"the change to {written[-1].entity} was written, and does not show after {self._lag_seconds:g} s"
-            return Stop(reason="not-verified", message=f"{message}: a broker lags, or somebody has undone it")
+            return Stop(reason="not-verified", message=f"{message}: a broker lags, or another writer has undone it")
         live = self._retry.ask(self._cluster.current_state, also_unreachable=bool(written)).entities
         now = self._clock.monotonic()
         milliseconds = round((now - started) * 1000, 1)
@@ -59,7 +59,7 @@ class ConflictCheck:
         return self.compare(live, planned=self._outcomes.having(ChangeStatus.NOT_ATTEMPTED), written=written)
 
     def compare(self, live: Mapping[Entity, Quotas], *, planned: Sequence[Change], written: Sequence[Change] = ()) -> Stop | None:
-        """What somebody else did, noted with every entity that it happened to."""
+        """What another writer did, noted with every entity that it happened to."""
         found = [(change, difference_from_before(change, live)) for change in planned]
         found += [(change, difference_from_written(change, live)) for change in written]
         differences = [(change, text) for change, text in found if text is not None]

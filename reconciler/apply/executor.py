@@ -133,13 +133,13 @@ class Executor:
         writer = RequestWriter(self._cluster, self._outcomes, conflicts, retry=self._retry)
         for number, request in enumerate(requests, start=1):
             if conflicts.due:
-                self._progress.step("looking whether anybody else has changed the cluster")
+                self._progress.step("checking the cluster for changes by other writers")
                 if (stop := conflicts.look()) is not None:
                     return stop
             if self._budget.spent:
                 return self._too_late()
             if self._settings.stop_wanted():
-                return Stop(reason="interrupted", message=f"told to stop before request {number} of {len(requests)}")
+                return Stop(reason="interrupted", message=f"interrupted before request {number} of {len(requests)}")
             self._progress.step(f"writing request {number} of {len(requests)}: {len(request)} changes")
             if (stop := writer.write(request)) is not None:
                 return stop

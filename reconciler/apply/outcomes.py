@@ -33,7 +33,7 @@ class Outcomes:
         return self._of[change.entity]
 
     def note(self, results: Iterable[AlterationResult], *, good: ChangeStatus) -> None:
-        """Take over the cluster's answers; ``good`` is what code 0 means. Entities of nobody's are passed over."""
+        """Take over the cluster's answers; ``good`` is what code 0 means. Entities that were not sent are passed over."""
         for result in results:
             known = self._of.get(result.entity)
             if known is None:

@@ -87,9 +87,9 @@ def verify(
 
 
 def await_visible(cluster: QuotaCluster, last: Change, *, clock: Clock, deadline: float) -> bool:
-    """Whether a read has what was written last, waiting for it; also when somebody else has been there since.
+    """Whether a read has what was written last, waiting for it; also when another writer changed it since.
 
-    Raises ``UnreachableError`` when nobody answers until the deadline.
+    Raises ``UnreachableError`` when no broker answers until the deadline.
     """
     gone: UnreachableError | None = None
     for _ in poll(clock, deadline):
@@ -140,7 +140,7 @@ def _not_read_back(cluster: QuotaCluster, written: Sequence[Change], *, clock: C
             if not missing:
                 return None
             if any(not is_unchanged(change, live) for change in missing):
-                # Neither as before nor as written is somebody else's; waiting does not bring ours back.
+                # Neither as before nor as written: another writer's; waiting does not bring ours back.
                 return _unverified(missing, live, len(written))
         if len(missing) == before or clock.monotonic() >= end:
             return _unverified(missing, live, len(written))
@@ -159,7 +159,7 @@ def _lagging_brokers(cluster: QuotaCluster, last: Change, *, clock: Clock, deadl
     for _ in poll(clock, deadline):
         for number, answer in _ask_each(cluster, exact_filter(last.entity), tuple(waiting)).items():
             if isinstance(answer, BackendError):
-                reasons[number] = f"{_broker_text(waiting[number])} does not tell: {answer}"
+                reasons[number] = f"{_broker_text(waiting[number])} does not answer: {answer}"
                 if not isinstance(answer, UnreachableError):
                     hopeless[number] = reasons[number]
             elif is_written(last, answer):

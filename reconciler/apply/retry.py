@@ -101,7 +101,7 @@ class RetryPolicy:
     def ask(self, ask: Callable[[], Answer], *, also_unreachable: bool) -> Answer:
         """Ask for what changes nothing, again while the cluster has no controller. Raises the last ``BackendError``.
 
-        ``also_unreachable``: again, too, when nobody answers, because somebody did a moment ago.
+        ``also_unreachable``: again, too, when no broker answers, because one did a moment ago.
         """
         for wait in self.waits():
             try:

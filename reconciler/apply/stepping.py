@@ -55,7 +55,7 @@ class StepDown:
 
 
 def way_down(key: KeyChange, factor: float) -> tuple[float, ...]:
-    """The values to write one after the other, the planned one last; a single one for whatever is no large reduction.
+    """The values to write one after the other, the planned one last; a single one for a change that is not a large reduction.
 
     The values between are round where that costs little, whole for integer keys, and fall strictly. No step divides by more
     than ``factor``, except that one unit is always taken where whole numbers leave no smaller step.

@@ -127,7 +127,7 @@ class RequestWriter:
         return None
 
     def _settled(self, pending: Sequence[Change]) -> tuple[Sequence[Change], Stop | None]:
-        """Look what became of them; give those that are still to be sent. Sending again what nobody can see now is safe, too."""
+        """Read the cluster again and return the alterations still to be sent. Sending one again is safe: they are idempotent."""
         try:
             live = self._cluster.current_state().entities
         except BackendError:

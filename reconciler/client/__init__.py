@@ -18,7 +18,7 @@ Ask who is limited by what; ``read`` once for many questions:
 ...     state = quotas.read()
 >>> state.resolve(entity(user="payments", client_id="app")).quotas["producer_byte_rate"].value
 20000000.0
->>> state.resolve(entity(user="somebody", client_id="app")).quotas["producer_byte_rate"].level
+>>> state.resolve(entity(user="other", client_id="app")).quotas["producer_byte_rate"].level
 6
 
 Change one entity: first as a plan, with its guards, then for good. ``apply`` returns only when every broker shows the change, and
@@ -30,7 +30,7 @@ raises otherwise; what lies within the scope of manifests belongs there, and is 
 >>> report.verified
 True
 
-No cluster at hand? ``open_snapshot`` and ``open_manifests`` answer the same questions, ``after_plan`` tells what would hold once
+No cluster at hand? ``open_snapshot`` and ``open_manifests`` answer the same questions, ``after_plan`` shows what would apply once
 manifests are applied, and ``compare`` whose limits differ between any two of them.
 """
 

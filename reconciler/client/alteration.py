@@ -15,7 +15,7 @@ _log: Final = logging.getLogger("reconciler.client")
 
 
 class LoggedProgress:
-    """Tells the logger ``reconciler.client`` how far a write is, at INFO; nothing is ever printed."""
+    """Logs how far a write is to ``reconciler.client``, at INFO; nothing is ever printed."""
 
     def step(self, message: str) -> None:
         """One line."""
@@ -60,9 +60,9 @@ class PlannedAlteration:
         """Write the change, and read it back until every broker shows it. ``accept`` names the guards that may be passed.
 
         The cluster is read again first. Returns only when all is done and verified, or there was nothing to do. Raises
-        ``GuardRefusedError`` for guards that nobody accepted, ``StalePlanError`` when the cluster no longer has what the plan
+        ``GuardRefusedError`` for guards that were not accepted, ``StalePlanError`` when the cluster no longer has what the plan
         changes, other ``RefusedError`` (nothing was written in these cases), and ``NotAppliedError``, whose report says what
-        became of the change. ``UsageError`` for an ``accept`` that is no guard; ``BackendError`` only when nothing was written.
+        became of the change. ``UsageError`` for an ``accept`` that names no guard; ``BackendError`` only if nothing was written.
 
         >>> with connect("b1:9092") as quotas:
         ...     change = quotas.plan_alter(entity(user=DEFAULT), add={"producer_byte_rate": "6MB"})

@@ -1,4 +1,4 @@
-"""What was described, and what differs between two states: values that print as one line, however much they hold."""
+"""What was described, and what differs between two states: values that print as one line, however long they are."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Differences:
 
     clients: tuple[ClientDifference, ...]
     unknown: str | None
-    """Why nothing can be told about users and client ids; ``None``: it can."""
+    """Why the limits of users and client ids are not known; ``None``: they are."""
     left_out: int
     """So many more were found and are not listed."""
     notes: tuple[str, ...]
@@ -73,5 +73,5 @@ def shown_view(view: QuotaView) -> str:
 def shown_source(kind: ViewKind, cluster: ClusterIdentity, observed: Observed | None) -> str:
     """The same of its parts."""
     name = cluster.name or cluster.id
-    told = f"{kind.value} {display_name(name)}" if name else kind.value
-    return told if observed is None else f"{told} at {observed.at:%Y-%m-%d %H:%M:%S} UTC"
+    text = f"{kind.value} {display_name(name)}" if name else kind.value
+    return text if observed is None else f"{text} at {observed.at:%Y-%m-%d %H:%M:%S} UTC"

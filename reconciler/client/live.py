@@ -53,7 +53,7 @@ class ClusterQuotas:
 
     @property
     def cluster(self) -> ClusterIdentity:
-        """Which cluster this is: its name in the manifests, if any, its id, and its version as far as it tells."""
+        """Which cluster this is: its name in the manifests, if any, its id, and its version as far as it is known."""
         return self._identity
 
     def describe(self, selector: Selector = EVERYTHING) -> Description:
@@ -174,7 +174,7 @@ def connect(
 
     ``zookeeper`` (``host:port,.../chroot``) is for clusters up to Kafka 3.9 that keep their quotas there. ``command_config`` is
     Kafka's ``client.properties``, the only place for secrets. With ``paths`` (or ``cluster``, the name of a Cluster document, of
-    the current folder then) the document's ``clusterId`` is compared at once, and its scope, protection and guards hold for every
+    the current folder then) the document's ``clusterId`` is compared at once, and its scope, protection and guards apply to every
     alteration; with ``trusted_ref`` they come from that git reference. Raises ``ManifestError``, ``UsageError``,
     ``FileAccessError``, ``WrongClusterError``, ``GitError`` or ``UntrustedError`` for what was given, and ``BackendError`` when
     the cluster does not answer, or not to us.
@@ -198,4 +198,4 @@ def connect(
 
 
 def _not_shown(_plan: Plan) -> None:
-    """Nobody looks: the plan was in the caller's hands."""
+    """Nothing to show: the plan was in the caller's hands."""

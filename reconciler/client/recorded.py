@@ -1,4 +1,4 @@
-"""One state, held in memory: described and resolved as often as one likes, without asking anybody."""
+"""One state in memory: described and resolved as often as needed, without asking the cluster."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class RecordedQuotas:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know about every answer: assumptions, and what this state cannot tell."""
+        """What to know about every answer: assumptions, and what this state does not show."""
         return self._view.notes
 
     def describe(self, selector: Selector = EVERYTHING) -> Description:
@@ -75,11 +75,11 @@ class RecordedQuotas:
         Raises ``UsageError`` when the iterator reaches an entity that no client can be.
 
         >>> state = open_snapshot("now.json")
-        >>> for answer in state.resolve_each([entity(user="payments"), entity(user="somebody")]):
+        >>> for answer in state.resolve_each([entity(user="payments"), entity(user="other")]):
         ...     limit = answer.quotas.get("producer_byte_rate")
         ...     print(answer.entity, limit.value if limit else "unlimited")
         user=payments 20000000.0
-        user=somebody 5000000.0
+        user=other 5000000.0
         """
         wanted = _wanted(include_overrides=include_overrides, explain=explain, members=members)
         return (self._answer(client, wanted) for client in clients)
@@ -107,7 +107,7 @@ class RecordedQuotas:
 def open_snapshot(path: str | Path) -> RecordedQuotas:
     """A state that ``kafka-quotas export --snapshot`` wrote.
 
-    Raises ``FileAccessError`` when it cannot be read, and ``ManifestError`` when it is no snapshot.
+    Raises ``FileAccessError`` when it cannot be read, and ``ManifestError`` when it is not a snapshot.
 
     >>> open_snapshot("now.json").describe(matching(ip=ANY)).entities
     {}
@@ -137,7 +137,7 @@ def after_plan(
     zookeeper: str | None = None,
     command_config: str | Path | None = None,
 ) -> RecordedQuotas:
-    """What a cluster will hold once the manifests are applied: what they do not own stays. Nothing is written.
+    """What a cluster will have once the manifests are applied: what they do not own stays. Nothing is written.
 
     The cluster is read once, from ``snapshot``, or as ``connect`` reaches it. Raises as ``open_manifests``, ``open_snapshot`` and
     ``connect``.
@@ -191,7 +191,7 @@ def _wanted(*, include_overrides: bool, explain: bool, members: int) -> ResolveO
 
 
 class _Held:
-    """A view as something to read; manifests alone were observed by nobody, and nobody looks."""
+    """A view as something to read; manifests alone were never observed, so the time is now."""
 
     def __init__(self, view: QuotaView) -> None:
         self._view = view

@@ -147,7 +147,7 @@ def _options(words: Sequence[Word]) -> Options:
 
 def _unexpected(word: Word, name: str) -> RefusedCommandError:
     if word.varies:
-        message = f"{shown(word.text)} is made by the shell, so it is not known what else this command says; write it out"
+        message = f"{shown(word.text)} is made by the shell, so the rest of this command is not known; write it out"
         return RefusedCommandError("import-template", message, word)
     if word.text.startswith("--"):
         message = f"kafka-configs has no option {shown(name)}{did_you_mean(name, _WITH_VALUE | _ALONE)}"
@@ -252,5 +252,5 @@ def _split_list(word: Word | None) -> list[str]:
 def _pair(text: str, place: Word) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals:
-        raise RefusedCommandError("import-syntax", f"{shown(key)} is no KEY=VALUE", place)
+        raise RefusedCommandError("import-syntax", f"{shown(key)} is not KEY=VALUE", place)
     return key.strip(), value.strip()

@@ -1,6 +1,6 @@
 """kafka-helmsman's quota enforcer: its configuration, or the list of quotas alone, as its README describes them.
 
-Which values hold, the strongest first: the quota's ``clusters.NAME``, the quota, ``defaults.clusters.NAME``, ``defaults``.
+Which values apply, the strongest first: the quota's ``clusters.NAME``, the quota, ``defaults.clusters.NAME``, ``defaults``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def read_helmsman(content: bytes, file: str, other: Callable[[str], tuple[str, b
     elif isinstance(root, YamlMapping):
         return _configuration(root, out, other)
     elif root is not None:
-        out.refuse("import-syntax", "this is no configuration of helmsman's quota enforcer, and no list of quotas", root)
+        out.refuse("import-syntax", "this is neither a configuration of helmsman's quota enforcer nor a list of quotas", root)
     return out.found()
 
 
@@ -135,7 +135,7 @@ class _Quotas:
             return {}
         number = plain_number(text)
         if number is not None and (not number.is_integer() or number > INT_MAX):
-            message = f"{shown(text)} is not a whole number up to {int(INT_MAX)}, and helmsman holds no other"
+            message = f"{shown(text)} is not a whole number up to {int(INT_MAX)}, and helmsman allows no other"
             out.refuse("import-ambiguous", message, node)
             return {}
         return {key: (text, out.span(node))}

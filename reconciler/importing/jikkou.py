@@ -33,7 +33,7 @@ _FIELDS: Final = (("user", "user"), ("clientId", "client-id"))
 _TEMPLATE: Final = re.compile(r"\{\{|\{%|\{#")
 _MARKS: Final = {
     "jikkou.io/delete": "it is marked for deletion",
-    "jikkou.io/ignore": "jikkou is told to ignore it",
+    "jikkou.io/ignore": "this annotation makes jikkou ignore it",
 }
 
 
@@ -61,11 +61,11 @@ def _templates(content: bytes, out: Gatherer) -> bool:
 
 def _document(root: YamlNode, out: Gatherer) -> None:
     if not isinstance(root, YamlMapping):
-        out.refuse("import-syntax", "this YAML document is no resource of jikkou: it is not a mapping", root)
+        out.refuse("import-syntax", "this YAML document is not a jikkou resource: it is not a mapping", root)
         return
     api, kind = _text(root.items.get("apiVersion")), _text(root.items.get("kind"))
     if api is None or kind is None:
-        out.refuse("import-syntax", "this YAML document is no resource of jikkou: it has no apiVersion or no kind", root)
+        out.refuse("import-syntax", "this YAML document is not a jikkou resource: it has no apiVersion or no kind", root)
     elif not api.startswith(_API):
         if "quota" in kind.lower():
             message = f"{shown(kind)} of {shown(api)} is another kind of quota; only {_API}... is read"
@@ -126,7 +126,9 @@ def _entity(spec: YamlMapping, out: Gatherer) -> Entity | None:
         if wanted == _NAMED and text:
             names[entity_type] = text
         elif wanted == _NAMED:
-            message = f"the type {type_name} needs {field}; for the default there are the types of jikkou's that say so"
+            message = (
+                f"the type {type_name} needs {field}; for the default, use USERS_DEFAULT, CLIENTS_DEFAULT or USER_ALL_CLIENTS"
+            )
             out.refuse("import-ambiguous", message, node or entity_node or spec)
             return None
         elif text:

@@ -43,7 +43,7 @@ def is_description(text: str) -> bool:
 
 
 def _split(line: str) -> tuple[str, str] | None:
-    """The entity and the keys of a line about quotas. Only a name can hold the word ``are``, so the last one is the verb."""
+    """The entity and the keys of a line about quotas. Only a name can contain the word ``are``, so the last one is the verb."""
     line = line.strip()
     start = next((one for one in _STARTS if line.startswith(one)), None)
     if start is None:
@@ -55,7 +55,7 @@ def _split(line: str) -> tuple[str, str] | None:
 
 
 def read_description(text: str, out: Gatherer) -> None:
-    """Every described entity; other lines are passed over, but for those that seem to be cut or to hold commands."""
+    """Every described entity; other lines are passed over, but for those that seem to be cut or to contain commands."""
     seen: dict[Entity, tuple[dict[str, float], Span]] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         span = out.at(number)
@@ -80,7 +80,7 @@ def read_description(text: str, out: Gatherer) -> None:
 
 def _other_line(line: str, span: Span, out: Gatherer) -> None:
     if _SCRAM.match(line):
-        out.refuse("import-left-out", "credentials are left out: they are no quotas", span)
+        out.refuse("import-left-out", "credentials are left out: they are not quotas", span)
     elif "--add-config" in line or "--delete-config" in line:
         out.refuse("import-ambiguous", "a command between lines that --describe printed: import the two by themselves", span)
     elif _SEEMS_DESCRIBED.search(line):
@@ -212,7 +212,7 @@ class _Script:
         known: dict[str, float] = {}
         for key, text in alteration.add:
             if _CREDENTIALS.fullmatch(key):
-                self.out.refuse("import-left-out", f"the {key} credential of {entity} is left out: it is no quota", span)
+                self.out.refuse("import-left-out", f"the {key} credential of {entity} is left out: it is not a quota", span)
                 continue
             value = read_value(self.out, entity, key, text, span)
             if value is None:

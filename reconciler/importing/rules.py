@@ -34,16 +34,16 @@ IMPORT_RULES: Final[Mapping[str, Rule]] = dict(
         _rule(
             "import-ambiguous",
             "A file can be read in two ways that lead to different quotas, or the tool itself would not do what the file seems "
-            "to say. Write in the other tool's file what is meant, or write the manifest by hand.",
+            "to mean. Write in the other tool's file what is meant, or write the manifest by hand.",
         ),
         _rule(
             "import-syntax",
-            "A file is not what --from says, or has a fault of syntax. What comes after the fault is unread, so nothing of the "
+            "A file is not of the tool --from, or has a fault of syntax. What comes after the fault is unread, so nothing of the "
             "file is converted.",
         ),
         _rule(
             "import-nothing-found",
-            "A file that was named holds no quota. Most often it is the wrong file, or --from names the wrong tool.",
+            "A file that was named has no quota. Most often it is the wrong file, or --from names the wrong tool.",
         ),
         _rule(
             "import-left-out",

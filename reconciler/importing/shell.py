@@ -20,7 +20,7 @@ _ENDING: Final = frozenset({"fi", "done", "esac"})
 _LISTS: Final = frozenset({"for", "case", "select"})
 _BETWEEN: Final = frozenset({"then", "else", "elif", "do", "!"})
 _NO_CONDITION: Final = frozenset({"cd", "pushd", "echo", "printf", "export", "set", "source", ".", "true", ":", "sleep", "mkdir"})
-"""Commands whose success nobody asks for: what follows them after ``&&`` is meant to run."""
+"""Commands whose success never matters: what follows them after ``&&`` is meant to run."""
 
 
 class ShellSyntaxError(Exception):
@@ -315,5 +315,5 @@ class _ShellReader:
 
 
 def _goes_on(words: list[Word]) -> bool:
-    """True for a command that is no test of anything: the end of a group, another of Kafka's tools, a change of folder."""
+    """True for a command that tests nothing: the end of a group, another of Kafka's tools, a change of folder."""
     return not words or words[0].text in _NO_CONDITION or any(word.text.rpartition("/")[2].startswith("kafka-") for word in words)

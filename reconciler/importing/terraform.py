@@ -51,7 +51,7 @@ def _hcl(content: bytes, out: Gatherer) -> list[Resource]:
 
 
 def _provider(resource: Resource) -> str:
-    """What tells the clusters of one configuration apart, as it is written: the provider, or the service."""
+    """What distinguishes the clusters of one configuration, as it is written: the provider, or the service."""
     parts = [resource.body.get(name) for name in ("provider", "project", "service_name", "region", "instance_id")]
     return " ".join(_source(part) for part in parts if part is not None)
 
@@ -103,7 +103,7 @@ def _refusal(root: YamlMapping, *, has_values: bool) -> tuple[str, str] | None:
             "'terraform show -json FILE > state.json', and import state.json"
         )
     if not has_values and "resource" not in root.items and "format_version" in root.items:
-        message = "this state or plan holds no resources; is it what terraform show -json prints, of the right folder?"
+        message = "this state or plan has no resources; is it what terraform show -json prints, of the right folder?"
         return "import-nothing-found", message
     return None
 
@@ -118,7 +118,7 @@ def _one_kafka_provider(root: YamlMapping, out: Gatherer) -> bool:
         return True
     message = (
         f"this plan has the Kafka providers {list_some([shown(name) for name in kafka], _MOST_SHOWN)}, "
-        "and it does not say which resource has which; import the .tf files, or plan one cluster at a time (-target)"
+        "and does not name the one of each resource; import the .tf files, or plan one cluster at a time (-target)"
     )
     out.refuse("import-ambiguous", message, root)
     return False

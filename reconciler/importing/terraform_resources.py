@@ -115,7 +115,7 @@ def _kafka_quota(resource: Resource) -> tuple[Entity, Mapping[str, Constant]]:
     _only(resource, {"entity_type", "entity_name", "config"})
     entity_type = _entity_type(resource.body.get("entity_type"), resource.span, ("user", "client-id", "ip"))
     name = _text(resource.body.get("entity_name"))
-    # The provider cannot tell an empty name from a missing one.
+    # The provider does not distinguish an empty name from a missing one.
     return Entity.of({entity_type: name or DEFAULT}), _config(resource)
 
 

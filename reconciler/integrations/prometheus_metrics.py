@@ -35,7 +35,7 @@ class LabelValues:
 
 
 class RunMetrics:
-    """What Prometheus is told. One thread writes; any may read."""
+    """What Prometheus reads. One thread writes; any may read."""
 
     def __init__(self, values: LabelValues, *, version: str, applies: bool) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no types here
@@ -46,7 +46,7 @@ class RunMetrics:
         mode.set(int(applies))
         self._success = Gauge(
             "kafka_quotas_last_success_timestamp_seconds",
-            "When a pass last read manifests and cluster and left nothing undone that it was told to do; 0: never.",
+            "When a pass last read manifests and cluster and left nothing undone that it had to do; 0: never.",
             registry=registry,
         )
         self._last = Gauge(
@@ -70,7 +70,7 @@ class RunMetrics:
         )
         self._held_back = Gauge(
             "kafka_quotas_prune_held_back_entities",
-            "Entities that nobody declares and that are left, because prune: confirm needs a person.",
+            "Entities that no manifest declares and that are left, because prune: confirm needs a person.",
             registry=registry,
         )
         self._tripped = Gauge(
@@ -82,7 +82,7 @@ class RunMetrics:
         )
         self._again = Counter(
             "kafka_quotas_repeated_writes",
-            "Writes that did the same as the write before: somebody undoes them.",
+            "Writes that did the same as the write before: another writer undoes them.",
             registry=registry,
         )
         self._errors = Counter(

@@ -75,9 +75,9 @@ _YAML: Final = (
         "yaml-alias-limit", "Aliases repeat what they stand for. Too many of them, or one inside itself, would fill the memory."
     ),
     _error("yaml-tag", "Explicit tags such as !!binary are not supported: every value is taken as it is written."),
-    _error("yaml-merge-key", "The merge key << hides where a value comes from; use overrides, or anchors on whole values."),
+    _error("yaml-merge-key", "The merge key << obscures where a value comes from; use overrides, or anchors on whole values."),
     _error(
-        "duplicate-key", "A mapping has one key twice. Most YAML readers silently keep the last, which hides one of two limits."
+        "duplicate-key", "A mapping has one key twice. Most YAML readers silently keep the last, so one of two limits is lost."
     ),
     _error("non-string-key", "The keys of mappings are text; lists, mappings and null cannot be keys."),
 )
@@ -93,8 +93,8 @@ _STRUCTURE: Final = (
         "unknown-field", "A field that the document kind does not have. An ignored typing error would be a limit that is not set."
     ),
     _error("missing-field", "A field that the document kind must have is not there; nothing is guessed in its place."),
-    _error("wrong-type", "A field holds another type of value than it must, e.g. a list where a mapping belongs."),
-    _error("wrong-value", "A field holds a value that is not one of its choices, is empty, or has another form."),
+    _error("wrong-type", "A field has another type of value than it must, e.g. a list where a mapping belongs."),
+    _error("wrong-value", "A field has a value that is not one of its choices, is empty, or has another form."),
     _error(
         "unknown-quota-key",
         "Kafka has five client quota keys: producer_byte_rate, consumer_byte_rate, request_percentage, controller_mutation_rate "
@@ -111,7 +111,7 @@ _STRUCTURE: Final = (
         "an expression. A prefix or a glob needs no extra.",
     ),
     _error("unknown-guard", "An acceptance names a guard that does not exist, so it would accept nothing."),
-    _error("invalid-date", "A date must be a real day, written YYYY-MM-DD; an acceptance without an end is no acceptance."),
+    _error("invalid-date", "A date must be a real day, written YYYY-MM-DD; an acceptance needs an end."),
     _error(
         "invalid-freeze-window",
         "A freeze window cannot be understood. It is an error, never skipped: the cluster would be open when it must not be.",
@@ -127,16 +127,16 @@ _STRUCTURE: Final = (
     _error("invalid-limit", "A limit whose smallest value is above its largest allows no value at all."),
     _error(
         "cluster-misplaced",
-        "A Cluster manifest says where credentials are sent and which limits a write has, so it must not lie in a folder that a "
-        "team reviews for itself. clusterPaths in kafka-quotas.yaml says where Cluster manifests may lie. Without it, and with "
-        "owners, they lie in no path of an owner, and only in the root folder while an owner has no paths.",
+        "A Cluster manifest decides where credentials are sent and which limits a write has, so it must not lie in a folder that "
+        "a team reviews for itself. clusterPaths in kafka-quotas.yaml lists where Cluster manifests may lie. Without it, and "
+        "with owners, they lie in no path of an owner, and only in the root folder while an owner has no paths.",
     ),
     _error(
         "cluster-without-id",
         "Two Cluster manifests name one server, and one of them has no clusterId. Each may lift the limits of the other, so both "
-        "must say which cluster they mean; kafka-quotas export prints the id of a cluster.",
+        "must name their cluster; kafka-quotas export prints the id of a cluster.",
     ),
-    _error("duplicate-cluster", "Two Cluster documents have one name, so nobody could say which limits hold."),
+    _error("duplicate-cluster", "Two Cluster documents have one name, so the limits of the cluster are ambiguous."),
 )
 
 _VALUES: Final = (
@@ -158,7 +158,7 @@ _VALUES: Final = (
         "value-fractional",
         "Byte rates and the connection rate are whole numbers; brokers refuse most fractions and bend the others.",
     ),
-    _error("value-too-large", "The value is above what the key's type can hold. To set no limit leave the key out."),
+    _error("value-too-large", "The value is above the range of the key's type. To set no limit leave the key out."),
     _error(
         "value-not-exact", "Kafka carries values as 64-bit floats. This number would be stored as another one than was reviewed."
     ),
@@ -166,7 +166,7 @@ _VALUES: Final = (
 
 _ENTITIES: Final = (
     _error("empty-name", "A name is empty or null. Quote it, if null is the name; for the default entity write {default: true}."),
-    _error("name-too-long", "Kafka's protocol holds names of at most 32767 bytes of UTF-8."),
+    _error("name-too-long", "Kafka's protocol allows names of at most 32767 bytes of UTF-8."),
     _error(
         "illegal-entity",
         "An entity is a user, a client-id, both together, or an ip alone. Kafka refuses every other combination.",
@@ -191,7 +191,7 @@ _ENTITIES: Final = (
     _lint(
         "user-prefix",
         "Quotas are looked up by the principal's name without its type. A quota for User:alice matches only a principal that is "
-        "literally called User:alice, so it limits nobody, silently.",
+        "literally called User:alice, so it limits no client, silently.",
     ),
     _lint(
         "literal-default-name",
@@ -232,21 +232,21 @@ _OWNERS: Final = (
     ),
     _error(
         "unknown-owner",
-        "A document or a limit names an owner that the Repository document does not have, so nothing says what it may declare.",
+        "A document or a limit names an owner that the Repository document does not have, so its entities are not known.",
     ),
     _error(
         "outside-owner-paths",
-        "A document names an owner and is not in one of its paths. Else anybody could declare anything in another owner's name, "
-        "past the people who review that owner's folder.",
+        "A document names an owner and is not in one of its paths. Else an author could declare anything in another owner's "
+        "name, past the people who review that owner's folder.",
     ),
     _error(
         "outside-owner-entities",
-        "An owner declares an entity that is none of its own. The identity of a quota is its entity, wherever the file is.",
+        "An owner declares an entity outside its own list. The identity of a quota is its entity, wherever the file is.",
     ),
     _error(
         "foreign-entity",
-        "An owner declares an entity of another one. A pair of user and client-id belongs to the owner of the user, because a "
-        "user is proven and a client-id is only said.",
+        "An owner declares an entity of another one. A pair of user and client-id belongs to the owner of the user, because "
+        "brokers authenticate users and do not check client-ids.",
     ),
     _error("outside-owner-clusters", "An owner declares something for a cluster that the Repository document does not give it."),
     _error(

@@ -53,7 +53,7 @@ def file_span(path: str) -> Span:
 
 
 def find_root(paths: Sequence[str], is_root: Callable[[str], bool], *, within: str | None = None) -> str | None:
-    """The folder that holds the Repository file, at or above every PATH; ``None`` without one.
+    """The folder with the Repository file, at or above every PATH; ``None`` without one.
 
     ``is_root`` is given the path of each candidate file; nothing above the folder ``within`` is looked at. Raises ``UsageError``
     when PATHs belong to different roots.
@@ -80,7 +80,7 @@ def _root_of(path: str, is_root: Callable[[str], bool], within: str | None) -> s
 
 
 def discover(paths: Sequence[str], *, root: str | None, excluded: Callable[[str], bool]) -> Discovery:
-    """The files to read. Paths that do not exist, loops and things that are no files come back as findings."""
+    """The files to read. Paths that do not exist, loops and things that are not files come back as findings."""
     walk = _Walk(excluded)
     if root is None:
         folders = [path for path in paths if os.path.isdir(path)]

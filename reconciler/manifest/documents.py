@@ -101,7 +101,7 @@ class ValueLimit:
 class RepositoryDocument:
     """The Repository document. ``lint`` gives severities by rule id; ``None`` switches a rule off.
 
-    Without ``owners`` anybody may declare anything. ``cluster_paths``: patterns of where Cluster manifests may lie.
+    Without ``owners`` every folder may declare anything. ``cluster_paths``: patterns of where Cluster manifests may lie.
     """
 
     file: str

@@ -30,7 +30,7 @@ def name_problems(entity_type: str, name: str) -> Iterator[tuple[str, str]]:
     if _ORDINARY.fullmatch(name):
         return
     if len(name) * 4 > MAX_NAME_BYTES and (size := len(name.encode("utf-8", "surrogatepass"))) > MAX_NAME_BYTES:
-        yield "name-too-long", f"this {entity_type} has {size} bytes; Kafka's protocol holds {MAX_NAME_BYTES}"
+        yield "name-too-long", f"this {entity_type} has {size} bytes; Kafka's protocol allows {MAX_NAME_BYTES}"
     if name == "<default>":
         yield (
             "literal-default-name",

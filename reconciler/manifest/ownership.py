@@ -1,6 +1,6 @@
 """Who may declare what: entities and value limits of owners, and the folders of Cluster manifests.
 
-Folders alone guard nothing, since the identity of a quota is its entity; entities alone do not either, since anybody can write
+Folders alone guard nothing, since the identity of a quota is its entity; entities alone do not either, since any author can write
 another owner's name. So a document must name its owner, lie in one of the owner's paths, and declare only the owner's entities.
 
 A Cluster manifest decides where CI's credentials are sent and which limits a write has. In a folder that a team reviews for
@@ -58,7 +58,7 @@ def ownership_findings(
         matches = matchers.get(owner.name)
         path = relative(document.file)
         if matches is not None and not matches(path):
-            message = f"{shown(path)} is in none of the paths of {shown(owner.name)} ({_paths(owner)})"
+            message = f"{shown(path)} is outside the paths of {shown(owner.name)} ({_paths(owner)})"
             yield finding("outside-owner-paths", message, place, related=[_said(owner)])
         yield from _wrong_clusters(document, owner, clusters, place)
         for entry in document.entries:
@@ -100,7 +100,7 @@ def _wrong_entity(entry: QuotaEntry, owner: Owner, owners: Mapping[str, Owner]) 
         message = f"{entity} belongs to {shown(stronger.name)}, so {shown(owner.name)} cannot declare it"
         yield finding("foreign-entity", message, entry.declared.source, related=[_said(stronger)], entity=entity)
     elif owner.entities is not None and not own:
-        message = f"{entity} is none of the entities of {shown(owner.name)}"
+        message = f"{entity} is not an entity of {shown(owner.name)}"
         yield finding("outside-owner-entities", message, entry.declared.source, related=[_said(owner)], entity=entity)
 
 
@@ -200,7 +200,7 @@ def clusters_without_id(clusters: Sequence[ClusterDocument]) -> Iterator[Finding
 
 
 def limit_findings(entities: Iterable[DesiredEntity], limits: Sequence[ValueLimit], cluster: ClusterSpec) -> Iterator[Finding]:
-    """Every value, overrides included, that is not within all limits that hold for it on this cluster."""
+    """Every value, overrides included, that is not within all limits that apply to it on this cluster."""
     here = [limit for limit in limits if limit.clusters is None or limit.clusters.chooses(cluster)]
     for declared in entities if here else ():
         for limit in here:

@@ -46,7 +46,7 @@ def read_documents(content: bytes, file: str) -> FileContent:
 
 def _document(root: YamlNode, out: Collector) -> Document | None:
     if not isinstance(root, YamlMapping):
-        out.add("unknown-document", f"this YAML document is no manifest: it is not a mapping; {_EXCLUDE}", root)
+        out.add("unknown-document", f"this YAML document is not a manifest: it is not a mapping; {_EXCLUDE}", root)
         return None
     kind = _kind(root, out)
     if kind is None:
@@ -66,7 +66,7 @@ def _kind(root: YamlMapping, out: Collector) -> str | None:
     version, kind = root.items.get("apiVersion"), root.items.get("kind")
     if version is None or kind is None:
         missing = "apiVersion" if version is None else "kind"
-        out.add("unknown-document", f"this YAML document is no manifest: it has no {missing}; {_EXCLUDE}", root)
+        out.add("unknown-document", f"this YAML document is not a manifest: it has no {missing}; {_EXCLUDE}", root)
         return None
     for node, known in ((version, (API_VERSION,)), (kind, tuple(_KINDS))):
         word = node.text if isinstance(node, YamlScalar) else "a list or mapping"
@@ -74,7 +74,9 @@ def _kind(root: YamlMapping, out: Collector) -> str | None:
             field = "apiVersion" if node is version else "kind"
             message = f"the {field} {shown(word)} is not known{did_you_mean(word, known)}"
             out.add(
-                "unknown-document", f"{message} (a file that is no manifest goes under spec.exclude in kafka-quotas.yaml)", node
+                "unknown-document",
+                f"{message} (a file that is not a manifest goes under spec.exclude in kafka-quotas.yaml)",
+                node,
             )
             return None
     return kind.text if isinstance(kind, YamlScalar) else None

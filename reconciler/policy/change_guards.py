@@ -109,7 +109,7 @@ def managed_entity(context: GuardContext) -> Measurement:
 
 
 def unknown_current_keys(context: GuardContext) -> Measurement:
-    """Declared entities on which the cluster holds keys that this version does not know. Such keys are never written."""
+    """Declared entities on which the cluster has keys that this version does not know. Such keys are never written."""
     limit = context.spec.guards.unknown_current_keys
     live = context.current.entities
     found = tuple(e for e in context.desired.entities if not KNOWN_KEYS.issuperset(live.get(e, ())))

@@ -33,7 +33,7 @@ class Freeze:
 
 
 def freeze_at(windows: Sequence[FreezeWindow], now: datetime.datetime) -> Freeze | None:
-    """The freeze that holds at a moment (with time zone), or ``None``. Deny beats allow; the end of a window is outside of it."""
+    """The freeze in effect at a moment (with time zone), or ``None``. Deny beats allow; the end of a window is outside of it."""
     if not _frozen(windows, now):
         return None
     denying = (w for w in windows if w.kind is WindowKind.DENY and _contains(w, now))

@@ -16,7 +16,7 @@ SHOWN: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagedAt:
-    """Where manifests own an entity: at its entry when they declare it, else at the scope that holds it, if that is written."""
+    """Where manifests own an entity: at its entry when they declare it, else at the scope around it, if that is written."""
 
     declared: bool
     place: Span | None

@@ -1,7 +1,7 @@
 """Connection limits by address: explicit, else the default address, else off. Users and client ids play no part.
 
-A broker keeps the limits by address and not by text: of two spellings of one address the one that was applied last holds, and a
-host name is whatever address each broker found for it.
+A broker keeps the limits by address and not by text: of two spellings of one address the one that was applied last is in
+effect, and a host name is whatever address each broker found for it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ADDRESS_KEY: Final = QuotaKey.CONNECTION_CREATION_RATE.value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressAnswer:
-    """The quotas about an address, the winner first; ``unclear``: spellings of it that disagree, of which one holds."""
+    """The quotas about an address, the winner first; ``unclear``: spellings of it that disagree, of which one is in effect."""
 
     found: tuple[Candidate, ...] = ()
     unclear: tuple[Candidate, ...] = ()
@@ -51,7 +51,7 @@ class AddressTable:
         return tuple(sorted(explicit, key=lambda entity: entity.sort_key))
 
     def winner(self, name: object) -> Candidate | None:
-        """What holds for an address or host name (anything else: for any that no quota names); ``None``: off, or unclear."""
+        """What applies to an address or host name (anything else: for any that no quota names); ``None``: off, or unclear."""
         answer = self.resolve(name)
         return answer.found[0] if answer.found and not answer.unclear else None
 
@@ -101,7 +101,7 @@ class AddressLimits:
 
     A broker counts connections by address: its own limit, else that of the default address, one bucket for each address.
 
-    Where two spellings of an address have different limits, the one that was applied last holds; that is not known, so the lower
+    Where two spellings of an address have different limits, the last one applied is in effect. That is not known, so the lower
     one is taken. What is set for a host name is about no address that is known here.
     """
 

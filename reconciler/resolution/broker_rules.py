@@ -43,7 +43,7 @@ def refusal(alteration: Alteration) -> str | None:
 
 
 def needs_broker(entity: Entity) -> bool:
-    """True when only a broker can tell whether it takes the entity: an ip that is a host name, which the controller looks up."""
+    """True when only a broker knows whether it takes the entity: an ip that is a host name, which the controller looks up."""
     name = entity.name(EntityType.IP)
     return isinstance(name, str) and entity.types == (EntityType.IP,) and ip_verdict(name) is IpVerdict.ASK_BROKER
 

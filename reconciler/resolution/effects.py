@@ -50,7 +50,7 @@ _NAMES_ONLY_CLIENT_ID: Final = frozenset(
 _ORDER: Final = {direction: rank for rank, direction in enumerate(
     (Direction.FIRST_LIMIT, Direction.TIGHTENS, Direction.REMOVED, Direction.LOOSENS, Direction.OTHER_SOURCE)
 )}  # fmt: skip
-_ANYBODY: Final = KnownClient(user=OTHER, client_id=OTHER)
+_ANY_CLIENT: Final = KnownClient(user=OTHER, client_id=OTHER)
 _WITHOUT_CLIENT_ID: Final = KnownClient(user=OTHER, client_id="")
 
 
@@ -208,7 +208,7 @@ class _Named:
         """The known clients that a change of this key may move, each once."""
         users, client_ids, pairs = self.users, self.client_ids, iter(self.pairs)
         if key.reaches_everyone:
-            yield from (_ANYBODY, _WITHOUT_CLIENT_ID)
+            yield from (_ANY_CLIENT, _WITHOUT_CLIENT_ID)
         else:
             users, client_ids = users & key.users, client_ids & key.client_ids
             pairs = (pair for pair in self.pairs if pair[0] in key.users or pair[1] in key.client_ids)
@@ -262,8 +262,8 @@ def _addresses(limits: _AddressEffects, named: _Named) -> Iterator[Effect]:
 
 
 def _order(effect: Effect) -> tuple[object, ...]:
-    anybody = all(name is OTHER for name in _names(effect))
-    return (not anybody, _ORDER[effect.direction], len(effect.client.sort_key), effect.client.sort_key, effect.key)
+    anyone = all(name is OTHER for name in _names(effect))
+    return (not anyone, _ORDER[effect.direction], len(effect.client.sort_key), effect.client.sort_key, effect.key)
 
 
 def _names(effect: Effect) -> tuple[ClientName, ...]:

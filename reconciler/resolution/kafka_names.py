@@ -55,7 +55,7 @@ def ip_verdict(name: str) -> IpVerdict:
 
 
 def address_of(name: str) -> bytes | None:
-    """The 4 or 16 bytes that a literal stands for in a broker; ``None`` for what is no ``LITERAL``.
+    """The 4 or 16 bytes that a literal stands for in a broker; ``None`` for text that is not a ``LITERAL``.
 
     As in Java, an IPv4 address mapped into IPv6 is that IPv4 address, and a zone makes no difference.
     """

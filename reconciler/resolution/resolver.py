@@ -22,7 +22,7 @@ from reconciler.resolution.precedence import (
 )
 
 QuotaTable: TypeAlias = Mapping[Entity, Mapping[str, float]]
-"""Entity to its keys and values, as a cluster holds them."""
+"""Entity to its keys and values, as a cluster has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -225,7 +225,7 @@ class Resolver:
         return None
 
     def candidates(self, user: ClientName, client_id: ClientName) -> tuple[Candidate | None, ...]:
-        """What each level holds for a client, also what an empty client id escapes; ``None``: nothing is set."""
+        """What each level has for a client, also what an empty client id escapes; ``None``: nothing is set."""
         names = (None, user, client_id, (user, client_id))
         return tuple(table.get(names[by]) for by, table in zip(_LOOKED_UP_BY, self._levels, strict=True))
 

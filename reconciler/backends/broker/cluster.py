@@ -116,7 +116,7 @@ class BrokerCluster:
     def describe_on(
         self, entity_filter: EntityFilter, brokers: Sequence[int]
     ) -> Mapping[int, Mapping[Entity, Quotas] | BackendError]:
-        """What each of these brokers has, or why it does not tell; all are asked at once, each of them once."""
+        """What each of these brokers has, or why it does not answer; all are asked at once, each of them once."""
         answers = self._transport.request_each(brokers, lambda: describe_request(entity_filter))
         return {broker: self._read_each(answer) for broker, answer in answers.items()}
 
@@ -135,7 +135,7 @@ class BrokerCluster:
         try:
             found = self._read(lambda: request, read_alter_answer) if validate_only else read_alter_answer(self._write(request))
         except AnswerLostError as error:
-            # Whoever looks next should not wait for the same broker again.
+            # The next request should not wait for the same broker again.
             with contextlib.suppress(BackendError):
                 self._transport.move_home(error)
             msg = f"the answer to a write was lost: {error}; it may or may not have been done"
@@ -184,7 +184,7 @@ class BrokerCluster:
         return found
 
     def keeps_quotas_in_zookeeper(self) -> bool:
-        """Told by a request that only brokers of KRaft clusters have."""
+        """Whether the broker lacks a request that all brokers of KRaft clusters have."""
         return not self._transport.offers(_DESCRIBE_QUORUM)
 
     def close(self) -> None:

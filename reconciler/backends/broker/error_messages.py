@@ -32,9 +32,9 @@ REFUSED_CERTIFICATE: Final = "it refused the client certificate"
 
 _NO_TLS: Final = "what answers does not speak TLS"
 _HINTS: Final = {
-    "PLAINTEXT": "; either this is no Kafka broker, or its listener wants TLS or a login: then give --command-config "
+    "PLAINTEXT": "; either this is not a Kafka broker, or its listener wants TLS or a login: then give --command-config "
     "client.properties",
-    "SASL_PLAINTEXT": "; either this is no Kafka broker, or its listener wants TLS: then security.protocol is SASL_SSL",
+    "SASL_PLAINTEXT": "; either this is not a Kafka broker, or its listener wants TLS: then security.protocol is SASL_SSL",
     "SSL": "; if this is a Kafka broker, its listener may have no TLS: then security.protocol is PLAINTEXT or SASL_PLAINTEXT",
     "SASL_SSL": "; if this is a Kafka broker, its listener may have no TLS: then security.protocol is SASL_PLAINTEXT",
 }
@@ -86,12 +86,12 @@ UNKNOWN_OUTCOME: Final = frozenset({UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT})
 DESCRIBE: Final = "DescribeConfigs"
 ALTER: Final = "AlterConfigs"
 _ERROR_TEXTS: Final = {
-    UNKNOWN_SERVER_ERROR: "an unexpected error on the broker; its log says more (a full describe of very many entities can "
+    UNKNOWN_SERVER_ERROR: "an unexpected error on the broker; its log has more (a full describe of very many entities can "
     "exceed the broker's memory)",
     REQUEST_TIMED_OUT: "the request timed out inside the cluster",
     UNSUPPORTED_VERSION: "this broker does not support what was asked",
     NOT_CONTROLLER: "the broker did not find the active controller",
-    POLICY_VIOLATION: "the request does not satisfy the cluster's policy; Kafka also says this when a request changes more than "
+    POLICY_VIOLATION: "the request does not satisfy the cluster's policy; Kafka also answers so when a request changes more than "
     "10,000 keys",
 }
 
@@ -121,7 +121,7 @@ def is_tls_failure(error: BaseException) -> bool:
 
 
 def connection_hint(error: BaseException | None, protocol: str) -> str:
-    """What to try when a server accepts a connection and then makes nothing of what it is told; else nothing."""
+    """What to try when a server accepts a connection and then does not understand a request; else nothing."""
     if error is None or not (isinstance(error, kafka_errors.KafkaProtocolError) or describe_error(error) in (_CLOSED, _NO_TLS)):
         return ""
     return _HINTS.get(protocol, "")
@@ -130,7 +130,7 @@ def connection_hint(error: BaseException | None, protocol: str) -> str:
 def request_refusal(code: int, message: str | None, *, operation: str, principal: str | None = None) -> BackendError:
     """The error for a request that the cluster refused as a whole.
 
-    ``operation`` is the ACL operation that it needs, ``principal`` whom the brokers probably take us for.
+    ``operation`` is the ACL operation that it needs, ``principal`` the one that the brokers probably see.
     """
     if code == CLUSTER_AUTHORIZATION_FAILED:
         return AuthorizationError(_not_allowed(operation, principal), operation=operation)

@@ -72,7 +72,7 @@ class FullDescribe:
             msg = (
                 f"the broker answers with error -1 when it is asked for all quotas, and also when asked for those of {of} alone; "
                 "if its log has an OutOfMemoryError, give the brokers more heap (KAFKA_HEAP_OPTS=-Xmx..., 1 GB or more for "
-                "100,000 entities), or ask one that has it (--bootstrap-server); else its log says what it is; "
+                "100,000 entities), or ask one that has it (--bootstrap-server); else look into its log; "
                 "nothing more was asked"
             )
             raise RequestRefusedError(msg, error_code=error.error_code) from error

@@ -1,4 +1,4 @@
-"""Whom the brokers take us for, by Kafka's default rules: the name that an ACL has to be granted to."""
+"""The principal that brokers will authenticate us as, by Kafka's default rules: the name that an ACL has to be granted to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ANONYMOUS = "ANONYMOUS"
 
 
 def principal_name(security: Security) -> str | None:
-    """The name without ``User:``, ``None`` when it cannot be told.
+    """The name without ``User:``, ``None`` when the settings do not show it.
 
     Brokers may map names (``ssl.principal.mapping.rules``, a principal builder), and hosted ones do; no client can see that.
     """

@@ -119,7 +119,7 @@ class _WriteEncoding:
 
 
 def write_alter_body(alterations: Sequence[Alteration], *, validate_only: bool, version: int) -> bytes:
-    """The request without its header. Raises ``ValueError`` for text that no request can hold: half a surrogate, or too long."""
+    """The request without its header. Raises ``ValueError`` for text that does not fit: half a surrogate, or too long."""
     encoding = _WRITE_COMPACT if version else _WRITE_FIXED
     count, op, tags = encoding.count, encoding.op.pack, encoding.tags
     out = [count(len(alterations))]

@@ -109,7 +109,7 @@ def alter_request(alterations: Sequence[Alteration], *, validate_only: bool) -> 
     """An AlterClientQuotas request; ``read_alter_answer`` reads its answer.
 
     Raises ``ValueError`` for an entity twice or without ops, where Kafka would do half of it, and ``RequestRefusedError`` for
-    text that no request can hold.
+    text that does not fit into a request.
     """
     if len({alteration.entity for alteration in alterations}) < len(alterations):
         twice = next(entity for entity, times in Counter(a.entity for a in alterations).items() if times > 1)

@@ -55,7 +55,7 @@ class TokenFile:
         return "OAUTHBEARER"
 
     def token(self) -> str:
-        """What the file holds now. Raises ``OSError`` or ``ValueError``."""
+        """The token in the file now. Raises ``OSError`` or ``ValueError``."""
         return Path(self.path).read_text("ascii").strip()
 
 
@@ -140,7 +140,7 @@ def client_properties(properties: Mapping[str, str], *, source: str) -> ClientPr
         raise settings.refused("config.providers", "Java classes cannot be used here; write the values themselves into the file")
     protocol = settings.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
-        raise settings.refused("security.protocol", f"{protocol!r} is none of {', '.join(_PROTOCOLS)}")
+        raise settings.refused("security.protocol", f"{protocol!r} is not one of {', '.join(_PROTOCOLS)}")
     security = Security(
         sasl=_login(settings) if protocol.startswith("SASL") else None,
         tls=read_tls(settings) if protocol.endswith("SSL") else None,
@@ -194,5 +194,5 @@ def _token(settings: JavaProperties) -> TokenFile:
         why = error.strerror if isinstance(error, OSError) else "it is not a token"
         raise settings.refused(_OAUTH_URL, f"{file.path} cannot be read: {why}") from None
     if not token or any(char <= " " for char in token):
-        raise settings.refused(_OAUTH_URL, f"{file.path} does not hold one token")
+        raise settings.refused(_OAUTH_URL, f"{file.path} must contain one token and nothing else")
     return file

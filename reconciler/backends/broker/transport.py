@@ -1,6 +1,6 @@
 """Sending requests with kafka-python: connections, their failures, and deadlines.
 
-kafka-python's admin client has no quota calls, starts a thread that nobody can end when its constructor fails, tries a dead
+kafka-python's admin client has no quota calls, starts a thread that cannot be ended when its constructor fails, tries a dead
 server again until its deadline, and logs passwords at debug level. Its connection manager has none of this and takes any request;
 it is undocumented, so everything that leans on it is in this one module.
 """
@@ -41,7 +41,7 @@ _STOP_MS: Final = 2000
 
 
 class AnswerLostError(Exception):
-    """The request was sent and no usable answer came; the text says why. Whoever sent it knows what that means."""
+    """The request was sent and no usable answer came; the text gives the reason. The caller decides what follows from that."""
 
 
 class Transport:
@@ -113,7 +113,7 @@ class Transport:
     def move_home(self, error: Exception) -> None:
         """Make the first server that answers the one that is asked by default, after this error of the one that was.
 
-        One that was silent until the deadline comes last, or everybody would wait for it again. Raises as ``open``.
+        One that was silent until the deadline comes last, or every request would wait for it again. Raises as ``open``.
         """
         hangs = isinstance(error.__cause__, kafka_errors.KafkaTimeoutError | kafka_errors.RequestTimedOutError)
         log_event(_log, "looking for another broker", level=logging.INFO, broker=self._home, hangs=hangs, reason=str(error))
@@ -244,7 +244,7 @@ class Transport:
         if is_new:
             milliseconds = round((time.monotonic() - begun) * 1000, 1)
             log_event(_log, "connected", level=logging.INFO, broker=node, address=self._name(node), milliseconds=milliseconds)
-        # Paused: throttled by a quota that holds for ourselves.
+        # Paused: throttled by a quota that applies to ourselves.
         paused = time.monotonic()
         for turn in range(int(self._settings.request_seconds / _PAUSE_SECONDS)):
             if not (connection.paused and connection.connected):
@@ -317,7 +317,7 @@ class NoConnectionError(UnreachableError):
 
 
 class _Token(AbstractTokenProvider):  # type: ignore[misc]  # the library has no types here
-    """Gives what the file holds, and the last token while somebody is replacing the file."""
+    """Gives the token in the file, and the last one while the file is being replaced."""
 
     def __init__(self, file: TokenFile) -> None:
         super().__init__()

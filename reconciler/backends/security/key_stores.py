@@ -27,7 +27,7 @@ def pkcs12_authorities(content: bytes, password: str) -> str:
     _key, own, others = _open_store(content, password)
     found = [*([own] if own is not None else []), *others]
     if not found:
-        raise ValueError("it holds no certificate")
+        raise ValueError("it contains no certificate")
     return _pem(found).decode("ascii")
 
 
@@ -35,7 +35,7 @@ def pkcs12_key_pair(content: bytes, password: str) -> SealedKeyPair:
     """The one key of a key store with its chain. Raises ``ValueError`` that says what is missing."""
     key, own, others = _open_store(content, password)
     if key is None or own is None:
-        raise ValueError("it holds no private key with a certificate")
+        raise ValueError("it contains no private key with a certificate")
     return _seal(key, _pem(_chain(own, others)))
 
 
@@ -48,7 +48,7 @@ def pem_key_pair(chain: str, key: str, password: str | None) -> SealedKeyPair:
         # The library's way to say that there is a password too many or too few.
         raise ValueError("the key needs ssl.key.password" if secret is None else "the key takes no ssl.key.password") from None
     except Exception:  # noqa: BLE001 - the library has a dozen kinds of errors for a bad key; none says more, some repeat it
-        raise ValueError("it is no private key in PEM form, or ssl.key.password is wrong") from None
+        raise ValueError("it is not a private key in PEM form, or ssl.key.password is wrong") from None
     return _seal(private, chain.strip().encode() + b"\n")
 
 
@@ -73,7 +73,7 @@ def _open_store(content: bytes, password: str) -> tuple[PrivateKeyTypes | None, 
     try:
         store = load_pkcs12(content, password.encode() if password else None)
     except Exception:  # noqa: BLE001 - as above: whatever it is, the store cannot be opened with this password
-        raise ValueError("it is no PKCS12 store, or its password is wrong") from None
+        raise ValueError("it is not a PKCS12 store, or its password is wrong") from None
     own = store.cert.certificate if isinstance(store.cert, PKCS12Certificate) else None
     return store.key, own, [other.certificate for other in store.additional_certs]
 

@@ -128,11 +128,11 @@ def _require_usable(settings: Settings, tls: Tls) -> None:
             if file is not None:
                 raise settings.refused(f"{prefix}.location", _why(settings, file, error)) from None
             name = f"{prefix}.location" if settings.get(f"{prefix}.location") else f"{prefix}.{inline}"
-            raise settings.refused(name, "it does not hold certificates (and a key that fits) that can be used") from None
+            raise settings.refused(name, "it contains no usable certificates, or no key that fits them") from None
 
 
 def _why(settings: Settings, file: str, error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
-        return f"{file} does not hold what is needed in PEM form, or {settings.name('ssl.key.password')} is wrong"
+        return f"{file} does not contain usable PEM, or {settings.name('ssl.key.password')} is wrong"
     reason = error.strerror if isinstance(error, OSError) else None
     return f"{file} cannot be read: {reason or 'not a usable file'}"

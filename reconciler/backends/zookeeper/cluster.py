@@ -81,7 +81,7 @@ def registered_brokers(client: KazooClient) -> tuple[RegisteredBroker, ...]:
 
 
 def recommendation(brokers: Sequence[RegisteredBroker]) -> str | None:
-    """A note for whoever did not choose ZooKeeper on purpose; ``None`` when there is no broker to ask."""
+    """A note for a user who did not choose ZooKeeper on purpose; ``None`` when there is no broker to ask."""
     if not brokers:
         return None
     is_sure = all(broker.format_version >= _OF_2_7 for broker in brokers)
@@ -147,7 +147,7 @@ class ZooKeeperCluster:
         return ()
 
     def current_state(self) -> CurrentState:
-        """Every node below the three folders, as of the last write that ZooKeeper has answered to anybody."""
+        """Every node below the three folders, as of the last write that ZooKeeper has answered to any client."""
         return self.current_matching(EntityFilter())
 
     def current_matching(self, entity_filter: EntityFilter) -> CurrentState:
@@ -163,12 +163,12 @@ class ZooKeeperCluster:
     def describe(self, entity_filter: EntityFilter, *, broker: int | None = None) -> Mapping[Entity, Quotas]:
         """What ZooKeeper has for the entities that match.
 
-        Raises ``UnsupportedClusterError`` for a ``broker``, because nobody can tell here what one has, and as brokers do for a
+        Raises ``UnsupportedClusterError`` for a ``broker``, because ZooKeeper does not know what one has, and as brokers do for a
         filter that they do not take.
         """
         if broker is not None:
             raise UnsupportedClusterError(
-                "ZooKeeper does not tell what a broker has; without a broker it tells what all shall have"
+                "ZooKeeper does not know what one broker has. Without a broker it gives what all are to have."
             )
         return answer(entity_filter, self._read(entity_filter).entities)
 
@@ -206,7 +206,7 @@ class ZooKeeperCluster:
 
     @contextlib.contextmanager
     def exclusive(self, holder: str) -> Iterator[None]:
-        """Hold the lock that keeps other runs of this tool away; nothing is written any more once it is lost."""
+        """Have the lock that keeps other runs of this tool away; nothing is written any more once it is lost."""
         who = holder if self._principal is None else f"{holder}, logged in as {self._principal}"
         with hold_lock(self._client, who) as path:
             self._checks.lock = path
@@ -264,7 +264,7 @@ def _written(writer: QuotaWriter, alterations: Sequence[Alteration]) -> Sequence
 
 
 def _needed(entity_filter: EntityFilter) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-    """Which folders hold what can match, and which users, when only some can."""
+    """Which folders have what can match, and which users, when only some can."""
     asked = {component.entity_type: component for component in entity_filter.components}
     if not asked:
         return () if entity_filter.strict else ALL_KINDS, None

@@ -1,8 +1,8 @@
-"""One run at a time: a lock in ZooKeeper that says who holds it, and that goes away with the holder's session.
+"""One run at a time: a lock in ZooKeeper that names its owner, and that goes away with the owner's session.
 
 It is at ``/kafka-quotas/lock``, inside the chroot and outside of what Kafka reads. Its nodes have the ACL of the folder of change
-notifications: whoever may write quotas may take the lock, whoever may read there sees who has it. The last one to leave takes the
-two folders away; where a run died, the next one does.
+notifications: a client that may write quotas may take the lock, and one that may read there sees its owner. The last run to leave
+takes the two folders away; where a run died, the next one does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _log: Final = logging.getLogger(__name__)
 HOME: Final = "/kafka-quotas"
 FOLDER: Final = f"{HOME}/lock"
 _WAIT_S: Final = 1.0
-"""Long enough for somebody who is just leaving."""
+"""Long enough for a client that is just leaving."""
 _ATTEMPTS: Final = 5
 _LONGEST: Final = 300
 
@@ -63,7 +63,7 @@ def _acquired(client: KazooClient, holder: str) -> Lock:
             if lock.acquire(timeout=_WAIT_S):
                 return lock
         except NoNodeError:
-            continue  # somebody who left took the folders away
+            continue  # a client that left took the folders away
         except NoAuthError:
             raise AuthorizationError(f"the lock cannot be taken: {write_refused(client, HOME)}", operation="create") from None
         except LockTimeout:
@@ -83,9 +83,9 @@ def _refuse(lock: Lock) -> None:
         contenders = lock.contenders()
     except KazooException:
         contenders = []
-    holder = escaped(str(contenders[0])[:_LONGEST]) if contenders else "somebody who has left since"
+    holder = escaped(str(contenders[0])[:_LONGEST]) if contenders else "a run that has ended since"
     msg = (
-        f"another run holds the lock of this cluster ({FOLDER} in ZooKeeper): {holder}; nothing was written; wait until it has "
+        f"another run has the lock of this cluster ({FOLDER} in ZooKeeper): {holder}; nothing was written; wait until it has "
         "ended; if it died, its lock goes away by itself, half a minute later at most"
     )
     raise LockedError(msg, holder=holder)

@@ -137,7 +137,7 @@ class LoginConnection(ConnectionHandler):  # type: ignore[misc]  # the library h
         """Keep the connection up until it is closed, or cannot be."""
         try:
             super().zk_loop()
-        except Exception as error:  # noqa: BLE001 - whatever ended the thread, nobody is there to catch it; requests get an error anyway
+        except Exception as error:  # noqa: BLE001 - the thread has no caller that could catch what ended it; requests get an error anyway
             self.refusal = self.refusal or f"it answers what no ZooKeeper should ({type(error).__name__})"
 
     def _connect(self, host: str, hostip: str, port: int) -> Any:

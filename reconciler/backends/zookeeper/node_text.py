@@ -1,6 +1,6 @@
 """The JSON of a config node: ``{"version":1,"config":{KEY:"TEXT",...}}``, edited without touching anything else in it.
 
-The nodes of users hold credentials beside quotas. What is not altered keeps its bytes and its place; new keys go where a broker
+The nodes of users have credentials beside quotas. What is not altered keeps its bytes and its place; new keys go where a broker
 would write them, so that a node with nothing else has exactly the text that a broker gives it.
 """
 
@@ -17,7 +17,7 @@ _OURS: Final = frozenset({"version", "config"})
 
 
 class UnreadableNodeError(ValueError):
-    """A node that is not the JSON of a config; the text says what is wrong, and quotes nothing of it: it may hold credentials."""
+    """A node that is not the JSON of a config; the text says what is wrong, and quotes nothing of it: it may have credentials."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +170,7 @@ def _place(members: Sequence[NodeMember], key: str) -> int:
 
 
 def _slot(key: str) -> int:
-    """Where Java's hash table of a few entries (16 slots) holds a key; brokers write a config in that order."""
+    """Where Java's hash table of a few entries (16 slots) has a key; brokers write a config in that order."""
     units = key.encode("utf-16-be", "surrogatepass")
     spread = 0
     for high, low in zip(units[::2], units[1::2], strict=True):

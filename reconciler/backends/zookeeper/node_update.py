@@ -1,6 +1,6 @@
 """The update of a node that was read: its new text, or why nothing is written. No I/O.
 
-Alterations that a KRaft broker refuses are refused here, and values that a node cannot hold or a broker cannot read: ZooKeeper
+Alterations that a KRaft broker refuses are refused here, and values that a node cannot have or a broker cannot read: ZooKeeper
 checks nothing, and one bad node keeps brokers from starting.
 """
 
@@ -67,7 +67,7 @@ def _address_refusal(entity: Entity) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRead:
-    """A node as it was read. ``version`` rises with each write, ``created`` tells one node from a later one of the same path."""
+    """A node as it was read. ``version`` rises with each write; ``created`` distinguishes later nodes of the same path."""
 
     data: bytes | None
     version: int
@@ -84,7 +84,7 @@ def update_node(alteration: Alteration, node: NodeRead | None) -> NodeText | Alt
     config, ops = text.values(), alteration.ops
     foreign = [key for key, value in ops.items() if value is None and key not in KNOWN_KEYS and key in config]
     if foreign:
-        return _refused(alteration, f"{foreign[0]} is no quota; this tool does not remove it")
+        return _refused(alteration, f"{foreign[0]} is not a quota; this tool does not remove it")
     live = read_quotas(config, alteration.entity.types).quotas
     if all(_holds(config, live, key, value) for key, value in ops.items()):
         return AlterationResult(entity=alteration.entity)

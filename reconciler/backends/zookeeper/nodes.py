@@ -34,7 +34,7 @@ NOTIFICATION: Final = f"{CONFIG}/changes/config_change_"
 """ZooKeeper adds ten digits, which rise."""
 _DEPTH: Final = CONFIG.count("/") + 2
 _HIDDEN: Final = ":x"
-"""What ZooKeeper shows in place of a digest to whoever may not administer the node."""
+"""What ZooKeeper shows in place of a digest to a client that may not administer the node."""
 
 
 class UnwritableNameError(ValueError):
@@ -46,7 +46,7 @@ def node_name(name: EntityName) -> str:
     if name is DEFAULT:
         return DEFAULT_NODE
     if name in _NO_ELEMENTS:
-        raise UnwritableNameError(f"ZooKeeper cannot hold a node for the name {display_name(name)}")
+        raise UnwritableNameError(f"ZooKeeper cannot store a node for the name {display_name(name)}")
     try:
         return sanitize_name(name)
     except UnicodeEncodeError:
@@ -54,7 +54,7 @@ def node_name(name: EntityName) -> str:
 
 
 def name_of_node(node: str) -> EntityName | None:
-    """The name behind a node; ``None`` for a node that is nobody's, because ``node_name`` gives it for no name."""
+    """The name behind a node; ``None`` for a node without an owner, because ``node_name`` gives it for no name."""
     return DEFAULT if node == DEFAULT_NODE else unsanitize_name(node)
 
 
@@ -64,7 +64,7 @@ def address_node(address: EntityName) -> str:
         return DEFAULT_NODE
     plain = address.isascii() and address.isprintable() and not set(address) & set('/"\\')
     if address in (*_NO_ELEMENTS, DEFAULT_NODE) or not plain:
-        raise UnwritableNameError(f"ZooKeeper cannot hold a node for the address {display_name(address)}")
+        raise UnwritableNameError(f"ZooKeeper cannot store a node for the address {display_name(address)}")
     return address
 
 
@@ -135,6 +135,6 @@ def _require_whole(folder: str, acl: Sequence[Any]) -> None:
     if hidden:
         msg = (
             f"ZooKeeper does not show this client the whole ACL of {folder}, so new nodes could not have the same; log in as "
-            "somebody who may administer it, most often as the brokers do"
+            "a user who may administer it, most often as the brokers do"
         )
         raise AuthorizationError(msg, operation="admin")

@@ -23,13 +23,13 @@ _IP: Final = EntityType.IP.value
 _FOLDERS: Final = {_USER: USERS, _CLIENT: CLIENTS, _IP: IPS}
 ALL_KINDS: Final = tuple(_FOLDERS)
 
-_NOBODYS: Final = "its name is none that brokers look for, so it applies to nobody"
-_NO_ADDRESS: Final = "its name is no address that brokers can resolve; a broker that starts may fail on it"
+_UNREACHED: Final = "brokers never look for its name, so it applies to no client"
+_NO_ADDRESS: Final = "its name is not an address that brokers can resolve; a broker that starts may fail on it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadNodes:
-    """What was read. Entities without a quota are not here: a node may hold credentials only, or nothing at all."""
+    """What was read. Entities without a quota are not here: a node may have credentials only, or nothing at all."""
 
     entities: dict[Entity, Quotas] = field(default_factory=dict)
     unreadable: list[UnreadableNode] = field(default_factory=list)
@@ -42,7 +42,7 @@ class _Place(NamedTuple):
     node: str
     kind: str
     above: tuple[tuple[str, EntityName], ...] = ()
-    is_nobodys: bool = False
+    is_unreached: bool = False
     """It is below a user that no broker looks for."""
 
 
@@ -88,8 +88,8 @@ def _take(found: ReadNodes, place: _Place, data: bytes | None) -> None:
     if not data:
         return
     name = address_of_node(place.node) if place.kind == _IP else name_of_node(place.node)
-    if name is None or place.is_nobodys:
-        reason = _NO_ADDRESS if place.kind == _IP else _NOBODYS
+    if name is None or place.is_unreached:
+        reason = _NO_ADDRESS if place.kind == _IP else _UNREACHED
         found.unreadable.append(UnreadableNode(path=place.path, reason=reason))
         return
     entity = Entity(parts=(*place.above, (place.kind, name)))

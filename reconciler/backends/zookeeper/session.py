@@ -107,7 +107,7 @@ def open_client(settings: ZooKeeperSettings) -> KazooClient:
         milliseconds = round((time.monotonic() - begun) * 1000, 1)
         log_event(_log, "session opened", level=logging.INFO, milliseconds=milliseconds, read_only=is_read_only(client))
     except BaseException:
-        handler.give_up()  # also where a server lets nobody in, but keeps the connection
+        handler.give_up()  # also where a server lets no client in, but keeps the connection
         close_client(client)
         raise
     return client

@@ -58,7 +58,7 @@ class ZooKeeperSecurity:
 
     @property
     def principal(self) -> str | None:
-        """Whom the servers take us for, as far as the settings tell."""
+        """The principal that the servers will see, as far as the settings show."""
         return self.login.username if self.login else None
 
 
@@ -165,7 +165,7 @@ def _login(settings: JavaProperties) -> DigestLogin | None:
 
 
 class _TlsSettings(JavaProperties):
-    """ZooKeeper's settings under the names of Kafka's clients: a key has its store's password, a file's name tells its type."""
+    """ZooKeeper's settings under the names of Kafka's clients: a key has its store's password, a file's name shows its type."""
 
     def get(self, key: str, default: str = "") -> str:
         """A value without the space around it."""

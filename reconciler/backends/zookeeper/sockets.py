@@ -1,6 +1,6 @@
 """kazoo's threads, with sockets of our own making.
 
-They tell why a connection did not come about, they do TLS as everywhere else in this tool, and they are quick: kazoo asks the
+They record why a connection failed, they do TLS as everywhere else in this tool, and they are quick: kazoo asks the
 system six times about each request whether it may read or write, and reads an answer in two pieces. Here answers are read many at
 a time, and nothing is asked that a buffer knows.
 """
@@ -95,7 +95,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
         return bell, bell
 
     def ask_those_that_closed(self) -> None:
-        """Ask the servers that let nobody in how they are, and put that in place of what they did."""
+        """Ask the servers that let no client in how they are, and put that in place of what they did."""
         for server, (address, hostname) in tuple(self._closed.items()):
             said = b""
             with contextlib.suppress(OSError), self.create_connection(address, hostname, _ASK_S) as connection:
@@ -106,7 +106,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
             if b"read-only" in said:
                 self.failures[server] = "it is read-only, because it has lost the majority of its ensemble"
             elif b"not currently serving" in said:
-                self.failures[server] = "it serves nobody now: it is starting, or has lost the majority of its ensemble"
+                self.failures[server] = "it serves no client now: it is starting, or has lost the majority of its ensemble"
 
     def give_up(self) -> None:
         """Let a connection attempt end now."""
@@ -137,8 +137,8 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
 class _Bell:
     """A counter with a socket that is readable while it is not zero.
 
-    kazoo has a pair of sockets, and sends a byte for each request. Without a connection nobody reads them, and after some 270
-    whoever asks something waits for ever.
+    kazoo has a pair of sockets, and sends a byte for each request. Without a connection they are never read, and after some 270
+    every request waits for ever.
     """
 
     def __init__(self) -> None:

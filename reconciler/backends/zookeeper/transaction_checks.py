@@ -55,7 +55,7 @@ def require_writable(client: KazooClient) -> int | None:
     _require_not_kraft(client)
     if not client.get_children(BROKER_IDS):
         raise UnsupportedClusterError(
-            "no broker is registered in this ZooKeeper: either all are down, and nobody would obey, or the cluster was migrated "
+            "no broker is registered in this ZooKeeper: either all are down, and none would obey, or the cluster was migrated "
             f"to KRaft and what is here is left over from before; {_BROKERS_INSTEAD}"
         )
     _require_allowed(client)
@@ -77,7 +77,7 @@ def require_kafka(client: KazooClient) -> None:
 
 
 def _is_there(client: KazooClient, path: str) -> bool:
-    """Servers of 3.8 and newer tell only those who may read a node that it is there; the others, that they may not."""
+    """Servers of 3.8 and newer show that a node exists only to clients that may read it, and refuse others."""
     try:
         return client.exists(path) is not None
     except NoAuthError:
@@ -97,7 +97,7 @@ def _require_not_kraft(client: KazooClient) -> None:
     epoch = said.get("kraftControllerEpoch") if isinstance(said, dict) else None
     if isinstance(epoch, int) and epoch >= 0:
         raise UnsupportedClusterError(
-            "a KRaft controller controls this cluster (ZooKeeper's /controller says so): it has the quotas, and writes them to "
+            "a KRaft controller controls this cluster (seen in ZooKeeper's /controller): it has the quotas, and writes them to "
             f"ZooKeeper at most as a copy; {_BROKERS_INSTEAD}"
         )
 

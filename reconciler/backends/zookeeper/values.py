@@ -116,7 +116,7 @@ def read_quotas(config: dict[str, object], types: tuple[str, ...]) -> ReadQuotas
         if value is not None:
             quotas[key] = value
         if key in legal and (value is None or not _is_applicable(key, text)):
-            unreadable.append(f"{key} is not {'a number' if value is None else 'a whole number that its type holds'}")
+            unreadable.append(f"{key} is not {'a number' if value is None else 'a whole number in the range of its type'}")
     return ReadQuotas(quotas=quotas, unreadable=tuple(unreadable))
 
 

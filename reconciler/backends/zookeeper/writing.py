@@ -1,7 +1,7 @@
 """Writing quotas: for each entity one transaction, which happens whole or not at all, and only on what was read just before.
 
 A transaction compares the version of the node with the one that was read, changes it, and leaves the notification that makes
-brokers look. Kafka's own writers compare nothing: whoever comes between is seen here as another version, and the node is read
+brokers look. Kafka's own writers compare nothing: a writer in between is seen here as another version, and the node is read
 again.
 """
 
@@ -157,7 +157,7 @@ class QuotaWriter:
         created = getattr(answers[0], "czxid", None)
         if node is not None and created is not None and created != node.created:
             # The version was equal by chance. It cannot be undone: what the new node held is not known.
-            msg = f"{path} was deleted and made anew while it was written: look whether it holds what it should, credentials too"
+            msg = f"{path} was deleted and made anew while it was written: check that it has its quotas and credentials"
             return AlterationResult(entity=alteration.entity, error_code=UNKNOWN_SERVER_ERROR, error=msg)
         return AlterationResult(entity=alteration.entity)
 

@@ -62,7 +62,7 @@ class Pause:
     seconds: float
     why: str
     limited: bool
-    """A rate limit, which ends at a moment that can be told; else a fault that may pass."""
+    """A rate limit, which ends at a known moment; else a fault that may pass."""
 
 
 def pause_after_fault(tries: int, why: str) -> Pause:

@@ -29,7 +29,7 @@ class WorkflowEvent:
 
 
 def read_event(environment: Mapping[str, str]) -> WorkflowEvent:
-    """The event of this run. Raises ``FileAccessError`` for a file that cannot be read or is no event."""
+    """The event of this run. Raises ``FileAccessError`` for a file that cannot be read or is not an event."""
     name = environment.get("GITHUB_EVENT_PATH")
     if not name:
         return WorkflowEvent()

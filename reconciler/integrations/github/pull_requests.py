@@ -64,7 +64,7 @@ class PullRequestComments:
         return _comment(answer, doing)
 
     def delete(self, comment_id: int) -> None:
-        """Remove a comment; one that is gone already is no error."""
+        """Remove a comment; one that is gone already is not an error."""
         doing = f"remove a comment {self._where}"
         try:
             self._api.send("DELETE", f"{self._repository}/issues/comments/{comment_id}", None, doing=doing)
@@ -150,7 +150,7 @@ def pull_request_of(api: GitHubApi, event: WorkflowEvent, *, repository: str) ->
     if event.pull_request is not None:
         return event.pull_request
     if event.commit is None:
-        raise UsageError(f"which pull request? The event of this run does not say; {_GIVE}")
+        raise UsageError(f"which pull request? The event of this run does not name one; {_GIVE}")
     if event.head is not None and not event.pushed:
         path = f"/repos/{repository}/pulls?state=open&per_page=100&head={urllib.parse.quote(event.head, safe='')}"
         found = [one for one, newest, _ in _list_pull_requests(api, path, repository) if newest == event.commit]

@@ -12,11 +12,11 @@ from reconciler.errors import FileAccessError, UsageError
 VARIABLE: Final = "GITHUB_TOKEN"
 
 _FORM: Final = re.compile(r"[!-~]{1,4096}")
-"""Visible ASCII, as a header can hold: a line break in a token would begin another header."""
+"""Visible ASCII, as fits into a header: a line break in a token would begin another header."""
 
 
 class Token:
-    """A token that shows itself only to whoever asks for it."""
+    """A token that shows itself only when asked for its text."""
 
     __slots__ = ("_secret",)
 
@@ -42,7 +42,7 @@ def read_token(environment: Mapping[str, str], file: Path | None) -> Token:
     if not secret:
         raise UsageError(f"{where} has no token; give one in {VARIABLE} or with --token-file")
     if not _FORM.fullmatch(secret):
-        raise UsageError(f"what {where} has is no token: a token is one word of visible ASCII characters")
+        raise UsageError(f"what {where} has is not a token: a token is one word of visible ASCII characters")
     return Token(secret)
 
 

@@ -135,7 +135,7 @@ class Http:
                 else urllib3.PoolManager(timeout=timeout, retries=False)
             )
         except ValueError:
-            # The address may hold a password, so neither it nor the error is shown.
+            # The address may contain a password, so neither it nor the error is shown.
             raise UsageError(
                 f"the proxy for {address.scheme} in the environment is not a URL such as http://proxy:3128"
             ) from None

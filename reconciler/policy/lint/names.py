@@ -95,7 +95,7 @@ _DEFAULT_NODE: Final = "<default>"
 
 
 def migrated_name(subject: Subject) -> Iterator[Finding]:
-    """Entities on the cluster that stay, and are called as ZooKeeper's nodes are; of declared ones manifests tell."""
+    """Entities on the cluster that stay, and are called as ZooKeeper's nodes are; of declared ones the manifests show."""
     for entity in subject.before or {}:
         if entity not in subject.after or entity in subject.desired.entities:
             continue
@@ -103,7 +103,7 @@ def migrated_name(subject: Subject) -> Iterator[Finding]:
         if meant is not None:
             message = (
                 f"{entity} is on the cluster: a name as ZooKeeper's nodes have it, such as migrations with Kafka before 3.6.2 or "
-                f"3.7.1 left behind, which most likely limits nobody; if {meant} is meant, declare that and remove this one"
+                f"3.7.1 left behind, which most likely limits no client; if {meant} is meant, declare that and remove this one"
             )
             yield lint("migrated-name", message, entity=entity, span=None)
 

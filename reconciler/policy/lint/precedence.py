@@ -31,7 +31,7 @@ def default_hides_client_ids(subject: Subject) -> Iterator[Finding]:
         hidden = [entity for entity, quotas in subject.after.items() if entity.types == (CLIENT,) and key in quotas]
         if hidden:
             count = "1 client-id quota" if len(hidden) == 1 else f"{len(hidden)} client-id quotas"
-            message = f"{key} of {hider} wins over {count}, which then limit nobody: {name_entities(hidden)}"
+            message = f"{key} of {hider} wins over {count}, which then limit no client: {name_entities(hidden)}"
             related = subject.related(hidden, "this quota never wins", key)
             yield lint(
                 "default-hides-client-ids", message, entity=hider, key=key, span=declared.quotas[key].source, related=related
@@ -60,7 +60,7 @@ def _hider(subject: Subject, key: QuotaKey) -> Entity | None:
 
 
 def multiplies(subject: Subject) -> Iterator[Finding]:
-    """Users with the default client-id: each client id takes the full rate, and a cap of the user itself is no cap any more."""
+    """Users with the default client-id: each client id takes the full rate, and a cap of the user itself no longer applies."""
     for entity, declared in subject.desired.entities.items():
         if len(entity.parts) != 2 or entity.parts[1] != (CLIENT, DEFAULT) or not declared.quotas:
             continue
@@ -72,10 +72,10 @@ def multiplies(subject: Subject) -> Iterator[Finding]:
                 f"{entity} gives every client id the full {key}, and so {alone} caps only clients that send no client id; "
                 "exactly one quota wins"
             )
-            related = subject.related([alone], "the cap that does not hold", key)
+            related = subject.related([alone], "the cap that does not apply", key)
             yield lint("user-cap-bypassed", message, entity=entity, key=key, span=declared.quotas[key].source, related=related)
         if rest:
-            message = f"{entity} gives each client id the full {', '.join(rest)}, in a bucket of its own; that is no cap"
+            message = f"{entity} gives each client id the full {', '.join(rest)}, in a quota group of its own; that is not a cap"
             yield lint("default-client-multiplies", message, entity=entity, span=declared.source)
 
 

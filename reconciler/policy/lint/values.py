@@ -50,7 +50,7 @@ def _percentage(entity: Entity, key: QuotaKey, quota: DesiredQuota) -> Iterator[
         message = (
             f"{quota.text} is more than all threads of a broker with Kafka's default settings have "
             f"(({DEFAULT_IO_THREADS} io + {DEFAULT_NETWORK_THREADS} network) x 100 = {WHOLE_BROKER:.0f}): "
-            "unless the brokers have more threads it limits nobody"
+            "unless the brokers have more threads it limits no client"
         )
         yield lint("percentage-no-limit", message, entity=entity, key=key, span=quota.source)
     elif quota.value < SMALL_PERCENTAGE:

@@ -134,7 +134,7 @@ def test_a_broker_that_catches_up_is_waited_for() -> None:
 def test_a_broker_that_is_listed_and_cannot_be_reached_is_named_with_the_reason() -> None:
     seen = look(Thirty(FakeClock(), b7=UnreachableError("b7:9092 cannot be reached: connection refused")))
     assert not seen.verified
-    assert "broker 7 (b7:9092) does not tell: b7:9092 cannot be reached: connection refused" in (seen.message or "")
+    assert "broker 7 (b7:9092) does not answer: b7:9092 cannot be reached: connection refused" in (seen.message or "")
 
 
 def test_a_broker_that_leaves_the_cluster_meanwhile_is_not_waited_for() -> None:

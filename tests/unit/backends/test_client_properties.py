@@ -91,7 +91,7 @@ def test_a_broken_jaas_line_is_refused_without_repeating_it(text):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"security.protocol": "TLS"}, "security.protocol: 'TLS' is none of PLAINTEXT"),
+        ({"security.protocol": "TLS"}, "security.protocol: 'TLS' is not one of PLAINTEXT"),
         (sasl(sasl_mechanism="GSSAPI"), "sasl.mechanism: GSSAPI is not supported"),
         ({"security.protocol": "SASL_SSL"}, "sasl.mechanism: GSSAPI is not supported"),
         (sasl(sasl_mechanism="AWS_MSK_IAM"), "sasl.mechanism: AWS_MSK_IAM is not supported"),

@@ -59,7 +59,7 @@ def test_a_node_that_kafka_makes_for_no_name_is_nobodys(node: str) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", ".."])
 def test_names_that_zookeeper_takes_for_steps_in_a_path_are_refused(name: str) -> None:
-    with pytest.raises(UnwritableNameError, match="cannot hold a node"):
+    with pytest.raises(UnwritableNameError, match="cannot store a node"):
         node_name(name)
 
 
