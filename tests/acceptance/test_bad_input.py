@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.bad_servers import free_port, hangs_up, serving, silent, speaks_http
+from tests.support.bad_servers import hangs_up, refusing_port, serving, silent, speaks_http
 from tests.support.command import COMMAND, Done, environment, invoke
 from tests.support.polling import wait_until
 
@@ -38,7 +38,7 @@ def assert_one_message(done: Done, *parts: str, code: int = 1) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_port_that_nobody_listens_on(folder: Path, command: tuple[str, ...]) -> None:
-    server = f"127.0.0.1:{free_port()}"
+    server = f"127.0.0.1:{refusing_port()}"
     assert_one_message(invoke(*command, "--bootstrap-server", server, cwd=folder), server)
 
 
@@ -223,6 +223,6 @@ def wait_until_connected(pid: int, port: int) -> None:
 
 
 def test_the_traceback_is_there_on_request(folder: Path) -> None:
-    done = invoke("plan", "-vv", "--bootstrap-server", f"127.0.0.1:{free_port()}", cwd=folder)
+    done = invoke("plan", "-vv", "--bootstrap-server", f"127.0.0.1:{refusing_port()}", cwd=folder)
     assert done.code == 1
     assert "Traceback" in done.err

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.bad_servers import free_port
+from tests.support.bad_servers import refusing_port
 from tests.support.command import COMMAND, Done, environment, run
 
 MANIFEST = """
@@ -86,7 +86,7 @@ def test_one_v_prints_no_traceback(folder: Path) -> None:
 
 @pytest.mark.parametrize("option", ["-v", "-vv"])
 def test_with_json_every_line_on_stderr_is_an_object_errors_included(folder: Path, option: str) -> None:
-    done = run("plan", "--bootstrap-server", f"127.0.0.1:{free_port()}", option, "--log-format=json", cwd=folder)
+    done = run("plan", "--bootstrap-server", f"127.0.0.1:{refusing_port()}", option, "--log-format=json", cwd=folder)
 
     assert (done.code, done.out) == (1, "")
     rows = records(done)
@@ -114,7 +114,7 @@ def test_a_secret_in_a_properties_file_is_never_logged(folder: Path) -> None:
     )
 
     done = run(
-        "plan", "--bootstrap-server", f"127.0.0.1:{free_port()}", "--command-config", "client.properties", "-vv", cwd=folder
+        "plan", "--bootstrap-server", f"127.0.0.1:{refusing_port()}", "--command-config", "client.properties", "-vv", cwd=folder
     )
 
     assert done.code == 1

@@ -12,7 +12,7 @@ from referencing import Registry, Resource
 
 from reconciler.formats.schema_files import load_schema
 from reconciler.sandbox.spec import Sandbox
-from tests.support.bad_servers import free_port
+from tests.support.bad_servers import refusing_port
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas
@@ -32,7 +32,7 @@ def documents(done: Done, schema: str) -> dict[str, Any]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "a.yaml").write_text(cluster("a", connection={"bootstrapServers": [f"127.0.0.1:{free_port()}"]}))
+    (tmp_path / "a.yaml").write_text(cluster("a", connection={"bootstrapServers": [f"127.0.0.1:{refusing_port()}"]}))
     (tmp_path / "b.yaml").write_text(cluster("b", scope={"include": [{"client-id": {"any": True}}]}))
     (tmp_path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 1}), clusters=["a"]))
     return tmp_path
@@ -99,7 +99,7 @@ def test_one_answer_in_three_is_still_given_and_a_new_cluster_is_skipped(tmp_pat
     repo.write("quotas.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": 1})))
     repo.commit()
     repo.branch()
-    repo.write("new.yaml", cluster("new", connection={"bootstrapServers": [f"127.0.0.1:{free_port()}"]}))
+    repo.write("new.yaml", cluster("new", connection={"bootstrapServers": [f"127.0.0.1:{refusing_port()}"]}))
     repo.commit()
     for command, schema, differs in (("plan", "plans", "changes"), ("drift", "drifts", "entities")):
         arguments = ("--all-clusters", "--trusted-ref", "main", "--detailed-exitcode", "--format", "json")
@@ -108,7 +108,7 @@ def test_one_answer_in_three_is_still_given_and_a_new_cluster_is_skipped(tmp_pat
         found = documents(done, schema)
         assert [one["entity"] for one in found["live"][differs]] == [{"user": "alice"}]
         assert (found["new"]["skipped"], found["new"]["failure_reason"]) == (True, "untrusted")
-    repo.write("gone.yaml", cluster("gone", connection={"bootstrapServers": [f"127.0.0.1:{free_port()}"]}))
+    repo.write("gone.yaml", cluster("gone", connection={"bootstrapServers": [f"127.0.0.1:{refusing_port()}"]}))
     done = invoke("plan", "--all-clusters", "--detailed-exitcode", "--out", "json=all.json", cwd=repo.folder)
     assert done.code == 1
     assert "Cluster gone could not be looked at: " in done.out

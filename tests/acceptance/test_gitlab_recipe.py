@@ -16,7 +16,7 @@ import yaml
 
 from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
-from tests.support.bad_servers import free_port
+from tests.support.bad_servers import refusing_port
 from tests.support.command import environment, run
 from tests.support.git_repository import GitRepository
 
@@ -47,7 +47,7 @@ class Pipeline:
         properties.write_text("client.id=pipeline\n", encoding="utf-8")
         self.variables = {
             "CI": "true",
-            "CI_API_V4_URL": f"http://127.0.0.1:{free_port()}/api/v4",
+            "CI_API_V4_URL": f"http://127.0.0.1:{refusing_port()}/api/v4",
             "CI_DEFAULT_BRANCH": "main",
             "CI_JOB_TOKEN": "job-token-of-this-run",
             "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
@@ -83,7 +83,7 @@ class Pipeline:
 
 @pytest.fixture
 def offline(tmp_path: Path) -> Pipeline:
-    return Pipeline(tmp_path, f"127.0.0.1:{free_port()}")
+    return Pipeline(tmp_path, f"127.0.0.1:{refusing_port()}")
 
 
 def test_every_job_has_a_stage_and_its_words_are_gitlab_s(offline: Pipeline) -> None:

@@ -14,7 +14,7 @@ from reconciler.model.plan import ManifestCommit
 from reconciler.model.state import ClusterIdentity
 from reconciler.sandbox.spec import Sandbox
 from tests.builders import DEFAULT, client, declared, desired, user
-from tests.support.bad_servers import free_port
+from tests.support.bad_servers import refusing_port
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, snapshot
@@ -32,7 +32,7 @@ def document(done: Done) -> dict[str, Any]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    connection = {"bootstrapServers": [f"127.0.0.1:{free_port()}"]}
+    connection = {"bootstrapServers": [f"127.0.0.1:{refusing_port()}"]}
     (tmp_path / "a.yaml").write_text(cluster("a", prune="never", connection=connection))
     (tmp_path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 1}), owner="team-a"))
     (tmp_path / "live.json").write_text(snapshot(LIVE))
@@ -258,7 +258,7 @@ def test_without_a_cluster_document_a_place_has_to_be_said(folder: Path) -> None
 def test_a_real_broker_is_shown_with_what_was_applied_and_changed_by_hand(tmp_path: Path, clean_kafka: Sandbox) -> None:
     server = clean_kafka.bootstrap_servers
     (tmp_path / "live.yaml").write_text(cluster("live", connection={"bootstrapServers": [server]}))
-    (tmp_path / "gone.yaml").write_text(cluster("gone", connection={"bootstrapServers": [f"127.0.0.1:{free_port()}"]}))
+    (tmp_path / "gone.yaml").write_text(cluster("gone", connection={"bootstrapServers": [f"127.0.0.1:{refusing_port()}"]}))
     entries = (({"user": name}, {"producer_byte_rate": 1024}) for name in ("alice", "bob"))
     (tmp_path / "quotas.yaml").write_text(quotas(*entries))
     applying = ("apply", "--cluster", "live", "--auto-approve", "--audit", "audit.jsonl", "--record-baseline", "live.json")

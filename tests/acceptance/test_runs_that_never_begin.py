@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.support.bad_servers import free_port, serving, silent
+from tests.support.bad_servers import refusing_port, serving, silent
 from tests.support.command import Done, invoke
 from tests.support.terminal import Terminal
 
@@ -46,7 +46,7 @@ REPORT = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "all.yaml").write_text(MANIFEST % free_port())
+    (tmp_path / "all.yaml").write_text(MANIFEST % refusing_port())
     (tmp_path / "report.json").write_text(json.dumps(REPORT))
     return tmp_path
 

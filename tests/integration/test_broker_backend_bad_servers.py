@@ -31,8 +31,8 @@ from reconciler.ports import EntityFilter, FilterComponent, FilterKind
 from tests.builders import pair, user
 from tests.support.bad_servers import (
     ScriptedBroker,
-    free_port,
     hangs_up,
+    refusing_port,
     serving,
     silent,
     speaks_http,
@@ -112,13 +112,13 @@ A = (("user", "a"),)
 
 
 def test_nobody_listens():
-    port = free_port()
+    port = refusing_port()
     with pytest.raises(UnreachableError, match=f"127.0.0.1:{port}: connection refused"):
         connect(port)
 
 
 def test_every_server_that_was_tried_is_named():
-    one, two = free_port(), free_port()
+    one, two = refusing_port(), refusing_port()
     with pytest.raises(UnreachableError) as raised:
         connect(one, two)
     assert f"127.0.0.1:{one}: connection refused" in str(raised.value)
@@ -164,7 +164,7 @@ def test_a_good_server_behind_a_bad_one_is_found():
 def test_a_failed_connection_leaves_no_thread_behind():
     before = set(threading.enumerate())
     with pytest.raises(UnreachableError):
-        connect(free_port())
+        connect(refusing_port())
     assert set(threading.enumerate()) == before
 
 

@@ -26,6 +26,7 @@ from reconciler.backends.zookeeper.settings import (
 )
 from reconciler.errors import AuthenticationError, BackendError, UnreachableError, UnsupportedClusterError
 from reconciler.sandbox.ports import LOOPBACK, free_ports
+from tests.support.bad_servers import refusing_port
 from tests.support.certificates import Authority
 from tests.support.zookeeper_server import ZooKeeperServer, zookeeper_server
 
@@ -130,7 +131,7 @@ def test_a_server_that_wants_nothing_is_connected_to_and_left(plain: ZooKeeperSe
 
 
 def test_one_server_of_several_is_enough(plain: ZooKeeperServer) -> None:
-    [closed] = free_ports(1)
+    closed = refusing_port()
     with opened(settings(f"{LOOPBACK}:{closed},no-such-host.invalid,{plain.address}")) as client:
         assert client.connected
 
@@ -153,7 +154,7 @@ def test_a_tree_without_a_kafka_is_no_cluster_and_one_below_is_named(plain: ZooK
 
 
 def test_nobody_there_is_said_at_once_with_each_server_s_reason() -> None:
-    closed = free_ports(2)
+    closed = (refusing_port(), refusing_port())
     place = ",".join(f"{LOOPBACK}:{port}" for port in closed) + ",no-such-host.invalid:2181"
     with pytest.raises(UnreachableError) as raised:
         open_client(settings(place, connect_seconds=60.0))

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 import yaml
 
+from reconciler.sandbox.ports import free_ports
 from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
-from tests.support.bad_servers import free_port
 from tests.support.manifests import cluster as cluster_document
 from tests.support.polling import wait_until
 from tests.support.service_process import Running, running
@@ -73,7 +73,7 @@ def prometheus(folder: Path, target: int, rules: Path) -> Iterator[Prometheus]:
         "scrape_configs": [{"job_name": "kafka-quotas", "static_configs": [{"targets": [f"127.0.0.1:{target}"]}]}],
     }
     (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
-    port = free_port()
+    (port,) = free_ports(1)
     with (folder / "prometheus.log").open("wb") as log:
         process = subprocess.Popen(
             [

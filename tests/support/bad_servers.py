@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import selectors
 import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 
 @contextlib.contextmanager
@@ -46,10 +47,16 @@ def serving(handle: Callable[[socket.socket], None]) -> Iterator[int]:
             thread.join()
 
 
-def free_port() -> int:
-    """A port that nobody listens on (until somebody else takes it)."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+_KEPT: Final[list[socket.socket]] = []
+
+
+def refusing_port() -> int:
+    """A port that refuses connections: bound until this process ends, so that no server can take it, and never listening."""
+    if not _KEPT:
+        atexit.register(lambda: [kept.close() for kept in _KEPT])
+    _KEPT.append(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+    _KEPT[-1].bind(("127.0.0.1", 0))
+    return int(_KEPT[-1].getsockname()[1])
 
 
 def silent(connection: socket.socket) -> None:

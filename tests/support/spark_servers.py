@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pyspark
 
-from tests.support.bad_servers import free_port
+from reconciler.sandbox.ports import free_ports
 from tests.support.polling import wait_until
 
 SPARK_BIN = Path(pyspark.__file__).parent / "bin"
@@ -60,7 +60,7 @@ def spark_environment(folder: Path) -> dict[str, str]:
 @contextlib.contextmanager
 def standalone_cluster(folder: Path) -> Iterator[str]:
     """One master, two workers of one core; the address of the master."""
-    port, page = free_port(), free_port()
+    port, page = free_ports(2)
     at = f"spark://127.0.0.1:{port}"
     master = ("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(page))
     with contextlib.ExitStack() as stack:
@@ -76,7 +76,7 @@ def standalone_cluster(folder: Path) -> Iterator[str]:
 @contextlib.contextmanager
 def connect_server(folder: Path) -> Iterator[str]:
     """A Spark Connect server on two cores; its address."""
-    port = free_port()
+    (port,) = free_ports(1)
     settings = {"spark.connect.grpc.binding.port": port, "spark.ui.enabled": "false", "spark.driver.bindAddress": "127.0.0.1"}
     command = ["--master", "local[2]", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
     command += [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]

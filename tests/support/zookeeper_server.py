@@ -12,7 +12,7 @@ from reconciler.sandbox import process
 from reconciler.sandbox.cluster import runtime_for
 from reconciler.sandbox.guard import Guard, guarding
 from reconciler.sandbox.jars import ZOOKEEPER_VERSIONS
-from reconciler.sandbox.launch import await_zookeeper
+from reconciler.sandbox.launch import PortTakenError, await_zookeeper
 from reconciler.sandbox.ports import LOOPBACK, free_ports
 from reconciler.sandbox.process import ProcessRef
 from reconciler.sandbox.spec import ZooKeeperSpec
@@ -74,17 +74,26 @@ def zookeeper_server(
     heap_mb: int | None = None,
     version: str = ZOOKEEPER_VERSIONS[0],
 ) -> Iterator[ZooKeeperServer]:
-    """Start one; it is ended with the block."""
-    [port] = free_ports(1)
+    """Start one; it is ended with the block. A port that another process takes is replaced, three times in all."""
     heap = () if heap_mb is None else (f"-Xmx{heap_mb}m",)
     spec = ZooKeeperSpec(properties=properties or {}, java_options=(*heap, *java_options))
     with tempfile.TemporaryDirectory() as folder, guarding(Path(folder) / "guarded") as guard:
         files = ZooKeeperFiles(sandbox_folder=Path(folder), kafka_version=version)
-        files.write(spec, port=port)
-        server = ZooKeeperServer(files=files, port=port, spec=spec, guard=guard)
+        server = ZooKeeperServer(files=files, port=0, spec=spec, guard=guard)
         try:
-            server.start()
+            _start_on_free_port(server, attempts=3)
             yield server
         finally:
             if server.process is not None:
                 process.end([server.process], grace_s=0.0)
+
+
+def _start_on_free_port(server: ZooKeeperServer, *, attempts: int) -> None:
+    [server.port] = free_ports(1)
+    server.files.write(server.spec, port=server.port)
+    try:
+        server.start()
+    except PortTakenError:
+        if attempts == 1:
+            raise
+        _start_on_free_port(server, attempts=attempts - 1)
