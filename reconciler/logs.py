@@ -82,7 +82,8 @@ def hush_libraries(level: int = logging.WARNING) -> None:
 class JsonFormatter(logging.Formatter):
     """``{"ts", "level", "logger", "event", "message", ...data}`` on one line, ASCII only.
 
-    ``event`` and ``message`` are the constant text of an event; a record of a library has the event ``library``.
+    ``event`` and ``message`` are the constant text of an event. A record of a library has the event ``library``, and one with an
+    attribute ``event`` that. A message is escaped here.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -94,7 +95,7 @@ class JsonFormatter(logging.Formatter):
             "ts": _moment(record),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "event": _LIBRARY_EVENT if data is None else message,
+            "event": _LIBRARY_EVENT if data is None else getattr(record, "event", message),
             "message": message,
         }
         if record.exc_info:

@@ -6,16 +6,19 @@ Whatever comes in is escaped, so no name of a user or client can break a line, h
 from __future__ import annotations
 
 import contextlib
+import datetime
 import enum
-import json
 import logging
 import threading
-from collections.abc import Iterator
-from typing import TextIO
+from collections.abc import Iterator, Mapping
+from typing import Final, TextIO
 
-from reconciler.formats import Json, moment_to_json
+from reconciler.formats import moment_to_json
+from reconciler.logs import Datum, JsonFormatter
 from reconciler.model import escaped
 from reconciler.ports import Clock
+
+_LOGGER: Final = "reconciler.service"
 
 
 class LogFormat(enum.StrEnum):
@@ -25,36 +28,22 @@ class LogFormat(enum.StrEnum):
     JSON = "json"
 
 
-class Level(enum.StrEnum):
-    """How bad it is."""
-
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-
-
 class Log:
-    """Writes lines. ``fields``: further values of an event, only in the JSON form; the text says them in words.
-
-    A log that takes no more (its reader is gone, the disk is full) does not stop the service.
-    """
+    """Writes lines. A log that takes no more (its reader is gone, the disk is full) does not stop the service."""
 
     def __init__(self, stream: TextIO, log_format: LogFormat, *, clock: Clock) -> None:
         self._stream = stream
-        self._format = log_format
+        self._formatter = JsonFormatter() if log_format is LogFormat.JSON else _TextFormatter()
         self._clock = clock
         self._lock = threading.Lock()
 
-    def write(self, level: Level, event: str, message: str, fields: dict[str, Json] | None = None) -> None:
-        """One line; ``event`` is a fixed word."""
-        at = moment_to_json(self._clock.now())
-        if self._format is LogFormat.JSON:
-            row: dict[str, Json] = {"ts": at, "level": level.value, "event": event, "message": escaped(message), **(fields or {})}
-            line = json.dumps(row, ensure_ascii=True, allow_nan=False)
-        else:
-            line = f"{at} {level.value} {event}: {escaped(message)}"
+    def write(self, level: int, event: str, message: str, fields: Mapping[str, Datum] | None = None) -> None:
+        """One line. ``level``: one of ``logging``; ``event``: a fixed word; ``fields``: further values, only in the JSON form."""
+        record = logging.LogRecord(_LOGGER, level, "", 0, message, None, None)
+        record.created = self._clock.now().timestamp()
+        record.event, record.data = event, fields or {}
         with self._lock, contextlib.suppress(OSError, ValueError):
-            self._stream.write(f"{line}\n")
+            self._stream.write(f"{self._formatter.format(record)}\n")
             self._stream.flush()
 
 
@@ -72,6 +61,14 @@ def redirect_library_logs(log: Log) -> Iterator[None]:
         root.removeHandler(handler)
 
 
+class _TextFormatter(logging.Formatter):
+    """``2026-01-02T12:00:00Z info pass: in_sync``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = moment_to_json(datetime.datetime.fromtimestamp(record.created, datetime.UTC))
+        return f"{at} {record.levelname.lower()} {vars(record)['event']}: {escaped(record.getMessage())}"
+
+
 class _LibraryHandler(logging.Handler):
     def __init__(self, log: Log) -> None:
         super().__init__(level=logging.WARNING)
@@ -79,4 +76,4 @@ class _LibraryHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         # Never more than a warning: what it means for a pass, the line about the pass says.
-        self._log.write(Level.WARNING, "library", f"{record.name}: {record.getMessage()}")
+        self._log.write(logging.WARNING, "library", f"{record.name}: {record.getMessage()}")

@@ -1,16 +1,17 @@
-"""Who is told how it goes: the metrics, the log and the health page, from the same outcomes."""
+"""Metrics, log and health page, from the same outcomes of passes."""
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
-from reconciler.formats import Json
 from reconciler.integrations import LabelValues, RunMetrics
+from reconciler.logs import Datum
 from reconciler.model import Action, ChangeStatus, DriftClass
 from reconciler.policy import GUARDS
 from reconciler.ports import Clock
 from reconciler.service.endpoint import Health
-from reconciler.service.log import Level, Log
+from reconciler.service.log import Log
 from reconciler.service.passes import EntityCounts, PassOutcome, PassResult
 
 _BROKER_ERRORS: Final = (
@@ -24,11 +25,11 @@ _BROKER_ERRORS: Final = (
 )
 _GUARD_REASONS: Final = frozenset({"guard", "frozen"})
 _LEVELS: Final = {
-    PassResult.IN_SYNC: Level.INFO,
-    PassResult.APPLIED: Level.INFO,
-    PassResult.DIFFERS: Level.WARNING,
-    PassResult.REFUSED: Level.WARNING,
-    PassResult.CHANGING: Level.WARNING,
+    PassResult.IN_SYNC: logging.INFO,
+    PassResult.APPLIED: logging.INFO,
+    PassResult.DIFFERS: logging.WARNING,
+    PassResult.REFUSED: logging.WARNING,
+    PassResult.CHANGING: logging.WARNING,
 }
 
 
@@ -58,7 +59,7 @@ class Observers:
         self._health.beat()
 
     def step(self, message: str) -> None:
-        """A pass goes on; as a ``Progress``. What it does is not told, that it does something is."""
+        """A pass goes on; as a ``Progress``. Only that it does something is noted."""
         del message
         self._health.beat()
 
@@ -67,12 +68,12 @@ class Observers:
         self._health.note_pass(outcome)
         self._count(outcome, failures)
         for detail in outcome.details:
-            self._log.write(Level.ERROR, "finding", detail)
+            self._log.write(logging.ERROR, "finding", detail)
         if outcome.again:
             text = "the very same values were written as in the write before: somebody else undoes them, find out who"
-            self._log.write(Level.WARNING, "repeated", text)
+            self._log.write(logging.WARNING, "repeated", text)
         message = outcome.message or outcome.result.value
-        fields: dict[str, Json] = {
+        fields: dict[str, Datum] = {
             "result": outcome.result.value,
             "reason": outcome.reason,
             "seconds": round(outcome.seconds, 3),
@@ -80,7 +81,7 @@ class Observers:
             **_fields(outcome.counts),
             "written": {status.value: _written(outcome, status) for status in ChangeStatus if _written(outcome, status)},
         }
-        self._log.write(_LEVELS.get(outcome.result, Level.ERROR), "pass", f"{outcome.result.value}: {message}", fields)
+        self._log.write(_LEVELS.get(outcome.result, logging.ERROR), "pass", f"{outcome.result.value}: {message}", fields)
 
     def _count(self, outcome: PassOutcome, failures: int) -> None:
         self._metrics.count_pass(
@@ -106,7 +107,7 @@ class Observers:
         )
 
 
-def _fields(counts: EntityCounts | None) -> dict[str, Json]:
+def _fields(counts: EntityCounts | None) -> dict[str, Datum]:
     if counts is None:
         return {}
     return {

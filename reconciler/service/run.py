@@ -8,6 +8,7 @@ interrupts.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import select
 import signal
@@ -27,7 +28,7 @@ from reconciler.integrations import RunMetrics
 from reconciler.model import ApplyReport, Plan, Severity
 from reconciler.ports import Clock
 from reconciler.service.endpoint import Endpoint, Health, HealthLimits
-from reconciler.service.log import Level, Log, LogFormat, redirect_library_logs
+from reconciler.service.log import Log, LogFormat, redirect_library_logs
 from reconciler.service.loop import Loop, Pace, Pacing
 from reconciler.service.observers import Observers, metric_labels
 from reconciler.service.passes import Passes, PassOutcome, PassResult, World
@@ -146,7 +147,7 @@ def run_service(settings: RunSettings, stream: TextIO, *, clock: Clock) -> RunEn
     with SignalRequests() as requests, endpoint, redirect_library_logs(log):
         mode = "applies what differs" if settings.applies else "only looks; --apply makes it write"
         log.write(
-            Level.INFO,
+            logging.INFO,
             "started",
             f"kafka-quotas {reconciler.__version__} {mode}; metrics at {endpoint.url}/metrics",
             {"version": reconciler.__version__, "applies": settings.applies, "url": endpoint.url, "port": endpoint.address[1]},
@@ -168,10 +169,10 @@ def run_service(settings: RunSettings, stream: TextIO, *, clock: Clock) -> RunEn
         try:
             last = loop.run(on_first=_require_usable)
         except KeyboardInterrupt:
-            log.write(Level.WARNING, "stopped", "interrupted in the middle of a pass, before it had written anything")
+            log.write(logging.WARNING, "stopped", "interrupted in the middle of a pass, before it had written anything")
             raise
         end = RunEnd(signal=requests.stopped_by, last=last)
-        log.write(Level.INFO, "stopped", _farewell(end), {"signal": end.signal, "last": last.result.value if last else None})
+        log.write(logging.INFO, "stopped", _farewell(end), {"signal": end.signal, "last": last.result.value if last else None})
     return end
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler.service.log import Level, Log, LogFormat, redirect_library_logs
+from reconciler.service.log import Log, LogFormat, redirect_library_logs
 from reconciler.service.run import AuditSink
 from reconciler.workflows.connect import Access
 from tests.builders import user
@@ -48,7 +48,7 @@ def test_json_lines_say_in_fields_what_the_text_says_in_words(tmp_path: Path) ->
 
     (row,) = map(json.loads, world.log)
     assert (row["level"], row["event"], row["result"], row["written"]) == ("info", "pass", "applied", {"applied": 1})
-    assert row["ts"] == "2026-01-02T12:00:00Z"
+    assert (row["ts"], row["logger"]) == ("2026-01-02T12:00:00.000Z", "reconciler.service")
     assert row["drift"]["in-sync"] == 1
 
 
@@ -71,7 +71,7 @@ def test_a_log_that_takes_no_more_stops_nothing() -> None:
         def write(self, text: str) -> int:
             raise OSError(28, "No space left on device")
 
-    Log(Full(), LogFormat.TEXT, clock=FakeClock()).write(Level.INFO, "pass", "text")
+    Log(Full(), LogFormat.TEXT, clock=FakeClock()).write(logging.INFO, "pass", "text")
 
 
 def test_what_a_library_warns_of_is_a_line_like_any_other() -> None:
