@@ -301,8 +301,8 @@ def test_a_history_that_is_too_short_or_lacks_brokers_clears_nothing() -> None:
     )
     assert judged_by_history([verdict()], provenance(), HistoryNeeds(hours=8))[0].verdict is Verdict.CLEAR
     many = provenance(coverage=(covered(1, 0, 8),), cluster_brokers=tuple(range(1, 14)))
-    (found,) = judged_by_history([verdict()], many, HistoryNeeds(hours=8))
-    assert "(1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 3 more), and traffic of 1 is given (1): give" in str(found.reason)
+    (lacking,) = judged_by_history([verdict()], many, HistoryNeeds(hours=8))
+    assert "(1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 3 more), and traffic of 1 is given (1): give" in str(lacking.reason)
 
 
 def test_inconclusive_buckets_are_one_finding_a_reason() -> None:
