@@ -6,9 +6,10 @@ import enum
 import string
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Self, TypeAlias
 
-from reconciler.model.entity import Entity
+from reconciler.model.entity import Entity, escaped
 from reconciler.model.finding import Span
 
 
@@ -101,13 +102,13 @@ def join_messages(texts: Iterable[str | Entity], between: str = ", ") -> Message
 
 
 def name_part(text: str) -> MessagePart:
-    """A name, or words of others."""
-    return MessagePart(kind=PartKind.NAME, text=text)
+    """A name, or words of others, escaped for one line."""
+    return MessagePart(kind=PartKind.NAME, text=escaped(text))
 
 
 def key_part(key: str) -> MessagePart:
-    """A quota key."""
-    return MessagePart(kind=PartKind.KEY, text=key)
+    """A quota key, escaped for one line."""
+    return MessagePart(kind=PartKind.KEY, text=escaped(key))
 
 
 def flag_part(text: str) -> MessagePart:
@@ -116,10 +117,15 @@ def flag_part(text: str) -> MessagePart:
 
 
 def _filled(template: str, fillings: dict[str, Filling]) -> Iterator[MessagePart]:
-    for literal, field, _, _ in _FIELDS.parse(template):
+    for literal, field in _fields(template):
         yield MessagePart(kind=PartKind.TEXT, text=literal)
         if field is not None:
             yield from _parts_of_filling(fillings[field])
+
+
+@lru_cache(maxsize=512)
+def _fields(template: str) -> tuple[tuple[str, str | None], ...]:
+    return tuple((literal, field) for literal, field, _, _ in _FIELDS.parse(template))
 
 
 def _parts_of_filling(filling: Filling) -> tuple[MessagePart, ...]:

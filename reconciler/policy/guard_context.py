@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from reconciler.model import Change, ClusterSpec, CurrentState, DesiredState, Entity, Message, Span, join_messages
-from reconciler.text import count_of
+from reconciler.model import Change, ClusterSpec, CurrentState, DesiredState, Entity, Message, Span
+from reconciler.text import count_of, list_entities
 
 SHOWN: Final = 3
 """How many names a message lists."""
@@ -74,5 +74,4 @@ def entity_count(count: int) -> str:
 
 def name_entities(entities: Sequence[Entity]) -> Message:
     """The first few, and how many more."""
-    more = len(entities) - SHOWN
-    return join_messages(entities[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+    return list_entities(entities, SHOWN)

@@ -8,7 +8,7 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.text.amounts import amount, amount_part, duration, factor, number_text, number_to_json, rate, rate_part
-    from reconciler.text.listing import count_of, list_some
+    from reconciler.text.listing import count_of, list_entities, list_some
     from reconciler.text.quoting import DEFAULT_TEXT, did_you_mean, entity_text, near_miss, quoted, shown, word
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "duration",
     "entity_text",
     "factor",
+    "list_entities",
     "list_some",
     "near_miss",
     "number_text",

@@ -24,8 +24,10 @@ from reconciler.model import (
     Quotas,
     Reason,
     Severity,
+    compose,
     escaped,
     in_order,
+    name_part,
 )
 from reconciler.ports import ModeInspector, Progress, QuotaCluster
 from reconciler.resolution import needs_broker, refusal
@@ -173,14 +175,20 @@ def _refusals(changes: Sequence[Change], results: Sequence[AlterationResult], *,
 
 
 def _finding(change: Change, result: AlterationResult, remark: str) -> Finding:
-    said = escaped(result.error) if result.error else "it gives no reason"
+    reason = name_part(result.error) if result.error else "no reason is given"
     named = [key for key in change.keys if key.key in (result.error or "").split()]
     about = named[0] if len(named) == 1 else None
     source = next((key.source for key in (about, *change.keys) if key is not None and key.source is not None), None)
     return Finding(
         id=REFUSED,
         severity=Severity.ERROR,
-        message=f"a broker refuses this change of {change.entity}: {said} (error {result.error_code}){remark}",
+        message=compose(
+            "A broker refuses this change of {entity}: {reason} (error {code}){remark}",
+            entity=change.entity,
+            reason=reason,
+            code=str(result.error_code),
+            remark=remark,
+        ),
         span=source,
         entity=change.entity,
         key=about.key if about is not None else None,

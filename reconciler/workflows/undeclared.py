@@ -17,18 +17,23 @@ from reconciler.model import (
     Finding,
     Limit,
     ManifestCommit,
+    Message,
     Prune,
     QuotaKey,
     Quotas,
     Severity,
     Span,
-    escaped,
+    compose,
+    flag_part,
+    join_messages,
+    key_part,
+    name_part,
 )
 from reconciler.planning import forgotten_entities, forgotten_note, kept_entities, overriding_entities, undeclared_in_scope
-from reconciler.text import amount, rate
+from reconciler.text import amount_part, rate_part
 from reconciler.workflows.references import Before
 
-_REMOVE: Final = "declare it with 'quotas: {}'"
+_REMOVE: Final = compose("declare it with {empty}", empty=flag_part("quotas: {}"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +71,15 @@ def undeclared_findings(
         yield Finding(
             id=NO_LONGER_DECLARED,
             severity=Severity.WARNING,
-            message=f"{entity} is no longer declared (it was at {escaped(earlier.since(entity) or '')}), and prune: never "
-            f"keeps its quotas on the cluster ({_quotas(live[entity])}). To remove them, {_REMOVE}. To keep them on purpose, "
-            "declare them, or leave it so: after the next apply the entity is unmanaged",
+            message=compose(
+                "{entity} is no longer declared (declared at {since}), and {prune} keeps its quotas on the cluster ({quotas}). "
+                "To remove them, {remove}. To keep them, declare them. Otherwise the entity is unmanaged after the next apply.",
+                entity=entity,
+                since=name_part(earlier.since(entity) or ""),
+                prune=flag_part("prune: never"),
+                quotas=_quotas(live[entity]),
+                remove=_REMOVE,
+            ),
             span=spec.place("prune"),
             entity=entity,
         )
@@ -78,8 +89,13 @@ def undeclared_findings(
         yield Finding(
             id=OVERRIDES_DECLARED,
             severity=Severity.WARNING,
-            message=f"{entity} is not declared, and overrides {'; '.join(_overrides(overridden, live[entity]))}. To keep it, "
-            f"declare its quotas. To remove it, {_REMOVE}. To leave it to others, exclude it from the scope",
+            message=compose(
+                "{entity} is not declared, and overrides {limits}. To keep it, declare its quotas. To remove it, {remove}. To "
+                "leave it to others, exclude it from the scope.",
+                entity=entity,
+                limits=join_messages(_overrides(overridden, live[entity]), "; "),
+                remove=_REMOVE,
+            ),
             span=_source(desired, limit.entity, key),
             entity=entity,
             key=key,
@@ -107,13 +123,21 @@ def undeclared_notes(
         )
 
 
-def _overrides(overridden: dict[str, Limit], live: Quotas) -> Iterator[str]:
+def _overrides(overridden: dict[str, Limit], live: Quotas) -> Iterator[Message]:
     for key, limit in sorted(overridden.items()):
-        yield f"{key} of {limit.entity} ({rate(key, limit.value)}) with {rate(key, live[key])}"
+        yield compose(
+            "{key} of {entity} ({weaker}) with {value}",
+            key=key_part(key),
+            entity=limit.entity,
+            weaker=rate_part(key, limit.value),
+            value=rate_part(key, live[key]),
+        )
 
 
-def _quotas(live: Quotas) -> str:
-    return ", ".join(f"{escaped(key)} {amount(key, value)}" for key, value in sorted(live.items()))
+def _quotas(live: Quotas) -> Message:
+    return join_messages(
+        compose("{key} {value}", key=key_part(key), value=amount_part(key, value)) for key, value in sorted(live.items())
+    )
 
 
 def _source(desired: DesiredState, entity: Entity, key: str) -> Span:

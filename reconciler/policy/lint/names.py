@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final
 
-from reconciler.model import DEFAULT, Entity, EntityName, Finding, Severity
+from reconciler.model import DEFAULT, Entity, EntityName, Finding, Severity, compose, name_part
 from reconciler.policy.lint.subject import IP, Subject, lint
 from reconciler.resolution import canonical_address, unsanitize_name
 
@@ -31,7 +31,12 @@ def ip_two_spellings(subject: Subject) -> Iterator[Finding]:
         if place is not None:
             both_declared = subject.place(earlier) is not None
             where = "declared" if both_declared else "on the cluster"
-            message = f"{later} and {earlier} ({where}) are one address: in the brokers the one applied last decides"
+            message = compose(
+                "{later} and {earlier} ({where}) are one address. Brokers use the quota that was applied last.",
+                later=later,
+                earlier=earlier,
+                where=where,
+            )
             related = subject.related([earlier], "the other spelling")
             found = lint("ip-two-spellings", message, entity=later, span=place, related=related)
             # Entities that another writer left on the cluster must not stop every change of this repository.
@@ -69,9 +74,13 @@ def confusable_names(subject: Subject) -> Iterator[Finding]:
             # Of two declared names only the one with the odd letters is reported.
             if other is not None and ((kind, name) in pairs or (kind, other) not in declared):
                 where = "declared" if (kind, other) in declared else "on the cluster"
-                message = (
-                    f"the {kind} {_spelled(name)} looks like {_spelled(other)} ({where}), and is another name to Kafka; "
-                    "write the one that the client sends"
+                message = compose(
+                    "The {kind} {name} looks like {other} ({where}), but Kafka treats them as different names. Write the name "
+                    "that the client sends.",
+                    kind=kind,
+                    name=name_part(_spelled(name)),
+                    other=name_part(_spelled(other)),
+                    where=where,
                 )
                 yield lint("confusable-name", message, entity=entity, span=subject.place(entity))
 
@@ -101,9 +110,11 @@ def migrated_name(subject: Subject) -> Iterator[Finding]:
             continue
         meant = _meant(entity)
         if meant is not None:
-            message = (
-                f"{entity} is on the cluster: a name as ZooKeeper's nodes have it, such as migrations with Kafka before 3.6.2 or "
-                f"3.7.1 left behind, which most likely limits no client; if {meant} is meant, declare that and remove this one"
+            message = compose(
+                "{entity} on the cluster has the spelling of a ZooKeeper node, which migrations with Kafka before 3.6.2 or 3.7.1 "
+                "left behind. Most likely it limits no client. If {meant} is meant, declare that and remove this one.",
+                entity=entity,
+                meant=meant,
             )
             yield lint("migrated-name", message, entity=entity, span=None)
 

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from reconciler.model import CLIENT_KEYS, DEFAULT, OTHER, DesiredEntity, Entity, Finding, MatchKind, QuotaKey, display_name
+from reconciler.model import (
+    CLIENT_KEYS,
+    DEFAULT,
+    OTHER,
+    DesiredEntity,
+    Entity,
+    Finding,
+    MatchKind,
+    Message,
+    QuotaKey,
+    compose,
+    display_name,
+    join_messages,
+    key_part,
+    name_part,
+)
 from reconciler.policy.lint.subject import (
     CLIENT,
     DEFAULT_CLIENT,
@@ -20,6 +35,7 @@ from reconciler.policy.lint.subject import (
     name_entities,
 )
 from reconciler.resolution import CLIENT_PRECEDENCE, USER_LEVELS, NameMatch, level_of, named_or_other, weaker_levels
+from reconciler.text import count_of
 
 
 def default_hides_client_ids(subject: Subject) -> Iterator[Finding]:
@@ -30,8 +46,13 @@ def default_hides_client_ids(subject: Subject) -> Iterator[Finding]:
             continue
         hidden = [entity for entity, quotas in subject.after.items() if entity.types == (CLIENT,) and key in quotas]
         if hidden:
-            count = "1 client-id quota" if len(hidden) == 1 else f"{len(hidden)} client-id quotas"
-            message = f"{key} of {hider} wins over {count}, which then limit no client: {name_entities(hidden)}"
+            message = compose(
+                "{key} of {hider} overrides {count} for every client: {names}.",
+                key=key_part(key),
+                hider=hider,
+                count=count_of(len(hidden), "client-id quota"),
+                names=name_entities(hidden),
+            )
             related = subject.related(hidden, "this quota never wins", key)
             yield lint(
                 "default-hides-client-ids", message, entity=hider, key=key, span=declared.quotas[key].source, related=related
@@ -49,7 +70,13 @@ def client_id_never_wins(subject: Subject) -> Iterator[Finding]:
         for key, quota in declared.quotas.items():
             if (hider := hiders.get(key)) is not None:
                 where = "" if subject.place(hider) else " (on the cluster)"
-                message = f"{entity} can never win for {key}: {hider}{where} has it too, and any user level is stronger"
+                message = compose(
+                    "{hider}{where} overrides {key} of {entity} for every client, because any user level is stronger.",
+                    hider=hider,
+                    where=where,
+                    key=key_part(key),
+                    entity=entity,
+                )
                 related = subject.related([hider], "the quota that always wins", key)
                 yield lint("client-id-never-wins", message, entity=entity, key=key, span=quota.source, related=related)
 
@@ -68,14 +95,21 @@ def multiplies(subject: Subject) -> Iterator[Finding]:
         bypassed = [key for key in declared.quotas if key in subject.after.get(alone, ())]
         rest = [key.value for key in declared.quotas if key not in bypassed]
         for key in bypassed:
-            message = (
-                f"{entity} gives every client id the full {key}, and so {alone} caps only clients that send no client id; "
-                "exactly one quota wins"
+            message = compose(
+                "{entity} gives each client-id the full {key}. {alone} then caps only clients that send no client-id, because "
+                "exactly one quota applies.",
+                entity=entity,
+                key=key_part(key),
+                alone=alone,
             )
             related = subject.related([alone], "the cap that does not apply", key)
             yield lint("user-cap-bypassed", message, entity=entity, key=key, span=declared.quotas[key].source, related=related)
         if rest:
-            message = f"{entity} gives each client id the full {', '.join(rest)}, in a quota group of its own; that is not a cap"
+            message = compose(
+                "{entity} gives each client-id the full {keys}. The user as a whole has no cap.",
+                entity=entity,
+                keys=join_messages(Message([key_part(key)]) for key in rest),
+            )
             yield lint("default-client-multiplies", message, entity=entity, span=declared.source)
 
 
@@ -96,7 +130,12 @@ def same_as_fallback(subject: Subject) -> Iterator[Finding]:
             fallback = _fallback(subject, entity, key.value, keys_of_level)
             if fallback is None or fallback.types != entity.types or after[fallback][key] != quota.value:
                 continue
-            message = f"{key} of {entity} is what it has without it, from {fallback}"
+            message = compose(
+                "{key} for {entity} is redundant. {fallback} already sets the same value.",
+                key=key_part(key),
+                entity=entity,
+                fallback=fallback,
+            )
             related = subject.related([fallback], "the quota of the next level", key)
             yield lint("same-as-fallback", message, entity=entity, key=key, span=quota.source, related=related)
 
@@ -119,10 +158,10 @@ def _fallback(subject: Subject, entity: Entity, key: str, keys_of_level: Mapping
 
 
 _EVERYONE: Final = {
-    DEFAULT_USER: "every user without a quota of its own, ANONYMOUS included",
-    DEFAULT_PAIR: "every user and client without a stronger quota, ANONYMOUS included",
-    DEFAULT_CLIENT: "every client that no quota of a user reaches",
-    DEFAULT_IP: "every address, those of brokers, health checks and load balancers included",
+    DEFAULT_USER: "every user without their own quota, including ANONYMOUS",
+    DEFAULT_PAIR: "every user and client without a stronger quota, including ANONYMOUS",
+    DEFAULT_CLIENT: "every client that no user quota limits",
+    DEFAULT_IP: "every address, including those of brokers, health checks and load balancers",
 }
 
 
@@ -132,9 +171,11 @@ def captures_protected(subject: Subject) -> Iterator[Finding]:
     for declared in _defaults(subject) if protected else ():
         for key, quota in declared.quotas.items():
             if captured := _captured(subject, declared.entity, key, protected):
-                names = ", ".join(display_name(name) for name in captured)
-                message = (
-                    f"{key} of {declared.entity} also limits {names}, protected on this cluster; give them quotas of their own"
+                message = compose(
+                    "{key} of {entity} also limits {names}, which the Cluster manifest protects. Declare quotas for them.",
+                    key=key_part(key),
+                    entity=declared.entity,
+                    names=_names(captured),
                 )
                 yield lint("default-captures-protected", message, entity=declared.entity, key=key, span=quota.source)
 
@@ -150,8 +191,14 @@ def first_default(subject: Subject) -> Iterator[Finding]:
             if key in subject.before.get(entity, ()):
                 continue
             captured = _captured(subject, entity, key, protected)
-            also = f"; of those protected it captures {', '.join(map(display_name, captured))}" if captured else ""
-            message = f"the cluster has no {key} for {entity} yet: it captures at once {_EVERYONE[entity]}{also}"
+            also = compose(" Of the protected users, it limits {names}.", names=_names(captured)) if captured else ""
+            message = compose(
+                "This is the cluster's first {key} for {entity}. Once applied, it limits {everyone}.{also}",
+                key=key_part(key),
+                entity=entity,
+                everyone=_EVERYONE[entity],
+                also=also,
+            )
             yield lint("first-default", message, entity=entity, key=key, span=quota.source)
 
 
@@ -165,7 +212,11 @@ def empty_client_id_escapes(subject: Subject) -> Iterator[Finding]:
         catching = [caught for level in levels if (caught := level.entity_for(user, "")) is not None]
         open_keys = [key.value for key in declared.quotas if not any(key in subject.after.get(e, ()) for e in catching)]
         if open_keys:
-            message = f"an empty client id escapes {entity}: no quota of a user limits its {', '.join(open_keys)}"
+            message = compose(
+                "{entity} does not limit clients that send an empty client-id, and no user quota limits their {keys}.",
+                entity=entity,
+                keys=join_messages(Message([key_part(key)]) for key in open_keys),
+            )
             yield lint("empty-client-id-escapes", message, entity=entity, span=declared.source)
 
 
@@ -178,6 +229,10 @@ def protected_users(subject: Subject) -> tuple[str, ...]:
         if entity_type == USER and wanted.kind is MatchKind.NAME
     }
     return tuple(names)
+
+
+def _names(names: Sequence[str]) -> Message:
+    return join_messages(Message([name_part(display_name(name))]) for name in names)
 
 
 def _defaults(subject: Subject) -> Iterator[DesiredEntity]:

@@ -15,6 +15,7 @@ from reconciler.model import (
     Entity,
     EntityType,
     Finding,
+    Message,
     QuotaKey,
     Quotas,
     Related,
@@ -22,7 +23,7 @@ from reconciler.model import (
     UnreadableNode,
 )
 from reconciler.resolution import CLIENT_LEVELS, CLIENT_PRECEDENCE
-from reconciler.text import list_some
+from reconciler.text import list_entities
 
 USER: Final = EntityType.USER.value
 CLIENT: Final = EntityType.CLIENT_ID.value
@@ -89,6 +90,6 @@ def lint(
     return Finding(id=rule_id, severity=severity, message=message, span=span, related=tuple(related), entity=entity, key=key)
 
 
-def name_entities(entities: Sequence[Entity]) -> str:
+def name_entities(entities: Sequence[Entity]) -> Message:
     """The first few, and how many more."""
-    return list_some([str(entity) for entity in entities], _LISTED)
+    return list_entities(entities, _LISTED)

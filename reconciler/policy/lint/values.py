@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.model import DesiredQuota, Entity, Finding, QuotaKey
+from reconciler.model import DesiredQuota, Entity, Finding, QuotaKey, compose, flag_part, key_part
 from reconciler.policy.lint.subject import CLIENT, Subject, lint
 
 DEFAULT_IO_THREADS: Final = 8
@@ -47,30 +47,42 @@ def odd_values(subject: Subject) -> Iterator[Finding]:
 
 def _percentage(entity: Entity, key: QuotaKey, quota: DesiredQuota) -> Iterator[Finding]:
     if quota.value > WHOLE_BROKER:
-        message = (
-            f"{quota.text} is more than all threads of a broker with Kafka's default settings have "
-            f"(({DEFAULT_IO_THREADS} io + {DEFAULT_NETWORK_THREADS} network) x 100 = {WHOLE_BROKER:.0f}): "
-            "unless the brokers have more threads it limits no client"
+        message = compose(
+            "{value} % is more than all threads of a broker with Kafka's default settings have "
+            f"(({DEFAULT_IO_THREADS} io + {DEFAULT_NETWORK_THREADS} network) x 100 = {WHOLE_BROKER:.0f}). "
+            "Unless the brokers have more threads, it limits no client.",
+            value=quota.text,
         )
         yield lint("percentage-no-limit", message, entity=entity, key=key, span=quota.source)
     elif quota.value < SMALL_PERCENTAGE:
-        message = f"{quota.text} percent of one thread is little: heartbeats and metadata requests are delayed too"
+        message = compose("{value} % of one thread is little. Brokers throttle heartbeats and metadata, too.", value=quota.text)
         yield lint("percentage-small", message, entity=entity, key=key, span=quota.source)
 
 
 def _bare_byte_rate(entity: Entity, key: QuotaKey, quota: DesiredQuota) -> Iterator[Finding]:
     if quota.value < SMALL_BYTE_RATE:
-        message = f"{quota.text} bytes per second is very little; write the unit that is meant, e.g. {_example(quota.value)}"
+        message = compose(
+            "{value} B/s is very little. Write the unit that is meant, e.g. {example}.",
+            value=quota.text,
+            example=flag_part(_example(quota.value)),
+        )
         yield lint("byte-rate-small", message, entity=entity, key=key, span=quota.source)
     elif (near := _near_miss(quota.value)) is not None:
-        message = f"{quota.text} is close to {_size(near)} ({near}) and not on it; write {_size(near)} if that is meant"
+        message = compose(
+            "{value} is close to {size} ({near}), but not equal. Write {size} if that is meant.",
+            value=quota.text,
+            size=flag_part(_size(near)),
+            near=str(near),
+        )
         yield lint("byte-rate-mistyped", message, entity=entity, key=key, span=quota.source)
 
 
 def _overflow(entity: Entity, key: QuotaKey, quota: DesiredQuota) -> Finding:
-    message = (
-        f"at {quota.text} a request of 100 MiB asks Kafka for a throttle that overflows its 32 bits of milliseconds, and may not "
-        f"be throttled; write {math.ceil(OVERFLOWING_BYTE_RATE)}B or more"
+    message = compose(
+        "At {value}, the throttle of a request of 100 MiB overflows Kafka's 32 bits of milliseconds, and the request may not be "
+        "throttled. Write {least} or more.",
+        value=quota.text,
+        least=flag_part(f"{math.ceil(OVERFLOWING_BYTE_RATE)}B"),
     )
     return lint("byte-rate-overflow", message, entity=entity, key=key, span=quota.source)
 
@@ -98,7 +110,7 @@ def streams_thread_client_id(subject: Subject) -> Iterator[Finding]:
     for entity, declared in subject.desired.entities.items():
         entity_type, name = entity.parts[-1]
         if entity_type == CLIENT and isinstance(name, str) and "-StreamThread-" in name and _STREAMS_THREAD.fullmatch(name):
-            message = f"{entity} is one thread of a Kafka Streams application; limit its user instead"
+            message = compose("{entity} is one thread of a Kafka Streams application. Limit its user instead.", entity=entity)
             yield lint("streams-thread-client-id", message, entity=entity, span=declared.source)
 
 
@@ -108,8 +120,15 @@ def live_value_changes_meaning(subject: Subject) -> Iterator[Finding]:
         for key, value in quotas.items():
             # Written so that NaN counts too.
             if not value > 0 and not subject.after.get(entity, {}).get(key, 1.0) > 0:
-                said = "is NaN, which never throttles" if math.isnan(value) else f"is {value:g}, which Kafka 3.5 and newer refuse"
-                message = f"{key} of {entity} on the cluster {said}, and versions read it differently; replace or remove it"
+                meaning = (
+                    "is NaN, which never throttles" if math.isnan(value) else f"is {value:g}, which Kafka 3.5 and newer refuse"
+                )
+                message = compose(
+                    "{key} of {entity} on the cluster {meaning}. Kafka versions treat it differently. Replace or remove it.",
+                    key=key_part(key),
+                    entity=entity,
+                    meaning=meaning,
+                )
                 yield lint("live-value-changes-meaning", message, entity=entity, key=key, span=subject.place(entity))
 
 
@@ -141,10 +160,16 @@ def reduction_throttles(subject: Subject) -> Iterator[Finding]:
             rate = subject.rates.get((entity, key.value))
             seconds = ((old if rate is None else rate) / quota.value - 1) * WINDOW_SECONDS
             if seconds > LONGEST_SECONDS:
-                basis = "a client at its current limit" if rate is None else "at the measured rate, clients"
-                message = (
-                    f"{key} of {entity} falls to 1/{old / quota.value:.3g}: {basis} would be held back for up to "
-                    f"{_duration(seconds)} at once; lower it in steps (apply --step-down 2)"
+                basis = "a client at its current limit" if rate is None else "clients at their measured rate"
+                message = compose(
+                    "{key} of {entity} falls to {percent} % of its value. Brokers would throttle {basis} for up to {duration} at "
+                    "once. Lower it in steps ({flag}).",
+                    key=key_part(key),
+                    entity=entity,
+                    percent=f"{100 * quota.value / old:.3g}",
+                    basis=basis,
+                    duration=_duration(seconds),
+                    flag=flag_part("apply --step-down 2"),
                 )
                 yield lint(REDUCTION_THROTTLES, message, entity=entity, key=key, span=quota.source)
 

@@ -35,7 +35,7 @@ def test_a_name_as_in_zookeeper_is_found_and_the_entity_that_is_meant_named(left
     (one,) = found("migrated-name", live=(left, user("alice")))
 
     assert one.entity == left
-    assert f"if {meant} is meant" in one.message
+    assert f"If {meant} is meant" in one.message
 
 
 @pytest.mark.parametrize(

@@ -221,7 +221,7 @@ def test_a_name_that_looks_like_another_declared_one_is_reported_once_where_the_
 
     (found,) = fired("confusable-name", *entities)
     assert (found.span, found.severity) == (span(2), Severity.WARNING)
-    assert found.message.startswith(r"the user '\u0441\u043e\u0441\u043e' looks like 'coco' (declared)")
+    assert found.message.startswith(r"The user '\u0441\u043e\u0441\u043e' looks like 'coco' (declared)")
 
 
 @pytest.mark.parametrize(("here", "there"), [("coco", CYRILLIC), (CYRILLIC, "coco"), ("p\u200bay", "pay"), ("\uff50ay", "pay")])
