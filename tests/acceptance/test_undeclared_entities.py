@@ -79,7 +79,7 @@ def test_a_deleted_entry_under_prune_never_is_a_warning_until_empty_quotas_remov
         assert planned.code == 0
         assert warnings(planned) == [("no-longer-declared", {"user": "bob"})]
     text = checkout.run("plan", "--base", "applied")
-    assert "user=bob is no longer declared (it was at applied:quotas.yaml:" in text.err
+    assert "user=bob is no longer declared (declared at applied:quotas.yaml:" in text.err
     assert "declare it with 'quotas: {}'" in text.err
     assert "Nothing to write, but 1 entity that no manifest declares needs a decision (1 unchanged, 1 unmanaged)." in text.out
     assert "kept because of prune: never" in checkout.run("drift", "--baseline", "applied").out
