@@ -1,0 +1,182 @@
+"""A process of its own for every command, forked from one that has imported everything: a start takes no second of imports.
+
+The server is a fresh interpreter, started when the first command runs, and ends with its owner. Each connection brings one
+command: arguments, folder, environment and umask as JSON, standard output and error as open files. The server forks, the child
+runs the command's entry point as ``python -m reconciler`` would, and the connection gets its process id and its exit code.
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import contextlib
+import gc
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+READ_AT_START: Final = ("PYTHON", "LC_", "LANG", "MALLOC", "LD_")
+"""Beginnings of the variables that only a new interpreter obeys."""
+
+_LOADED: Final = (
+    "kafka.admin", "kazoo.client", "msgspec", "numpy", "pandas", "pyarrow.parquet", "pyspark.sql", "jsonschema", "jsonschema_rs",
+    "reconciler.cli.main", "reconciler.traffic.backtest", "reconciler.traffic.traffic_files",
+)  # fmt: skip
+_MOST_BYTES: Final = 1 << 20
+
+
+class WarmProcess:
+    """The owner's side."""
+
+    def __init__(self) -> None:
+        self._owner = os.getpid()
+        self._folder = tempfile.mkdtemp(prefix="warm-")
+        self._at = f"{self._folder}/server"
+        self._environ = dict(os.environ)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(self._at)
+        listener.listen(64)
+        self._server = subprocess.Popen(
+            [sys.executable, "-P", "-m", "tests.support.warm_process", str(listener.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=[listener.fileno()],
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])},
+        )
+        listener.close()
+        atexit.register(self.close)
+
+    def can_run(self, environ: Mapping[str, str]) -> bool:
+        """Whether a new interpreter would read nothing of ``environ`` that the server did not."""
+        return not any(
+            name.startswith(READ_AT_START) and environ.get(name) != self._environ.get(name) for name in {*environ, *self._environ}
+        )
+
+    def run(self, arguments: Sequence[str], *, cwd: Path, environ: Mapping[str, str], timeout: float) -> tuple[int, str, str]:
+        """Exit code (minus the number of the signal that ended it), standard output and error. Raises ``TimeoutExpired``."""
+        status = Path("/proc/self/status").read_text("ascii", "replace")
+        request = {
+            "arguments": list(arguments),
+            "cwd": str(cwd),
+            "environ": dict(environ),
+            "umask": int(status.split("Umask:", 1)[1].split(None, 1)[0], 8),
+        }
+        with socket.socket(socket.AF_UNIX) as connection, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            connection.settimeout(timeout)
+            connection.connect(self._at)
+            content = json.dumps(request).encode()
+            files = array.array("i", [out.fileno(), err.fileno()])
+            connection.sendmsg([len(content).to_bytes(4, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
+            connection.sendall(content)
+            with connection.makefile("r", encoding="ascii") as answers:
+                pid = int(answers.readline())
+                try:
+                    code = int(answers.readline())
+                except TimeoutError:
+                    os.kill(pid, signal.SIGKILL)
+                    raise subprocess.TimeoutExpired(list(arguments), timeout) from None
+            return code, _text(out), _text(err)
+
+    def close(self) -> None:
+        """End the server; commands that still run go on."""
+        if os.getpid() != self._owner or self._server.poll() is not None:
+            return
+        self._server.kill()
+        self._server.wait()
+        with contextlib.suppress(OSError):
+            Path(self._at).unlink()
+            Path(self._folder).rmdir()
+
+
+def _text(file: Any) -> str:
+    file.seek(0)
+    text: str = file.read().decode()
+    return text
+
+
+def _serve(listener: socket.socket) -> None:
+    import importlib
+
+    for name in _LOADED:
+        importlib.import_module(name)
+    for module in Path("reconciler/cli/commands").glob("[a-z]*.py"):
+        importlib.import_module(f"reconciler.cli.commands.{module.stem}")
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the process of a connection
+    owner = os.getppid()
+    listener.settimeout(5)
+    while os.getppid() == owner:
+        try:
+            connection, _ = listener.accept()
+        except TimeoutError:
+            continue
+        if os.fork() == 0:
+            listener.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _answer(connection)
+            os._exit(0)
+        connection.close()
+
+
+def _answer(connection: socket.socket) -> None:
+    connection.settimeout(None)
+    size, ancillary, _, _ = connection.recvmsg(4, socket.CMSG_SPACE(2 * array.array("i").itemsize), socket.MSG_WAITALL)
+    files = array.array("i")
+    for _level, _kind, data in ancillary:
+        files.frombytes(data)
+    content = b""
+    while len(content) < int.from_bytes(size, "big"):
+        content += connection.recv(_MOST_BYTES)
+    child = os.fork()
+    if child == 0:
+        connection.close()
+        _become(json.loads(content), *files)
+    connection.sendall(f"{child}\n".encode())
+    _, status = os.waitpid(child, 0)
+    connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+
+
+def _become(request: Mapping[str, Any], out: int, err: int) -> None:
+    """Run the command in this process, which ends with it."""
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    os.closerange(3, max(out, err) + 1)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.clear()
+    os.environ.update(request["environ"])
+    time.tzset()
+    os.umask(request["umask"])
+    os.chdir(request["cwd"])
+    tempfile.tempdir = None  # as ``TMPDIR`` says now
+    sys.argv = ["kafka-quotas", *request["arguments"]]
+    code = 1
+    try:
+        from reconciler.cli.main import entry_point
+
+        entry_point()
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    except BaseException:  # noqa: BLE001 - as an interpreter ends
+        sys.excepthook(*sys.exc_info())
+    finally:
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                stream.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    _serve(socket.socket(fileno=int(sys.argv[1])))
