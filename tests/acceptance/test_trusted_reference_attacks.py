@@ -216,10 +216,9 @@ ROWS = "time,user,size\n" + "".join(f"2026-11-21 13:00:{second:02},alice,1000\n"
 
 def backtest(repo: GitRepository, *options: str):
     given = ("--trusted-ref", "main", "--mapping", "mapping.yaml", "--fail-on", "warning", "--format", "json")
-    return run("backtest", "quotas", *given, "--master", "local[1]", *options, cwd=repo.folder)
+    return run("backtest", "quotas", *given, *options, cwd=repo.folder)
 
 
-@pytest.mark.spark
 def test_the_mapping_of_a_backtest_is_the_reference_s(merged: GitRepository) -> None:
     merge(merged, {"mapping.yaml": MAPPING.format(unit="KiB")})
     (merged.folder.parent / "traffic.csv").write_text(ROWS)
@@ -230,7 +229,6 @@ def test_the_mapping_of_a_backtest_is_the_reference_s(merged: GitRepository) -> 
     assert [(one["bucket"], one["verdict"]) for one in done.json()["verdicts"]] == [({"user": "alice"}, "throttled")]
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("attack", "said"),
     [

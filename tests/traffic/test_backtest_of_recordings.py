@@ -161,6 +161,7 @@ def fetched(document: dict[str, Any]) -> int:
     return total
 
 
+@pytest.mark.parametrize("recording", ["kafka-4.3.1", pytest.param("kafka-3.9.2", marks=pytest.mark.large)], indirect=True)
 def test_results_are_the_same_bytes_for_any_partitioning(
     spark: SparkSession, recording: tuple[Path, Quotas], tmp_path: Path
 ) -> None:

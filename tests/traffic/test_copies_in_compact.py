@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.command import run
+from tests.support.command import Command, run
 from tests.traffic.conftest import RECORDINGS
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ SPARK = pytest.param(("--master", "local[2]"), marks=pytest.mark.spark, id="Spar
 HERE = pytest.param((), id="in process")
 
 
-def compact(folder: Path, *options: str, out: str = "totals") -> dict[str, Any]:
-    done = run("compact", "--traffic", "7=logs", "--folder", out, "--format", "json", *options, cwd=folder)
+def compact(folder: Path, *options: str, out: str = "totals", command: Command = run) -> dict[str, Any]:
+    done = command("compact", "--traffic", "7=logs", "--folder", out, "--format", "json", *options, cwd=folder)
     assert (done.code, done.err) == (0, ""), done.err
     return done.json()
 
@@ -50,7 +50,7 @@ def write_copies(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [HERE, SPARK])
-def test_copied_lines_count_once_and_are_reported(tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_copied_lines_count_once_and_are_reported(tmp_path: Path, options: tuple[str, ...], warm_command: Command) -> None:
     from reconciler.traffic.seconds.folder import SegmentFolder
 
     (tmp_path / "alone" / "logs").mkdir(parents=True)
@@ -59,7 +59,7 @@ def test_copied_lines_count_once_and_are_reported(tmp_path: Path, options: tuple
     assert alone["copies"] == 0
 
     write_copies(tmp_path)
-    found = compact(tmp_path, "--traffic", "8=elsewhere-request.log.gz", *options)
+    found = compact(tmp_path, "--traffic", "8=elsewhere-request.log.gz", *options, command=warm_command)
     assert found["requests"] == alone["requests"] > 1000
     marked = sum(b"Completed request:" in line for line in [*LINES[1:], *LINES[len(LINES) // 2 :]])
     assert 0.5 * marked < found["copies"] <= marked
@@ -96,7 +96,7 @@ def fresh(folder: Path) -> SegmentFolder:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("form", ["logs", "parquet", "csv"])
-def test_this_process_and_spark_write_the_same_bytes(tmp_path: Path, form: str) -> None:
+def test_this_process_and_spark_write_the_same_bytes(tmp_path: Path, form: str, warm_command: Command) -> None:
     from tests.support import all_kinds
     from tests.traffic.test_without_spark import mapped_csv
 
@@ -112,7 +112,7 @@ def test_this_process_and_spark_write_the_same_bytes(tmp_path: Path, form: str) 
         options = (*options, "--mapping", "logs/map.yaml")
     for out, where in (("here", ()), ("spark", ("--master", "local[2]"))):
         traffic = "7=logs" if form == "logs" else "logs"
-        done = run("compact", "--traffic", traffic, "--folder", out, *options, *where, cwd=tmp_path)
+        done = warm_command("compact", "--traffic", traffic, "--folder", out, *options, *where, cwd=tmp_path)
         assert (done.code, done.err) == (0, ""), done.err
     here, spark = content(tmp_path / "here"), content(tmp_path / "spark")
     assert here == spark

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,10 +31,7 @@ spec:
       quotas: {producer_byte_rate: 300KiB}
 """
 PATIENCE_S = 400
-FORMS = {
-    "seconds": ("--format", "json"),
-    "exact": ("--requests", "requests.jsonl", "--format", "json"),
-}
+BACKTEST = ("backtest", "quotas", "--traffic", "broker-0", "--format", "json")
 
 
 @pytest.fixture(scope="module")
@@ -57,72 +52,6 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, 
 def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
     with connect_server(tmp_path_factory.mktemp("connect")) as address:
         yield ("--remote", address)
-
-
-def judged(
-    folder: Path, *where: str, form: str, traffic: str = LOG, env: Mapping[str, str] | None = None, command: Command = run
-) -> tuple[str, str]:
-    """The report, and the requests when they are asked for. Workers elsewhere do not know this project."""
-    written = folder / "requests.jsonl"
-    written.unlink(missing_ok=True)
-    env = spark_environment(folder) if env is None else env
-    done = command("backtest", "quotas", "--traffic", traffic, *where, *FORMS[form], cwd=folder, env=env, timeout=PATIENCE_S)
-    assert done.code == 0, done.err
-    return done.out, written.read_text() if written.exists() else ""
-
-
-@pytest.fixture(scope="module")
-def expected(folder: Path, warm_command: Command) -> dict[str, tuple[str, str]]:
-    """What a session of our own says."""
-    return {form: judged(folder, "--master", "local[2]", form=form, env={}, command=warm_command) for form in FORMS}
-
-
-IN_BOTH_FORMS = pytest.mark.parametrize("form", [pytest.param("seconds", marks=pytest.mark.large), "exact"])
-"""Seconds are judged on the same servers by the tests of the working directory, too."""
-
-
-@IN_BOTH_FORMS
-def test_a_standalone_cluster_says_the_same(form: str, folder: Path, standalone: tuple[str, ...], expected) -> None:
-    assert json.loads(expected[form][0])["verdicts"]
-    assert judged(folder, *standalone, form=form) == expected[form]
-
-
-@IN_BOTH_FORMS
-def test_spark_connect_says_the_same(form: str, folder: Path, connect: tuple[str, ...], expected) -> None:
-    assert judged(folder, *connect, form=form) == expected[form]
-
-
-def test_cells_that_a_cluster_made_are_those_that_this_machine_makes(
-    folder: Path, standalone: tuple[str, ...], connect: tuple[str, ...], warm_command: Command
-) -> None:
-    places = {"here": ("--master", "local[2]"), "standalone": standalone, "connect": connect}
-    reports = {}
-    for name, where in places.items():
-        command, env = (warm_command, {}) if name == "here" else (run, spark_environment(folder))
-        done = command("compact", "--traffic", LOG, "--folder", name, *where, cwd=folder, env=env, timeout=PATIENCE_S)
-        assert done.code == 0, done.err
-        reports[name] = judged(folder, form="seconds", traffic=name)[0].replace(f'"{name}"', '"cells"')
-
-    assert reports["standalone"] == reports["here"]
-    assert reports["connect"] == reports["here"]
-
-
-def test_spark_submit_runs_it_from_one_wheel(folder: Path, standalone: tuple[str, ...], expected, wheel: Path) -> None:
-    launcher = shutil.copy(ROOT / "deploy" / "spark_submit.py", folder)
-    command = [str(SPARK_BIN / "spark-submit"), "--master", standalone[1], "--py-files", str(wheel), launcher]
-
-    done = subprocess.run(
-        [*command, "backtest", "quotas", "--traffic", LOG, "--format", "json"],
-        cwd=folder,
-        env=spark_environment(folder),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == expected["seconds"][0]
 
 
 POISON = """import os, sys
@@ -152,12 +81,19 @@ def hostile(folder: Path) -> tuple[Path, Path]:
     return tree, marker
 
 
-def verdicts_in(hostile: tuple[Path, Path], command: Sequence[str], *options: str, env: Mapping[str, str]) -> Any:
-    """The verdicts on the traffic below the working directory, when nothing of that directory was executed."""
+FORMS = {"seconds": (), "exact": ("--requests", "requests.jsonl")}
+
+
+def report(command: Sequence[str], hostile: tuple[Path, Path], *where: str, form: str, env: Mapping[str, str]) -> tuple[str, str]:
+    """The report on the traffic below the hostile directory, and the requests when they are asked for.
+
+    The command runs in that directory, and nothing of the directory runs.
+    """
     tree, marker = hostile
-    marker.unlink(missing_ok=True)
+    for file in (marker, tree / "requests.jsonl"):
+        file.unlink(missing_ok=True)
     done = subprocess.run(
-        [*command, "backtest", "quotas", "--traffic", "broker-0", "--format", "json", *options],
+        [*command, *BACKTEST, *FORMS[form], *where],
         cwd=tree,
         env=environment(env),
         stdin=subprocess.DEVNULL,
@@ -168,38 +104,80 @@ def verdicts_in(hostile: tuple[Path, Path], command: Sequence[str], *options: st
     )
     assert not marker.exists(), marker.read_text()
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)["verdicts"]
+    return done.stdout, requests_in(tree)
 
 
-@pytest.mark.parametrize("where", ["local", "standalone", "connect"])
-def test_no_module_of_the_working_directory_runs(
-    where: str, hostile: tuple[Path, Path], expected, request: pytest.FixtureRequest, folder: Path
+def requests_in(tree: Path) -> str:
+    written = tree / "requests.jsonl"
+    return written.read_text(encoding="utf-8") if written.exists() else ""
+
+
+@pytest.fixture(scope="module")
+def expected(hostile: tuple[Path, Path], warm_command: Command) -> dict[str, tuple[str, str]]:
+    """What a session of our own reports."""
+    found = {}
+    for form, options in FORMS.items():
+        done = warm_command(*BACKTEST, *options, "--master", "local[2]", cwd=hostile[0])
+        assert done.code == 0, done.err
+        assert done.json()["verdicts"]
+        found[form] = (done.out, requests_in(hostile[0]))
+    return found
+
+
+@pytest.mark.parametrize("form", [pytest.param("seconds", marks=pytest.mark.large), "exact"])
+def test_a_standalone_cluster_says_the_same_and_runs_no_module_of_the_working_directory(
+    form: str, folder: Path, hostile: tuple[Path, Path], standalone: tuple[str, ...], expected
 ) -> None:
-    local = where == "local"
-    options = ("--master", "local[2]") if local else request.getfixturevalue(where)
-
-    said = verdicts_in(hostile, CONSOLE_SCRIPT, *options, env={} if local else spark_environment(folder))
-
-    assert said == json.loads(expected["seconds"][0])["verdicts"]
+    assert report(CONSOLE_SCRIPT, hostile, *standalone, form=form, env=spark_environment(folder)) == expected[form]
 
 
-def test_no_module_of_the_working_directory_runs_when_python_is_given_ours(hostile: tuple[Path, Path], expected) -> None:
-    said = verdicts_in(hostile, COMMAND, "--master", "local[2]", env={})
+@pytest.mark.parametrize("form", FORMS)
+def test_spark_connect_says_the_same_and_runs_no_module_of_the_working_directory(
+    form: str, folder: Path, hostile: tuple[Path, Path], connect: tuple[str, ...], expected
+) -> None:
+    assert report(CONSOLE_SCRIPT, hostile, *connect, form=form, env=spark_environment(folder)) == expected[form]
 
-    assert said == json.loads(expected["seconds"][0])["verdicts"]
+
+def test_no_module_of_the_working_directory_runs_on_this_machine(hostile: tuple[Path, Path], expected) -> None:
+    assert report(CONSOLE_SCRIPT, hostile, "--master", "local[2]", form="seconds", env={}) == expected["seconds"]
 
 
-@pytest.mark.parametrize("where", ["local", pytest.param("standalone", marks=pytest.mark.large)])
-def test_no_module_of_the_working_directory_runs_under_spark_submit(
+@pytest.mark.parametrize("where", [(), pytest.param(("--master", "local[2]"), marks=pytest.mark.large)], ids=["here", "Spark"])
+def test_no_module_of_the_working_directory_runs_when_python_is_given_ours(
+    where: tuple[str, ...], hostile: tuple[Path, Path], expected
+) -> None:
+    assert report(COMMAND, hostile, *where, form="seconds", env={}) == expected["seconds"]
+
+
+@pytest.mark.parametrize("where", [pytest.param("local", marks=pytest.mark.large), "standalone"])
+def test_spark_submit_runs_it_from_one_wheel_and_no_module_of_the_working_directory(
     where: str, hostile: tuple[Path, Path], expected, request: pytest.FixtureRequest, folder: Path, wheel: Path
 ) -> None:
     master = "local[2]" if where == "local" else request.getfixturevalue(where)[1]
     launcher = shutil.copy(ROOT / "deploy" / "spark_submit.py", hostile[0])
     command = [str(SPARK_BIN / "spark-submit"), "--master", master, "--py-files", str(wheel), launcher]
 
-    said = verdicts_in(hostile, command, env={**spark_environment(folder), "SPARK_HOME": str(SPARK_BIN.parent)})
+    found = report(command, hostile, form="seconds", env={**spark_environment(folder), "SPARK_HOME": str(SPARK_BIN.parent)})
 
-    assert said == json.loads(expected["seconds"][0])["verdicts"]
+    assert found == expected["seconds"]
+
+
+def test_cells_that_a_cluster_made_are_those_that_this_machine_makes(
+    folder: Path, standalone: tuple[str, ...], connect: tuple[str, ...], warm_command: Command
+) -> None:
+    """On servers whose Python does not know this project."""
+    places = {"here": ("--master", "local[2]"), "standalone": standalone, "connect": connect}
+    reports = {}
+    for name, where in places.items():
+        command, env = (warm_command, {}) if name == "here" else (run, spark_environment(folder))
+        done = command("compact", "--traffic", LOG, "--folder", name, *where, cwd=folder, env=env, timeout=PATIENCE_S)
+        assert done.code == 0, done.err
+        judged = run("backtest", "quotas", "--traffic", name, "--format", "json", cwd=folder)
+        assert judged.code == 0, judged.err
+        reports[name] = judged.out.replace(f'"{name}"', '"cells"')
+
+    assert reports["standalone"] == reports["here"]
+    assert reports["connect"] == reports["here"]
 
 
 @pytest.fixture(scope="module")
