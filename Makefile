@@ -15,7 +15,7 @@ demo: setup ## the whole road on a real local Kafka: validate, plan, backtest, a
 test: setup lint ## set-up, every check, every test, real servers included
 ifeq ($(strip $(PYTEST_ARGS)),)
 	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder --durations=10 -m "not alone"
-	@$(BIN)/python -m pytest -m alone
+	@$(BIN)/python -m pytest -m alone $$(grep -rlF --include='*.py' pytest.mark.alone tests)
 else
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 endif
@@ -23,7 +23,7 @@ endif
 check: setup ## before a commit: lint, types, and every test that starts no server; about a minute
 	@tools/check.sh
 
-interop: setup ## the tests that need more than Python, Java, make and git: Go 1.24, Prometheus, Chromium, systemd-analyze
+interop: setup ## the tests that need more than Python, Java, make and git: Go 1.24, Prometheus, Chromium, fish, zsh, systemd-analyze
 	@$(BIN)/python -m pytest -m interop tests/interop
 
 large: setup ## the long runs and large sizes that other tests cover in small

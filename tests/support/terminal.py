@@ -1,4 +1,4 @@
-"""The command at a pseudo-terminal, as a person sees it."""
+"""A program at a pseudo-terminal, as a person sees it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ import os
 import pty
 import select
 import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.command import COMMAND, environment
 
 
 class Terminal:
-    """A running ``kafka-quotas`` whose three streams are one terminal; ``seen`` is what it has printed."""
+    """A running ``kafka-quotas``, or ``command``, whose three streams are one terminal; ``seen`` is what it has printed."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(
+        self, folder: Path, *arguments: str, command: Sequence[str] = COMMAND, env: Mapping[str, str] | None = None
+    ) -> None:
         self._master, slave = pty.openpty()
         streams = {"stdin": slave, "stdout": slave, "stderr": slave}
-        command = [*COMMAND, *arguments]
-        self.process = subprocess.Popen(command, cwd=folder, env=environment(), start_new_session=True, **streams)
+        self.process = subprocess.Popen(
+            [*command, *arguments], cwd=folder, env=environment(env), start_new_session=True, **streams
+        )
         os.close(slave)
         self.seen = ""
 
