@@ -153,19 +153,19 @@ def test_pruning_asks_and_then_removes_what_no_manifest_declares(repository: Rep
 
 
 def test_a_saved_plan_is_applied_only_while_it_is_what_would_be_written(repository: Repository) -> None:
-    repository.run("plan", "--out", "json=plan.json")
+    assert repository.run("plan", "--out", "json=plan.json").code == 0
     raw_quotas.alter(repository.server, {ALICE: {"producer_byte_rate": 77.0}})
     stale = repository.run("apply", "--auto-approve", "--plan", "plan.json", "--format", "json")
     assert (stale.code, stale.json()["failure_reason"]) == (3, "stale-plan")
     for part in ("user=alice", "not set -> 10485760", "77 -> 10485760"):
         assert part in stale.err
     assert repository.live() == {ALICE: {"producer_byte_rate": 77.0}}
-    repository.run("plan", "--out", "json=plan.json")
+    assert repository.run("plan", "--out", "json=plan.json").code == 0
     assert repository.run("apply", "--auto-approve", "--plan", "plan.json").code == 0
 
 
 def test_a_saved_plan_that_is_applied_already_is_no_failure_and_writes_nothing(repository: Repository) -> None:
-    repository.run("plan", "--out", "json=plan.json")
+    assert repository.run("plan", "--out", "json=plan.json").code == 0
     saved = ("apply", "--auto-approve", "--plan", "plan.json")
     assert repository.run(*saved).code == 0
     again = repository.run(*saved, "--record-baseline", "baseline.json")

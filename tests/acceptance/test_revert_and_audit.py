@@ -77,7 +77,7 @@ def test_there_and_back_and_there_again(repository: Repository) -> None:
 
 def test_a_change_since_refuses_with_both_values_and_writes_nothing(repository: Repository) -> None:
     repository.declare(alice="10MiB", bob="1MiB")
-    repository.run(*APPLY, "--report", "report.json")
+    assert repository.run(*APPLY, "--report", "report.json").code == 0
     raw_quotas.alter(repository.server, {BOB: {"producer_byte_rate": 77.0}})
     refused = repository.run(*REVERT, ".", "--audit", "audit.jsonl", "--format", "json")
     assert (refused.code, refused.json()["failure_reason"]) == (3, "changed-since")
