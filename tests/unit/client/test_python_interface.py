@@ -91,7 +91,7 @@ def test_a_guard_stops_a_change_until_it_is_accepted_by_its_name() -> None:
     assert refused.value.guard_ids == ("default-entity",)
     with pytest.raises(GuardRefusedError):
         change.apply(accept=["large-reduction"])
-    with pytest.raises(UsageError, match="no guard 'deflaut-entity'"):
+    with pytest.raises(UsageError, match="unknown guard 'deflaut-entity'"):
         change.apply(accept=["deflaut-entity"])
     assert cluster.writes == 0
     assert change.apply(accept=["default-entity"]).verified
