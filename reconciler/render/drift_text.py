@@ -7,7 +7,7 @@ from typing import Final
 
 from reconciler.model import BaselineOrigin, Drift, DriftClass, EntityDrift, KeyDrift, Prune, display_name
 from reconciler.render.plan_text import cluster_title
-from reconciler.render.styled import Line, Style, line
+from reconciler.render.styled import Block, Column, Line, Style, labelled, line, message_segments, table
 from reconciler.text import amount, rate
 
 _LOOK: Final = {
@@ -26,11 +26,19 @@ _PRUNED: Final = {
 _KEPT: Final = "no longer declared, and kept because of prune: never; declare it with quotas: {} to remove it"
 _ORIGIN: Final = {"broker": "its brokers", "zookeeper": "ZooKeeper", "snapshot": "a snapshot"}
 
+_COLUMNS: Final = (
+    Column(title="key", least=12),
+    Column(title="live", least=9),
+    Column(title="last applied", least=9),
+    Column(title="declared", least=9),
+    Column(title="remark", least=12),
+)
+
 _UNMANAGED_ROWS: Final = 10
 """How many unmanaged entities of the scope are listed unless the user asks for all."""
 
 
-def drift_lines(drift: Drift, *, show_unmanaged: bool = False) -> tuple[Line, ...]:
+def drift_lines(drift: Drift, *, show_unmanaged: bool = False) -> tuple[Block, ...]:
     """The whole comparison, readable from top to bottom.
 
     Unmanaged entities are counted; the first of those in the scope are listed, and all when asked for.
@@ -38,7 +46,7 @@ def drift_lines(drift: Drift, *, show_unmanaged: bool = False) -> tuple[Line, ..
     return tuple(_lines(drift, show_unmanaged=show_unmanaged))
 
 
-def _lines(drift: Drift, *, show_unmanaged: bool) -> Iterator[Line]:
+def _lines(drift: Drift, *, show_unmanaged: bool) -> Iterator[Block]:
     read = drift.observed
     yield line(
         ("Drift of ", Style.STRONG),
@@ -47,16 +55,15 @@ def _lines(drift: Drift, *, show_unmanaged: bool) -> Iterator[Line]:
     )
     yield line()
     shown = [one for one in drift.entities if show_unmanaged or one.drift is not DriftClass.UNMANAGED]
-    for one in shown:
-        yield from _entity(one, drift)
     if shown:
+        yield table(_COLUMNS, (row for one in shown for row in _entity(one, drift)), indent=6)
         yield line()
     if not show_unmanaged:
         yield from _unmanaged(drift)
     for note in drift.notes:
-        yield line(("Note: ", Style.FAINT), note)
+        yield labelled("Note: ", Style.FAINT, *message_segments(note))
     if not drift.complete:
-        yield line(("Note: ", Style.FAINT), "only some manifests were read; only what they declare was compared")
+        yield labelled("Note: ", Style.FAINT, "only some manifests were read; only what they declare was compared")
     yield line((drift_sentence(drift), Style.STRONG))
 
 
@@ -109,21 +116,19 @@ def _against(origin: BaselineOrigin | None) -> str:
     return f"; baseline {display_name(origin.name)}{commit}"
 
 
-def _entity(one: EntityDrift, drift: Drift) -> Iterator[Line]:
+def _entity(one: EntityDrift, drift: Drift) -> Iterator[Line | tuple[str | tuple[str, Style], ...]]:
     sign, style, _ = _LOOK[one.drift]
-    yield line((f"  {sign} {one.entity}", style), (f"   ({one.drift.value}: {class_words(one, drift.prune)})", Style.FAINT))
-    width = max((len(key.key) for key in one.keys), default=0)
+    yield line((f"  {sign} {one.entity}", style), (f"  ({one.drift.value}: {class_words(one, drift.prune)})", Style.FAINT))
     for key in one.keys:
-        yield _key(key, width, one.drift, has_baseline=drift.baseline is not None)
+        yield _key(key, one.drift, has_baseline=drift.baseline is not None)
 
 
-def _key(key: KeyDrift, width: int, drift: DriftClass, *, has_baseline: bool) -> Line:
-    live = f"live {amount(key.key, key.live)}"
+def _key(key: KeyDrift, drift: DriftClass, *, has_baseline: bool) -> tuple[str | tuple[str, Style], ...]:
+    live = amount(key.key, key.live)
     if drift in (DriftClass.UNMANAGED, DriftClass.ADDED):
-        return line(f"      {key.key:<{width}}  {live}{overrides_words(key)}")
-    baseline = f", at the baseline {amount(key.key, key.baseline)}" if has_baseline else ""
-    place = (f"   {key.source}", Style.FAINT) if key.source else ""
-    return line(f"      {key.key:<{width}}  {live}{baseline}, declared {amount(key.key, key.desired)}", place)
+        return key.key, live, "", "", overrides_words(key).removeprefix(", ")
+    applied = amount(key.key, key.baseline) if has_baseline else ""
+    return key.key, live, applied, amount(key.key, key.desired), (str(key.source) if key.source else "", Style.FAINT)
 
 
 def overrides_words(key: KeyDrift) -> str:

@@ -21,14 +21,15 @@ from reconciler.model import (
     parts_of,
 )
 from reconciler.render.derived_findings import guard_sentence
+from reconciler.render.effects_text import effects_lines
 from reconciler.render.findings_text import counts_sentence
+from reconciler.render.layout import plain
 from reconciler.render.plan_text import (
     INCOMPLETE,
     ChangeDirection,
     cluster_title,
     direction,
     direction_sentence,
-    effects_lines,
     read_words,
     summary_sentence,
 )
@@ -190,7 +191,7 @@ def _plan(plan: Plan) -> Iterator[str]:
         rows = (_row(change, key) for change in plan.changes for key in change.keys)
         yield from section("Changes, in the order of writing", table(_HEADS, rows, numbers=_NUMBERS))
     if plan.effects is not None:
-        lines = (one.text for one in effects_lines(plan.effects, changed=len(plan.changes)))
+        lines = plain(effects_lines(plan.effects, changes=plan.changes)).splitlines()
         yield from section("Effects", ("<pre>", *(text(one) for one in lines), "</pre>"))
     if plan.findings:
         found = sorted(plan.findings, key=lambda finding: finding.severity.rank)

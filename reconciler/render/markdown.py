@@ -26,7 +26,9 @@ from reconciler.model import (
 )
 from reconciler.render.derived_findings import acceptance
 from reconciler.render.drift_text import drift_sentence, overrides_words
+from reconciler.render.effects_text import effects_lines
 from reconciler.render.findings_text import counts_sentence
+from reconciler.render.layout import plain
 from reconciler.render.markdown_text import (
     NAME_LIMIT,
     OPEN_ROWS,
@@ -47,7 +49,6 @@ from reconciler.render.plan_text import (
     ChangeDirection,
     direction,
     direction_sentence,
-    effects_lines,
     read_words,
     summary_sentence,
     undecided_words,
@@ -286,7 +287,7 @@ def effects_section(plan: Plan, *, room: int) -> Section:
     """Nothing when the plan was made without effects; else at most ``room`` bytes, folded unless it is one sentence."""
     if plan.effects is None:
         return Section()
-    title, *rows = (shorten(escaped(line.text), NAME_LIMIT) for line in effects_lines(plan.effects, changed=len(plan.changes)))
+    title, *rows = (shorten(line, NAME_LIMIT) for line in plain(effects_lines(plan.effects, changes=plan.changes)).splitlines())
     if not rows:
         return Section(lines=(f"**{prose(title)}**", ""))
     kept = rows_that_fit(rows, room - size(fold(title, ())) - 2 * size((fence("".join(rows)),)))

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import enum
-import itertools
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.model import (
-    OTHER,
     Action,
     Change,
     ClusterFailure,
     ClusterIdentity,
-    Direction,
-    Effect,
     GuardStatus,
     KeyChange,
-    KnownAddress,
-    Limit,
     Plan,
-    PlanEffects,
     Reason,
     display_name,
-    escaped,
 )
+from reconciler.render.effects_text import effects_lines
 from reconciler.render.findings_text import findings_lines
-from reconciler.render.styled import Block, Line, Style, line, message_segments
+from reconciler.render.styled import Block, Column, Line, Style, Table, labelled, line, message_segments, table
 from reconciler.text import amount, count_of, factor
 
 _SIGN: Final = {Action.CREATE: ("+", Style.CREATE), Action.UPDATE: ("~", Style.UPDATE), Action.DELETE: ("-", Style.DELETE)}
@@ -39,29 +33,48 @@ _WHY: Final = {
     Reason.WAY_BACK: "as it was",
     Reason.ON_REQUEST: "on request",
 }
+_KEYS: Final = (
+    Column(title="key", least=12),
+    Column(title="change", least=10),
+    Column(title="remark", least=10),
+    Column(title="place", least=7),
+)
+_NO_FILE: Final = "No manifest declares these"
+
+MANY_CHANGES: Final = 200
+"""Changes above which ``apply`` shows a summary of a plan."""
+_SHOWN_FILES: Final = 20
+_SHOWN_CUTS: Final = 10
 
 INCOMPLETE: Final = "only some manifests were planned; nothing is pruned"
 """The note of a plan that is not complete."""
 
 
-def plan_lines(plan: Plan) -> tuple[Line, ...]:
-    """The whole plan, readable from top to bottom; the last line but the digest counts."""
-    return tuple(_lines(plan))
+def plan_lines(plan: Plan, *, most_changes: int | None = None) -> tuple[Block, ...]:
+    """The whole plan, readable from top to bottom; the last line but the digest counts.
+
+    A plan of more than ``most_changes`` changes is summarised: counts for each file, and the largest reductions.
+    """
+    return tuple(_blocks(plan, most_changes))
 
 
-def _lines(plan: Plan) -> Iterator[Line]:
+def _blocks(plan: Plan, most_changes: int | None) -> Iterator[Block]:
     yield line(
         ("Plan for ", Style.STRONG),
         (cluster_title(plan.cluster), Style.STRONG),
         f", {read_words(plan)}",
     )
     yield line()
-    for change in plan.changes:
-        yield from _change(change)
-    if plan.changes:
+    if most_changes is not None and len(plan.changes) > most_changes:
+        yield from _summarised(plan)
+        yield line()
+    elif plan.changes:
+        yield _legend(plan)
+        yield line()
+        yield from _changes(plan)
         yield line()
     if plan.effects is not None:
-        yield from effects_lines(plan.effects, changed=len(plan.changes))
+        yield from effects_lines(plan.effects, changes=plan.changes)
         yield line()
     if plan.unmanaged:
         yield line("Unmanaged, and left as they are:")
@@ -69,11 +82,96 @@ def _lines(plan: Plan) -> Iterator[Line]:
         yield line()
     yield from _guards(plan)
     for note in plan.notes:
-        yield line(("Note: ", Style.FAINT), note)
+        yield labelled("Note: ", Style.FAINT, *message_segments(note))
     if not plan.complete:
-        yield line(("Note: ", Style.FAINT), INCOMPLETE)
+        yield labelled("Note: ", Style.FAINT, INCOMPLETE)
     yield line((summary_sentence(plan), Style.STRONG))
     yield line((f"Digest {plan.digest}", Style.FAINT))
+
+
+def _legend(plan: Plan) -> Line:
+    actions = {change.action for change in plan.changes}
+    signs = [f"{sign} {action.value}" for action, (sign, _) in _SIGN.items() if action in actions]
+    if any(factor(key.before, key.after) for change in plan.changes for key in change.keys):
+        signs.append("x0.5: the new value is half of the old one")
+    return labelled("Legend: ", Style.FAINT, (", ".join(signs), Style.FAINT))
+
+
+def _file_of(change: Change) -> str:
+    return next((key.source.file for key in change.keys if key.source is not None), "")
+
+
+def _by_file(plan: Plan) -> dict[str, list[Change]]:
+    """By the file that declares them, files by name; those that no file declares come last."""
+    groups: dict[str, list[Change]] = {}
+    for change in plan.changes:
+        groups.setdefault(_file_of(change), []).append(change)
+    return {file: groups[file] for file in sorted(groups, key=lambda file: (not file, file))}
+
+
+def _changes(plan: Plan) -> Iterator[Table]:
+    groups = _by_file(plan)
+    rows: list[tuple[Line | str | tuple[str, Style], ...] | Line] = []
+    for file, changes in groups.items():
+        if rows:
+            rows.append(line())
+        headed = bool(file) or len(groups) > 1
+        if headed:
+            rows.append(line((file or _NO_FILE, Style.STRONG)))
+        for change in changes:
+            sign, style = _SIGN[change.action]
+            rows.append(line((f"  {sign} {change.entity}", style)))
+            rows += [_key(key, file, headed=headed) for key in change.keys]
+            if change.note:
+                rows.append(labelled("      note: ", Style.FAINT, (change.note, Style.FAINT)))
+    yield table(_KEYS, rows, indent=6, titled=False)
+
+
+def _key(key: KeyChange, file: str, *, headed: bool = False) -> tuple[str | tuple[str, Style], ...]:
+    why = "" if headed and key.reason is Reason.ENTITY_NOT_IN_MANIFEST else _WHY[key.reason]
+    place = "" if key.source is None else f"line {key.source.line}" if key.source.file == file else str(key.source)
+    return (
+        key.key,
+        f"{amount(key.key, key.before)} -> {amount(key.key, key.after)}",
+        (", ".join(remark for remark in (factor(key.before, key.after), why) if remark), Style.FAINT),
+        (place, Style.FAINT),
+    )
+
+
+def _summarised(plan: Plan) -> Iterator[Block]:
+    groups = _by_file(plan)
+    yield line((f"{count_of(len(plan.changes), 'change')} in {count_of(len(groups), 'file')}", Style.STRONG))
+    largest = sorted(groups, key=lambda file: -len(groups[file]))[:_SHOWN_FILES]
+    columns = (Column(title="file", least=12), *(Column(title=action.value, to_the_right=True) for action in Action))
+    yield table(
+        columns,
+        (
+            (file or _NO_FILE.lower(), *(f"{sum(c.action is action for c in groups[file]):,}" for action in Action))
+            for file in largest
+        ),
+    )
+    if len(groups) > _SHOWN_FILES:
+        yield line((f"  and {len(groups) - _SHOWN_FILES:,} more files", Style.FAINT))
+    cuts = [(change, key) for change in plan.changes for key in change.keys if _share(key) < 1]
+    if cuts:
+        yield line()
+        yield line(("The largest reductions", Style.STRONG))
+        yield table(
+            (Column(title="entity", least=12), *_KEYS[:3]),
+            (
+                (str(change.entity), *_key(key, "")[:3])
+                for change, key in sorted(cuts, key=lambda cut: _share(cut[1]))[:_SHOWN_CUTS]
+            ),
+        )
+    yield line()
+    yield line("kafka-quotas plan shows every change.")
+
+
+def _share(key: KeyChange) -> float:
+    """The new value as a share of the old one; infinite where that means nothing."""
+    if key.before is None or key.after is None or not 0 < key.before < math.inf:
+        return math.inf
+    return key.after / key.before
 
 
 def cluster_title(cluster: ClusterIdentity) -> str:
@@ -88,24 +186,6 @@ def read_words(plan: Plan) -> str:
     """``read from its brokers at 2026-01-02 12:00:00 UTC``."""
     origin = {"broker": "its brokers", "zookeeper": "ZooKeeper", "snapshot": "a snapshot"}[plan.observed.origin.value]
     return f"read from {origin} at {plan.observed.at:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _change(change: Change) -> Iterator[Line]:
-    sign, style = _SIGN[change.action]
-    yield line((f"  {sign} {change.entity}", style), (f"   ({change.action.value})", Style.FAINT))
-    width = max(len(k.key) for k in change.keys)
-    for key in change.keys:
-        yield _key(key, width)
-    if change.note:
-        yield line((f"      note: {escaped(change.note)}", Style.FAINT))
-
-
-def _key(key: KeyChange, width: int) -> Line:
-    remarks = [text for text in (factor(key.before, key.after), _WHY[key.reason], str(key.source) if key.source else "") if text]
-    return line(
-        f"      {key.key:<{width}}  {amount(key.key, key.before)} -> {amount(key.key, key.after)}",
-        (f"   {', '.join(remarks)}", Style.FAINT),
-    )
 
 
 def _guards(plan: Plan) -> Iterator[Line]:
@@ -141,61 +221,6 @@ def summary_sentence(plan: Plan) -> str:
         return f"No changes: the cluster has what the manifests say ({rest})."
     decide = f"; {undecided_words(plan)}" if plan.undecided else ""
     return f"{s.create} to create, {s.update} to update, {s.delete} to delete; {rest}{decide}."
-
-
-_WORDS: Final = {
-    Direction.TIGHTENS: ("tightens", Style.WARN),
-    Direction.LOOSENS: ("loosens", Style.FAINT),
-    Direction.FIRST_LIMIT: ("first limit", Style.WARN),
-    Direction.REMOVED: ("limit removed", Style.FAINT),
-    Direction.OTHER_SOURCE: ("same value from another entity", Style.FAINT),
-}
-
-
-def effects_lines(effects: PlanEffects, *, changed: int) -> tuple[Line, ...]:
-    """The section of a plan with ``changed`` changed entities: one row a client and key, and how many are left out."""
-    return tuple(_effects_lines(effects, changed))
-
-
-def _effects_lines(effects: PlanEffects, changed: int) -> Iterator[Line]:
-    if effects.unknown is not None:
-        yield line(("Effects are unknown: ", Style.WARN), effects.unknown)
-        return
-    clients = len({effect.client for effect in effects.effects})
-    if not clients and not effects.left_out:
-        entities = count_of(changed, "changed entity", "changed entities")
-        yield line((f"Effects: {entities}, no known client affected", Style.STRONG))
-        return
-    known = f"at least {clients}" if effects.left_out else str(clients)
-    noun = "affected client" if clients == 1 and not effects.left_out else "affected clients"
-    yield line((f"Effects: {count_of(changed, 'changed entity', 'changed entities')}, {known} {noun}", Style.STRONG))
-    for client, group in itertools.groupby(effects.effects, key=lambda effect: effect.client):
-        moves = tuple(group)
-        yield line(f"  {client}")
-        width = max(len(move.key) for move in moves)
-        yield from (_move(move, width) for move in moves)
-    if effects.left_out:
-        yield line((f"  and {count_of(effects.left_out, 'more effect', 'more effects')} not listed", Style.FAINT))
-    if any(_is_any_other_client(effect) for effect in effects.effects):
-        yield line(("  (any other): whom no quota names", Style.FAINT))
-
-
-def _move(effect: Effect, width: int) -> Line:
-    words, style = _WORDS[effect.direction]
-    before, after = (_limit(effect.key, limit) for limit in (effect.before, effect.after))
-    return line(f"      {effect.key:<{width}}  {before} -> {after}   ", (words, style))
-
-
-def _limit(key: str, limit: Limit | None) -> str:
-    if limit is None:
-        return "unlimited"
-    level = "" if "ip" in limit.entity.types else f", level {limit.level}"
-    return f"{amount(key, limit.value)} from {limit.entity}{level}"
-
-
-def _is_any_other_client(effect: Effect) -> bool:
-    client = effect.client
-    return OTHER in ((client.ip,) if isinstance(client, KnownAddress) else (client.user, client.client_id))
 
 
 def failure_lines(failure: ClusterFailure) -> tuple[Line, ...]:

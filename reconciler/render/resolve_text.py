@@ -8,22 +8,19 @@ from typing import Final
 from reconciler.model import (
     OTHER,
     ClientName,
-    Direction,
-    Effect,
     EntityName,
     Known,
     KnownAddress,
-    Limit,
     ObservedFrom,
     display_name,
 )
+from reconciler.render.effects_text import effect_table
 from reconciler.render.plan_text import cluster_title
-from reconciler.render.styled import Line, Style, line
+from reconciler.render.styled import Block, Line, Style, line
 from reconciler.resolution import (
     CLIENT_LEVELS,
     CLIENT_PRECEDENCE,
     USER_LEVELS,
-    ClientDifference,
     KeyAnswer,
     QuotaView,
     Resolution,
@@ -169,27 +166,18 @@ def _shown(name: ClientName | EntityName) -> str:
     return display_name(name) if name else "(none)"
 
 
-_WORDS: Final = {
-    Direction.TIGHTENS: ("tightens", Style.WARN),
-    Direction.LOOSENS: ("loosens", Style.FAINT),
-    Direction.FIRST_LIMIT: ("first limit", Style.WARN),
-    Direction.REMOVED: ("limit removed", Style.FAINT),
-    Direction.OTHER_SOURCE: ("same value from another entity", Style.FAINT),
-}
-
-
-def comparison_lines(compared: ViewComparison) -> tuple[Line, ...]:
+def comparison_lines(compared: ViewComparison) -> tuple[Block, ...]:
     """Both states, one block a client, the notes, and a last line that counts."""
     return tuple(_comparison_lines(compared))
 
 
-def _comparison_lines(compared: ViewComparison) -> Iterator[Line]:
+def _comparison_lines(compared: ViewComparison) -> Iterator[Block]:
     found = compared.comparison
     yield line(("Before: ", Style.STRONG), view_title(compared.before))
     yield line(("After:  ", Style.STRONG), view_title(compared.after))
     yield line()
     for one in found.clients:
-        yield from _client(one)
+        yield effect_table([(str(one.client), one.effects)], unknown=tuple(one.unknown.items()))
     if found.clients:
         yield line()
     if found.left_out:
@@ -201,22 +189,3 @@ def _comparison_lines(compared: ViewComparison) -> Iterator[Line]:
     count = len(found.clients)
     differ = "none differs" if not count else "1 differs" if count == 1 else f"{count} differ"
     yield line((f"Of {who}, {differ}.", Style.STRONG))
-
-
-def _client(one: ClientDifference) -> Iterator[Line]:
-    yield line(f"  {one.client}")
-    width = max((len(key) for key in (*(effect.key for effect in one.effects), *one.unknown)), default=0)
-    for effect in one.effects:
-        yield _move(effect, width)
-    for key, reason in one.unknown.items():
-        yield line(f"      {key:<{width}}  ", ("unknown", Style.WARN), f": {reason}")
-
-
-def _move(effect: Effect, width: int) -> Line:
-    words, style = _WORDS[effect.direction]
-    before, after = (_limit(effect.key, limit) for limit in (effect.before, effect.after))
-    return line(f"      {effect.key:<{width}}  {before} -> {after}   ", (words, style))
-
-
-def _limit(key: str, limit: Limit | None) -> str:
-    return "unlimited" if limit is None else f"{amount(key, limit.value)} from {limit.entity}, level {limit.level}"

@@ -98,12 +98,19 @@ def labelled(label: str, style: Style, *parts: str | tuple[str, Style]) -> Line:
     return line((label, style), *parts, hang=len(label))
 
 
-def table(titles: Iterable[Column], rows: Iterable[Iterable[Line | str | tuple[str, Style]] | Line], *, indent: int = 2) -> Table:
+def table(
+    columns: Iterable[Column],
+    rows: Iterable[Iterable[Line | str | tuple[str, Style]] | Line],
+    *,
+    indent: int = 2,
+    titled: bool = True,
+) -> Table:
     """Build a table: a cell is a line, a plain string, or a pair of text and style."""
     return Table(
-        columns=tuple(titles),
+        columns=tuple(columns),
         rows=tuple(row if isinstance(row, Line) else tuple(_cell(cell) for cell in row) for row in rows),
         indent=indent,
+        titled=titled,
     )
 
 

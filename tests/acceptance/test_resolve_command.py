@@ -244,7 +244,7 @@ def test_manifests_alone_the_plan_and_what_differs(folder: Path) -> None:
 
     text = resolve(folder, "team", "--current", "snap.json", "--name", "user=alice", "--diff", "planned")
     assert text.code == 0
-    assert f"{PRODUCE}  20 MiB/s from user=alice, level 3 -> 10 MiB/s from user=alice, level 3   tightens" in text.out
+    assert f"{PRODUCE}  20 MiB/s from user=alice, level 3 -> 10 MiB/s from user=alice, level 3  tightens" in text.out
     assert text.out.splitlines()[-1] == "Of 1 asked about, 1 differs."
     same = resolve(folder, "team", "--current", "snap.json", "--all", "--diff", "snap.json", "--detailed-exitcode")
     assert (same.code, same.out.splitlines()[-1]) == (0, "Of all known clients, none differs.")

@@ -64,16 +64,39 @@ def text(effects: PlanEffects | None) -> str:
     return plain(plan_lines(with_effects(effects)))
 
 
+def squeezed(shown: str) -> list[str]:
+    """The rows with one blank between words."""
+    return [" ".join(row.split()) for row in shown.splitlines()]
+
+
 def test_the_text_sets_changed_entities_against_affected_clients() -> None:
-    shown = text(EFFECTS)
-    assert "Effects: 1 changed entity, at least 3 affected clients\n" in shown
-    assert "      producer_byte_rate  unlimited -> 1 MiB/s from user=<default>, level 6   first limit\n" in shown
-    assert '  user="\\u001b[2Jalice\\u000a" client-id=(none)\n' in shown
-    assert "      request_percentage  50 % from" in shown
-    assert "-> unlimited   limit removed\n" in shown
-    assert "5 connections/s from ip=10.0.0.1 -> 5 connections/s from ip=<default>   same value from another entity\n" in shown
-    assert "and 7 more effects not listed\n" in shown
-    assert "\x1b" not in shown
+    shown = squeezed(text(EFFECTS))
+    assert "Effects: 1 changed entity, at least 3 affected clients" in shown
+    assert "producer_byte_rate unlimited -> 1 MiB/s from user=<default>, level 6 first limit" in shown
+    assert 'user="\\u001b[2Jalice\\u000a" client-id=(none)' in shown
+    assert any(row.startswith("request_percentage 50 % from") and row.endswith("-> unlimited limit removed") for row in shown)
+    addresses = "5 connections/s from ip=10.0.0.1 -> 5 connections/s from ip=<default> same value from another entity"
+    assert f"connection_creation_rate {addresses}" in shown
+    assert "and 7 more effects not listed" in shown
+    assert "\x1b" not in text(EFFECTS)
+
+
+def test_effects_that_only_restate_a_new_limit_are_counted() -> None:
+    key = KeyChange(key=KEY, before=None, after=2.0**20, reason=Reason.NOT_IN_CURRENT)
+    limit = Limit(value=2.0**20, entity=user("bob"), level=3)
+
+    def moved(name: str, before: Limit | None) -> Effect:
+        return Effect(client=KnownClient(user=name, client_id="app"), key=KEY, before=before, after=limit)
+
+    first, stricter = moved("bob", None), moved("bob", Limit(value=2.0**21, entity=user(), level=6))
+    changes = (Change(entity=user("bob"), action=Action.CREATE, keys=(key,)),)
+    folded = plain(plan_lines(plan(*changes, effects=PlanEffects(effects=(first,)))))
+    assert "1 changed entity, 1 affected client\n" in folded
+    assert "1 effect not listed: a new limit above, for a client that it names\n" in folded
+    assert "unlimited ->" not in folded
+    assert "2 MiB/s from user=<default>, level 6 -> 1 MiB/s" in plain(
+        plan_lines(plan(*changes, effects=PlanEffects(effects=(stricter,))))
+    )
 
 
 def test_a_client_with_two_keys_is_one_block() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -16,7 +17,7 @@ from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus, GuardResult, GuardStatus, Plan, Summary
 from reconciler.render.apply_report_text import apply_report_lines
-from reconciler.render.layout import plain
+from reconciler.render.layout import cells, plain
 from reconciler.render.plan_text import plan_lines
 from reconciler.text import amount, factor
 from tests.builders import pair, plan, span, user
@@ -78,13 +79,18 @@ def test_the_text_shows_values_both_ways_with_factor_and_source() -> None:
     assert text == (
         "Plan for cluster prod (c1, Kafka 4.3), read from its brokers at 2026-01-02 12:00:00 UTC\n"
         "\n"
-        "  ~ user=payments-api   (update)\n"
-        "      producer_byte_rate  10 MiB/s -> 20 MiB/s   x2, teams/payments.yaml:8:7\n"
+        "Legend: + create, ~ update, - delete, x0.5: the new value is half of the old one\n"
+        "\n"
+        "teams/payments.yaml\n"
+        "  ~ user=payments-api\n"
+        "      producer_byte_rate  10 MiB/s -> 20 MiB/s                x2   line 8\n"
         "      note: peak of the\\u000asettlement run\n"
-        "  + user=<default>   (create)\n"
-        "      request_percentage  not set -> 12.5 %   new, teams/payments.yaml:8:7\n"
-        '  - user="<default>" client-id="a b"   (delete)\n'
-        "      producer_byte_rate  1.465 KiB/s (1,500 B/s) -> not set   no manifest declares it\n"
+        "  + user=<default>\n"
+        "      request_percentage  not set -> 12.5 %                   new  line 8\n"
+        "\n"
+        "No manifest declares these\n"
+        '  - user="<default>" client-id="a b"\n'
+        "      producer_byte_rate  1.465 KiB/s (1,500 B/s) -> not set\n"
         "\n"
         "Guard default-entity needs acceptance: it changes user=<default>; accept with --accept default-entity\n"
         "\n"
@@ -92,6 +98,47 @@ def test_the_text_shows_values_both_ways_with_factor_and_source() -> None:
         "1 to create, 1 to update, 1 to delete; 412 unchanged, 3 unmanaged.\n"
         f"Digest sha256:{'0' * 64}\n"
     )
+
+
+def test_changes_stand_below_the_file_that_declares_them() -> None:
+    def of(name: str, file: str) -> Change:
+        one = change(user(name), 1024, 2048)
+        return replace(one, keys=tuple(replace(key, source=span(3, file, 5)) for key in one.keys))
+
+    text = plain(plan_lines(plan(of("a", "z.yaml"), of("b", "a.yaml"), of("c", "z.yaml"))))
+    order = [text.index(word) for word in ("a.yaml\n", "~ user=b", "\nz.yaml\n", "~ user=a", "~ user=c")]
+    assert order == sorted(order)
+
+
+def test_a_key_from_another_file_than_its_entity_has_its_whole_place() -> None:
+    one = change(user("a"), 1024, 2048)
+    other = replace(one.keys[0], key="request_percentage", source=span(9, "b.yaml", 2))
+    text = plain(plan_lines(plan(replace(one, keys=(*one.keys, other)))))
+    assert text.rstrip().splitlines()[4].split()[-2:] != ["line", "9"]
+    assert "b.yaml:9:2" in text
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_no_row_of_a_plan_is_wider_than_the_terminal(width: int) -> None:
+    wide = change(user("決済チーム" * 30), 10e6, 9e6, note="a note of many words " * 20)
+    rows = plain(plan_lines(replace(full_plan(), changes=(*full_plan().changes, wide))), width=width).splitlines()
+    assert all(cells(row) <= width for row in rows)
+
+
+def test_a_plan_of_many_changes_is_counted_by_file_with_its_largest_reductions() -> None:
+    changes = [change(user(f"team-{n:05}"), 1000.0 * (n + 2), 1000.0) for n in range(20_000)]
+    text = plain(plan_lines(plan(*changes, summary=Summary(update=20_000)), most_changes=200))
+    assert text.count("\n") < 30
+    assert "20,000 changes in 1 file\n" in text
+    assert "  teams/payments.yaml       0  20,000       0\n" in text
+    assert "user=team-19999" in text
+    assert "user=team-00000" not in text
+    assert "kafka-quotas plan shows every change." in text
+    assert text.endswith(f"Digest {plan().digest}\n")
+
+
+def test_a_plan_of_a_few_changes_is_never_summarised() -> None:
+    assert plain(plan_lines(full_plan(), most_changes=200)) == plain(plan_lines(full_plan()))
 
 
 def test_an_empty_plan_says_so_in_its_own_sentence() -> None:

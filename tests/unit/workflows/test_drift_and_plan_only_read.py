@@ -85,9 +85,11 @@ def test_each_entity_is_told_with_its_class_in_json_and_in_text(tmp_path: Path) 
         (user("erin"), "added"),
     ]
     text = plain(drift_lines(drift))
-    assert "~ user=bob   (changed: changed behind the manifests' back)" in text
-    assert "live 5 B/s, at the baseline 4 B/s, declared 4 B/s   quotas.yaml:5:1" in text
-    assert "+ user=erin   (added: no manifest declares it; the next apply removes it)" in text
+    assert "~ user=bob  (changed: changed behind the manifests' back)" in text
+    rows = [row.split() for row in text.splitlines()]
+    assert ["key", "live", "last", "applied", "declared", "remark"] in rows
+    assert ["producer_byte_rate", *["5", "B/s", "4", "B/s", "4", "B/s", "quotas.yaml:5:1"]] in rows
+    assert "+ user=erin  (added: no manifest declares it; the next apply removes it)" in text
     assert "1 unapplied, 1 changed, 1 missing, 1 added; 1 in sync, 0 unmanaged." in text
 
 
