@@ -10,7 +10,7 @@ import functools
 import logging
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from reconciler.apply.conflict_check import ConflictCheck
@@ -66,6 +66,7 @@ class Executor:
         self._budget = budget or Budget(clock, settings.run_seconds)
         self._retry = RetryPolicy(backoff=settings.backoff, jitter=jitter, budget=self._budget)
         self._outcomes = Outcomes(())
+        self._begun = clock.monotonic()
 
     def run(self, plan: Plan) -> ApplyReport:
         """Write the plan. Raises ``BackendError`` only when nothing was written."""
@@ -164,7 +165,7 @@ class Executor:
         if not seen.verified:
             message = seen.message or "it does not read back as written"
             return self._stopped(plan, Stop(reason="not-verified", message=f"everything was written, but {message}"))
-        return self._report(plan, ApplyResult.DONE, verified=True)
+        return replace(self._report(plan, ApplyResult.DONE, verified=True), brokers=seen.brokers or None)
 
     def _too_late(self) -> Stop:
         return Stop(reason=DEADLINE, message=str(self._budget))
@@ -188,6 +189,7 @@ class Executor:
             result=result,
             outcomes=self._outcomes.in_order(),
             verified=verified,
+            seconds=round(self._clock.monotonic() - self._begun, 3) if plan.changes else None,
             failure_reason=stop.reason if stop else None,
             message=stop.message if stop else None,
             validate_only=self._settings.validate_only,

@@ -68,6 +68,8 @@ class Verification:
 
     verified: bool
     message: str | None = None
+    brokers: int = 0
+    """How many were asked and show it."""
 
 
 def verify(
@@ -82,8 +84,8 @@ def verify(
     end = clock.monotonic() + (deadline_seconds if most_seconds is None else most_seconds)
     if (message := _not_read_back(cluster, written, clock=clock, seconds=deadline_seconds, end=end)) is not None:
         return Verification(verified=False, message=message)
-    behind = _lagging_brokers(cluster, written[-1], clock=clock, deadline=min(end, clock.monotonic() + deadline_seconds))
-    return Verification(verified=not behind, message=first_few(behind) or None)
+    behind, current = _lagging_brokers(cluster, written[-1], clock=clock, deadline=min(end, clock.monotonic() + deadline_seconds))
+    return Verification(verified=not behind, message=first_few(behind) or None, brokers=current)
 
 
 def await_visible(cluster: QuotaCluster, last: Change, *, clock: Clock, deadline: float) -> bool:
@@ -151,8 +153,9 @@ def _unverified(missing: Sequence[Change], live: Mapping[Entity, Quotas], writte
     return f"{len(texts)} of {written} entities do not read back as written: {first_few(texts)}"
 
 
-def _lagging_brokers(cluster: QuotaCluster, last: Change, *, clock: Clock, deadline: float) -> list[str]:
-    """The brokers that do not show the last change at the deadline, each with the reason."""
+def _lagging_brokers(cluster: QuotaCluster, last: Change, *, clock: Clock, deadline: float) -> tuple[list[str], int]:
+    """The brokers that do not show the last change at the deadline, each with the reason, and how many show it."""
+    current = 0
     waiting = {broker.id: broker for broker in cluster.brokers()}
     hopeless: dict[int, str] = {}
     reasons: dict[int, str] = {}
@@ -163,6 +166,7 @@ def _lagging_brokers(cluster: QuotaCluster, last: Change, *, clock: Clock, deadl
                 if not isinstance(answer, UnreachableError):
                     hopeless[number] = reasons[number]
             elif is_written(last, answer):
+                current += 1
                 del waiting[number]
             else:
                 reasons[number] = f"{_broker_text(waiting[number])} does not show the change to {last.entity}"
@@ -171,7 +175,7 @@ def _lagging_brokers(cluster: QuotaCluster, last: Change, *, clock: Clock, deadl
             waiting = {number: broker for number, broker in waiting.items() if number in present}
         if not waiting.keys() - hopeless.keys():
             break
-    return [reasons[number] for number in sorted(waiting)]
+    return [reasons[number] for number in sorted(waiting)], current
 
 
 def _ask_each(

@@ -164,6 +164,8 @@ class SteppedExecutor:
         self._budget = Budget(clock, settings.run_seconds)
         self._outcomes: dict[Entity, ChangeOutcome] = {}
         self._nothing_written = True
+        self._begun = clock.monotonic()
+        self._brokers: int | None = None
 
     def run(self, plan: Plan) -> ApplyReport:
         """Write the plan. Raises ``BackendError`` only when nothing was written."""
@@ -213,6 +215,7 @@ class SteppedExecutor:
         if first and report.result in (ApplyResult.FAILED, ApplyResult.REFUSED):
             return self._report(plan, report.result, Stop(reason=report.failure_reason or "", message=report.message or ""))
         self._nothing_written = False
+        self._brokers = report.brokers
         if report.result is ApplyResult.DONE:
             return None
         return Stop(reason=report.failure_reason or "failed", message=report.message or "it was not done whole")
@@ -268,6 +271,8 @@ class SteppedExecutor:
             result=result,
             outcomes=tuple(self._outcomes[change.entity] for change in plan.changes),
             verified=result is ApplyResult.DONE,
+            seconds=round(self._clock.monotonic() - self._begun, 3),
+            brokers=self._brokers if result is ApplyResult.DONE else None,
             failure_reason=stop.reason if stop else None,
             message=stop.message if stop else None,
             guards=plan.guards,

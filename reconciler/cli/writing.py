@@ -84,9 +84,9 @@ def step_down(args: LongRunArguments) -> StepDown | None:
 
 def show_plan(args: WritingArguments, plan: Plan) -> None:
     """Print a plan where people look; with JSON, stdout belongs to the report."""
-    from reconciler.render import plan_lines
+    from reconciler.render import MANY_CHANGES, plan_lines
 
-    output.print_lines(args, plan_lines(plan), sys.stderr if args.format == "json" else sys.stdout)
+    output.print_lines(args, plan_lines(plan, most_changes=MANY_CHANGES), sys.stderr if args.format == "json" else sys.stdout)
 
 
 def preview(args: WritingArguments, plan: Plan, progress: PatientProgress) -> None:

@@ -34,7 +34,7 @@ from reconciler.model import (
 
 SCHEMA: Final = "apply-report"
 
-_FORMAT_VERSION: Final = "1.1"
+_FORMAT_VERSION: Final = "1.2"
 
 
 def apply_report_to_json(report: ApplyReport) -> dict[str, Json]:
@@ -48,6 +48,8 @@ def apply_report_to_json(report: ApplyReport) -> dict[str, Json]:
         "message": report.message,
         "validate_only": report.validate_only,
         "verified": report.verified,
+        "seconds": report.seconds,
+        "brokers": report.brokers,
         "summary": {status.value: report.count(status) for status in ChangeStatus},
         "changes": [_outcome_to_json(outcome) for outcome in report.outcomes],
         "findings": [finding_to_json(finding) for finding in report.findings],
@@ -150,6 +152,8 @@ def apply_report_from_json(data: object) -> ApplyReport:
         failure_reason=document["failure_reason"],
         message=document["message"],
         validate_only=document["validate_only"],
+        seconds=document.get("seconds"),
+        brokers=document.get("brokers"),
         findings=items_from_json(document.get("findings", []), finding_from_json, "findings"),
     )
     if len({outcome.change.entity for outcome in report.outcomes}) != len(report.outcomes):

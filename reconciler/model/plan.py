@@ -151,6 +151,10 @@ class ApplyReport:
     guards: tuple[GuardResult, ...] = ()
     origin: ObservedFrom = ObservedFrom.BROKER
     """Where the cluster's quotas were read and written."""
+    seconds: float | None = None
+    """How long writing and reading back took; ``None``: not known, or nothing was to be written."""
+    brokers: int | None = None
+    """How many brokers showed what was written; ``None``: not verified, or read from ZooKeeper."""
     findings: tuple[Finding, ...] = ()
     """About undeclared entities that the run left as they are although they differ from what the manifests say."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reconciler.render.markdown import BUDGET, NEXT, NEXT_MERGE, drift_markdown, findings_markdown, plan_markdown
     from reconciler.render.markdown_text import size
     from reconciler.render.outputs import drift_outputs, findings_outputs, plan_outputs
-    from reconciler.render.plan_text import failure_lines, join_parts, plan_lines
+    from reconciler.render.plan_text import MANY_CHANGES, failure_lines, join_parts, plan_lines
     from reconciler.render.repo_paths import RepoPaths
     from reconciler.render.report_page import overview_lines, report_html
     from reconciler.render.resolve_text import comparison_lines, ladders_of, note_lines, resolution_lines, view_title
@@ -46,6 +46,7 @@ __all__ = [
     "BUDGET",
     "DRIFT_PREFIX",
     "GUARD_PREFIX",
+    "MANY_CHANGES",
     "NEXT",
     "NEXT_MERGE",
     "Block",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from reconciler.model import ApplyReport, ApplyResult, ChangeStatus, ObservedFrom, escaped
 from reconciler.render.findings_text import findings_lines
 from reconciler.render.styled import Line, Style, line
-from reconciler.text import count_of
+from reconciler.text import count_of, duration
 
 
 def apply_report_lines(report: ApplyReport) -> tuple[Line, ...]:
@@ -25,10 +24,7 @@ def _lines(report: ApplyReport) -> Iterator[Line]:
     yield from findings_lines(report.findings)
     yield line(_headline(report))
     if report.message and report.result is not ApplyResult.DONE:
-        yield line(escaped(f"{report.message[0].upper()}{report.message[1:]}."))
-
-
-_SEEN: Final = "every broker shows what was written"
+        yield line(f"{report.message[0].upper()}{report.message[1:].removesuffix('.')}.")
 
 
 def _headline(report: ApplyReport) -> tuple[str, Style]:
@@ -40,15 +36,23 @@ def _headline(report: ApplyReport) -> tuple[str, Style]:
         case ApplyResult.DONE if report.validate_only:
             return (f"The cluster would accept all {count_of(total, 'change')}. Nothing was written.", Style.GOOD)
         case ApplyResult.DONE:
-            in_zookeeper = report.origin is ObservedFrom.ZOOKEEPER
-            seen = "ZooKeeper has what was written, and the brokers were told" if in_zookeeper else _SEEN
-            return (f"Applied {count_of(total, 'change')}; {seen}.", Style.GOOD)
+            return (f"Applied {count_of(total, 'change')}{_time(report)}, verified {_where(report)}.", Style.GOOD)
         case ApplyResult.REFUSED:
             return ("Refused; nothing was written.", Style.BAD)
         case ApplyResult.FAILED:
             return (f"Failed; nothing was written. {_rest(report)}", Style.BAD)
         case ApplyResult.PARTIAL:
             return (f"Not complete: {_rest(report)}", Style.BAD)
+
+
+def _time(report: ApplyReport) -> str:
+    return "" if report.seconds is None else f" in {duration(report.seconds)}"
+
+
+def _where(report: ApplyReport) -> str:
+    if report.origin is ObservedFrom.ZOOKEEPER:
+        return "in ZooKeeper"
+    return "on every broker" if report.brokers is None else f"on {count_of(report.brokers, 'broker')}"
 
 
 def _rest(report: ApplyReport) -> str:

@@ -27,6 +27,7 @@ def as_on_the_page(printed: str, sandbox: Sandbox) -> str:
     """What differs from run to run, taken out; both sides go through here."""
     printed = printed.replace(sandbox.cluster_id, "lu69iAKIJEwaUOPC1DZgJg")
     printed = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "THEN", printed)
+    printed = re.sub(r" in [0-9.]+ s, verified", " in SECONDS, verified", printed)
     printed = re.sub(r"baseline HEAD \([0-9a-f]{12}\)", "baseline HEAD", printed)
     return re.sub(r"sha256:[0-9a-f]{64}", "sha256", printed)
 

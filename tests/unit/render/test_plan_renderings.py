@@ -16,6 +16,7 @@ from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus, GuardResult, GuardStatus, Plan, Summary
+from reconciler.model.state import ObservedFrom
 from reconciler.render.apply_report_text import apply_report_lines
 from reconciler.render.layout import cells, plain
 from reconciler.render.plan_text import plan_lines
@@ -215,3 +216,15 @@ def test_amounts_carry_their_unit(key: str, value: float | None, text: str) -> N
 def test_a_factor_needs_two_positive_numbers() -> None:
     assert factor(2, 1) == "x0.5"
     assert [factor(None, 1), factor(0, 1), factor(float("nan"), 1), factor(1, None)] == ["", "", "", ""]
+
+
+def test_an_apply_report_ends_with_the_time_and_the_brokers() -> None:
+    done = report(ApplyResult.DONE, ChangeStatus.APPLIED, verified=True, seconds=8.04, brokers=3)
+    assert plain(apply_report_lines(done)) == "Applied 1 change in 8 s, verified on 3 brokers.\n"
+    in_zookeeper = replace(done, origin=ObservedFrom.ZOOKEEPER, brokers=None, seconds=0.21)
+    assert plain(apply_report_lines(in_zookeeper)) == "Applied 1 change in 0.2 s, verified in ZooKeeper.\n"
+
+
+def test_the_message_of_a_report_ends_in_one_period() -> None:
+    for message in ("guard prune: pass --accept prune", "guard prune: pass --accept prune."):
+        assert plain(apply_report_lines(report(ApplyResult.REFUSED, message=message))).endswith("pass --accept prune.\n")
