@@ -160,8 +160,8 @@ def over_words(verdict: BucketVerdict) -> str:
         text += f"{duration(verdict.seconds_over)}, {verdict.throttled:,} of {verdict.requests:,} {what}{_refused(verdict)}"
         before = None if verdict.throttled_before is None else f"{verdict.throttled_before:,} {what}"
     if before is not None:
-        text += f"; before: {'never' if before.startswith('0 ') else before}"
-    return text if verdict.first is None else f"{text}; first at {verdict.first:%Y-%m-%d %H:%M:%S} UTC"
+        text += f". Before: {'never' if before.startswith('0 ') else before}"
+    return text if verdict.first is None else f"{text}. First at {verdict.first:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def share_text(verdict: BucketVerdict) -> str:

@@ -167,7 +167,7 @@ def _row(worst: BucketVerdict, *, current_known: bool) -> tuple[tuple[str, Style
 
 def _more(count: int, most: int | None, what: str) -> Iterator[Line]:
     if most is not None and count > most:
-        yield line((f"  and {count - most:,} more {what}; --details shows all", Style.FAINT))
+        yield line((f"  and {count - most:,} more {what}. --details shows all", Style.FAINT))
 
 
 def _group(rows: Sequence[BucketVerdict], *, current_known: bool) -> Iterator[Block]:
@@ -240,4 +240,4 @@ def _notes(sentences: Sequence[str]) -> Iterator[Line]:
     for sentence in sentences[:_SHOWN_NOTES]:
         yield labelled("Note: ", Style.FAINT, sentence)
     if len(sentences) > _SHOWN_NOTES:
-        yield labelled("Note: ", Style.FAINT, f"{len(sentences) - _SHOWN_NOTES:,} more like these; --format json has all of them")
+        yield labelled("Note: ", Style.FAINT, f"{len(sentences) - _SHOWN_NOTES:,} more like these. --format json has all of them")

@@ -54,7 +54,7 @@ def test_details_have_each_broker_the_fit_of_limits_and_the_assumptions() -> Non
             "safe         250 KiB/s: no request of this history is over it, on any broker; 200 KiB/s: 1 of 1000",
             "recommended  300 KiB/s: a margin of 50 % over what was safe",
             "broker 1  throttled  ",
-            "22 % of the time with traffic, about 15 min (15 min to 16 min); before: never; first at 2026-11-20 08:00:00 UTC",
+            "22 % of the time with traffic, about 15 min (15 min to 16 min). Before: never. First at 2026-11-20 08:00:00 UTC",
             "60 s without a break, from 2026-11-20 08:00:00 UTC",
             "  inconclusive  user alice3",
             "why          nobody knows alice",
@@ -97,7 +97,7 @@ def test_groups_that_are_over_a_limit_that_stays_are_a_section_of_their_own() ->
 
 def test_many_groups_are_counted_unless_details_are_wanted() -> None:
     report = report_of(*(verdict(user=f"team-{n}") for n in range(90)))
-    assert "and 60 more quota groups; --details shows all\n" in plain(backtest_lines(report))
+    assert "and 60 more quota groups. --details shows all\n" in plain(backtest_lines(report))
     details = plain(backtest_lines(report, details=True))
     assert all(f"user team-{n}: " in details for n in range(90))
 
