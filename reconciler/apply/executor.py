@@ -132,6 +132,7 @@ class Executor:
             lag_seconds=self._settings.verify_seconds,
         )
         writer = RequestWriter(self._cluster, self._outcomes, conflicts, retry=self._retry)
+        written, total = 0, sum(map(len, requests))
         for number, request in enumerate(requests, start=1):
             if conflicts.due:
                 self._progress.step("checking the cluster for changes by other writers")
@@ -141,9 +142,10 @@ class Executor:
                 return self._too_late()
             if self._settings.stop_wanted():
                 return Stop(reason="interrupted", message=f"interrupted before request {number} of {len(requests)}")
-            self._progress.step(f"writing request {number} of {len(requests)}: {len(request)} changes")
+            self._progress.step(f"writing: {written:,} of {total:,} changes are written")
             if (stop := writer.write(request)) is not None:
                 return stop
+            written += len(request)
         return None
 
     def _verified(self, plan: Plan) -> ApplyReport:

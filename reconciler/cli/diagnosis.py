@@ -119,6 +119,8 @@ class JsonLines(Sink):
     A message of the command, ``kafka-quotas: ...``, keeps its text without the program's name; ``level`` says how bad it is.
     """
 
+    shows_status = False
+
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream, breaks=False)
         self._rest = ""

@@ -1,24 +1,30 @@
-"""Progress of what is usually quick: nothing at all in the first two seconds, then what is being done."""
+"""Progress of what is usually quick: nothing in the first two seconds, then one line that shows the step and the time."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Final, Self, TextIO
 
 from reconciler.cli.arguments import OutputArguments
 from reconciler.model import escaped
+from reconciler.render import Sink
+from reconciler.text import duration
 
 _AFTER_SECONDS: Final = 2.0
+_REDRAW_SECONDS: Final = 0.5
 
 
 class PatientProgress:
-    """A ``Progress`` on stderr, if that is a terminal and not ``--quiet``; every two seconds at most one line.
+    """A ``Progress`` on stderr, if that is a terminal and not ``--quiet``.
 
-    A line is printed while its step goes on, by a thread of its own: the step that hangs is the one that is told. Leaving the
+    A terminal shows one live line, twice a second, and nothing is left of it. A terminal that cannot erase (``TERM=dumb``) gets a
+    line for each step that goes on for two seconds. A thread of its own prints, so a step that hangs shows, too. Leaving the
     block ends it.
     """
 
@@ -26,6 +32,9 @@ class PatientProgress:
         self._stream = stream or sys.stderr
         self._speaks = not args.quiet and self._stream.isatty()
         self._after = after_seconds
+        erases = os.environ.get("TERM") != "dumb"
+        self._live = self._stream if isinstance(self._stream, Sink) and self._stream.shows_status and erases else None
+        self._begun: float | None = None
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
         self._now = self._told = ""
@@ -43,7 +52,8 @@ class PatientProgress:
         with self._lock:
             self._now = message
             if self._timer is None:
-                self._wait()
+                self._begun = time.monotonic()
+                self._wait(self._after)
 
     @contextlib.contextmanager
     def silent(self) -> Iterator[None]:
@@ -52,8 +62,8 @@ class PatientProgress:
         yield
         self._stop()
 
-    def _wait(self) -> None:
-        self._timer = threading.Timer(self._after, self._tell)
+    def _wait(self, seconds: float) -> None:
+        self._timer = threading.Timer(seconds, self._tell)
         self._timer.daemon = True
         self._timer.start()
 
@@ -61,13 +71,17 @@ class PatientProgress:
         with self._lock:
             if threading.current_thread() is not self._timer:
                 return
-            if self._now != self._told:
+            if self._live is not None and self._begun is not None:
+                self._live.show_status(f"kafka-quotas: {self._now} ({duration(time.monotonic() - self._begun)})")
+            elif self._now != self._told:
                 print(f"kafka-quotas: {escaped(self._now)}", file=self._stream, flush=True)
                 self._told = self._now
-            self._wait()
+            self._wait(self._after if self._live is None else min(self._after, _REDRAW_SECONDS))
 
     def _stop(self) -> None:
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
             self._timer = None
+            if self._live is not None:
+                self._live.clear_status()

@@ -101,12 +101,12 @@ def _cuts(text: str, width: int, hang: int) -> Iterator[tuple[int, int]]:
 
 def _breaking(text: str, room: int) -> int:
     """How many characters of a long word go on this row: up to a joint of the word where there is one in the second half."""
-    length = _fitting(text, room)
+    length = fitting(text, room)
     joint = max(text.rfind(mark, 0, length) for mark in _JOINTS) + 1
     return joint if 2 * joint > length else length
 
 
-def _fitting(text: str, room: int) -> int:
+def fitting(text: str, room: int) -> int:
     """How many characters of a text fit; at least one, and never half a character with its marks."""
     if text.isascii():
         return max(1, room)

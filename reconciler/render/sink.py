@@ -15,9 +15,11 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import os
 import re
+import threading
 from collections.abc import Iterable, Iterator
-from typing import Final, TextIO
+from typing import ClassVar, Final, TextIO
 
 _IGNORED: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
@@ -38,6 +40,7 @@ _KEPT: Final = 200
 """Characters of the current line that a sink remembers: the next piece may complete a marker that begins in them."""
 
 _PIECES: Final = 1_000
+_COLUMNS: Final = 80
 
 
 class WorkflowCommands(str):
@@ -52,15 +55,60 @@ class Sink(io.TextIOBase):
     A reader that goes away, as ``head`` does, has read enough: the rest is dropped without an error, unless ``needs_reader``.
     """
 
+    shows_status: ClassVar = True
+    """Whether ``show_status`` may be called."""
+
     def __init__(self, stream: TextIO, *, breaks: bool) -> None:
         self._stream = stream
         self._breaks = breaks
         self._line = ""
         self._unread = False
+        self._status = ""
+        self._at_line_start = True
+        self._lock = threading.RLock()
         self.needs_reader = False
 
     def write(self, text: str, /) -> int:
         """Write; the return value counts the characters given."""
+        with self._lock:
+            self._erase_status()
+            if text:
+                self._at_line_start = text.endswith("\n")
+            return self._put(text)
+
+    def show_status(self, text: str) -> None:
+        """Show one line that the next one, or the next text, takes the place of; only on a terminal, between whole lines."""
+        from reconciler.render.layout import fitting
+
+        with self._lock:
+            if not self._at_line_start:
+                return
+            self._erase_status()
+            shown = _CONTROL.sub(_escape, text)
+            shown = shown[: fitting(shown, self._columns() - 1)]
+            with self._reader():
+                self._stream.write(shown)
+                self._stream.flush()
+            self._status = shown
+
+    def clear_status(self) -> None:
+        """Take the line of ``show_status`` away."""
+        with self._lock:
+            self._erase_status()
+            self.flush()
+
+    def _erase_status(self) -> None:
+        if self._status:
+            self._status = ""
+            with self._reader():
+                self._stream.write("\r\x1b[K")
+
+    def _columns(self) -> int:
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            return os.get_terminal_size(self._stream.fileno()).columns or _COLUMNS
+        return _COLUMNS
+
+    def _put(self, text: str) -> int:
         if self._unread:
             return len(text)
         shown = _CONTROL.sub(_escape, text)

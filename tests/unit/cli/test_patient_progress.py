@@ -9,6 +9,8 @@ import threading
 import pytest
 
 from reconciler.cli.progress import PatientProgress
+from reconciler.render.layout import cells
+from reconciler.render.sink import Sink
 from tests.support.polling import wait_until
 
 SOON, NEVER = 0.01, 3600.0
@@ -73,3 +75,41 @@ def test_nothing_is_printed_while_a_person_is_asked_and_the_time_starts_again_af
         assert second is not None
         assert second.is_alive()
     assert screen.getvalue() == ""
+
+
+def test_a_terminal_shows_one_line_in_place_and_nothing_of_it_stays(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    live = Sink(screen, breaks=False)
+    with PatientProgress(argparse.Namespace(quiet=False), after_seconds=SOON, stream=live) as telling:
+        telling.step("reading")
+        wait_until(lambda: "reading" in screen.getvalue())
+        live.write("a warning\n")
+        telling.step("writing")
+        wait_until(lambda: "writing" in screen.getvalue())
+    shown = screen.getvalue()
+    assert "reading (0 s)\r\x1b[K" in shown
+    assert "\r\x1b[Ka warning\n" in shown
+    assert shown.count("\n") == 1
+    assert shown.endswith("\r\x1b[K")
+
+
+def test_a_dumb_terminal_gets_lines(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    sink = Sink(screen, breaks=False)
+    with PatientProgress(argparse.Namespace(quiet=False), after_seconds=SOON, stream=sink) as telling:
+        telling.step("reading")
+        wait_until(lambda: "reading" in screen.getvalue())
+    assert screen.getvalue() == "kafka-quotas: reading\n"
+
+
+def test_a_live_line_never_follows_text_without_an_end_and_never_wraps(screen: Screen) -> None:
+    sink = Sink(screen, breaks=False)
+    sink.write("Apply these changes? ")
+    sink.show_status("busy")
+    assert screen.getvalue() == "Apply these changes? "
+    sink.write("\n")
+    sink.show_status("漢字" * 200 + "\n\x1b[2J")
+    last = screen.getvalue().splitlines()[-1]
+    assert cells(last) < 80
+    sink.clear_status()
+    assert screen.getvalue().endswith("\r\x1b[K")
