@@ -12,12 +12,14 @@ from types import TracebackType
 from typing import Final, Self, TextIO
 
 from reconciler.cli.arguments import OutputArguments
+from reconciler.cli.output import text_width
 from reconciler.model import escaped
 from reconciler.render import Sink
 from reconciler.text import duration
 
 _AFTER_SECONDS: Final = 2.0
 _REDRAW_SECONDS: Final = 0.5
+_COLUMNS: Final = 80
 
 
 class PatientProgress:
@@ -72,7 +74,8 @@ class PatientProgress:
             if threading.current_thread() is not self._timer:
                 return
             if self._live is not None and self._begun is not None:
-                self._live.show_status(f"kafka-quotas: {self._now} ({duration(time.monotonic() - self._begun)})")
+                took = duration(time.monotonic() - self._begun)
+                self._live.show_status(f"kafka-quotas: {self._now} ({took})", columns=text_width(self._stream) or _COLUMNS)
             elif self._now != self._told:
                 print(f"kafka-quotas: {escaped(self._now)}", file=self._stream, flush=True)
                 self._told = self._now

@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
-import os
 import re
 import threading
 from collections.abc import Iterable, Iterator
@@ -40,7 +39,6 @@ _KEPT: Final = 200
 """Characters of the current line that a sink remembers: the next piece may complete a marker that begins in them."""
 
 _PIECES: Final = 1_000
-_COLUMNS: Final = 80
 
 
 class WorkflowCommands(str):
@@ -76,8 +74,11 @@ class Sink(io.TextIOBase):
                 self._at_line_start = text.endswith("\n")
             return self._put(text)
 
-    def show_status(self, text: str) -> None:
-        """Show one line that the next one, or the next text, takes the place of; only on a terminal, between whole lines."""
+    def show_status(self, text: str, *, columns: int) -> None:
+        """Show one line that the next one, or the next text, takes the place of; only on a terminal, between whole lines.
+
+        ``columns``: of the terminal. The line is cut before its end, since a wrapped one could not be erased.
+        """
         from reconciler.render.layout import fitting
 
         with self._lock:
@@ -85,7 +86,7 @@ class Sink(io.TextIOBase):
                 return
             self._erase_status()
             shown = _CONTROL.sub(_escape, text)
-            shown = shown[: fitting(shown, self._columns() - 1)]
+            shown = shown[: fitting(shown, columns - 1)]
             with self._reader():
                 self._stream.write(shown)
                 self._stream.flush()
@@ -102,11 +103,6 @@ class Sink(io.TextIOBase):
             self._status = ""
             with self._reader():
                 self._stream.write("\r\x1b[K")
-
-    def _columns(self) -> int:
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            return os.get_terminal_size(self._stream.fileno()).columns or _COLUMNS
-        return _COLUMNS
 
     def _put(self, text: str) -> int:
         if self._unread:

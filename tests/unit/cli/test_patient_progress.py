@@ -105,10 +105,10 @@ def test_a_dumb_terminal_gets_lines(screen: Screen, monkeypatch: pytest.MonkeyPa
 def test_a_live_line_never_follows_text_without_an_end_and_never_wraps(screen: Screen) -> None:
     sink = Sink(screen, breaks=False)
     sink.write("Apply these changes? ")
-    sink.show_status("busy")
+    sink.show_status("busy", columns=80)
     assert screen.getvalue() == "Apply these changes? "
     sink.write("\n")
-    sink.show_status("漢字" * 200 + "\n\x1b[2J")
+    sink.show_status("漢字" * 200 + "\n\x1b[2J", columns=80)
     last = screen.getvalue().splitlines()[-1]
     assert cells(last) < 80
     sink.clear_status()
