@@ -237,7 +237,7 @@ def test_what_is_so_already_is_a_note_and_no_write(shell: Shell) -> None:
     done = shell.alter("--name", "user=alice", "--add", "producer_byte_rate=100MiB", "--delete", "consumer_byte_rate")
 
     assert done.code == 0
-    assert "consumer_byte_rate is not set on user=alice" in done.err
+    assert "consumer_byte_rate is not set for user=alice" in done.err
     assert "producer_byte_rate for user=alice is 100 MiB/s already" in done.err
     assert done.out.startswith("Nothing to do")
 
