@@ -9,6 +9,7 @@ imported inside them: most tests need none of it.
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,6 +21,9 @@ from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec, ZooKeeperSpec
 
 # Whoever starts the tests in the background may have them ignore interrupts, and so everything that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Some runners of tests set a width, and commands would wrap their lines to it.
+os.environ.pop("COLUMNS", None)
 
 # A deadline is a timed assertion: on a busy machine it says nothing about the code.
 settings.register_profile("untimed", deadline=None)

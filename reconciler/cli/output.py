@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
@@ -17,7 +17,7 @@ from reconciler.model import escaped
 
 if TYPE_CHECKING:
     from reconciler.formats import Json
-    from reconciler.model import Finding, Plan
+    from reconciler.model import Finding, Plan, Span
     from reconciler.render import Block
 
 _findings_printed: Final = ContextVar("findings_printed", default=False)
@@ -139,13 +139,20 @@ def print_findings(args: OutputArguments, findings: Sequence[Finding], *, to_std
         print_lines(args, findings_lines(findings), sys.stderr)
 
 
-def write_findings(files: Sequence[tuple[str, Path]], findings: Sequence[Finding]) -> None:
-    """Write findings to the files of ``--out``, where they take the place of a result. Raises ``FileAccessError``."""
+def write_findings(
+    files: Sequence[tuple[str, Path]], findings: Sequence[Finding], *, sources: Callable[[], Mapping[Span, str]] = dict
+) -> None:
+    """Write findings to the files of ``--out``, where they take the place of a result. Raises ``FileAccessError``.
+
+    ``sources``: makes the source lines that the text shows below findings.
+    """
     from reconciler.cli.renderings import findings_as
     from reconciler.files import write_whole
+    from reconciler.render import findings_lines, plain
 
     for name, path in files:
-        write_whole(path, [findings_as(name, findings)])
+        text = plain(findings_lines(findings, sources=sources())) if name == "text" else findings_as(name, findings)
+        write_whole(path, [text])
 
 
 class StderrProgress:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from reconciler.render.ci_reports import render_code_quality, render_junit
     from reconciler.render.derived_findings import DRIFT_PREFIX, GUARD_PREFIX, findings_of_drift, findings_of_guards
     from reconciler.render.drift_text import drift_lines
-    from reconciler.render.findings_text import explanation_lines, findings_lines, index_lines, validation_lines
+    from reconciler.render.findings_text import explanation_lines, findings_lines, index_lines, shown_findings, validation_lines
     from reconciler.render.html_page import findings_html, plan_html
     from reconciler.render.layout import plain, write
     from reconciler.render.markdown import BUDGET, NEXT, NEXT_MERGE, drift_markdown, findings_markdown, plan_markdown
@@ -101,6 +101,7 @@ __all__ = [
     "render_sticky_comment",
     "report_html",
     "resolution_lines",
+    "shown_findings",
     "size",
     "state_as_csv",
     "state_as_text",

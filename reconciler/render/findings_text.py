@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Final
 
 from reconciler.model import Example, Explanation, Finding, Severity, Span, Topic, escaped
+from reconciler.render.source_excerpt import excerpt_lines
 from reconciler.render.styled import Line, Style, line, message_segments
 
 _STYLES: Final = {Severity.ERROR: Style.BAD, Severity.WARNING: Style.WARN, Severity.INFO: Style.FAINT}
@@ -17,21 +19,34 @@ MOST_OF_A_RULE: Final = 20
 """Findings of one rule and severity that a terminal shows. JSON, SARIF and the other documents have all of them."""
 
 
-def findings_lines(findings: Sequence[Finding]) -> tuple[Line, ...]:
+def findings_lines(
+    findings: Sequence[Finding], *, sources: Mapping[Span, str] | None = None, width: int | None = None
+) -> tuple[Line, ...]:
     """``file:line:column: severity: message [id]``, in the order given; related places follow, indented.
 
-    Of a rule with many findings the first are shown, and the last lines count the others.
+    Of a rule with many findings the first are shown, and the last lines count the others. ``sources``: the source lines of
+    places, of which each finding there shows its own, cut to ``width`` columns, with a caret under the column.
     """
-    return tuple(_shown(findings))
+    return tuple(_findings(findings, sources or {}, width))
 
 
-def _shown(findings: Sequence[Finding]) -> Iterator[Line]:
+def shown_findings(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Those that ``findings_lines`` shows: of each rule and severity the first ``MOST_OF_A_RULE``."""
     counts: Counter[tuple[str, Severity]] = Counter()
     for finding in findings:
         counts[finding.id, finding.severity] += 1
         if counts[finding.id, finding.severity] <= MOST_OF_A_RULE:
-            yield from _lines(finding)
-    for (rule_id, severity), count in counts.items():
+            yield finding
+
+
+def _findings(findings: Sequence[Finding], sources: Mapping[Span, str], width: int | None) -> Iterator[Line]:
+    for place, there in groupby(shown_findings(findings), key=lambda finding: finding.span):
+        *others, last = there
+        for finding in others:
+            yield from _lines(finding, {}, width)
+        # Of several findings about one place, the last shows it.
+        yield from _lines(last, sources if place is not None else {}, width)
+    for (rule_id, severity), count in Counter((finding.id, finding.severity) for finding in findings).items():
         if count > MOST_OF_A_RULE:
             yield line(
                 (severity.value, _STYLES[severity]),
@@ -40,7 +55,7 @@ def _shown(findings: Sequence[Finding]) -> Iterator[Line]:
             )
 
 
-def _lines(finding: Finding) -> Iterator[Line]:
+def _lines(finding: Finding, sources: Mapping[Span, str], width: int | None) -> Iterator[Line]:
     place = f"{_place(finding.span)}: " if finding.span is not None else ""
     yield line(
         place,
@@ -50,6 +65,8 @@ def _lines(finding: Finding) -> Iterator[Line]:
         " ",
         (f"[{finding.id}]", Style.FAINT),
     )
+    if finding.span is not None and (text := sources.get(finding.span)) is not None:
+        yield from excerpt_lines(text, finding.span, _STYLES[finding.severity], width=width)
     for related in finding.related:
         yield line((f"    {_place(related.span)}: {escaped(related.message)}", Style.FAINT))
 
@@ -65,11 +82,19 @@ def counts_sentence(findings: Sequence[Finding]) -> str:
     return ", ".join(named) or "no findings"
 
 
-def validation_lines(findings: Sequence[Finding], *, files: int, clusters: int, entities: int) -> tuple[Line, ...]:
-    """The findings, then what was checked and how it went, in one line."""
+def validation_lines(
+    findings: Sequence[Finding],
+    *,
+    files: int,
+    clusters: int,
+    entities: int,
+    sources: Mapping[Span, str] | None = None,
+    width: int | None = None,
+) -> tuple[Line, ...]:
+    """The findings as ``findings_lines`` has them, then a line with counts of the findings and of what was checked."""
     checked = f"{_many(files, 'file')}, {_many(clusters, 'cluster')}, {_many(entities, 'entity', 'entities')}"
     style = _STYLES[min((f.severity for f in findings), key=lambda s: s.rank)] if findings else Style.GOOD
-    return (*findings_lines(findings), line((counts_sentence(findings), style), f" in {checked}"))
+    return (*findings_lines(findings, sources=sources, width=width), line((counts_sentence(findings), style), f" in {checked}"))
 
 
 def _many(count: int, one: str, more: str | None = None) -> str:

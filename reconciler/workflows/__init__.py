@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.stored_reference import SNAPSHOT, GitHubRepository, StoredReference, verify_reference
     from reconciler.workflows.system_clock import SystemClock
     from reconciler.workflows.trusted import TrustedTree, read_trusted_files
-    from reconciler.workflows.validate import Validation, validate_every, validate_manifests
+    from reconciler.workflows.validate import Validation, source_lines, validate_every, validate_manifests
 
 __all__ = [
     "CLUSTER_FOLDER",
@@ -175,6 +175,7 @@ __all__ = [
     "sandbox_spec",
     "sandbox_status",
     "snapshot_reader",
+    "source_lines",
     "source_of",
     "start_sandbox",
     "state_of_report",

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import logging
+import re
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.model import DesiredState, Entity, Finding, Severity, in_order
+from reconciler.logs import log_event
+from reconciler.manifest import UnreadableError, read_file
+from reconciler.model import DesiredState, Entity, Finding, Severity, Span, in_order
 from reconciler.workflows.lint import lint_offline
 from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests
 from reconciler.workflows.references import References, read_references
 from reconciler.workflows.trusted import not_yet_findings
+
+_log: Final = logging.getLogger(__name__)
+_LINE_END: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +32,8 @@ class Validation:
     clusters: int
     entities: int
     """Different entities, over all clusters that were checked."""
+    read: frozenset[str]
+    """The files that were read, as findings name them."""
 
 
 def validate_manifests(paths: Sequence[str], *, cluster: str | None = None, trusted_ref: str | None = None) -> Validation:
@@ -41,6 +53,35 @@ def validate_every(paths: Sequence[str], *, trusted_ref: str | None = None) -> t
         msg = "there is no Cluster document, so --all-clusters means none; leave it out, or add one"
         raise UsageError(msg)
     return tuple((name, _checked(loaded, name)) for name in names)
+
+
+def source_lines(findings: Iterable[Finding], read: Container[str]) -> Mapping[Span, str]:
+    """The lines of files that findings are about, without line ends.
+
+    Only files that were ``read`` are read again: another may be a pipe, or a link that leads out. Empty lines, and files that
+    are gone, are left out.
+    """
+    wanted: dict[str, list[Span]] = {}
+    for one in findings:
+        if one.span is not None and one.span.file in read:
+            wanted.setdefault(one.span.file, []).append(one.span)
+    found: dict[Span, str] = {}
+    for file, spans in wanted.items():
+        log_event(_log, "source lines read", file=file, lines=len(spans))
+        with contextlib.suppress(UnreadableError):
+            lines = _lines(read_file(file).decode("utf-8-sig", "backslashreplace"), {span.line for span in spans})
+            found.update((span, lines[span.line]) for span in spans if lines.get(span.line, "").strip())
+    return found
+
+
+def _lines(text: str, numbers: Collection[int]) -> dict[int, str]:
+    """The lines of these numbers, by the line ends of YAML 1.1."""
+    start, found, last = 0, {}, max(numbers)
+    for number, end in enumerate((*islice(_LINE_END.finditer(text), last), None), 1):
+        if number in numbers:
+            found[number] = text[start : len(text) if end is None else end.start()]
+        start = len(text) if end is None else end.end()
+    return found
 
 
 def _loaded(paths: Sequence[str], trusted_ref: str | None) -> LoadedManifests:
@@ -75,6 +116,7 @@ def _checked(loaded: LoadedManifests, cluster: str | None) -> Validation:
         files=len(loaded.files if loaded.selected is None else loaded.selected),
         clusters=len(known) if cluster is None else len(names),
         entities=len(entities),
+        read=frozenset(loaded.files),
     )
 
 

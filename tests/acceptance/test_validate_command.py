@@ -69,12 +69,73 @@ def test_a_finding_is_a_line_with_file_line_column_severity_and_id(tmp_path, wri
     assert done.code == 1
     assert lines[0].startswith("teams/a.yaml:5:22: warning: ")
     assert lines[0].endswith("[user-prefix]")
-    assert lines[1].startswith("teams/a.yaml:6:55: error: ")
-    assert "did you mean 10MB" in lines[1]
-    assert lines[1].endswith("[unknown-unit]")
-    assert lines[2:] == ["1 error, 1 warning in 1 file, 0 clusters, 2 entities"]
-    assert len(done.err.splitlines()) == 1
-    assert "teams/a.yaml:6:55" in done.out
+    assert lines[1:3] == [
+        "  5 |     - {match: {user: User:alice}, quotas: {producer_byte_rate: 1MiB}}",
+        "    |                      ^",
+    ]
+    assert lines[3].startswith("teams/a.yaml:6:55: error: ")
+    assert "did you mean 10MB" in lines[3]
+    assert lines[3].endswith("[unknown-unit]")
+    assert lines[4:6] == [
+        "  6 |     - {match: {user: b}, quotas: {producer_byte_rate: 10Mb}}",
+        "    |                                                       ^",
+    ]
+    assert lines[6:] == ["1 error, 1 warning in 1 file, 0 clusters, 2 entities"]
+    assert done.err == "kafka-quotas: the manifests are not valid: 1 error\n"
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_on_a_terminal_the_message_wraps_and_the_source_line_is_cut_around_the_column(tmp_path, write, columns):
+    write("a.yaml", QUOTAS + f"    - {{match: {{user: {'x' * 20_000}}}, quotas: {{producer_byte_rate: 10Mb}}}}\n")
+    done = invoke("validate", cwd=tmp_path, env={"COLUMNS": str(columns)})
+
+    assert max(map(len, done.out.splitlines())) <= columns
+    (source,) = [row for row in done.out.splitlines() if row.startswith("  5 | ")]
+    caret = done.out.splitlines()[done.out.splitlines().index(source) + 1]
+    assert source.startswith("  5 | ...")
+    assert source[caret.index("^") :].startswith("10Mb")
+
+
+def test_two_findings_about_one_place_show_it_once(tmp_path, write):
+    write("a.yaml", f"{QUOTAS}    - {{match: {{user: a, client-id: {{default: true}}}}, quotas: {{request_percentage: 50}}}}\n")
+    done = validate("--fail-on", "error", cwd=tmp_path)
+
+    places = [row.split(" ")[0] for row in done.out.splitlines() if row.startswith("a.yaml")]
+    assert len(places) == 2
+    assert len(set(places)) == 1
+    assert done.out.count("\n  5 | ") == 1
+
+
+def test_only_text_shows_source_lines(tmp_path, write):
+    write("a.yaml", quotas("User:marker"))
+    forms = ("json", "github", "sarif", "code-quality", "junit", "outputs", "markdown", "summary", "html")
+    out = [word for form in ("text", *forms) for word in ("--out", f"{form}=out.{form}")]
+    assert validate(*out, cwd=tmp_path).code == 0
+
+    source = "- {match: {user: User:marker}, quotas"
+    assert f"  5 |     {source}" in (tmp_path / "out.text").read_text()
+    assert [form for form in forms if source in (tmp_path / f"out.{form}").read_text()] == []
+
+
+def test_a_line_of_a_file_that_was_not_read_is_not_shown(tmp_path, write):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.yaml").write_text("password: hunter2\n")
+    write("in/a.yaml", quotas("alice"))
+    (tmp_path / "in" / "b.yaml").symlink_to(tmp_path / "outside" / "secret.yaml")
+    done = validate(cwd=tmp_path / "in")
+
+    assert "[link-out-of-tree]" in done.out
+    assert "hunter2" not in done.out
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\x85", "\u2028"])
+def test_source_lines_are_those_of_yaml(tmp_path, write, end):
+    text = (QUOTAS + "    - {match: {user: 名}, quotas: {producer_byte_rate: 10Mb}}\n").replace("\n", end)
+    write("a.yaml", ("\ufeff" + text).encode())
+    done = validate(cwd=tmp_path)
+
+    assert "\n  5 |     - {match: {user: 名}, quotas: {producer_byte_rate: 10Mb}}\n" in done.out
+    assert f"\n    | {' ' * len('    - {match: {user: 名-}, quotas: {producer_byte_rate: ')}^\n" in done.out
 
 
 def test_fail_on_decides_from_which_severity_on_the_exit_code_is_1(tmp_path, write):
@@ -305,7 +366,7 @@ def test_names_from_files_cannot_write_to_the_terminal(tmp_path, write):
     assert done.code == 0
     assert "\\u001b[2J" in done.out
     assert [c for c in done.out if not (c.isprintable() or c == "\n")] == []
-    assert all(line.startswith(("evil", "1 warning")) for line in done.out.splitlines())
+    assert all(line.startswith(("evil", "  5 | ", "    | ", "1 warning")) for line in done.out.splitlines())
 
 
 def test_a_closed_stdout_is_no_traceback(tmp_path, write):
@@ -357,6 +418,6 @@ def test_of_many_findings_of_one_rule_the_text_shows_the_first_and_counts_the_re
 
     assert len(document["findings"]) == 1500
     lines = text.out.splitlines()
-    assert len(lines) == 22
-    assert lines[20] == "warning: 1,480 more findings of this rule; --format json has all of them [unusual-name]"
-    assert lines[21].startswith("1500 warnings in 1 file")
+    assert len(lines) == 20 * 3 + 2
+    assert lines[-2] == "warning: 1,480 more findings of this rule; --format json has all of them [unusual-name]"
+    assert lines[-1].startswith("1500 warnings in 1 file")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,10 +12,11 @@ from reconciler.cli.arguments import OutputArguments, typed
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from reconciler.formats import Json
+    from reconciler.model import Span
     from reconciler.workflows import Validation
 
 
@@ -60,12 +62,12 @@ def run(args: ValidateArguments) -> int:
     with PatientProgress(args) as progress:
         progress.step("reading the manifests")
         checked = validate_manifests(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
-    counts = _counts(checked)
-    output.write_findings(files, checked.findings)
+    counts, width = _counts(checked), output.text_width(sys.stdout)
+    output.write_findings(files, checked.findings, sources=lambda: _sources(checked))
     output.print_result(
         args,
         document=lambda: findings_to_json(checked.findings, counts),
-        lines=lambda: validation_lines(checked.findings, **counts),
+        lines=lambda: validation_lines(checked.findings, **counts, sources=_sources(checked), width=width),
         other=lambda name: renderings.findings_as(name, checked.findings),
     )
     output.note_findings_printed()
@@ -87,6 +89,8 @@ def _every(args: ValidateArguments, files: Sequence[tuple[str, Path]]) -> int:
         progress.step("reading the manifests")
         checked = validate_every(args.paths, trusted_ref=args.trusted_ref)
 
+    width = output.text_width(sys.stdout)
+
     def document(name: str, one: Validation) -> Json:
         return {**findings_to_json(one.findings, _counts(one)), "cluster": name}
 
@@ -95,7 +99,10 @@ def _every(args: ValidateArguments, files: Sequence[tuple[str, Path]]) -> int:
         document=lambda: clusters_to_json(document(name, one) for name, one in checked),
         lines=lambda: join_parts(
             [
-                (line((f"Cluster {display_name(name)}", Style.STRONG)), *validation_lines(one.findings, **_counts(one)))
+                (
+                    line((f"Cluster {display_name(name)}", Style.STRONG)),
+                    *validation_lines(one.findings, **_counts(one), sources=_sources(one), width=width),
+                )
                 for name, one in checked
             ]
         ),
@@ -103,6 +110,13 @@ def _every(args: ValidateArguments, files: Sequence[tuple[str, Path]]) -> int:
     output.note_findings_printed()
     stop_on([finding for _, one in checked for finding in one.findings], Severity(args.fail_on))
     return exit_codes.DONE
+
+
+def _sources(checked: Validation) -> Mapping[Span, str]:
+    from reconciler.render import shown_findings
+    from reconciler.workflows import source_lines
+
+    return source_lines(shown_findings(checked.findings), checked.read)
 
 
 def _counts(checked: Validation) -> dict[str, int]:
