@@ -5,6 +5,8 @@
 BIN = .venv/bin
 # Given, these are the arguments of one run of pytest; else everything runs, two at a time, and then alone what compares moments.
 PYTEST_ARGS =
+# With it, each of the thousand processes of a test run would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 18
