@@ -19,4 +19,5 @@ html_show_copyright = False
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 4
 copybutton_prompt_text = "$ "  # a transcript is copied without its prompts and without what the commands print
+copybutton_line_continuation_character = "\\"
 suppress_warnings = ["misc.highlighting_failure"]  # console transcripts are not always their language

@@ -19,7 +19,9 @@ pytestmark = pytest.mark.kafka
 PAGE = (Path(__file__).parents[2] / "docs" / "at-night.md").read_text("utf-8")
 SECTIONS = {
     title: re.findall(
-        r"^(?:kafka-quotas|kafka-configs) .*$", "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)), re.MULTILINE
+        r"^(?:kafka-quotas|kafka-configs) .*$",
+        "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("\\\n", " "),
+        re.MULTILINE,
     )
     for title, text in re.findall(r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
 }

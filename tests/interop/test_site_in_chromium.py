@@ -117,6 +117,17 @@ def test_a_copy_button_leaves_out_prompts_and_what_was_printed(browser: Chromium
     assert [line for line in lines if not line.startswith("kafka-quotas ")] == []
 
 
+def test_a_copy_button_keeps_the_lines_that_continue_a_command(browser: Chromium, address: str) -> None:
+    browser.look(width=1280)
+    visit(browser, f"{address}/ci.html")
+    text = copied(browser, "--ci gitlab")
+    assert text is not None
+    lines = text.strip().splitlines()
+    assert lines[0].startswith("kafka-quotas init quotas --ci gitlab ")
+    assert lines[0].endswith("\\")
+    assert lines[1].strip().startswith("--bootstrap-server b1:9092 ")
+
+
 def test_a_copy_button_copies_a_manifest_whole(browser: Chromium, address: str) -> None:
     browser.look(width=1280)
     visit(browser, f"{address}/authors.html")
