@@ -7,6 +7,7 @@ seconds of Spark's processes, the best of several runs, so that other load count
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import gzip
 import os
@@ -66,33 +67,30 @@ def bare(spark: SparkSession, path: Path) -> DataFrame:
     )
 
 
-def read_bytes(spark: SparkSession, path: Path) -> DataFrame:
-    """Bytes of produce and fetch, as a backtest without other quotas reads them."""
+def read_bytes(spark: SparkSession, path: Path) -> int:
+    """Bytes of produce and fetch, as a backtest without other quotas reads them; the number of clients."""
     return _charged(spark, path, everything=False)
 
 
-def read_everything(spark: SparkSession, path: Path) -> DataFrame:
+def read_everything(spark: SparkSession, path: Path) -> int:
     """Thread time and topics too."""
     return _charged(spark, path, everything=True)
 
 
-def _charged(spark: SparkSession, path: Path, *, everything: bool) -> DataFrame:
-    from pyspark.sql import functions as F
-
+def _charged(spark: SparkSession, path: Path, *, everything: bool) -> int:
+    from reconciler.traffic.client_totals import CLIENT_TOTALS
     from reconciler.traffic.kinds import BYTES
     from reconciler.traffic.sources.log_files import find_logs
-    from reconciler.traffic.sources.normal_form import CHARGED, IDENTITY
-    from reconciler.traffic.sources.on_spark import read_request_logs
+    from reconciler.traffic.sources.on_spark import request_log_rows
     from reconciler.traffic.sources.request_log import LOG_KINDS
 
-    rows = read_request_logs(spark, find_logs([f"1={path}"]), kinds=LOG_KINDS if everything else BYTES)
-    amount = F.col("records") + F.col("overhead")
-    charged = rows.where(F.col("status") == CHARGED).groupBy(*IDENTITY)
-    return charged.agg(F.sum(amount), F.max("ts_us"), F.max("tie"), F.sum("overhead"))
+    kinds = LOG_KINDS if everything else BYTES
+    with contextlib.closing(request_log_rows(spark, find_logs([f"1={path}"]), kinds=kinds)) as rows:
+        return int(rows.total(CLIENT_TOTALS).num_rows)
 
 
-WORK: Final[dict[str, Callable[[SparkSession, Path], DataFrame]]] = {
-    "from_json and group-by": bare,
+WORK: Final[dict[str, Callable[[SparkSession, Path], object]]] = {
+    "from_json and group-by": lambda spark, path: bare(spark, path).collect(),
     "produce and fetch": read_bytes,
     "everything": read_everything,
 }
@@ -114,13 +112,9 @@ def main() -> None:
         with spark_session(SessionOptions(master="local[2]", memory="4g")) as spark:
             bound = None
             for name, work in WORK.items():
-                seconds = min(_cpu(functools.partial(_collect, work, spark, path)) for _ in range(args.times))
+                seconds = min(_cpu(functools.partial(work, spark, path)) for _ in range(args.times))
                 bound = bound or seconds
                 print(f"{name:24} {seconds:7.2f} CPU s {size / seconds:6.1f} MB/s/core {seconds / bound:5.2f} x", flush=True)
-
-
-def _collect(work: Callable[[SparkSession, Path], DataFrame], spark: SparkSession, path: Path) -> object:
-    return work(spark, path).collect()
 
 
 def _cpu(work: Callable[[], object]) -> float:

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.sources.log_evidence import CLUSTER
     from reconciler.traffic.sources.log_files import split_argument
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
-    from reconciler.traffic.traffic_files import Traffic, find_traffic, look_first, open_traffic, read_batches, read_rows
+    from reconciler.traffic.traffic_files import Traffic, find_traffic, keep_rows, look_first, open_traffic, read_batches
     from reconciler.traffic.traffic_source import Source
 
 __all__ = [
@@ -94,12 +94,12 @@ __all__ = [
     "TrafficMapping",
     "Window",
     "find_traffic",
+    "keep_rows",
     "look_first",
     "open_traffic",
     "parse_mapping",
     "read_batches",
     "read_mapping",
-    "read_rows",
     "require_arrow",
     "spark_with_progress",
     "split_argument",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.traffic.kinds import BYTES, Kind
@@ -34,7 +34,9 @@ from reconciler.traffic.traffic_source import Source, TrafficSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
+
+    from reconciler.traffic.shuffle.on_spark import KeptRows
 
 _SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below this, compiling costs Spark more than it gains, and starting it more than judging in this process."""
@@ -185,19 +187,31 @@ def _rows_on_spark(
     traffic: Traffic, spark: SparkSession, *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind]
 ) -> Rows[pa.RecordBatch]:
     """Text is read once and kept; the columns of Parquet are read anew for each pass."""
-    from reconciler.traffic.sources.on_spark import mapped_file_rows, normal_form_rows, request_log_rows
+    from reconciler.traffic.sources.on_spark import normal_form_rows
 
-    if traffic.source is Source.LOGS:
-        return request_log_rows(spark, traffic.logs, log_timezone=log_timezone, also=also, kinds=kinds)
+    if traffic.source is Source.NORMAL_FORM:
+        return normal_form_rows(spark, parts_of(traffic.parquet))
+    return keep_rows(traffic, spark, log_timezone=log_timezone, also=also, kinds=kinds)
+
+
+def keep_rows(
+    traffic: Traffic, spark: SparkSession, *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind] = LOG_KINDS
+) -> KeptRows[Any]:
+    """Rows of request logs or mapped files with the columns ``also``, kept by Spark until they are closed.
+
+    ``kinds``: what to read of logs, since each kind costs time. Raises ``UsageError`` for an unknown time zone.
+    """
+    from reconciler.traffic.sources.on_spark import mapped_file_rows, request_log_rows
+
     if traffic.mapping is not None:
-        return mapped_file_rows(spark, traffic.parquet, traffic.mapping)
-    return normal_form_rows(spark, parts_of(traffic.parquet))
+        return mapped_file_rows(spark, traffic.parquet, traffic.mapping, with_file="file" in also)
+    return request_log_rows(spark, traffic.logs, log_timezone=log_timezone, also=also, kinds=kinds)
 
 
 def read_batches(
     traffic: Traffic, *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind] = LOG_KINDS
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of ``read_rows`` in this process, file by file."""
+    """Rows with the columns ``also`` in this process, file by file; of logs only these ``kinds``. Copies are not marked."""
     with_file = "file" in also
     if traffic.source is Source.LOGS:
         for log in log_parts(traffic.logs, 1):
@@ -210,32 +224,6 @@ def read_batches(
     for part in parts_of(traffic.parquet):
         file = Path(part.path).as_uri() if with_file else None
         yield from (rows_of(batch, file) for batch in part.batches(names))
-
-
-def read_rows(
-    traffic: Traffic,
-    spark: SparkSession,
-    *,
-    log_timezone: str,
-    also: Sequence[str],
-    kinds: Collection[Kind] = LOG_KINDS,
-) -> DataFrame:
-    """Rows as ``request_log`` has them; of logs only these ``kinds``, since each costs time to read.
-
-    Raises ``UsageError`` for per-second totals, which have none, and for an unknown time zone.
-    """
-    from reconciler.traffic.sources.on_spark import read_mapped, read_normal_form, read_request_logs
-
-    match traffic.source:
-        case Source.LOGS:
-            return read_request_logs(spark, traffic.logs, log_timezone=log_timezone, also=also, kinds=kinds)
-        case Source.NORMAL_FORM:
-            return read_normal_form(spark, list(traffic.parquet), also=also)
-        case Source.MAPPED:
-            assert traffic.mapping is not None
-            return read_mapped(spark, traffic.parquet, traffic.mapping, also=also)
-        case Source.CELLS:
-            raise UsageError(f"{traffic.cells} has per-second totals already, and no requests")
 
 
 def _bytes_when_read(file: str) -> int:

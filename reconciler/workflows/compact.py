@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,7 +84,7 @@ def _add(
     progress: Progress,
     step: str,
 ) -> tuple[Segment, ...]:
-    from reconciler.traffic import CLUSTER, Compaction, SessionOptions, Source, read_batches, read_rows, spark_with_progress
+    from reconciler.traffic import CLUSTER, Compaction, SessionOptions, Source, keep_rows, read_batches, spark_with_progress
 
     compaction = Compaction(files=files, folder=folder, max_unreadable=options.max_unreadable)
     zone, also = options.log_timezone, ("file", CLUSTER) if traffic.logs else ("file",)
@@ -97,7 +98,8 @@ def _add(
         progress.step(step)
         if traffic.source is Source.NORMAL_FORM:
             return compaction.of_normal_form(spark)
-        return compaction.on_spark(read_rows(traffic, spark, log_timezone=zone, also=also))
+        with contextlib.closing(keep_rows(traffic, spark, log_timezone=zone, also=also)) as rows:
+            return compaction.on_spark(rows)
 
 
 def _files_to_read(sources: Mapping[Path, SourceFile], segments: Sequence[Segment]) -> dict[Path, SourceFile]:

@@ -20,10 +20,11 @@ from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.second_sums import ROUNDING, Rule, frames, longest_pause_s
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SideVerdict
 from reconciler.traffic.request_traffic import SecondsTraffic
-from reconciler.traffic.sources.on_spark import normal_form_rows, read_normal_form
+from reconciler.traffic.sources.on_spark import normal_form_rows
 from reconciler.traffic.sources.parquet_parts import parts_of
 from reconciler.traffic.traffic_source import Source
 from tests.support.rows_in_spark import summed_rows
+from tests.support.traffic_rows import normal_form_frame
 
 _SIDES: Final = ("before", "after")
 _FLAGS: Final = ("certain", "expected", "possible")
@@ -36,7 +37,7 @@ class InSql(SecondsTraffic):
 
     def __init__(self, spark: SparkSession, files: Sequence[str]) -> None:
         super().__init__(normal_form_rows(spark, parts_of(files)), source=Source.NORMAL_FORM, files=files)
-        self._frame = read_normal_form(spark, files)
+        self._frame = normal_form_frame(spark, files)
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
         """Verdicts of these groups."""

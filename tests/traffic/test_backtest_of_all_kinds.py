@@ -162,11 +162,9 @@ def test_cells_say_of_mutations_what_they_prove(
 ) -> None:
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
-    from reconciler.traffic.sources.on_spark import read_normal_form
 
-    frame = read_normal_form(spark, [str(history)], also=("file",))
     source = SourceFile(path=history, id="all", size=history.stat().st_size)
-    Compaction(files={history.resolve(): source}, folder=SegmentFolder(tmp_path / "cells")).on_spark(frame)
+    Compaction(files={history.resolve(): source}, folder=SegmentFolder(tmp_path / "cells")).of_normal_form(spark)
     found, wanted = by_place(report_of(opened(spark, tmp_path / "cells"), current=False)), by_place(exactly)
     assert set(found) == set(wanted) - {("producer_byte_rate", "")}, "all that is limited"
     for place, one in found.items():

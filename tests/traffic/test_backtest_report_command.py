@@ -193,12 +193,10 @@ def test_every_format_tells_the_same_and_no_name_breaks_it(folder: Path, documen
 def cells(folder: Path, spark: SparkSession) -> str:
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
-    from reconciler.traffic.sources.on_spark import read_normal_form
 
     path = folder / "traffic.parquet"
-    rows = read_normal_form(spark, [str(path)], also=("file",))
     file = SourceFile(path=path, id="one", size=path.stat().st_size)
-    Compaction(files={path.resolve(): file}, folder=SegmentFolder(folder / "cells")).on_spark(rows)
+    Compaction(files={path.resolve(): file}, folder=SegmentFolder(folder / "cells")).of_normal_form(spark)
     return "cells"
 
 

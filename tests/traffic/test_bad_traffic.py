@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import random
 from pathlib import Path
@@ -101,15 +102,15 @@ def test_logs_of_two_clusters_do_not_come_into_one_folder_of_cells(spark: SparkS
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.sources.log_evidence import CLUSTER
-    from reconciler.traffic.traffic_files import find_traffic, read_rows
+    from reconciler.traffic.traffic_files import find_traffic, keep_rows
 
     def add(*names: str, into: str) -> SegmentFolder:
         folders = [tmp_path / name for name in names]
         files = {(folder / "kafka-request.log").resolve(): folder.name for folder in folders}
         sources = {path: SourceFile(path=path, id=name, size=path.stat().st_size) for path, name in files.items()}
         traffic = find_traffic([str(folder) for folder in folders])
-        rows = read_rows(traffic, spark, log_timezone="UTC", also=("file", CLUSTER))
-        Compaction(files=sources, folder=SegmentFolder(tmp_path / into)).on_spark(rows)
+        with contextlib.closing(keep_rows(traffic, spark, log_timezone="UTC", also=("file", CLUSTER))) as rows:
+            Compaction(files=sources, folder=SegmentFolder(tmp_path / into)).on_spark(rows)
         return SegmentFolder(tmp_path / into)
 
     for broker, cluster in ((1, "one"), (2, "one"), (3, "other")):

@@ -6,17 +6,9 @@ import random
 import re
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pytest
-
-from reconciler.traffic.sources.log_files import BrokerFiles
 from tests.traffic.log_lines import line
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 NAMES = ["t", "orders", "größe-日本", "x" * 126, "y" * 127, "z" * 200]
 SIZES = [0, 1, 126, 127, 171, 16382, 16383, 70000, 2097151, 2097152]
@@ -116,9 +108,9 @@ def fetch_case(version: int, random_: random.Random) -> tuple[str, int]:
     return line("FETCH", version, request={"maxWaitMs": 5}, response=response), 4 + len(message.encode())
 
 
-def test_sizes_equal_the_encoded_messages_in_every_version(spark: SparkSession, tmp_path: Path) -> None:
+def test_sizes_equal_the_encoded_messages_in_every_version(tmp_path: Path) -> None:
     from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS
-    from reconciler.traffic.sources.on_spark import read_request_logs
+    from tests.support.traffic_rows import log_rows
 
     random_ = random.Random(20261121)
     cases = [produce_case(version, random_) for version in range(14) for _ in range(8)]
@@ -127,14 +119,14 @@ def test_sizes_equal_the_encoded_messages_in_every_version(spark: SparkSession, 
     numbered = (text.replace('"correlationId":7', f'"correlationId":{i}') for i, (text, _) in enumerate(cases))
     path.write_text("\n".join(numbered) + "\n", encoding="utf-8")
 
-    rows = read_request_logs(spark, [BrokerFiles(broker=1, files=(str(path),))], also=IDENTITY_COLUMNS).collect()
+    rows = log_rows(path, also=IDENTITY_COLUMNS)
 
     charged = {row.correlation_id: row.records + row.overhead for row in rows if row.status == "charged"}
     assert [charged.get(i) for i in range(len(cases))] == [size for _, size in cases]
 
 
-def test_the_sizes_that_kafkas_own_classes_printed(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.sources.on_spark import read_request_logs
+def test_the_sizes_that_kafkas_own_classes_printed(tmp_path: Path) -> None:
+    from tests.support.traffic_rows import log_rows
     from tests.traffic.log_lines import fetch_request, fetch_response, produce_request
 
     path = tmp_path / "kafka-request.log"
@@ -142,6 +134,6 @@ def test_the_sizes_that_kafkas_own_classes_printed(spark: SparkSession, tmp_path
     fetch = line("FETCH", 12, request=fetch_request(replicaId=-1), response=fetch_response(171))
     path.write_text(f"{produce}\n{fetch}\n", encoding="utf-8")
 
-    rows = read_request_logs(spark, [BrokerFiles(broker=1, files=(str(path),))]).collect()
+    rows = log_rows(path)
 
     assert {row.kind: row.records + row.overhead for row in rows} == {"produce": 208, "fetch": 230}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 from collections import Counter
@@ -150,12 +151,16 @@ def row(client: Client, amount: int, at: int) -> dict[str, object]:
 
 @pytest.mark.spark
 def test_spark_keeps_clients_with_one_number_in_one_file_apart(spark: SparkSession, tmp_path: Path) -> None:
+    from reconciler.traffic.shuffle.on_spark import KeptRows
+
     clients = crafted()
     here = open_history(compact_here(tmp_path / "here", *clients))
     rows = [row(client, 10 ** (place + 1), at) for place, client in enumerate(clients) for at in range(15)]
-    frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema=ROWS.append(FILE))).repartition(3)
     source = SourceFile(path=Path("/a.log"), id="a", size=1)
-    Compaction(files={source.path: source}, folder=SegmentFolder(tmp_path / "there")).on_spark(frame)
+    shares = [rows[place::3] for place in range(3)]
+    kept = KeptRows(spark, shares, lambda share: [pa.RecordBatch.from_pylist(share, schema=ROWS.append(FILE))])
+    with contextlib.closing(kept):
+        Compaction(files={source.path: source}, folder=SegmentFolder(tmp_path / "there")).on_spark(kept)
     there = open_history(SegmentFolder(tmp_path / "there"))
     assert there.series == here.series
     (a,), (b,) = here.files(), there.files()

@@ -14,7 +14,7 @@ from reconciler.model.backtest import BucketVerdict, Verdict
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.grouping import Series, group_series
-from reconciler.traffic.judging.verdicts import unused_quotas
+from reconciler.traffic.judging.unjudged import unused_quotas
 from reconciler.traffic.kinds import Kind
 
 if TYPE_CHECKING:
@@ -115,7 +115,6 @@ def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, form: s
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.sources.normal_form import COLUMNS
-    from reconciler.traffic.sources.on_spark import read_normal_form
     from reconciler.traffic.traffic_files import find_traffic, open_traffic
 
     start = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
@@ -130,10 +129,8 @@ def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, form: s
     frame.coalesce(1).write.parquet(str(recorded))
     if form == "cells":
         (file,) = recorded.glob("*.parquet")
-        found = read_normal_form(spark, [str(file)], also=("file",))
-        Compaction(files={file: SourceFile(path=file, id="one", size=1)}, folder=SegmentFolder(tmp_path / "cells")).on_spark(
-            found
-        )
+        files = {file: SourceFile(path=file, id="one", size=1)}
+        Compaction(files=files, folder=SegmentFolder(tmp_path / "cells")).of_normal_form(spark)
         recorded = tmp_path / "cells"
     quotas = {
         ALICE_APP: {PRODUCE: 10**6.0},

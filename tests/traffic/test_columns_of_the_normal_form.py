@@ -71,11 +71,12 @@ def test_clients_counts_and_verdicts_are_those_of_the_rows(spark: SparkSession, 
     from reconciler.traffic.client_totals import CLIENT_TOTALS, covered, series_of, statuses, throttled_then
     from reconciler.traffic.judging.grouping import group_series
     from reconciler.traffic.request_traffic import RequestTraffic
-    from reconciler.traffic.sources.on_spark import normal_form_rows, read_normal_form
+    from reconciler.traffic.sources.on_spark import normal_form_rows
     from reconciler.traffic.sources.parquet_parts import parts_of
     from reconciler.traffic.traffic_source import Source
     from tests.support.rows_in_spark import added_up, counts_of_rows, summed_rows
     from tests.support.seconds_in_sql import judged_in_sql
+    from tests.support.traffic_rows import normal_form_frame
 
     chance = random.Random(8)
     tables = [rows(chance, 3000, optional=True), rows(chance, 1500, optional=False), rows(chance, 0, optional=True)]
@@ -84,7 +85,7 @@ def test_clients_counts_and_verdicts_are_those_of_the_rows(spark: SparkSession, 
         names=SCHEMA.names,
     )
     files = write(tmp_path, [*tables, encoded], row_group_size=700)
-    found = read_normal_form(spark, files)
+    found = normal_form_frame(spark, files)
     columns = normal_form_rows(spark, parts_of(files))
     traffic = RequestTraffic(columns, source=Source.NORMAL_FORM, files=files)
 
@@ -158,7 +159,7 @@ def test_cells_written_from_columns_are_those_of_the_rows(spark: SparkSession, t
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.seconds.reading import open_history, read_totals
-    from reconciler.traffic.sources.on_spark import read_normal_form
+    from tests.support.traffic_rows import normal_form_batches
 
     chance = random.Random(12)
     tables = [rows(chance, 2500, optional=True), rows(chance, 700, optional=False), rows(chance, 0, optional=True)]
@@ -168,7 +169,7 @@ def test_cells_written_from_columns_are_those_of_the_rows(spark: SparkSession, t
     files = [Path(name) for name in names]
     sources = {file: SourceFile(path=file, id=file.stem, size=file.stat().st_size) for file in files}
     by_rows, by_columns = SegmentFolder(tmp_path / "by rows"), SegmentFolder(tmp_path / "by columns")
-    Compaction(files=sources, folder=by_rows).on_spark(read_normal_form(spark, names, also=("file",)))
+    Compaction(files=sources, folder=by_rows).in_process(normal_form_batches(names, with_file=True))
     Compaction(files=sources, folder=by_columns).of_normal_form(spark)
 
     def told(folder: SegmentFolder) -> list[tuple[object, ...]]:

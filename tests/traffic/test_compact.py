@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
@@ -14,46 +16,52 @@ from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.sources.log_files import find_logs
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from reconciler.traffic.seconds.folder import Segment
+    from reconciler.traffic.shuffle.on_spark import KeptRows
+
+    Rows: TypeAlias = tuple[Path, KeptRows[Any]]
 
 pytestmark = pytest.mark.spark
 LOG = Path(__file__).parent / "recordings" / "kafka-4.3.1" / "kafka-request.log.gz"
 
 
 @pytest.fixture(scope="module")
-def rows(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, DataFrame]:
-    from reconciler.traffic.sources.on_spark import read_request_logs
+def rows(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rows]:
+    from reconciler.traffic.sources.on_spark import request_log_rows
 
     folder = tmp_path_factory.mktemp("logs of a broker")
     lines = gzip.decompress(LOG.read_bytes()).splitlines(keepends=True)
     half = len(lines) // 2
     (folder / "kafka-request.log.1").write_bytes(b"".join(lines[:half]))
     (folder / "kafka-request.log").write_bytes(b"".join(lines[half:]))
-    found = read_request_logs(spark, find_logs([f"7={folder}"]), also=("file",)).cache()
-    return folder, found
+    with contextlib.closing(request_log_rows(spark, find_logs([f"7={folder}"]), also=("file",))) as found:
+        yield folder, found
 
 
-def compacted(rows: tuple[Path, DataFrame], target: Path) -> tuple[Segment, ...]:
+def compacted(rows: Rows, target: Path) -> tuple[Segment, ...]:
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
 
-    folder, frame = rows
+    folder, kept = rows
     files = {
         path.resolve(): SourceFile(path=path, id=f"id-{number}", size=path.stat().st_size)
         for number, path in enumerate(sorted(folder.iterdir()))
     }
-    return Compaction(files=files, folder=SegmentFolder(target)).on_spark(frame)
+    return Compaction(files=files, folder=SegmentFolder(target)).on_spark(kept)
 
 
-def test_cells_hold_what_the_requests_hold(spark: SparkSession, rows: tuple[Path, DataFrame], tmp_path: Path) -> None:
+def test_cells_hold_what_the_requests_hold(spark: SparkSession, rows: Rows, tmp_path: Path) -> None:
     import duckdb
+
+    from reconciler.traffic.traffic_files import find_traffic
+    from tests.support.traffic_rows import traffic_rows
 
     segments = compacted(rows, tmp_path)
     assert [segment.id for segment in segments] == ["id-0", "id-1"]
     folder = SegmentFolder(tmp_path)
     assert folder.segments() == segments
-    charged = rows[1].where("status = 'charged'").collect()
+    charged = [row for row in traffic_rows(find_traffic([f"7={rows[0]}"])) if row.status == "charged"]
     assert sum(segment.requests for segment in segments) == len(charged)
     wanted: dict[tuple[str, str, str, int], int] = {}
     for row in charged:
@@ -69,7 +77,7 @@ def test_cells_hold_what_the_requests_hold(spark: SparkSession, rows: tuple[Path
     assert found == wanted
 
 
-def test_a_second_run_changes_nothing_and_leaves_nothing(rows: tuple[Path, DataFrame], tmp_path: Path) -> None:
+def test_a_second_run_changes_nothing_and_leaves_nothing(rows: Rows, tmp_path: Path) -> None:
     one = compacted(rows, tmp_path)
     other = compacted(rows, tmp_path)
     told = [[(s.id, s.coverage, s.statuses) for s in run] for run in (one, other)]
@@ -77,7 +85,7 @@ def test_a_second_run_changes_nothing_and_leaves_nothing(rows: tuple[Path, DataF
     assert sorted(p.name for p in (tmp_path / "data").iterdir()) == sorted(s.folder for s in other)
 
 
-def test_what_a_run_cut_short_left_is_not_read_and_goes(rows: tuple[Path, DataFrame], tmp_path: Path) -> None:
+def test_what_a_run_cut_short_left_is_not_read_and_goes(rows: Rows, tmp_path: Path) -> None:
     folder = SegmentFolder(tmp_path)
     folder.fresh("abandoned").joinpath("cells").mkdir()
     (tmp_path / "data" / "id-0-old").mkdir()
@@ -98,9 +106,7 @@ def test_a_document_that_is_none_is_told(tmp_path: Path) -> None:
         folder.segments()
 
 
-def test_rows_of_one_second_become_one_cell_sorted_by_client(
-    spark: SparkSession, rows: tuple[Path, DataFrame], tmp_path: Path
-) -> None:
+def test_rows_of_one_second_become_one_cell_sorted_by_client(spark: SparkSession, rows: Rows, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     segments = compacted(rows, tmp_path)
@@ -111,7 +117,7 @@ def test_rows_of_one_second_become_one_cell_sorted_by_client(
             assert keys == sorted(set(keys))
 
 
-def test_clients_that_are_kept_added_up_are_those_of_the_segments(rows: tuple[Path, DataFrame], tmp_path: Path) -> None:
+def test_clients_that_are_kept_added_up_are_those_of_the_segments(rows: Rows, tmp_path: Path) -> None:
     from reconciler.traffic.seconds.reading import open_history, save_client_totals
 
     compacted(rows, tmp_path)

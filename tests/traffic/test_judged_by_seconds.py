@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,16 +31,16 @@ def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.seconds.reading import open_history
     from reconciler.traffic.seconds.source import SecondsSource
-    from reconciler.traffic.sources.on_spark import read_request_logs
+    from reconciler.traffic.sources.on_spark import request_log_rows
     from reconciler.traffic.traffic_files import find_traffic, open_traffic
     from reconciler.traffic.traffic_source import RequestSource
     from tests.support.placed_totals import placed_totals
     from tests.support.seconds_in_sql import judged_in_sql
 
     log, quotas = recording
-    rows = read_request_logs(spark, find_logs([f"1={log}"]), also=("file",)).cache()
     source = SourceFile(path=log, id="log", size=log.stat().st_size)
-    Compaction(files={log.resolve(): source}, folder=SegmentFolder(tmp_path)).on_spark(rows)
+    with contextlib.closing(request_log_rows(spark, find_logs([f"1={log}"]), also=("file",))) as rows:
+        Compaction(files={log.resolve(): source}, folder=SegmentFolder(tmp_path)).on_spark(rows)
     history = open_history(SegmentFolder(tmp_path))
     grouping = group_series(history.series, resolvers(quotas), resolvers(SPLIT))
     everything = range(len(grouping.groups))
@@ -68,4 +69,3 @@ def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity
                 assert seconds.certain <= side.seconds_over
             elif seconds.certain:
                 assert side.seconds_over
-    rows.unpersist()

@@ -5,16 +5,12 @@ from __future__ import annotations
 import datetime
 import gzip
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from reconciler.errors import ManifestError, TrafficError
-
-if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
-
-pytestmark = pytest.mark.spark
 
 HEADER = "apiVersion: kafka-quotas/v1\nkind: TrafficMapping\nspec:\n"
 PLAIN = """
@@ -36,10 +32,13 @@ def mapped(tmp_path: Path, spec: str) -> Any:
     return read_mapping(path)
 
 
-def rows_of(spark: SparkSession, tmp_path: Path, spec: str, *files: Path) -> list[Row]:
-    from reconciler.traffic.sources.on_spark import read_mapped
+def rows_of(tmp_path: Path, spec: str, *files: Path) -> list[SimpleNamespace]:
+    from reconciler.traffic.traffic_files import find_traffic, look_first
+    from tests.support.traffic_rows import traffic_rows
 
-    found = read_mapped(spark, [str(file) for file in files], mapped(tmp_path, spec)).collect()
+    traffic = find_traffic([str(file) for file in files], mapped(tmp_path, spec))
+    look_first(traffic, log_timezone="UTC")
+    found = traffic_rows(traffic)
     return sorted(found, key=lambda row: (row.ts_us or 0, row.records or 0))
 
 
@@ -49,7 +48,7 @@ def micros(clock: str) -> int:
     return round(moment.timestamp() * 1_000_000)
 
 
-def test_csv_becomes_charged_rows_whatever_the_order_of_its_columns(spark: SparkSession, tmp_path: Path) -> None:
+def test_csv_becomes_charged_rows_whatever_the_order_of_its_columns(tmp_path: Path) -> None:
     first, second = tmp_path / "a.csv", tmp_path / "b.csv.gz"
     first.write_text(
         "time,host,principal,client,what,kb\n"
@@ -61,7 +60,7 @@ def test_csv_becomes_charged_rows_whatever_the_order_of_its_columns(spark: Spark
     )
     second.write_bytes(gzip.compress(b"kb,what,client,principal,host,time\n7,Fetch,a,User:bob,kafka-12,2026-11-21 13:00:03\n"))
 
-    rows = rows_of(spark, tmp_path, PLAIN, first, second)
+    rows = rows_of(tmp_path, PLAIN, first, second)
 
     found = [(r.status, r.broker, r.kind, r.user, r.client_id, r.records) for r in rows]
     assert found == [
@@ -74,7 +73,7 @@ def test_csv_becomes_charged_rows_whatever_the_order_of_its_columns(spark: Spark
     assert [r.ts_us for r in rows][1:3] == [micros("12:00:01"), micros("13:00:00.5")]
 
 
-def test_counters_of_whole_seconds_count_and_longer_ones_do_not(spark: SparkSession, tmp_path: Path) -> None:
+def test_counters_of_whole_seconds_count_and_longer_ones_do_not(tmp_path: Path) -> None:
     spec = """
   semantics: delta
   columns:
@@ -97,7 +96,7 @@ def test_counters_of_whole_seconds_count_and_longer_ones_do_not(spark: SparkSess
     file = tmp_path / "a.csv"
     file.write_text("\n".join(["t,length,user,client,bytes", *lines, ""]), encoding="utf-8")
 
-    rows = rows_of(spark, tmp_path, spec, file)
+    rows = rows_of(tmp_path, spec, file)
 
     assert [r.status for r in rows] == ["charged", "charged", "not-an-event", "not-an-event", "unreadable"]
     assert [(r.user, r.client_id, r.ts_us) for r in rows[:2]] == [
@@ -106,7 +105,7 @@ def test_counters_of_whole_seconds_count_and_longer_ones_do_not(spark: SparkSess
     ]
 
 
-def test_parquet_whose_files_have_different_columns_is_one_history(spark: SparkSession, tmp_path: Path) -> None:
+def test_parquet_whose_files_have_different_columns_is_one_history(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -123,13 +122,13 @@ def test_parquet_whose_files_have_different_columns_is_one_history(spark: SparkS
     kind: {constant: fetch}
     amount: {column: n}
 """
-    rows = rows_of(spark, tmp_path, spec, tmp_path / "a.parquet", tmp_path / "b.parquet")
+    rows = rows_of(tmp_path, spec, tmp_path / "a.parquet", tmp_path / "b.parquet")
     assert {(r.status, r.broker, r.user, r.client_id, r.records) for r in rows} == {
         ("charged", 1, "alice", None, 5),
         ("charged", 2, "alice", "x", 5),
     }
     with pytest.raises(TrafficError, match="names the column 'gone', and the files have app, broker"):
-        rows_of(spark, tmp_path, spec.replace("column: n}", "column: gone}"), tmp_path / "b.parquet")
+        rows_of(tmp_path, spec.replace("column: n}", "column: gone}"), tmp_path / "b.parquet")
 
 
 @pytest.mark.parametrize(

@@ -153,16 +153,16 @@ def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.seconds.reading import open_history
     from reconciler.traffic.seconds.source import SecondsSource
-    from reconciler.traffic.sources.on_spark import read_normal_form
     from tests.support.placed_totals import placed_totals
     from tests.support.rows_in_spark import summed_rows
     from tests.support.seconds_in_sql import judged_in_sql
+    from tests.support.traffic_rows import normal_form_frame
 
     names, era, window = [str(file) for file in files], world.era, Window(era=world.era)
-    rows = read_normal_form(spark, names, also=("file",)).cache()
+    rows = normal_form_frame(spark, names).cache()
     traffic = traffic_of(spark, names)
     sources = {file.resolve(): SourceFile(path=file, id=file.stem, size=file.stat().st_size) for file in files}
-    Compaction(files=sources, folder=SegmentFolder(cells)).on_spark(rows)
+    Compaction(files=sources, folder=SegmentFolder(cells)).of_normal_form(spark)
     history = open_history(SegmentFolder(cells))
     series, grouping = history.series, grouped(world, history.series)
     groups = range(len(grouping.groups))

@@ -118,12 +118,10 @@ def test_cells_are_judged_here_as_they_are_on_workers(spark: SparkSession, tmp_p
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.seconds.source import SecondsSource
-    from reconciler.traffic.sources.on_spark import read_normal_form
 
     files = write_files(tmp_path / "rows", arrivals_of(FLOWS), files=2, seed=0)
-    rows = read_normal_form(spark, [str(file) for file in files], also=("file",))
     sources = {file.resolve(): SourceFile(path=file, id=file.stem, size=file.stat().st_size) for file in files}
-    Compaction(files=sources, folder=SegmentFolder(tmp_path / "cells")).on_spark(rows)
+    Compaction(files=sources, folder=SegmentFolder(tmp_path / "cells")).of_normal_form(spark)
     here, by_workers = (
         report(SecondsSource(SegmentFolder(tmp_path / "cells"), lambda: spark, most_here=most)) for most in (10**6, 0)
     )

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import Any
 
-import pytest
-
-from reconciler.traffic.sources.log_files import BrokerFiles
 from tests.traffic.conftest import RECORDINGS
 from tests.traffic.log_lines import fetch_request, fetch_response, line, produce_request
-
-if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
-
-pytestmark = pytest.mark.spark
 
 CREATE, DELETE, ADD = ("CREATE_TOPICS", 19), ("DELETE_TOPICS", 20), ("CREATE_PARTITIONS", 37)
 
@@ -27,24 +20,23 @@ def of_api(api: tuple[str, int], version: int, request: Any, response: Any, *, f
     return text.replace('"isForwarded":false', f'"isForwarded":{json.dumps(forwarded)}')
 
 
-def read(spark: SparkSession, tmp_path: Path, lines: list[str], **options: Any) -> dict[int, list[Row]]:
+def read(tmp_path: Path, lines: list[str], **options: Any) -> dict[int, list[SimpleNamespace]]:
     """Rows by the number of their line."""
     from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS
-    from reconciler.traffic.sources.on_spark import read_request_logs
     from reconciler.traffic.sources.request_log import LOG_KINDS
+    from tests.support.traffic_rows import log_rows
 
     path = tmp_path / "kafka-request.log"
     numbered = [text.replace('"correlationId":7', f'"correlationId":{i}') for i, text in enumerate(lines)]
     path.write_text("\n".join(numbered) + "\n", encoding="utf-8")
-    logs = [BrokerFiles(broker=4, files=(str(path),))]
-    rows = read_request_logs(spark, logs, also=IDENTITY_COLUMNS, kinds=options.pop("kinds", LOG_KINDS), **options).collect()
-    found: dict[int, list[Row]] = {}
+    rows = log_rows(path, broker=4, also=IDENTITY_COLUMNS, kinds=options.pop("kinds", LOG_KINDS), **options)
+    found: dict[int, list[SimpleNamespace]] = {}
     for row in sorted(rows, key=lambda row: (not row.begins_line, row.part or 0)):
         found.setdefault(row.correlation_id, []).append(row)
     return found
 
 
-def test_every_request_is_charged_its_thread_time_but_those_that_kafka_exempts(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_request_is_charged_its_thread_time_but_those_that_kafka_exempts(tmp_path: Path) -> None:
     time = ("charged", "request", 2_900_000)
     cases = {
         "metadata": (of_api(("METADATA", 3), 12, {}, {}, forwarded=False), [time]),
@@ -74,13 +66,13 @@ def test_every_request_is_charged_its_thread_time_but_those_that_kafka_exempts(s
             [time],
         ),
     }  # fmt: skip
-    found = read(spark, tmp_path, [text for text, _ in cases.values()])
+    found = read(tmp_path, [text for text, _ in cases.values()])
     told = {name: [(r.status, r.kind, r.records) for r in found[i]] for i, name in enumerate(cases)}
     assert told == {name: expected for name, (_, expected) in cases.items()}
     assert all(sum(row.begins_line for row in rows) == 1 for rows in found.values())
 
 
-def test_topics_are_charged_one_by_one_as_the_controller_does(spark: SparkSession, tmp_path: Path) -> None:
+def test_topics_are_charged_one_by_one_as_the_controller_does(tmp_path: Path) -> None:
     def topic(name: str, partitions: int, assigned: int = 0) -> dict[str, Any]:
         return {"name": name, "numPartitions": partitions, "assignments": [{"partitionIndex": i} for i in range(assigned)]}
 
@@ -101,7 +93,7 @@ def test_topics_are_charged_one_by_one_as_the_controller_does(spark: SparkSessio
         of_api(DELETE, 4, {"topicNames": ["a", "b"]}, {"responses": [answer("a"), answer("b", 3)]}),
         of_api(DELETE, 6, {"topics": [{"name": None, "topicId": "x1"}]}, {"responses": [{"topicId": "x1", "errorCode": 0}]}),
     ]  # fmt: skip
-    found = read(spark, tmp_path, lines)
+    found = read(tmp_path, lines)
     told = [[(r.status, r.records, r.strict, r.part) for r in found[i] if r.kind == "mutation"] for i in range(len(lines))]
     assert told == [
         [
@@ -124,22 +116,22 @@ def test_topics_are_charged_one_by_one_as_the_controller_does(spark: SparkSessio
     assert len({r.tie for r in found[0]}) == 1
 
 
-def test_a_recording_tells_a_topic_once_by_the_controller_and_once_by_the_broker(spark: SparkSession) -> None:
-    from reconciler.traffic.sources.on_spark import read_request_logs
+def test_a_recording_tells_a_topic_once_by_the_controller_and_once_by_the_broker() -> None:
     from reconciler.traffic.sources.request_log import LOG_KINDS
+    from tests.support.traffic_rows import log_rows
 
     log = RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz"
-    rows = read_request_logs(spark, [BrokerFiles(broker=1, files=(str(log),))], kinds=LOG_KINDS)
-    topics = rows.where("kind = 'mutation' and user = 'admin'").collect()
+    rows = log_rows(log, kinds=LOG_KINDS)
+    topics = [row for row in rows if (row.kind, row.user) == ("mutation", "admin")]
     assert sorted((row.status, row.broker, row.records, row.strict) for row in topics) == [
         ("charged", -1, 3, True),
         ("charged", 1, 3, True),
     ]
-    assert rows.where("status = 'unreadable'").count() == 0
-    assert rows.where("begins_line").count() == 727
+    assert not [row for row in rows if row.status == "unreadable"]
+    assert sum(row.begins_line for row in rows) == 727
 
 
-def test_an_hour_that_is_there_twice_or_never_is_not_judged(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_hour_that_is_there_twice_or_never_is_not_judged(tmp_path: Path) -> None:
     moments = {
         "[2026-10-25 01:59:59,999] ": "charged",
         "[2026-10-25 02:00:00,000] ": "unclear-time",
@@ -150,7 +142,7 @@ def test_an_hour_that_is_there_twice_or_never_is_not_judged(spark: SparkSession,
         "2026-10-25 02:30:00 ": "unclear-time",
     }
     lines = [line(prefix=prefix) for prefix in moments]
-    berlin = read(spark, tmp_path, lines, log_timezone="Europe/Berlin", kinds=())
+    berlin = read(tmp_path, lines, log_timezone="Europe/Berlin", kinds=())
     assert [berlin[i][0].status for i in range(len(lines))] == list(moments.values())
-    utc = read(spark, tmp_path, lines, kinds=())
+    utc = read(tmp_path, lines, kinds=())
     assert {rows[0].status for rows in utc.values()} == {"charged"}

@@ -66,27 +66,29 @@ def with_rows(path: Path, rows: list[dict[str, Any]], *, unit: str = "us") -> Pa
 
 
 def test_rows_of_other_centuries_are_unreadable_in_columns_and_in_rows(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.sources.on_spark import read_normal_form
+    from reconciler.traffic.traffic_files import find_traffic
+    from tests.support.traffic_rows import traffic_rows
 
     for unit in ("ms", "us"):
         path = with_rows(tmp_path / f"{unit}.parquet", [{"ts": value} for value in WRONG_US.values()], unit=unit)
         facts = opened(spark, path)
         assert (facts.requests, facts.unreadable) == (1, len(WRONG_US)), unit
         assert [(part.start, part.end) for part in facts.coverage] == [(START, START)]
-    rows = read_normal_form(spark, [str(path)]).collect()
+    rows = traffic_rows(find_traffic([str(path)]))
     assert sorted(row.status for row in rows) == ["charged", *["unreadable"] * len(WRONG_US)]
     assert {row.ts_us for row in rows if row.status == "unreadable"} == {None}
 
 
 def test_amounts_that_no_sum_can_hold_are_unreadable(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.sources.on_spark import read_normal_form
+    from reconciler.traffic.traffic_files import find_traffic
+    from tests.support.traffic_rows import traffic_rows
 
     huge = [{"amount": amount} for amount in (2**63 - 1, 2**63 - 1, 2**53, 2**42 + 1, -(2**63), -1)]
     odd = [{"amount": 7, "overhead": overhead} for overhead in (2**63 - 1, -(2**63), 8)]
     path = with_rows(tmp_path / "huge.parquet", [*huge, {"amount": 2**42}, *odd])
     facts = opened(spark, path)
     assert (facts.requests, facts.unreadable) == (5, 6)
-    rows = [row for row in read_normal_form(spark, [str(path)]).collect() if row.status == "charged"]
+    rows = [row for row in traffic_rows(find_traffic([str(path)])) if row.status == "charged"]
     assert sorted((row.records, row.overhead) for row in rows) == [(0, 7), (0, 7), (5, 0), (7, 0), (2**42, 0)]
 
 

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, Self, cast
+from typing import IO, TYPE_CHECKING, Any, Final, Self, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,18 +21,19 @@ from reconciler.traffic.client_totals import COUNTED
 from reconciler.traffic.seconds.file_totals import Client, FileSummary, FileTotals, client_number
 from reconciler.traffic.seconds.folder import Segment, SegmentFolder
 from reconciler.traffic.seconds.reading import save_client_totals
-from reconciler.traffic.sources.log_evidence import mark_copies, mark_copies_on_spark, require_one
+from reconciler.traffic.sources.log_evidence import mark_copies, require_one
 from reconciler.traffic.sources.normal_form import UNREADABLE, require_readable
 from reconciler.traffic.sources.parquet_parts import parts_of, read_part
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
+
+    from reconciler.traffic.shuffle.on_spark import KeptRows
 
 _LONGEST_LINE: Final = 1024 * 1024
 _END_BYTES: Final = 64 * 1024
 _ID_DIGITS: Final = 24
 _BYTES_A_TASK: Final = 32 * 1024 * 1024
-_SAVED: Final = "file string, folder string, summary string"
 _BEGINS_LINE: Final = "begins_line"
 """The column that only rows of request logs have, of which there can be copies."""
 
@@ -91,12 +92,12 @@ class Compaction:
             done = {run.index[_path_of(file)]: one.write(run.target(_path_of(file))) for file, one in totals.items()}
             return run.publish(done)
 
-    def on_spark(self, rows: DataFrame) -> tuple[Segment, ...]:
-        """From rows of ``traffic_files.read_rows``, with their ``file``: workers add up what they read, then by file."""
+    def on_spark(self, rows: KeptRows[Any]) -> tuple[Segment, ...]:
+        """From rows with their ``file``, copies marked: workers add up what they keep, then by file. Does not close ``rows``."""
         with _Run(self) as run:
             saved_in = run.made / "parts"
 
-            def save(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            def save(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 totals: dict[str, FileTotals] = {}
                 for batch in batches:
                     self._add_by_file(totals, batch)
@@ -104,9 +105,11 @@ class Compaction:
                 for file, one in totals.items():
                     folder = saved_in / uuid.uuid4().hex
                     found.append({"file": file, "folder": str(folder), "summary": one.save(folder)})
-                yield pa.RecordBatch.from_pylist(found, schema=_SAVED_ARROW)
+                yield pa.RecordBatch.from_pylist(found, schema=_SAVED)
 
-            parts = _saved_parts(rows, save)
+            parts: dict[Path, list[tuple[str, str]]] = {}
+            for row in rows.share_results(save, _SAVED).to_pylist():
+                parts.setdefault(_path_of(row["file"]), []).append((row["folder"], row["summary"]))
 
             def merge(numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
                 for number in numbers:
@@ -115,7 +118,7 @@ class Compaction:
                         one.add_saved(Path(folder), summary)
                     yield _summary_row(number, one.write(run.target(run.paths[number])))
 
-            return run.publish(run.on_workers(rows.sparkSession, merge, [path for path in run.paths if path in parts]))
+            return run.publish(run.on_workers(rows.spark, merge, [path for path in run.paths if path in parts]))
 
     def of_normal_form(self, spark: SparkSession) -> tuple[Segment, ...]:
         """From files in the normal form, whose columns have been looked at before: each is read by one worker, once."""
@@ -170,7 +173,7 @@ class _Run:
         sizes = [self._of.files[path].size for path in paths]
         least = least_tasks(spark)
         shares = split_work([self.index[path] for path in paths], sizes, max(least, sum(sizes) // _BYTES_A_TASK))
-        rows = run_on_workers(spark, shares, work, _SUMMARIES_ARROW).toArrow().to_pylist()
+        rows = run_on_workers(spark, shares, work, _SUMMARIES).toArrow().to_pylist()
         return {row["file"]: FileSummary.from_json(row["summary"]) for row in rows}
 
     def publish(self, summaries: Mapping[int, FileSummary]) -> tuple[Segment, ...]:
@@ -212,8 +215,8 @@ class _Run:
         require_one(named)
 
 
-_SAVED_ARROW: Final = pa.schema([("file", pa.string()), ("folder", pa.string()), ("summary", pa.string())])
-_SUMMARIES_ARROW: Final = pa.schema([("file", pa.int32()), ("summary", pa.string())])
+_SAVED: Final = pa.schema([("file", pa.string()), ("folder", pa.string()), ("summary", pa.string())])
+_SUMMARIES: Final = pa.schema([("file", pa.int32()), ("summary", pa.string())])
 
 
 def _without_copies(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -224,27 +227,8 @@ def _without_copies(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
     yield from mark_copies(pa.Table.from_batches(found)).to_batches()
 
 
-def _saved_parts(
-    rows: DataFrame, save: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-) -> dict[Path, list[tuple[str, str]]]:
-    """By file the folders and summaries that ``save`` yields, in no order; lines that are there twice are marked before."""
-    from pyspark import StorageLevel
-
-    has_copies = _BEGINS_LINE in rows.columns
-    known = rows.persist(StorageLevel.MEMORY_AND_DISK) if has_copies else rows
-    try:
-        marked = mark_copies_on_spark(known) if has_copies else known
-        found = marked.mapInArrow(save, _SAVED).toArrow().to_pylist()
-    finally:
-        known.unpersist()
-    parts: dict[Path, list[tuple[str, str]]] = {}
-    for row in found:
-        parts.setdefault(_path_of(row["file"]), []).append((row["folder"], row["summary"]))
-    return parts
-
-
 def _summary_row(number: int, summary: FileSummary) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([{"file": number, "summary": summary.to_json()}], schema=_SUMMARIES_ARROW)
+    return pa.RecordBatch.from_pylist([{"file": number, "summary": summary.to_json()}], schema=_SUMMARIES)
 
 
 def _path_of(uri: str) -> Path:

@@ -149,6 +149,15 @@ class KeptRows(_SparkRows[pa.RecordBatch], Generic[Work]):
         """Forget the rows; safe to call twice."""
         self._frame.unpersist()
 
+    @property
+    def spark(self) -> SparkSession:
+        """The session that keeps the rows."""
+        return self._spark
+
+    def share_results(self, work: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]], schema: pa.Schema) -> pa.Table:
+        """What ``work`` gives of each share, rows of ``schema``, in no order."""
+        return self._run(work, (), schema, few=False).toArrow()
+
     def has_repeats(self, keys: Callable[[pa.RecordBatch], pa.RecordBatch], schema: pa.Schema) -> bool:
         """Whether one combination of ``keys``, rows of ``schema``, is there twice."""
         whole = self._run(lambda batches: map(keys, batches), (), schema, few=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,6 @@ from reconciler.errors import TrafficError
 from reconciler.model import escaped
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.sources.normal_form import DUPLICATE
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 CLUSTER: Final = "cluster"
 """The column: the id, on the few lines that say it."""
@@ -95,25 +92,6 @@ def mark_copies(rows: pa.Table) -> pa.Table:
     for name in files:
         marked = marked.append_column(COPY_OF, rows.column(name).take(places))
     return marked.combine_chunks()
-
-
-def mark_copies_on_spark(rows: DataFrame) -> DataFrame:
-    """The same on Spark, from rows that are persisted; ``rows`` itself when there are no copies."""
-    from pyspark.sql import functions as F
-    from pyspark.sql.window import Window
-
-    timed = F.col("ts_us").isNotNull()
-    lines = rows.where(timed & F.col("begins_line")).groupBy("tie", "ts_us").count()
-    # Numbers alone are compared first: nearly every log is without copies.
-    if lines.where("count > 1").limit(1).count() == 0:
-        return rows
-    files = ("file",) if "file" in rows.columns else ()
-    of_request = Window.partitionBy(*_REQUEST).orderBy("broker", *files)
-    numbered = rows.withColumn("is_copy", timed & (F.row_number().over(of_request) > 1))
-    for name in files:
-        numbered = numbered.withColumn(COPY_OF, F.when(F.col("is_copy"), F.first(name).over(of_request)))
-    status = F.when(F.col("is_copy"), F.lit(DUPLICATE)).otherwise(F.col("status"))
-    return numbered.withColumn("status", status).drop("is_copy")
 
 
 def _codes(column: pa.ChunkedArray) -> Integers:

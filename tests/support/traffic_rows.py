@@ -1,0 +1,47 @@
+"""Rows of recorded traffic, for tests that look at single rows: read in this process, whole."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from reconciler.traffic.kinds import BYTES, Kind
+from reconciler.traffic.sources.log_files import BrokerFiles
+from reconciler.traffic.sources.normal_form import FILE, ROWS
+from reconciler.traffic.traffic_files import Traffic, read_batches
+from reconciler.traffic.traffic_source import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def traffic_rows(
+    traffic: Traffic, *, log_timezone: str = "UTC", also: Sequence[str] = (), kinds: Collection[Kind] = BYTES
+) -> list[SimpleNamespace]:
+    """Each row with its columns as attributes, in the order of the files."""
+    batches = read_batches(traffic, log_timezone=log_timezone, also=also, kinds=kinds)
+    return [SimpleNamespace(**row) for batch in batches for row in batch.to_pylist()]
+
+
+def log_rows(
+    path: Path, *, broker: int = 1, log_timezone: str = "UTC", also: Sequence[str] = (), kinds: Collection[Kind] = BYTES
+) -> list[SimpleNamespace]:
+    """The rows of one request log."""
+    logs = (BrokerFiles(broker=broker, files=(str(path),)),)
+    return traffic_rows(Traffic(source=Source.LOGS, logs=logs), log_timezone=log_timezone, also=also, kinds=kinds)
+
+
+def normal_form_batches(files: Iterable[str | Path], *, with_file: bool = False) -> list[pa.RecordBatch]:
+    """The rows of Parquet files in the normal form."""
+    traffic = Traffic(source=Source.NORMAL_FORM, parquet=tuple(map(str, files)))
+    return list(read_batches(traffic, log_timezone="UTC", also=("file",) if with_file else ()))
+
+
+def normal_form_frame(spark: SparkSession, files: Iterable[str | Path], *, with_file: bool = False) -> DataFrame:
+    """The same rows for Spark's own expressions."""
+    schema = ROWS.append(FILE) if with_file else ROWS
+    return spark.createDataFrame(pa.Table.from_batches(normal_form_batches(files, with_file=with_file), schema=schema))
