@@ -22,19 +22,27 @@ from reconciler.model import (
 )
 from reconciler.resolution import QuotaTable
 from reconciler.traffic.judging.assumptions import kind_assumptions
-from reconciler.traffic.judging.enrichment import enrich_verdicts, row_of, target_numbers, worth_a_plot
 from reconciler.traffic.judging.findings import report_findings, throttle_findings
-from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables, group_series, quota_tables
+from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables, group_series, groups_before, quota_tables
 from reconciler.traffic.judging.history_gaps import holes_of, with_gaps
 from reconciler.traffic.judging.limit_use import capacity_uses, quota_fits
 from reconciler.traffic.judging.means import MeanVerdicts, judge_means
 from reconciler.traffic.judging.mutations import drop_duplicate_accounting
-from reconciler.traffic.judging.outcome import GroupOutcome, exact_outcomes, groups_before, seconds_outcomes
 from reconciler.traffic.judging.rate_series import Grid, Lines, groups_to_plot, rate_series
 from reconciler.traffic.judging.requests import JudgedRequest
-from reconciler.traffic.judging.unjudged import unjudged_changes, unjudged_findings
+from reconciler.traffic.judging.unjudged import unjudged_changes, unjudged_findings, unused_quotas
 from reconciler.traffic.judging.unkept_limits import UnkeptLimits
-from reconciler.traffic.judging.verdicts import bucket_verdicts, is_changed, moment, unused_quotas
+from reconciler.traffic.judging.verdicts import (
+    enrich_verdicts,
+    is_changed,
+    moment,
+    request_verdicts,
+    row_of,
+    seconds_verdicts,
+    target_numbers,
+    worst_first,
+    worth_a_plot,
+)
 from reconciler.traffic.judging.waiting import with_waiting, worth_playing
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window
 from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
@@ -96,10 +104,10 @@ class Backtest:
     def report(self) -> BacktestReport:
         """Verdicts, unused quotas, findings and where they come from."""
         question, series = self._question, self._recorded.series
-        form, outcomes = self._outcomes()
+        form, found = self._judged()
         provenance = self._with_gaps(_provenance(question, self._recorded, form, self._grouping))
         unkept = UnkeptLimits.of(series, self._grouping, question.window)
-        judged = unkept.verdicts(bucket_verdicts(series, self._grouping, outcomes), self._grouping)
+        judged = unkept.verdicts(found, self._grouping)
         waited = self._waiting(form, enrich_verdicts(judged, self._grouping, provenance, question.needs), unkept)
         means = self._of_means()
         of_requests = self._plotted(waited)
@@ -179,21 +187,22 @@ class Backtest:
         }
         return tuple(one if one.undecided else replace(one, rates=series.get(row_of(one))) for one in verdicts)
 
-    def _outcomes(self) -> tuple[Form, Mapping[int, GroupOutcome]]:
+    def _judged(self) -> tuple[Form, tuple[BucketVerdict, ...]]:
+        """The rows of all targets that were judged, worst first."""
         recorded, grouping, window = self._recorded, self._grouping, self._question.window
         everything = isinstance(recorded, RequestSource) or self._question.unchanged
         wanted = set(range(len(grouping.groups))) if everything else self._touched()
         mutations = {number for number in wanted if grouping.groups[number].kind is Kind.MUTATION}
         if isinstance(recorded, RequestSource) and (self._question.exact or not proves(window)):
-            form, found = Form.EXACT, exact_outcomes(recorded.exactly(grouping, window), grouping)
+            form, found = Form.EXACT, request_verdicts(recorded.exactly(grouping, window), recorded.series, grouping)
         elif wanted - mutations and not proves(window):
             raise TrafficError(_unproven(window))
         else:
             judged = recorded.by_seconds(grouping, wanted - mutations, window)
-            form, found = Form.SECONDS, seconds_outcomes(judged, recorded.series, grouping, window)
+            form, found = Form.SECONDS, seconds_verdicts(judged, recorded.series, grouping, window)
         if mutations:
             found |= recorded.mutations(grouping, mutations, self._question.controller_window)
-        return form, {target: outcome for target, outcome in found.items() if target not in self._twice}
+        return form, tuple(sorted((one for target, one in found.items() if target not in self._twice), key=worst_first))
 
     def _touched(self) -> set[int]:
         """The groups of what changes; without known earlier quotas, of everything that is limited."""

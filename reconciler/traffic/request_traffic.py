@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.model import Waiting
+from reconciler.model import BucketVerdict, Waiting
 from reconciler.traffic.client_totals import (
     CLIENT_TOTALS,
     MINUTE_TOTALS,
@@ -31,9 +31,9 @@ from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
 from reconciler.traffic.judging.history_gaps import may_have_gaps
 from reconciler.traffic.judging.means import MEAN_TOTALS, Mean, means_of
 from reconciler.traffic.judging.mutations import judge_topics, topics_as_requests
-from reconciler.traffic.judging.outcome import GroupOutcome, exact_outcomes
 from reconciler.traffic.judging.rate_series import Lines, Points, plot_points
 from reconciler.traffic.judging.requests import ORDER, REQUESTS, JudgedRequest, judge_requests, limited_groups
+from reconciler.traffic.judging.verdicts import request_verdicts
 from reconciler.traffic.judging.waiting import SCHEMA as WAITING
 from reconciler.traffic.judging.waiting import Player, waiting_of
 from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, TIME_BITS, Batch, group_of, time_of
@@ -101,8 +101,8 @@ class SecondsTraffic:
             self._rows, lambda batches: keyed_seconds(batches, index), expected, grouping.groups, era, columns=NEEDED
         )
 
-    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupOutcome]:
-        """Outcomes of these groups, topic by topic."""
+    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
+        """Verdicts of these groups, topic by topic."""
         limits = limits_of(grouping.groups)
 
         def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
@@ -110,7 +110,7 @@ class SecondsTraffic:
                 yield from judge_topics(_topics(topics), limits, window).to_batches()
 
         work = self._of_requests(grouping, groups, judge, EXACT, more=_of_topics, columns=_TOPIC)
-        return exact_outcomes(result_of(self._rows.judge(work)), grouping)
+        return request_verdicts(result_of(self._rows.judge(work)), self.series, grouping)
 
     def minutes(self) -> Mapping[int, Integers]:
         """Of every line that can be read, charged or not: a broker that was quiet was recorded all the same."""

@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from reconciler.model import CONTROLLER, Coverage, Waiting
+from reconciler.model import CONTROLLER, BucketVerdict, Coverage, Waiting
 from reconciler.traffic.judging.exact import ExactResult
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.means import Mean
-from reconciler.traffic.judging.outcome import GroupOutcome
 from reconciler.traffic.judging.rate_series import Lines, Points
 from reconciler.traffic.judging.requests import JudgedRequest
 from reconciler.traffic.judging.verdicts import moment
@@ -111,7 +110,7 @@ class TrafficSource(Protocol):
         """Verdicts of these groups."""
         ...
 
-    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupOutcome]:
+    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
         """By target, of these groups, which are of mutations: buckets of tokens. ``window``: the controller's settings."""
         ...
 

@@ -26,10 +26,10 @@ from reconciler.model.state import (
 )
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.exact import ExactResult, SeriesCounts
-from reconciler.traffic.judging.grouping import Grouping, Series, group_series
-from reconciler.traffic.judging.outcome import GroupOutcome, exact_outcomes
+from reconciler.traffic.judging.grouping import Series, group_series
 from reconciler.traffic.judging.recommendations import recommended, safe_byte_rate
-from reconciler.traffic.judging.verdicts import bucket_verdicts, unused_quotas
+from reconciler.traffic.judging.unjudged import unused_quotas
+from reconciler.traffic.judging.verdicts import request_verdicts
 from reconciler.traffic.kernels.episodes import Episodes
 from reconciler.traffic.kernels.exact_totals import ExactSide, ExactVerdict
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
@@ -51,10 +51,6 @@ def series(*clients: tuple[str, str], broker: int = 1) -> list[Series]:
 def verdict_of(group: int, *, peak: float, throttled: int = 0) -> ExactVerdict:
     side = ExactSide(throttled=throttled, seconds_over=throttled)
     return ExactVerdict(group=group, requests=10, active=4, peak=peak, p999=peak, safe=peak, sides=(ExactSide(), side))
-
-
-def exact(found: ExactResult, grouping: Grouping) -> dict[int, GroupOutcome]:
-    return exact_outcomes(found, grouping)
 
 
 CLIENTS = series(("alice", "a"), ("alice", "b"), ("bob", "a"))
@@ -82,7 +78,7 @@ def test_a_split_bucket_counts_what_was_throttled_before() -> None:
     grouping = group_series(CLIENTS, resolvers({ANYONE: {PRODUCE: 5.0}}), resolvers({PAIRS: {PRODUCE: 9.0}}))
     groups = {group: verdict_of(group, peak=8.0) for group in range(4)}
     counts = {number: SeriesCounts(throttled_before=number) for number in (1, 2)}
-    verdicts = bucket_verdicts(CLIENTS, grouping, exact(ExactResult(groups=groups, series=counts), grouping))
+    verdicts = request_verdicts(ExactResult(groups=groups, series=counts), CLIENTS, grouping).values()
     assert [(v.user, v.client_id, v.throttled_before, v.limits_before, v.changed) for v in verdicts] == [
         ("alice", "a", 0, (5.0,), True), ("alice", "b", 1, (5.0,), True), ("bob", "a", 2, (5.0,), True),
     ]  # fmt: skip
@@ -92,8 +88,8 @@ def test_one_value_is_recommended_for_all_brokers() -> None:
     both = [*series(("alice", "a"), broker=1), *series(("alice", "a"), broker=2)]
     grouping = group_series(both, None, resolvers({ALICE: {PRODUCE: 9.0}}))
     groups = {group: verdict_of(group, peak=peak, throttled=1) for group, peak in enumerate((70.0, 9000.0))}
-    found = exact(ExactResult(groups=groups, series={}), grouping)
-    assert {v.safe for v in recommended(bucket_verdicts(both, grouping, found), days=30, censored=False)} == {9216.0}
+    found = request_verdicts(ExactResult(groups=groups, series={}), both, grouping)
+    assert {v.safe for v in recommended(list(found.values()), days=30, censored=False)} == {9216.0}
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ from reconciler.model.quota import QuotaKey
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.columns.group_index import KeyIndex
 from reconciler.traffic.judging.assumptions import judged_by_logged_time
-from reconciler.traffic.judging.enrichment import regroupings
 from reconciler.traffic.judging.findings import report_findings, throttle_findings
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
 from reconciler.traffic.judging.history_gaps import holes_of, judged_by_history, may_have_gaps, with_gaps
@@ -38,8 +37,8 @@ from reconciler.traffic.judging.rate_series import (
     rate_series,
 )
 from reconciler.traffic.judging.recommendations import margin_of, recommended
-from reconciler.traffic.judging.unjudged import unjudged_changes, unjudged_findings
-from reconciler.traffic.judging.verdicts import unused_quotas
+from reconciler.traffic.judging.unjudged import unjudged_changes, unjudged_findings, unused_quotas
+from reconciler.traffic.judging.verdicts import regroupings
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
 from reconciler.traffic.kernels.second_sums import ThrottledRates, bounds, keys_of
 from reconciler.traffic.kernels.timeline import Integers

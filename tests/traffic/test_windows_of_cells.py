@@ -8,12 +8,11 @@ from collections.abc import Collection, Mapping
 import pytest
 
 from reconciler.errors import TrafficError
-from reconciler.model.backtest import Coverage
+from reconciler.model.backtest import BucketVerdict, Coverage
 from reconciler.model.entity import Entity
 from reconciler.traffic.backtest import Backtest, BacktestRequest
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.means import Mean
-from reconciler.traffic.judging.outcome import GroupOutcome
 from reconciler.traffic.judging.rate_series import Lines, Points
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
@@ -41,7 +40,7 @@ class Seconds:
         self.asked.append(era)
         return {}
 
-    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupOutcome]:
+    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
         return {}
 
     def minutes(self) -> Mapping[int, Integers]:

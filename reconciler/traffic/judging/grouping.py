@@ -154,6 +154,14 @@ def rows_of_groups(series: Sequence[Series], grouping: Grouping, groups: Collect
     return rows
 
 
+def groups_before(grouping: Grouping, target: int) -> tuple[int, ...]:
+    """The groups that hold what the members of a target were before: its own, or those it was put together from."""
+    if grouping.groups[target].before is not None:
+        return (target,)
+    found = {group for member in grouping.targets[target].members for group in grouping.groups_of_series[member]}
+    return tuple(sorted(group for group in found if grouping.groups[group].before is not None))
+
+
 def _resolved_again(
     before: Tables | None, before_of: Sequence[Resolved | None], after: Tables, series: Sequence[Series]
 ) -> list[Resolved | None]:

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from reconciler.model import BucketVerdict, Entity, PeakBound, Verdict
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, group_series
-from reconciler.traffic.judging.verdicts import earlier_limits, is_changed, moment, worst_first
+from reconciler.traffic.judging.verdicts import moment, target_fields, worst_first
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.second_sums import ROUNDING, longest_throttle_ratio
 from reconciler.traffic.kinds import SAMPLED, Kind
@@ -157,23 +157,13 @@ def _verdict(index: int, means: Sequence[Mean], grouping: Grouping, window: Wind
     limit, unit = target.after.value, target.kind.amounts_a_unit
     proven = max(one.proven_rate(window) for one in members) / unit
     most = max(one.possible_rate(window) for one in members) / unit
-    earlier = [resolved for member in target.members if (resolved := grouping.before_of_series[member]) is not None]
-    limits = earlier_limits(earlier)
     certain = False
     if limit is not None and target.kind in SAMPLED and not target.undecided:
         fits = target.kind.is_capped or most < limit * longest_throttle_ratio(window) * (1 - ROUNDING)
         certain = fits and proven > limit * (1 + ROUNDING)
     verdict = Verdict.THROTTLED if certain else Verdict.CLEAR if limit is None and not target.undecided else Verdict.INCONCLUSIVE
     return BucketVerdict(
-        user=target.bucket.user,
-        client_id=target.bucket.client_id,
-        key=target.kind.key.value,
-        broker=target.broker,
-        entity=target.after.source,
-        limit_before=limits[0] if limits else None,
-        limits_before=limits,
-        limit_after=limit,
-        changed=is_changed(index, grouping),
+        **target_fields(index, grouping),
         verdict=verdict,
         requests=0,
         throttled_before=None,
@@ -188,10 +178,6 @@ def _verdict(index: int, means: Sequence[Mean], grouping: Grouping, window: Wind
         longest_from=None,
         peak=proven,
         peak_bound=PeakBound.LOWER,
-        recommended=None,
-        recommended_reason=None,
         members=(),
         reason=PROVEN if certain else UNDECIDED if verdict is Verdict.INCONCLUSIVE else None,
-        tags=target.bucket.other,
-        undecided=target.undecided,
     )

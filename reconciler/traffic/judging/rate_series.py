@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from reconciler.model import Coverage, RateSeries
 from reconciler.traffic.judging.exact import limits_of, numbers_of
-from reconciler.traffic.judging.grouping import Grouping
-from reconciler.traffic.judging.outcome import groups_before
+from reconciler.traffic.judging.grouping import Grouping, groups_before
 from reconciler.traffic.kernels.exact_totals import first_places
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import SECOND_BITS, ThrottledRates, bounds, reach

@@ -1,14 +1,15 @@
-"""Changed quotas that limit no recorded traffic: the history shows nothing about their effect."""
+"""Quotas that limit no recorded traffic: declared ones, and changed ones of whose effect the history shows nothing."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from reconciler.model import (
     NOT_RECORDED,
     Entity,
+    EntityType,
     Finding,
     NotJudged,
     QuotaKey,
@@ -18,10 +19,11 @@ from reconciler.model import (
     UnusedQuota,
     UnusedReason,
 )
-from reconciler.resolution import QuotaTable, Resolver
+from reconciler.resolution import AddressLimits, QuotaTable, Resolver
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables
-from reconciler.traffic.kinds import KEY_OF_KIND, Kind
+from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
 
+_Client: TypeAlias = tuple[str | None, str | None]
 _MOST_FINDINGS: Final = 50
 """Of one key. The last one counts the rest."""
 
@@ -107,3 +109,53 @@ def _limiting(kind: Kind, series: Sequence[Series], grouping: Grouping, tables: 
             found.update(may.entity for table in resolvers for may in table.touches(one.user, one.client_id))
         found.update(winner.source for winner in (chosen.after, earlier) if winner is not None and winner.source is not None)
     return found
+
+
+def unused_quotas(series: Sequence[Series], declared: QuotaTable, proposed: QuotaTable) -> tuple[UnusedQuota, ...]:
+    """Declared quotas that win for no recorded client, sorted; those that stronger quotas hide are told apart.
+
+    Where the history has nothing at all of what a key limits, but for bytes, nothing is said of that key.
+    """
+    found = []
+    clients_of: dict[Kind, set[_Client]] = {kind: set() for kind in KEY_OF_KIND}
+    for one in series:
+        clients_of[one.kind].add((one.user, one.client_id))
+    for kind, key in KEY_OF_KIND.items():
+        clients = clients_of[kind]
+        if not clients and kind not in BYTES:
+            continue
+        by_address = kind is Kind.CONNECTION
+        winning, hidden = _of_addresses(clients, proposed) if by_address else _of_clients(clients, Resolver(proposed, key))
+        for entity, values in declared.items():
+            if key in values and entity not in winning and (EntityType.IP in entity.types) == by_address:
+                reason = UnusedReason.HIDDEN if entity in hidden else UnusedReason.NO_CLIENT
+                found.append(UnusedQuota(entity=entity, key=key.value, value=values[key], reason=reason))
+    return tuple(sorted(found, key=lambda u: (u.entity.sort_key, u.key)))
+
+
+def _of_clients(clients: Iterable[_Client], resolver: Resolver) -> tuple[set[Entity], set[Entity]]:
+    """Whose quotas win for some of them, and whose do not where they could."""
+    winning: set[Entity] = set()
+    hidden: set[Entity] = set()
+    for user, client_id in clients:
+        if user is not None and client_id is not None:
+            winner = resolver.winner(user, client_id)
+            hidden.update(c.entity for c in resolver.candidates(user, client_id) if c is not None and c is not winner)
+            winning.update(() if winner is None else (winner.entity,))
+            continue
+        resolved = resolver.resolve_partly(user, client_id)
+        if resolved is None:
+            # Any of them may be in use.
+            winning.update(candidate.entity for candidate in resolver.touches(user, client_id))
+        else:
+            winning.update(() if resolved.source is None else (resolved.source,))
+            hidden.update(c.entity for c in resolved.overridden)
+    return winning, hidden
+
+
+def _of_addresses(clients: Iterable[_Client], proposed: QuotaTable) -> tuple[set[Entity], set[Entity]]:
+    """The same for addresses, which stand for client ids."""
+    limits = AddressLimits(proposed)
+    resolved = [limits.resolve("", address or "") for _, address in clients]
+    winning = {one.source for one in resolved if one.source is not None}
+    return winning, {c.entity for one in resolved for c in one.overridden}

@@ -13,10 +13,10 @@ from typing import Final
 
 from reconciler.model import BucketVerdict, Entity, Finding, QuotaKey, Severity, Span, Verdict, broker_words
 from reconciler.text import number_text
-from reconciler.traffic.judging.enrichment import row_of, target_numbers
 from reconciler.traffic.judging.findings import bucket_words
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.recommendations import safe_byte_rate
+from reconciler.traffic.judging.verdicts import row_of, target_numbers
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import longest_throttle_ratio
 from reconciler.traffic.kinds import Kind

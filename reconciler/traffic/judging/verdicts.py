@@ -1,100 +1,202 @@
-"""From replayed groups to verdicts, unused quotas and findings: pure, and the same for any input order."""
+"""Judged groups as rows of the report: counts, who shared before, what to write, and whether the history shows enough.
+
+Pure, and the same for any input order.
+"""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias, TypedDict
 
-from reconciler.model import BucketVerdict, Entity, EntityType, Member, PeakBound, UnusedQuota, UnusedReason, Verdict
-from reconciler.resolution import AddressLimits, QuotaTable, Resolved, Resolver
-from reconciler.traffic.judging.grouping import Grouping, Series, Target
-from reconciler.traffic.judging.outcome import GroupOutcome
-from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
+from reconciler.model import (
+    CONTROLLER,
+    BucketName,
+    BucketVerdict,
+    Entity,
+    HistoryNeeds,
+    Member,
+    PeakBound,
+    Provenance,
+    Regrouped,
+    Verdict,
+)
+from reconciler.resolution import Bucket, Resolved
+from reconciler.traffic.judging.assumptions import judged_by_logged_time
+from reconciler.traffic.judging.exact import AFTER, BEFORE, ExactResult, SeriesCounts
+from reconciler.traffic.judging.grouping import Grouping, Series, Target, groups_before
+from reconciler.traffic.judging.history_gaps import judged_by_history
+from reconciler.traffic.judging.recommendations import recommended
+from reconciler.traffic.kernels.exact_totals import ExactVerdict
+from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.seconds_judge import GroupVerdict
+from reconciler.traffic.kernels.topics import PARTLY, REFUSED
+from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 
-_UTC: Final = datetime.UTC
-_Client: TypeAlias = tuple[str | None, str | None]
 _RANK: Final = {v: rank for rank, v in enumerate((Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verdict.CLEAR))}
+_NOTHING: Final = SeriesCounts()
+_CENSORED_SHARE: Final = 0.01
+"""Of the requests, those that were throttled when recorded, from which on a recommendation is called a lower bound."""
+_DAY_S: Final = 86_400
+_MOST_NAMED: Final = 20
+
+_Row: TypeAlias = tuple[object, ...]
+_Place: TypeAlias = tuple[int, Kind, Bucket]
 
 
-def moment(micros: int) -> datetime.datetime:
-    """Microseconds since 1970 as a UTC time."""
-    return datetime.datetime(1970, 1, 1, tzinfo=_UTC) + datetime.timedelta(microseconds=micros)
+class TargetFields(TypedDict):
+    """The fields of a ``BucketVerdict`` that its target decides, whatever the traffic."""
+
+    user: str
+    client_id: str
+    tags: tuple[tuple[str, str], ...]
+    key: str
+    broker: int
+    entity: Entity | None
+    limit_before: float | None
+    limits_before: tuple[float | None, ...]
+    limit_after: float | None
+    changed: bool
+    undecided: bool
+    recommended: None
+    recommended_reason: None
 
 
-def bucket_verdicts(
-    series: Sequence[Series], grouping: Grouping, outcomes: Mapping[int, GroupOutcome]
-) -> tuple[BucketVerdict, ...]:
-    """One verdict for each target that was judged, worst first; nothing is recommended yet."""
-    return tuple(sorted((_verdict(index, series, grouping, outcome) for index, outcome in outcomes.items()), key=worst_first))
-
-
-def _verdict(index: int, series: Sequence[Series], grouping: Grouping, outcome: GroupOutcome) -> BucketVerdict:
+def target_fields(index: int, grouping: Grouping) -> TargetFields:
+    """Of the target with this number; nothing is recommended yet."""
     target = grouping.targets[index]
-    bucket = target.bucket
-    earlier = [grouping.before_of_series[m] for m in target.members]
-    limits = earlier_limits([e for e in earlier if e is not None])
-    key = target.kind.key
-    return BucketVerdict(
-        user=bucket.user,
-        client_id=bucket.client_id,
-        key=key.value,
+    limits = _earlier_limits([earlier for m in target.members if (earlier := grouping.before_of_series[m]) is not None])
+    return TargetFields(
+        user=target.bucket.user,
+        client_id=target.bucket.client_id,
+        tags=target.bucket.other,
+        key=target.kind.key.value,
         broker=target.broker,
         entity=target.after.source,
         limit_before=limits[0] if limits else None,
         limits_before=limits,
         limit_after=target.after.value,
         changed=is_changed(index, grouping),
-        verdict=_told(target, outcome),
-        requests=sum(series[m].requests for m in target.members),
-        throttled_then=sum(series[m].throttled for m in target.members),
-        throttled_before=outcome.throttled_before if limits else None,
-        throttled=outcome.throttled,
-        active_seconds=outcome.active,
-        seconds_certain=outcome.certain,
-        seconds_over=outcome.over,
-        seconds_possible=outcome.possible,
-        seconds_over_before=outcome.over_before if limits else None,
-        first=None if outcome.first_ms is None else moment(outcome.first_ms * 1000),
-        p999=outcome.p999,
-        least_safe=outcome.least_safe,
-        longest_s=outcome.longest_s,
-        longest_from=None if outcome.longest_from is None else moment(outcome.longest_from * 1_000_000),
-        peak=outcome.peak,
-        peak_bound=PeakBound.UPPER if outcome.peak_is_bound else PeakBound.EXACT,
+        undecided=target.undecided,
         recommended=None,
         recommended_reason=None,
-        members=_members(target, series, grouping, outcome),
-        reason=_why_untold(target, outcome),
-        tags=bucket.other,
-        refused=outcome.refused,
-        partly_refused=outcome.partly,
-        undecided=target.undecided,
     )
 
 
-def _told(target: Target, outcome: GroupOutcome) -> Verdict:
-    """The verdict, where what is not known of other clients could not change it.
+def request_verdicts(found: ExactResult, series: Sequence[Series], grouping: Grouping) -> dict[int, BucketVerdict]:
+    """By target, of those whose group was judged request by request."""
+    judged = (index for index in range(len(grouping.targets)) if index in found.groups)
+    return {index: _of_requests(found, series, grouping, index) for index in judged}
 
-    More traffic in a bucket leaves a second certain (the bound rises) and a bucket of tokens no fuller; request by request it
-    moves the samples, and so decides nothing.
+
+def seconds_verdicts(
+    found: Mapping[int, GroupVerdict], series: Sequence[Series], grouping: Grouping, window: Window
+) -> dict[int, BucketVerdict]:
+    """By target, of those whose group was judged by whole seconds."""
+    judged = (index for index in range(len(grouping.targets)) if index in found)
+    return {index: _of_seconds(found, series, grouping, index, window) for index in judged}
+
+
+def _of_requests(found: ExactResult, series: Sequence[Series], grouping: Grouping, index: int) -> BucketVerdict:
+    target, fields, whole = grouping.targets[index], target_fields(index, grouping), found.groups[index]
+    side, unit, known = whole.sides[AFTER], target.kind.amounts_a_unit, bool(fields["limits_before"])
+    counts = {m: found.series.get(m, _NOTHING) for m in target.members}
+    verdict, reason = _decided(target, Verdict.THROTTLED if side.throttled else Verdict.CLEAR, proven=target.kind is Kind.MUTATION)
+    over_before = max((found.groups[g].sides[BEFORE].seconds_over for g in groups_before(grouping, index)), default=0)
+    return BucketVerdict(
+        **fields,
+        verdict=verdict,
+        reason=reason,
+        requests=sum(series[m].requests for m in target.members),
+        throttled_then=sum(series[m].throttled for m in target.members),
+        throttled_before=sum(one.throttled_before for one in counts.values()) if known else None,
+        throttled=side.throttled,
+        refused=_refused(whole, target.kind),
+        partly_refused=whole.sides[PARTLY].throttled if len(whole.sides) > PARTLY else None,
+        active_seconds=whole.active,
+        seconds_certain=side.seconds_over,
+        seconds_over=side.seconds_over,
+        seconds_possible=side.seconds_over,
+        seconds_over_before=over_before if known else None,
+        first=None if side.first_ms is None else moment(side.first_ms * 1000),
+        longest_s=side.longest_s,
+        longest_from=None if side.longest_from is None else moment(side.longest_from * 1_000_000),
+        peak=whole.peak / unit,
+        p999=whole.p999 / unit,
+        least_safe=whole.safe / unit,
+        members=_members(target, series, grouping, {m: one.amount_over for m, one in counts.items()}),
+    )
+
+
+def _refused(whole: ExactVerdict, kind: Kind) -> int | None:
+    if kind is Kind.CONNECTION:
+        return whole.sides[AFTER].throttled
+    return whole.sides[REFUSED].throttled if len(whole.sides) > REFUSED else None
+
+
+def _of_seconds(
+    found: Mapping[int, GroupVerdict], series: Sequence[Series], grouping: Grouping, index: int, window: Window
+) -> BucketVerdict:
+    target, fields, whole = grouping.targets[index], target_fields(index, grouping), found[index]
+    side, unit = whole.sides[AFTER], target.kind.amounts_a_unit
+    certain = side.certain
+    if target.kind.refuses and certain:
+        # What is refused leaves no debt, so only the first is proven; and none is when sizes would have been cut.
+        certain = 0 if target.kind is Kind.FETCH and _may_be_cut(target, series, window) else 1
+    first = side.first_certain if certain else side.first_possible
+    before = (found[g].sides[BEFORE].expected for g in groups_before(grouping, index) if g in found)
+    verdict, reason = _decided(
+        target, Verdict.THROTTLED if certain else Verdict.POSSIBLE if side.possible else Verdict.CLEAR, proven=True
+    )
+    return BucketVerdict(
+        **fields,
+        verdict=verdict,
+        reason=reason,
+        requests=sum(series[m].requests for m in target.members),
+        throttled_then=sum(series[m].throttled for m in target.members),
+        throttled_before=None,
+        throttled=None,
+        active_seconds=whole.active,
+        seconds_certain=certain,
+        seconds_over=max(side.expected, certain),
+        seconds_possible=side.possible,
+        seconds_over_before=max(before, default=0) if fields["limits_before"] else None,
+        first=None if first is None else moment(first * 1_000_000),
+        longest_s=side.longest_s,
+        longest_from=None if side.longest_from is None else moment(side.longest_from * 1_000_000),
+        peak=whole.peak_upper / unit,
+        peak_bound=PeakBound.UPPER,
+        p999=whole.p999 / unit,
+        least_safe=whole.peak_upper / unit,
+        members=_members(target, series, grouping, {}),
+    )
+
+
+def _may_be_cut(target: Target, series: Sequence[Series], window: Window) -> bool:
+    """Whether a fetch is larger than what a broker asks its log for."""
+    limit = target.after.value
+    return limit is not None and max(series[member].largest for member in target.members) > window.fetch_cap(limit)
+
+
+def _decided(target: Target, verdict: Verdict, *, proven: bool) -> tuple[Verdict, str | None]:
+    """The verdict, and why it is inconclusive where other clients, which the history names in part, could change it.
+
+    ``proven``: more traffic keeps a certain second certain, since a bound rises and a bucket of tokens is no fuller. Request by
+    request it moves the samples, and so decides nothing.
     """
-    certain = outcome.verdict is Verdict.THROTTLED and (outcome.peak_is_bound or target.kind is Kind.MUTATION)
-    if target.undecided or (target.may_have and target.after.value is not None and not certain):
-        return Verdict.INCONCLUSIVE
-    return outcome.verdict
-
-
-def _why_untold(target: Target, outcome: GroupOutcome) -> str | None:
-    if _told(target, outcome) is outcome.verdict:
-        return None
     if target.undecided:
-        return "the history does not say who sent this well enough to tell which quota applies"
-    count = target.may_have
-    who = (
-        "a client that the history does not name whole" if count == 1 else f"{count} clients that the history does not name whole"
-    )
-    return f"requests of {who} may be in this bucket, too"
+        return Verdict.INCONCLUSIVE, "the history does not say who sent this well enough to tell which quota applies"
+    if not target.may_have or target.after.value is None or (proven and verdict is Verdict.THROTTLED):
+        return verdict, None
+    many = f"{target.may_have} clients that the history does not name whole"
+    who = "a client that the history does not name whole" if target.may_have == 1 else many
+    return Verdict.INCONCLUSIVE, f"requests of {who} may be in this bucket, too"
+
+
+def moment(micros: int) -> datetime.datetime:
+    """Microseconds since 1970 as a UTC time."""
+    return datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=micros)
 
 
 def is_changed(index: int, grouping: Grouping) -> bool:
@@ -106,7 +208,7 @@ def is_changed(index: int, grouping: Grouping) -> bool:
     return _changed(target, earlier, same_members=grouping.groups[index].before is not None)
 
 
-def earlier_limits(earlier: Sequence[Resolved]) -> tuple[float | None, ...]:
+def _earlier_limits(earlier: Sequence[Resolved]) -> tuple[float | None, ...]:
     """Distinct limits, lowest first and unlimited last."""
     values = {e.value for e in earlier}
     limited: list[float | None] = [*sorted(v for v in values if v is not None)]
@@ -122,12 +224,13 @@ def _changed(target: Target, earlier: Sequence[Resolved | None], *, same_members
     return target.after.value is not None and not same_members
 
 
-def _members(target: Target, series: Sequence[Series], grouping: Grouping, outcome: GroupOutcome) -> tuple[Member, ...]:
+def _members(target: Target, series: Sequence[Series], grouping: Grouping, amount_over: Mapping[int, int]) -> tuple[Member, ...]:
+    """The clients of a target, the largest first. ``amount_over``: by series the amount in seconds over; empty: not known."""
     if target.kind is Kind.CONNECTION:
-        # Of an address there is nobody to tell apart.
+        # An address is its only client.
         return ()
     total = sum(series[m].amount for m in target.members)
-    excess = sum((outcome.amount_over or {}).values())
+    excess = sum(amount_over.values())
     members = []
     for index in sorted(target.members, key=lambda m: (-series[m].amount, series[m].sort_key)):
         one, earlier = series[index], grouping.before_of_series[index]
@@ -138,7 +241,7 @@ def _members(target: Target, series: Sequence[Series], grouping: Grouping, outco
                 share=one.amount / total if total else 0.0,
                 requests=one.requests,
                 limit_before=earlier.value if earlier else None,
-                share_of_excess=(outcome.amount_over or {})[index] / excess if excess else None,
+                share_of_excess=amount_over[index] / excess if excess else None,
             )
         )
     return tuple(members)
@@ -152,51 +255,82 @@ def worst_first(verdict: BucketVerdict) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def unused_quotas(series: Sequence[Series], declared: QuotaTable, proposed: QuotaTable) -> tuple[UnusedQuota, ...]:
-    """Declared quotas that win for no recorded client, sorted; those that stronger quotas hide are told apart.
-
-    Where the history has nothing at all of what a key limits, but for bytes, nothing is said of that key.
-    """
+def enrich_verdicts(
+    verdicts: Sequence[BucketVerdict], grouping: Grouping, provenance: Provenance, needs: HistoryNeeds
+) -> tuple[BucketVerdict, ...]:
+    """The same verdicts with everything that the report says of them, worst first."""
+    target_of, moved = target_numbers(grouping), regroupings(grouping)
     found = []
-    clients_of: dict[Kind, set[_Client]] = {kind: set() for kind in KEY_OF_KIND}
-    for one in series:
-        clients_of[one.kind].add((one.user, one.client_id))
-    for kind, key in KEY_OF_KIND.items():
-        clients = clients_of[kind]
-        if not clients and kind not in BYTES:
+    for one in verdicts:
+        how = None if one.undecided else moved.get(target_of[row_of(one)])
+        found.append(one if how is None else replace(one, regrouped=how[0], buckets_before=how[1]))
+    days = (provenance.end - provenance.start).total_seconds() / _DAY_S
+    held_back = provenance.throttled_then + provenance.censored
+    advised = recommended(
+        found,
+        days=days,
+        censored=held_back > _CENSORED_SHARE * provenance.requests,
+        brokers=sum(one.broker != CONTROLLER for one in provenance.coverage),
+        source=provenance.source,
+    )
+    logged = judged_by_logged_time(advised, provenance.source)
+    return tuple(sorted(judged_by_history(logged, provenance, needs), key=worst_first))
+
+
+def worth_a_plot(verdicts: Sequence[BucketVerdict], most: int) -> tuple[BucketVerdict, ...]:
+    """The worst of those that the change touches, or that are over a limit."""
+    return tuple(
+        [one for one in verdicts if (one.changed or one.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)) and not one.undecided][
+            :most
+        ]
+    )
+
+
+def target_numbers(grouping: Grouping) -> Mapping[_Row, int]:
+    """By row of the report, of those whose clients are known."""
+    return {
+        (KEY_OF_KIND[target.kind].value, target.broker, target.bucket.user, target.bucket.client_id, target.bucket.other): number
+        for number, target in enumerate(grouping.targets)
+        if not target.undecided
+    }
+
+
+def row_of(one: BucketVerdict) -> _Row:
+    """What tells the rows of a report apart, of those whose clients are known."""
+    return one.key, one.broker, one.user, one.client_id, one.tags
+
+
+def regroupings(grouping: Grouping) -> Mapping[int, tuple[Regrouped, tuple[BucketName, ...]]]:
+    """By target, of those whose clients shared limits otherwise: how, and the limited buckets they come from.
+
+    Who was unlimited shared nothing, and neither does who becomes so.
+    """
+    targets_of: dict[_Place, set[int]] = {}
+    for series, number in enumerate(grouping.target_of_series):
+        if grouping.groups[number].before is not None:
+            # Its members are those of one earlier bucket, all of them.
             continue
-        by_address = kind is Kind.CONNECTION
-        winning, hidden = _of_addresses(clients, proposed) if by_address else _of_clients(clients, Resolver(proposed, key))
-        for entity, values in declared.items():
-            if key in values and entity not in winning and (EntityType.IP in entity.types) == by_address:
-                reason = UnusedReason.HIDDEN if entity in hidden else UnusedReason.NO_CLIENT
-                found.append(UnusedQuota(entity=entity, key=key.value, value=values[key], reason=reason))
-    return tuple(sorted(found, key=lambda u: (u.entity.sort_key, u.key)))
-
-
-def _of_clients(clients: Iterable[_Client], resolver: Resolver) -> tuple[set[Entity], set[Entity]]:
-    """Whose quotas win for some of them, and whose do not where they could."""
-    winning: set[Entity] = set()
-    hidden: set[Entity] = set()
-    for user, client_id in clients:
-        if user is not None and client_id is not None:
-            winner = resolver.winner(user, client_id)
-            hidden.update(c.entity for c in resolver.candidates(user, client_id) if c is not None and c is not winner)
-            winning.update(() if winner is None else (winner.entity,))
+        place = _limited(grouping, number, grouping.before_of_series[series])
+        if place is not None:
+            targets_of.setdefault(place, set()).add(number)
+    places_of: dict[int, list[_Place]] = {}
+    for place, numbers in targets_of.items():
+        for number in numbers:
+            places_of.setdefault(number, []).append(place)
+    found = {}
+    for index, places in places_of.items():
+        target = grouping.targets[index]
+        merged, split = len(places) > 1, any(targets_of[place] != {index} for place in places)
+        if target.after.value is None or not (merged or split):
             continue
-        resolved = resolver.resolve_partly(user, client_id)
-        if resolved is None:
-            # Any of them may be in use.
-            winning.update(candidate.entity for candidate in resolver.touches(user, client_id))
-        else:
-            winning.update(() if resolved.source is None else (resolved.source,))
-            hidden.update(c.entity for c in resolved.overridden)
-    return winning, hidden
+        how = Regrouped.REGROUPED if merged and split else Regrouped.MERGED if merged else Regrouped.SPLIT
+        names = sorted(
+            {BucketName(user=b.user, client_id=b.client_id, other=b.other) for _, _, b in places if b != target.bucket}
+        )
+        found[index] = how, tuple(names[:_MOST_NAMED])
+    return found
 
 
-def _of_addresses(clients: Iterable[_Client], proposed: QuotaTable) -> tuple[set[Entity], set[Entity]]:
-    """The same for addresses, which stand for client ids."""
-    limits = AddressLimits(proposed)
-    resolved = [limits.resolve("", address or "") for _, address in clients]
-    winning = {one.source for one in resolved if one.source is not None}
-    return winning, {c.entity for one in resolved for c in one.overridden}
+def _limited(grouping: Grouping, target: int, before: Resolved | None) -> _Place | None:
+    one = grouping.targets[target]
+    return None if one.undecided or before is None or before.value is None else (one.broker, one.kind, before.bucket)

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from reconciler.model import BucketVerdict, QuotaKey, Verdict, Waiting
-from reconciler.traffic.judging.enrichment import row_of, target_numbers
 from reconciler.traffic.judging.grouping import Grouping
+from reconciler.traffic.judging.verdicts import row_of, target_numbers
 from reconciler.traffic.kernels.closed_loop_stats import outcome_of
 from reconciler.traffic.kernels.exact_totals import Batch, group_of, time_of
 from reconciler.traffic.kernels.sampled_rate import Window

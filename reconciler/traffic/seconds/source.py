@@ -6,13 +6,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from reconciler.model import BucketVerdict
 from reconciler.traffic.columns.group_index import KeyIndex
 from reconciler.traffic.judging.by_seconds import judge_seconds
 from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
 from reconciler.traffic.judging.means import Mean
 from reconciler.traffic.judging.mutations import tokens_by_seconds
-from reconciler.traffic.judging.outcome import GroupOutcome, seconds_outcomes
 from reconciler.traffic.judging.rate_series import Lines, Points, plot_points
+from reconciler.traffic.judging.verdicts import seconds_verdicts
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
@@ -58,11 +59,11 @@ class SecondsSource:
         index, expected = KeyIndex.of(self.series, grouping, groups), rows_of_groups(self.series, grouping, groups)
         return judge_seconds(self._rows(index), index.keyed, expected, grouping.groups, era)
 
-    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupOutcome]:
-        """Outcomes of these groups; mutations are few, so it is done here."""
+    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
+        """Verdicts of these groups; mutations are few, so it is done here."""
         keys = KeyIndex.of(self.series, grouping, groups).keys
         found = tokens_by_seconds(read_totals(self._history, keys), self.series, grouping, groups, window)
-        return seconds_outcomes(found, self.series, grouping, window)
+        return seconds_verdicts(found, self.series, grouping, window)
 
     def minutes(self) -> Mapping[int, Integers]:
         """What ``compact`` saw of each of a broker's files; of an old one, all between its first and its last request."""
