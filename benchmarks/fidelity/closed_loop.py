@@ -25,8 +25,8 @@ from reconciler.model.entity import Entity
 from reconciler.sandbox.clients import produce_steadily
 from reconciler.sandbox.cluster import runtime_for
 from reconciler.sandbox.spec import Sandbox
+from reconciler.traffic.kernels.closed_loop import Sent, play
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
-from reconciler.traffic.kernels.waiting_client import Sent, play
 
 JAVA, PYTHON = "orders", "reports"
 _LIMIT = 100_000.0

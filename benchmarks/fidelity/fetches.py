@@ -10,8 +10,7 @@ import numpy as np
 
 from benchmarks.fidelity.comparison import BucketId, Pair
 from reconciler.traffic.kernels.band import BandStream
-from reconciler.traffic.kernels.exact_sides import GroupLimits
-from reconciler.traffic.kernels.exact_stream import judge_one
+from reconciler.traffic.kernels.exact_stream import GroupLimits, judge_one
 from reconciler.traffic.kernels.exact_totals import Batch
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
 

@@ -21,17 +21,15 @@ from reconciler.model import (
     UnusedQuota,
 )
 from reconciler.resolution import QuotaTable
-from reconciler.traffic.judging.assumptions import kind_assumptions
-from reconciler.traffic.judging.findings import report_findings, throttle_findings
+from reconciler.traffic.judging.by_seconds import Grid, Lines, groups_to_plot, rate_series
+from reconciler.traffic.judging.exact import JudgedRequest
+from reconciler.traffic.judging.findings import UnkeptLimits, report_findings, throttle_findings
 from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables, group_series, groups_before, quota_tables
-from reconciler.traffic.judging.history_gaps import holes_of, with_gaps
-from reconciler.traffic.judging.limit_use import capacity_uses, quota_fits
+from reconciler.traffic.judging.history_gaps import holes_of, kind_assumptions, with_gaps
 from reconciler.traffic.judging.means import MeanVerdicts, judge_means
 from reconciler.traffic.judging.mutations import drop_duplicate_accounting
-from reconciler.traffic.judging.rate_series import Grid, Lines, groups_to_plot, rate_series
-from reconciler.traffic.judging.requests import JudgedRequest
+from reconciler.traffic.judging.recommendations import capacity_uses, quota_fits
 from reconciler.traffic.judging.unjudged import unjudged_changes, unjudged_findings, unused_quotas
-from reconciler.traffic.judging.unkept_limits import UnkeptLimits
 from reconciler.traffic.judging.verdicts import (
     enrich_verdicts,
     is_changed,

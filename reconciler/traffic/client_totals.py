@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
-from reconciler.traffic.columns.charged import NEEDED, ChargedRows, charged_rows, moments
-from reconciler.traffic.columns.numbering import numbered
+from reconciler.traffic.columns.charged import NEEDED, ChargedRows, charged_rows, moments, numbered
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.judging.means import Mean
 from reconciler.traffic.kernels.timeline import Integers

@@ -22,17 +22,26 @@ from reconciler.traffic.client_totals import (
     statuses,
 )
 from reconciler.traffic.columns.charged import NEEDED, ChargedRows
-from reconciler.traffic.columns.group_index import GroupIndex
-from reconciler.traffic.columns.keyed import More, keyed_requests, keyed_seconds
-from reconciler.traffic.judging.by_seconds import judge_seconds
+from reconciler.traffic.columns.group_index import GroupIndex, More, keyed_requests, keyed_seconds
+from reconciler.traffic.judging.by_seconds import Lines, Points, judge_seconds, plot_points
+from reconciler.traffic.judging.exact import (
+    ORDER,
+    REQUESTS,
+    ExactResult,
+    JudgedRequest,
+    Work,
+    judge_requests,
+    judge_requests_of,
+    limited_groups,
+    limits_of,
+    result_of,
+    sampled_groups,
+)
 from reconciler.traffic.judging.exact import SCHEMA as EXACT
-from reconciler.traffic.judging.exact import ExactResult, Work, judge_requests_of, limits_of, result_of, sampled_groups
 from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
 from reconciler.traffic.judging.history_gaps import may_have_gaps
 from reconciler.traffic.judging.means import MEAN_TOTALS, Mean, means_of
 from reconciler.traffic.judging.mutations import judge_topics, topics_as_requests
-from reconciler.traffic.judging.rate_series import Lines, Points, plot_points
-from reconciler.traffic.judging.requests import ORDER, REQUESTS, JudgedRequest, judge_requests, limited_groups
 from reconciler.traffic.judging.verdicts import request_verdicts
 from reconciler.traffic.judging.waiting import SCHEMA as WAITING
 from reconciler.traffic.judging.waiting import Player, waiting_of

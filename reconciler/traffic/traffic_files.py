@@ -11,7 +11,7 @@ from reconciler.errors import TrafficError, UsageError
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.request_traffic import CONNECTION, RequestTraffic, SecondsTraffic
 from reconciler.traffic.seconds.folder import SegmentFolder
-from reconciler.traffic.seconds.source import SecondsSource
+from reconciler.traffic.seconds.history import SecondsSource
 from reconciler.traffic.shuffle.rows import LocalRows, Rows
 from reconciler.traffic.sources.line_time import checked_zone
 from reconciler.traffic.sources.log_evidence import mark_copies

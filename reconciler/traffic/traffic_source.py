@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from reconciler.model import CONTROLLER, BucketVerdict, Coverage, Waiting
-from reconciler.traffic.judging.exact import ExactResult
+from reconciler.traffic.judging.by_seconds import Lines, Points
+from reconciler.traffic.judging.exact import ExactResult, JudgedRequest
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.means import Mean
-from reconciler.traffic.judging.rate_series import Lines, Points
-from reconciler.traffic.judging.requests import JudgedRequest
 from reconciler.traffic.judging.verdicts import moment
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule

@@ -15,7 +15,7 @@ from kafka.protocol.admin import CreateTopicsRequest
 from reconciler.sandbox.spec import Sandbox
 from reconciler.traffic.kernels.exact_stream import judge_one
 from reconciler.traffic.kernels.sampled_rate import Window
-from reconciler.traffic.kernels.topics import Effects, Topics, effects
+from reconciler.traffic.kernels.token_bucket import Effects, Topics, effects
 from tests.conftest import SANDBOX_USERS
 from tests.support import raw_quotas
 from tests.support.polling import wait_until

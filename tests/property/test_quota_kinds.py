@@ -7,14 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.traffic.kernels.exact_sides import GroupLimits, Judged
-from reconciler.traffic.kernels.exact_stream import ExactStream
+from reconciler.traffic.kernels.exact_stream import ExactStream, GroupLimits, Judged
 from reconciler.traffic.kernels.exact_totals import Batch
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.second_sums import keys_of
 from reconciler.traffic.kernels.seconds_judge import SecondsJudge, SideVerdict
-from reconciler.traffic.kernels.token_bucket import least_limit
-from reconciler.traffic.kernels.topics import PARTLY, REFUSED, Topics, effects, judge_bucket, judge_seconds, throttle_band
+from reconciler.traffic.kernels.token_bucket import (
+    PARTLY,
+    REFUSED,
+    Topics,
+    effects,
+    judge_bucket,
+    judge_seconds,
+    least_limit,
+    throttle_band,
+)
 from reconciler.traffic.kinds import NANOSECONDS_A_PERCENT
 from tests.support.arrivals import PATTERNS, arrivals
 from tests.support.kafka_quota_classes import AddressQuota, RequestQuota, Tokens

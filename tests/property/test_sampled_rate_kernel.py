@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.traffic.kernels.exact_sides import GroupLimits
-from reconciler.traffic.kernels.exact_stream import ExactStream, JudgedBatch, judge_one
+from reconciler.traffic.kernels.exact_stream import ExactStream, GroupLimits, JudgedBatch, judge_one
 from reconciler.traffic.kernels.exact_totals import Batch, ExactVerdict, group_of, pack, time_of
 from reconciler.traffic.kernels.sampled_rate import Era, SampledRate, Window, throttle_ms
 from tests.support.arrivals import PATTERNS, arrivals

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.traffic.kernels import histogram
+from reconciler.traffic.kernels import group_statistics as histogram
 from reconciler.traffic.kernels.exact_stream import judge_one
 from reconciler.traffic.kernels.sampled_rate import Era, SampledRate, Window
 from reconciler.traffic.kernels.second_sums import SECOND_BITS, bounds, keys_of

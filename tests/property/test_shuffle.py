@@ -7,10 +7,15 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.traffic.shuffle.block import cut_into_blocks, pack_columns, unpack_columns
-from reconciler.traffic.shuffle.merge import merge_blocks
+from reconciler.traffic.shuffle.block import (
+    ROWS_A_PARTITION,
+    GroupRanges,
+    cut_into_blocks,
+    merge_blocks,
+    pack_columns,
+    unpack_columns,
+)
 from reconciler.traffic.shuffle.on_spark import split_work
-from reconciler.traffic.shuffle.partition import ROWS_A_PARTITION, GroupRanges
 
 BITS = 10
 GROUPS = 12

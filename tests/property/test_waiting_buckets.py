@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.traffic.judging.waiting import Player
-from reconciler.traffic.kernels.closed_loop_stats import outcome_of
+from reconciler.traffic.kernels.closed_loop import Sent, outcome_of, play
 from reconciler.traffic.kernels.exact_totals import Batch, pack
 from reconciler.traffic.kernels.sampled_rate import Window
-from reconciler.traffic.kernels.waiting_client import Sent, play
 from tests.support.arrivals import PATTERNS, arrivals
 
 WINDOW = Window()

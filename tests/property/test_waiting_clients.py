@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.traffic.kernels.closed_loop_stats import Pulses, outcome_of, pulses
+from reconciler.traffic.kernels.closed_loop import PAUSE_MS, Played, Pulses, Sent, outcome_of, play, pulses, service_ms
 from reconciler.traffic.kernels.exact_stream import judge_one
 from reconciler.traffic.kernels.sampled_rate import Era, SampledRate, Window, throttle_ms
-from reconciler.traffic.kernels.waiting_client import PAUSE_MS, Played, Sent, play, service_ms
 from tests.support.arrivals import PATTERNS, arrivals
 
 WINDOW = Window()

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from reconciler.traffic.judging.grouping import Grouping
-    from reconciler.traffic.seconds.reading import History
+    from reconciler.traffic.seconds.history import History
 
 
 def placed_totals(spark: SparkSession, history: History, grouping: Grouping, groups: Collection[int]) -> DataFrame:
     """Columns ``group``, ``second`` and ``amount``: a row for each second of each client in each of its groups."""
-    from reconciler.traffic.seconds.reading import read_totals
+    from reconciler.traffic.seconds.history import read_totals
 
     groups_of = {one.key: grouping.groups_of_series[index] for index, one in enumerate(history.series)}
     rows = [

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from reconciler.traffic.judging.exact import limits_of
 from reconciler.traffic.judging.grouping import Group, Grouping
-from reconciler.traffic.kernels.histogram import BINS, NEARLY_ALL, top_of
+from reconciler.traffic.kernels.group_statistics import BINS, NEARLY_ALL, top_of
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.second_sums import ROUNDING, Rule, frames, longest_pause_s
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SideVerdict

@@ -273,7 +273,7 @@ def test_rates_do_not_depend_on_who_computes_them_nor_on_partitions(folder: Path
     from reconciler.model.entity import Entity
     from reconciler.traffic.backtest import Backtest, BacktestRequest
     from reconciler.traffic.seconds.folder import SegmentFolder
-    from reconciler.traffic.seconds.source import SecondsSource
+    from reconciler.traffic.seconds.history import SecondsSource
 
     quotas = {Entity.of({"user": "pay-api"}): {"producer_byte_rate": 150_000.0}}
     question = BacktestRequest(current={}, proposed=quotas, declared=quotas, plots=5)

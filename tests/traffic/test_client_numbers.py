@@ -19,7 +19,7 @@ from reconciler.errors import TrafficError
 from reconciler.traffic.seconds.compact import Compaction, SourceFile
 from reconciler.traffic.seconds.file_totals import Client, client_number, number_clients
 from reconciler.traffic.seconds.folder import SERIES, TOTALS, Covered, Segment, SegmentFolder
-from reconciler.traffic.seconds.reading import History, open_history, read_totals
+from reconciler.traffic.seconds.history import History, open_history, read_totals
 from reconciler.traffic.sources.normal_form import FILE, ROWS
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def test_spark_and_this_process_judge_renumbered_clients_alike(spark: SparkSessi
     from reconciler.traffic.kernels.sampled_rate import Era
     from reconciler.traffic.kinds import KEY_OF_KIND, Kind
     from reconciler.traffic.seconds.folder import SegmentFolder
-    from reconciler.traffic.seconds.source import SecondsSource
+    from reconciler.traffic.seconds.history import SecondsSource
 
     history = open_history(write_history(tmp_path, [{"a": 5, "b": 7}, {"a": 7, "b": 5}]))
     key = KEY_OF_KIND[Kind.PRODUCE].value

@@ -137,7 +137,7 @@ def test_a_share_holds_about_its_part_of_the_rows_and_nothing_is_lost(tmp_path: 
 @pytest.mark.parametrize("most", [1, 2**31, 2**45, 2**60])
 @pytest.mark.parametrize("size", [3, 1000, 10**12])
 def test_sums_are_exact_for_few_and_many_and_large_numbers(size: int, most: int) -> None:
-    from reconciler.traffic.columns.numbering import numbered, summed
+    from reconciler.traffic.columns.charged import numbered, summed
 
     chance = random.Random(size + most)
     codes = [chance.randrange(size) for _ in range(500)]
@@ -158,7 +158,7 @@ def test_cells_written_from_columns_are_those_of_the_rows(spark: SparkSession, t
     from reconciler.errors import TrafficError
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
-    from reconciler.traffic.seconds.reading import open_history, read_totals
+    from reconciler.traffic.seconds.history import open_history, read_totals
     from tests.support.traffic_rows import normal_form_batches
 
     chance = random.Random(12)

@@ -118,7 +118,7 @@ def test_rows_of_one_second_become_one_cell_sorted_by_client(spark: SparkSession
 
 
 def test_clients_that_are_kept_added_up_are_those_of_the_segments(rows: Rows, tmp_path: Path) -> None:
-    from reconciler.traffic.seconds.reading import open_history, save_client_totals
+    from reconciler.traffic.seconds.history import open_history, save_client_totals
 
     compacted(rows, tmp_path)
     folder = SegmentFolder(tmp_path)

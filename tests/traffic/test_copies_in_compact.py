@@ -28,7 +28,7 @@ def compact(folder: Path, *options: str, out: str = "totals", command: Command =
 
 def totals(folder: SegmentFolder) -> tuple[list[tuple[Any, ...]], list[tuple[int, ...]]]:
     """Clients with their figures, and all totals of seconds by client."""
-    from reconciler.traffic.seconds.reading import open_history, read_totals
+    from reconciler.traffic.seconds.history import open_history, read_totals
 
     history = open_history(folder)
     place = {one.key: index for index, one in enumerate(history.series)}

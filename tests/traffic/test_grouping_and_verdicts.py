@@ -30,8 +30,8 @@ from reconciler.traffic.judging.grouping import Series, group_series
 from reconciler.traffic.judging.recommendations import recommended, safe_byte_rate
 from reconciler.traffic.judging.unjudged import unused_quotas
 from reconciler.traffic.judging.verdicts import request_verdicts
-from reconciler.traffic.kernels.episodes import Episodes
 from reconciler.traffic.kernels.exact_totals import ExactSide, ExactVerdict
+from reconciler.traffic.kernels.group_statistics import Episodes
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
 from reconciler.workflows.backtest import propose
 

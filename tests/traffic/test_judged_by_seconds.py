@@ -29,8 +29,7 @@ def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity
     from reconciler.traffic.judging.grouping import group_series
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
-    from reconciler.traffic.seconds.reading import open_history
-    from reconciler.traffic.seconds.source import SecondsSource
+    from reconciler.traffic.seconds.history import SecondsSource, open_history
     from reconciler.traffic.sources.on_spark import request_log_rows
     from reconciler.traffic.traffic_files import find_traffic, open_traffic
     from reconciler.traffic.traffic_source import RequestSource

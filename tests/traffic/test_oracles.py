@@ -151,8 +151,7 @@ def traffic_of(spark: SparkSession, files: Sequence[str]) -> dict[str, RequestTr
 def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path) -> Judged:
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
-    from reconciler.traffic.seconds.reading import open_history
-    from reconciler.traffic.seconds.source import SecondsSource
+    from reconciler.traffic.seconds.history import SecondsSource, open_history
     from tests.support.placed_totals import placed_totals
     from tests.support.rows_in_spark import summed_rows
     from tests.support.seconds_in_sql import judged_in_sql

@@ -117,7 +117,7 @@ def test_reports_are_the_same_bytes_however_rows_are_cut_and_shuffled(spark: Spa
 def test_cells_are_judged_here_as_they_are_on_workers(spark: SparkSession, tmp_path: Path) -> None:
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
-    from reconciler.traffic.seconds.source import SecondsSource
+    from reconciler.traffic.seconds.history import SecondsSource
 
     files = write_files(tmp_path / "rows", arrivals_of(FLOWS), files=2, seed=0)
     sources = {file.resolve(): SourceFile(path=file, id=file.stem, size=file.stat().st_size) for file in files}

@@ -21,12 +21,7 @@ from reconciler.model.finding import Severity
 from reconciler.model.quota import QuotaKey
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.columns.group_index import KeyIndex
-from reconciler.traffic.judging.assumptions import judged_by_logged_time
-from reconciler.traffic.judging.findings import report_findings, throttle_findings
-from reconciler.traffic.judging.grouping import Grouping, Series, group_series
-from reconciler.traffic.judging.history_gaps import holes_of, judged_by_history, may_have_gaps, with_gaps
-from reconciler.traffic.judging.limit_use import capacity_uses, quota_fits
-from reconciler.traffic.judging.rate_series import (
+from reconciler.traffic.judging.by_seconds import (
     Grid,
     Lines,
     Points,
@@ -36,7 +31,10 @@ from reconciler.traffic.judging.rate_series import (
     points_of,
     rate_series,
 )
-from reconciler.traffic.judging.recommendations import margin_of, recommended
+from reconciler.traffic.judging.findings import report_findings, throttle_findings
+from reconciler.traffic.judging.grouping import Grouping, Series, group_series
+from reconciler.traffic.judging.history_gaps import holes_of, judged_by_history, judged_by_logged_time, may_have_gaps, with_gaps
+from reconciler.traffic.judging.recommendations import capacity_uses, margin_of, quota_fits, recommended
 from reconciler.traffic.judging.unjudged import unjudged_changes, unjudged_findings, unused_quotas
 from reconciler.traffic.judging.verdicts import regroupings
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW

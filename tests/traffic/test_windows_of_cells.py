@@ -11,9 +11,9 @@ from reconciler.errors import TrafficError
 from reconciler.model.backtest import BucketVerdict, Coverage
 from reconciler.model.entity import Entity
 from reconciler.traffic.backtest import Backtest, BacktestRequest
+from reconciler.traffic.judging.by_seconds import Lines, Points
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.means import Mean
-from reconciler.traffic.judging.rate_series import Lines, Points
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict

@@ -1,23 +1,30 @@
-"""The judgement from one-second sums: cells of groups in, one row a group out, of every worker or of this process.
+"""What one-second sums show: verdicts of groups, and rates over time for plots, of every worker or of this process.
 
-Amounts are integers and sums do not depend on their order, so neither does the result on how rows are partitioned.
+Amounts are integers and sums do not depend on their order, so neither does the result on how rows are partitioned. A plot has at
+most 240 equal intervals, whatever the length of the history. It is made in a second pass over the few groups that are shown:
+cells go by in order, and each interval keeps its largest rate and how many of its seconds are over.
 """
 
 from __future__ import annotations
 
+import datetime
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from reconciler.traffic.judging.exact import limits_of
-from reconciler.traffic.judging.grouping import Group
-from reconciler.traffic.kernels.second_sums import SECOND_BITS, Flags, Rule
+from reconciler.model import Coverage, RateSeries
+from reconciler.traffic.judging.exact import limits_of, numbers_of
+from reconciler.traffic.judging.grouping import Group, Grouping, groups_before
+from reconciler.traffic.kernels.exact_totals import first_places
+from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.second_sums import SECOND_BITS, Flags, Rule, ThrottledRates, bounds, reach
 from reconciler.traffic.kernels.seconds_judge import SIDE_FIELDS, GroupVerdict, SecondsJudge, VerdictColumns
 from reconciler.traffic.kernels.timeline import Doubles, Integers
+from reconciler.traffic.kinds import SAMPLED
 from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows
 
 Item = TypeVar("Item")
@@ -93,3 +100,194 @@ def verdicts_of(table: pa.Table) -> Iterator[GroupVerdict]:
         np.stack(rest[begin:end]) for begin, end in itertools.pairwise((0, 2, 2 + _WIDTH, 2 + 2 * _WIDTH, len(rest)))
     )
     return VerdictColumns(groups, whole, rates, (before, after)).verdicts()
+
+
+MOST_POINTS: Final = 240
+_MOST_BEFORE: Final = 8
+"""A bucket that was put together from more than this many says nothing of before."""
+_SECOND: Final = (1 << SECOND_BITS) - 1
+_COUNTS: Final = ("place", "over_before", "over", "possible")
+POINTS: Final = pa.schema([*((name, pa.int64()) for name in _COUNTS), ("rate", pa.float64()), ("upper", pa.float64())])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """``count`` intervals of ``step_s`` seconds from ``start`` (since 1970) on."""
+
+    start: int
+    step_s: int
+    count: int
+
+    @classmethod
+    def over(cls, coverage: Sequence[Coverage]) -> Grid:
+        """The whole history, of all brokers."""
+        start = int(min(one.start for one in coverage).timestamp())
+        seconds = int(max(one.end for one in coverage).timestamp()) - start + 1
+        step = -(-seconds // MOST_POINTS)
+        return cls(start=start, step_s=step, count=-(-seconds // step))
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """What rates are drawn against: limits by group number before and after; the window; the intervals."""
+
+    before: ThrottledRates
+    after: ThrottledRates
+    window: Window
+    grid: Grid
+
+    @classmethod
+    def of(cls, grouping: Grouping, window: Window, grid: Grid) -> Lines:
+        """A group that is not of a side is unlimited there."""
+        capped = np.asarray([group.kind.is_capped for group in grouping.groups], dtype=np.bool_)
+        before, after = (ThrottledRates.of(limits, capped, window) for limits in limits_of(grouping.groups))
+        return cls(before, after, window, grid)
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """One group, an item an interval; rates are amounts a second."""
+
+    rate: Doubles
+    upper: Doubles
+    over_before: Integers
+    over: Integers
+    possible: Integers
+
+
+def groups_to_plot(grouping: Grouping, targets: Collection[int]) -> set[int]:
+    """The groups whose points these targets need: their own, and those that their members were in."""
+    found = set(targets)
+    for target in targets:
+        earlier = groups_before(grouping, target)
+        found.update(earlier if len(earlier) <= _MOST_BEFORE else ())
+    return found
+
+
+def points_of(cells: Iterable[tuple[Integers, Integers]], lines: Lines) -> pa.RecordBatch:
+    """Rows of ``place`` (group and interval in one number) from batches of keys and amounts in rising order of their keys."""
+    sums = _Sums(reach(lines.window))
+    rows: list[pa.RecordBatch] = []
+    for keys, amounts in sums.whole(cells):
+        rows.append(_points(keys, amounts, sums, lines))
+    return _join_points(pa.Table.from_batches(rows, schema=POINTS))
+
+
+def plot_points(
+    rows: Rows[Item],
+    send: Callable[[Iterable[Item]], Iterable[tuple[Integers, Integers]]],
+    expected: Sequence[int],
+    lines: Lines,
+    *,
+    columns: tuple[str, ...] = (),
+) -> dict[int, Points]:
+    """Points by group; arguments as those of ``by_seconds.judge_seconds``."""
+
+    def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
+        yield points_of(((key, amount) for key, amount in pieces), lines)
+
+    work = GroupWork(columns=columns, send=send, judge=judge, schema=POINTS, rows=expected, bits=SECOND_BITS)
+    return by_group(rows.judge(work), lines.grid)
+
+
+def by_group(table: pa.Table, grid: Grid) -> dict[int, Points]:
+    """Rows as ``points_of`` makes them, spread over the intervals."""
+    place = numbers_of(table, "place")
+    found = {}
+    for group in np.unique(place // grid.count).tolist():
+        rows = np.flatnonzero(place // grid.count == group)
+        at = place[rows] % grid.count
+        counts = [np.zeros(grid.count, dtype=np.int64) for _ in _COUNTS[1:]]
+        rates = [np.zeros(grid.count), np.zeros(grid.count)]
+        for target, name in zip([*counts, *rates], [*_COUNTS[1:], "rate", "upper"], strict=True):
+            target[at] = table.column(name).to_numpy(zero_copy_only=False)[rows]
+        found[group] = Points(rates[0], rates[1], *counts)
+    return found
+
+
+def rate_series(
+    grouping: Grouping, target: int, points: Mapping[int, Points], grid: Grid, holes: Integers | None
+) -> RateSeries | None:
+    """One target's series in the unit of its key; ``None`` for what no sampled rate limits, and for one without points.
+
+    ``holes``: of the recording of the target's broker, as ``history_gaps.holes_of`` has them; ``None``: not known.
+    """
+    kind, own = grouping.targets[target].kind, points.get(target)
+    if own is None or kind not in SAMPLED:
+        return None
+    unit, earlier = kind.amounts_a_unit, groups_before(grouping, target)
+    before = [points[group].over_before for group in earlier if group in points]
+    known = len(before) == len(earlier) > 0
+    return RateSeries(
+        start=datetime.datetime.fromtimestamp(grid.start, tz=datetime.UTC),
+        step_s=grid.step_s,
+        rate=tuple(round(value / unit, 3) for value in own.rate.tolist()),
+        upper=tuple(round(value / unit, 3) for value in own.upper.tolist()),
+        over=tuple(own.over.tolist()),
+        possible=tuple(own.possible.tolist()),
+        over_before=tuple(np.maximum.reduce(before).tolist()) if known else None,
+        recorded=_recorded(grid, holes),
+    )
+
+
+def _recorded(grid: Grid, holes: Integers | None) -> tuple[bool, ...]:
+    """By interval whether any of it is outside of all holes."""
+    if holes is None or not len(holes):
+        return (True,) * grid.count
+    starts = grid.start + grid.step_s * np.arange(grid.count, dtype=np.int64)
+    hole = np.maximum(np.searchsorted(holes[:, 0] * 60, starts, side="right") - 1, 0)
+    missing = (starts >= holes[hole, 0] * 60) & (starts + grid.step_s <= holes[hole, 1] * 60)
+    return tuple((~missing).tolist())
+
+
+class _Sums:
+    """A stream of cells, each second of a group whole, and with each batch what reaches into it from before."""
+
+    def __init__(self, reach_s: int) -> None:
+        self._reach = reach_s
+        self.tail_keys = np.empty(0, dtype=np.int64)
+        self.tail_amounts = np.empty(0, dtype=np.int64)
+
+    def whole(self, cells: Iterable[tuple[Integers, Integers]]) -> Iterator[tuple[Integers, Integers]]:
+        held_keys, held_amounts = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        for more_keys, more_amounts in cells:
+            keys, amounts = np.concatenate((held_keys, more_keys)), np.concatenate((held_amounts, more_amounts))
+            if not len(keys):
+                continue
+            first = first_places(keys)
+            keys, amounts = keys[first], np.add.reduceat(amounts, first)
+            held_keys, held_amounts = keys[-1:], amounts[-1:]
+            if len(keys) > 1:
+                yield from self._given(keys[:-1], amounts[:-1])
+        if len(held_keys):
+            yield from self._given(held_keys, held_amounts)
+
+    def _given(self, keys: Integers, amounts: Integers) -> Iterator[tuple[Integers, Integers]]:
+        yield keys, amounts
+        self.tail_keys = np.concatenate((self.tail_keys, keys))[-self._reach :]
+        self.tail_amounts = np.concatenate((self.tail_amounts, amounts))[-self._reach :]
+
+
+def _points(keys: Integers, amounts: Integers, sums: _Sums, lines: Lines) -> pa.RecordBatch:
+    grid, kept = lines.grid, len(sums.tail_keys)
+    found = bounds(np.concatenate((sums.tail_keys, keys)), np.concatenate((sums.tail_amounts, amounts)), lines.window)
+    groups = keys >> SECOND_BITS
+    place = groups * grid.count + np.clip(((keys & _SECOND) - grid.start) // grid.step_s, 0, grid.count - 1)
+    every = np.concatenate((np.full(kept, -1, dtype=np.int64), groups))
+    before = found.over(lines.before.at(every))[1][kept:]
+    _, over, possible = (flags[kept:] for flags in found.over(lines.after.at(every)))
+    first = first_places(place)
+    counted = [np.add.reduceat(flags.astype(np.int64), first) for flags in (before, over, possible)]
+    largest = [np.maximum.reduceat(values[kept:], first) for values in (found.expected, found.upper)]
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in (place[first], *counted, *largest)], schema=POINTS)
+
+
+def _join_points(table: pa.Table) -> pa.RecordBatch:
+    """One row a place: the last one of a batch may go on in the next."""
+    place = numbers_of(table, "place")
+    if not len(place):
+        return pa.RecordBatch.from_pylist([], schema=POINTS)
+    first = first_places(place)
+    counts = [np.add.reduceat(numbers_of(table, name), first) for name in _COUNTS[1:]]
+    rates = [np.maximum.reduceat(table.column(name).to_numpy(zero_copy_only=False), first) for name in ("rate", "upper")]
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in (place[first], *counts, *rates)], schema=POINTS)

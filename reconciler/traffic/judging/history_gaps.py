@@ -1,22 +1,27 @@
-"""How much of the time a history covers, broker by broker, and which verdicts that leaves open.
+"""What a history lacks: time that it does not cover, and time of threads that logs do not have; and what is assumed of it.
 
 A broker without requests writes no lines either, so a silence proves nothing by itself. It counts as a hole when it lasts 90
-minutes, or when it is ten times as long as nearly all of the broker's other pauses (``_SHORTEST_MIN`` at least).
+minutes, or when it is ten times as long as nearly all of the broker's other pauses (``_SHORTEST_MIN`` at least). A report names
+an assumption only where the history has that kind of traffic.
 """
 
 from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from reconciler.model import BucketVerdict, Coverage, HistoryNeeds, Provenance, Verdict
+from reconciler.model import BucketVerdict, Coverage, HistoryNeeds, Provenance, QuotaKey, Verdict
+from reconciler.resolution import AddressTable, QuotaTable
 from reconciler.text import list_some
+from reconciler.traffic.judging.grouping import Series
+from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.sources.log_evidence import WHOLE_STEP
 
 _MINUTE_S: Final = 60
@@ -156,3 +161,72 @@ def _hole(one: Coverage, needs: HistoryNeeds) -> str | None:
     if 100 * one.share >= needs.coverage_percent or (gap := one.gap_words) is None:
         return None
     return f"{gap}; {needs.coverage_percent:g} % are needed (history.coveragePercent)"
+
+
+def kind_assumptions(
+    series: Sequence[Series], proposed: QuotaTable, window: Window, controller_window: Window, *, of_requests: bool, source: str
+) -> Iterator[str]:
+    """``of_requests``: single requests are known, not only sums of seconds. ``source``: as ``Provenance`` has it."""
+    kinds = {one.kind for one in series}
+    if Kind.REQUEST in kinds:
+        yield (
+            "request_percentage: nanoseconds of a thread, in percent of one; one throttle is at most "
+            f"{window.sample_ms / 1000:g} s. What brokers do not charge (followers, produce without acks) is not in the history"
+        )
+        if (factor := unlogged_factor(Kind.REQUEST.key.value, source)) > 1:
+            yield (
+                "request_percentage: a request log lacks the time of network threads. Brokers charged "
+                f"{LEAST_FACTOR:g} to {factor:g} times the logged time (docs/fidelity.md). Peaks are logged time; a limit below "
+                f"{factor:g} times the peak is not clear, and the safe and recommended values have this factor"
+            )
+    if Kind.REQUEST in kinds and not kinds.isdisjoint(BYTES):
+        yield (
+            "each quota is judged by itself: a request over two limits waits once, for the longer throttle, and a fetch held "
+            "back by request_percentage is still charged its bytes here, which a broker takes back"
+        )
+    if Kind.MUTATION in kinds:
+        yield (
+            f"controller_mutation_rate: a bucket of tokens for {controller_window.expiry_ms / 1000:g} s of the limit "
+            "(controller.quota.window.num, controller.quota.window.size.seconds), full at first on each controller; "
+            + ("topic by topic" if of_requests else "from sums of whole seconds, whatever the topics and API versions in them")
+            + "; a refused topic is asked for no second time, although clients retry"
+        )
+    if Kind.CONNECTION in kinds:
+        yield (
+            "connection_creation_rate: by address, each accepted connection once; what is over is closed after at most "
+            f"{window.sample_ms / 1000:g} s and not counted, and its client's further tries are not modelled, nor are limits of "
+            "a listener or a whole broker"
+        )
+        if names := len(AddressTable(proposed).host_names):
+            which = "1 quota of a host name is" if names == 1 else f"{names} quotas of host names are"
+            yield f"{which} about addresses that only brokers know, and not considered"
+
+
+LEAST_FACTOR: Final = 1.6
+LARGEST_FACTOR: Final = 3.2
+"""Charged time as a multiple of the logged time."""
+_LOGGED: Final = frozenset({"request-log", "cells"})
+"""Sources whose times are those of handlers only. Compacted traffic may be of logs."""
+
+
+def unlogged_factor(key: str, source: str) -> float:
+    """What a recorded peak of ``key`` may be short of, as a factor."""
+    return LARGEST_FACTOR if key == QuotaKey.REQUEST_PERCENTAGE.value and source in _LOGGED else 1.0
+
+
+def judged_by_logged_time(verdicts: Sequence[BucketVerdict], source: str) -> tuple[BucketVerdict, ...]:
+    """What the time that is not logged could carry above the limit is inconclusive."""
+    return tuple(_verdict(one, unlogged_factor(one.key, source)) for one in verdicts)
+
+
+def _verdict(one: BucketVerdict, factor: float) -> BucketVerdict:
+    if factor <= 1 or one.verdict is not Verdict.CLEAR or one.limit_after is None or one.peak * factor <= one.limit_after:
+        return one
+    return replace(
+        one,
+        verdict=Verdict.INCONCLUSIVE,
+        reason=(
+            f"the request log lacks the time of network threads. Brokers charged {LEAST_FACTOR:g} to {factor:g} times the logged "
+            f"time, so a logged peak of {one.peak:.3g} % may be {one.peak * factor:.3g} %"
+        ),
+    )

@@ -14,7 +14,7 @@ from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Doubles, Integers
-from reconciler.traffic.kernels.topics import Topics, effects, judge_bucket, judge_seconds, throttle_band, topic_order
+from reconciler.traffic.kernels.token_bucket import Topics, effects, judge_bucket, judge_seconds, throttle_band, topic_order
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS
 

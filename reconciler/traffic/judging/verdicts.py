@@ -23,15 +23,14 @@ from reconciler.model import (
     Verdict,
 )
 from reconciler.resolution import Bucket, Resolved
-from reconciler.traffic.judging.assumptions import judged_by_logged_time
 from reconciler.traffic.judging.exact import AFTER, BEFORE, ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Grouping, Series, Target, groups_before
-from reconciler.traffic.judging.history_gaps import judged_by_history
+from reconciler.traffic.judging.history_gaps import judged_by_history, judged_by_logged_time
 from reconciler.traffic.judging.recommendations import recommended
 from reconciler.traffic.kernels.exact_totals import ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
-from reconciler.traffic.kernels.topics import PARTLY, REFUSED
+from reconciler.traffic.kernels.token_bucket import PARTLY, REFUSED
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 
 _RANK: Final = {v: rank for rank, v in enumerate((Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verdict.CLEAR))}

@@ -12,10 +12,9 @@ import pyarrow as pa
 from reconciler.model import BucketVerdict, QuotaKey, Verdict, Waiting
 from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.judging.verdicts import row_of, target_numbers
-from reconciler.traffic.kernels.closed_loop_stats import outcome_of
+from reconciler.traffic.kernels.closed_loop import Sent, outcome_of, play
 from reconciler.traffic.kernels.exact_totals import Batch, group_of, time_of
 from reconciler.traffic.kernels.sampled_rate import Window
-from reconciler.traffic.kernels.waiting_client import Sent, play
 
 MOST_BUCKETS: Final = 20
 """Of the report's rows, the worst ones are played."""

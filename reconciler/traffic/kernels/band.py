@@ -12,8 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from reconciler.traffic.kernels.exact_sides import GroupLimits
-from reconciler.traffic.kernels.exact_stream import ExactStream, JudgedBatch
+from reconciler.traffic.kernels.exact_stream import ExactStream, GroupLimits, JudgedBatch
 from reconciler.traffic.kernels.exact_totals import Batch
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.timeline import Integers

@@ -12,9 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from reconciler.traffic.kernels.episodes import NONE, Episodes
 from reconciler.traffic.kernels.exact_totals import first_places
-from reconciler.traffic.kernels.histogram import NEARLY_ALL, Histograms
+from reconciler.traffic.kernels.group_statistics import NEARLY_ALL, NONE, Episodes, Histograms
 from reconciler.traffic.kernels.sampled_rate import Era
 from reconciler.traffic.kernels.second_sums import (
     SECOND_BITS,

@@ -12,12 +12,12 @@ Older brokers have no such form (a reset slot can be the oldest there); they are
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.sampled_rate import Window, throttle_ms
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 Doubles: TypeAlias = npt.NDArray[np.float64]
@@ -58,3 +58,22 @@ def _sample_starts(times_ms: Integers, sample_ms: int) -> Integers:
         begin, end = following[goes_on], end[goes_on]
         found.append(begin)
     return np.sort(np.concatenate(found))
+
+
+UNCAPPED: Final = 2**62
+
+
+def throttles(rate: Doubles, window_ms: Integers, limits: Doubles, caps_ms: Integers | None = None) -> Integers:
+    """``sampled_rate.throttle_ms`` for many requests; a limit that is NaN throttles nobody, a cap of ``UNCAPPED`` is none."""
+    found = np.zeros(len(rate), dtype=np.int64)
+    over = np.flatnonzero(rate > limits)
+    plain = over[limits[over] > 0]
+    exact = (rate[plain] - limits[plain]) / limits[plain] * window_ms[plain]
+    floor = np.floor(exact)
+    rounded = np.where(exact - floor >= 0.5, floor + 1, floor)
+    most = float(UNCAPPED) if caps_ms is None else caps_ms[plain].astype(np.float64)
+    found[plain] = np.minimum(rounded, most).astype(np.int64).astype(np.int32)
+    for place in over[limits[over] <= 0].tolist():
+        cap = None if caps_ms is None or caps_ms[place] == UNCAPPED else int(caps_ms[place])
+        found[place] = throttle_ms(float(rate[place]), int(window_ms[place]), float(limits[place]), cap)
+    return found

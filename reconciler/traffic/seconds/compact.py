@@ -20,7 +20,7 @@ from reconciler.errors import TrafficError
 from reconciler.traffic.client_totals import COUNTED
 from reconciler.traffic.seconds.file_totals import Client, FileSummary, FileTotals, client_number
 from reconciler.traffic.seconds.folder import Segment, SegmentFolder
-from reconciler.traffic.seconds.reading import save_client_totals
+from reconciler.traffic.seconds.history import save_client_totals
 from reconciler.traffic.sources.log_evidence import mark_copies, require_one
 from reconciler.traffic.sources.normal_form import UNREADABLE, require_readable
 from reconciler.traffic.sources.parquet_parts import parts_of, read_part

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from reconciler.traffic.client_totals import ClientCounts
 from reconciler.traffic.columns.charged import ChargedRows, charged_rows, moments
-from reconciler.traffic.columns.keyed import client_seconds
+from reconciler.traffic.columns.group_index import client_seconds
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.seconds.folder import MINUTE_US, SERIES, TOTALS, Covered, Ranges, minutes_in, ranges_of
 from reconciler.traffic.sources.log_evidence import CLUSTER, COPY_OF

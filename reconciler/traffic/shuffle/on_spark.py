@@ -15,9 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from reconciler.traffic.kernels.timeline import Integers
-from reconciler.traffic.shuffle.block import SCHEMA, cut_into_blocks
-from reconciler.traffic.shuffle.merge import merge_blocks
-from reconciler.traffic.shuffle.partition import GroupRanges
+from reconciler.traffic.shuffle.block import SCHEMA, GroupRanges, cut_into_blocks, merge_blocks
 from reconciler.traffic.shuffle.rows import GroupWork, Totals
 
 Work = TypeVar("Work")

@@ -13,8 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from reconciler.traffic.kernels.timeline import Integers
-from reconciler.traffic.shuffle.block import Columns
-from reconciler.traffic.shuffle.merge import cut_into_pieces, sort_by_key
+from reconciler.traffic.shuffle.block import Columns, cut_into_pieces, sort_by_key
 
 Item = TypeVar("Item")
 Pieces = Iterable[list[Integers]]

@@ -22,10 +22,13 @@ import pyarrow.parquet as pq
 from reconciler.errors import TrafficError
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.csv_text import CsvPart, csv_columns, csv_parts, header_of
-from reconciler.traffic.sources.mapped_values import (
+from reconciler.traffic.sources.csv_cells import (
     SECOND_US,
+    CsvPart,
     Moments,
+    csv_columns,
+    csv_parts,
+    header_of,
     mapped_distinct,
     moments_of_text,
     moments_of_timestamps,
