@@ -5,10 +5,13 @@ from __future__ import annotations
 import datetime
 import functools
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from reconciler.errors import TrafficError
+from reconciler.logs import timed_event
 from reconciler.model import (
     BacktestReport,
     BucketVerdict,
@@ -53,6 +56,8 @@ from reconciler.traffic.traffic_source import (
     TrafficSource,
 )
 
+_log: Final = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestRequest:
@@ -95,14 +100,18 @@ class Backtest:
         brokers = {one.broker for one in recorded.series}
         before, after = quota_tables(question.current, question.proposed, question.rule, brokers)
         self._tables: tuple[Tables, ...] = (after,) if before is None else (before, after)
-        self._grouping: Grouping = group_series(recorded.series, before, after)
+        with timed_event(_log, "clients grouped", clients=len(recorded.series)) as event:
+            self._grouping: Grouping = group_series(recorded.series, before, after)
+            event |= {"targets": len(self._grouping.targets), "groups": len(self._grouping.groups)}
         self._twice = drop_duplicate_accounting(recorded.series, self._grouping)
 
     @no_search_for_cycles()
     def report(self) -> BacktestReport:
         """Verdicts, unused quotas, findings and where they come from."""
         question, series = self._question, self._recorded.series
-        form, found = self._judged()
+        with timed_event(_log, "traffic judged", level=logging.INFO) as event:
+            form, found = self._judged()
+            event |= {"form": form.value, "verdicts": len(found)}
         provenance = self._with_gaps(_provenance(question, self._recorded, form, self._grouping))
         unkept = UnkeptLimits.of(series, self._grouping, question.window)
         judged = unkept.verdicts(found, self._grouping)

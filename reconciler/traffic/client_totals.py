@@ -85,10 +85,10 @@ def count_minutes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 CLIENT_TOTALS: Final[Totals[pa.RecordBatch]] = Totals(
-    columns=COUNTED, count=count_clients, schema=SCHEMA, keys=NAMES, folds=FOLDS
+    name="clients", columns=COUNTED, count=count_clients, schema=SCHEMA, keys=NAMES, folds=FOLDS
 )
 MINUTE_TOTALS: Final[Totals[pa.RecordBatch]] = Totals(
-    columns=("broker", "ts_us"), count=count_minutes, schema=MINUTES, keys=tuple(MINUTES.names), folds={}
+    name="minutes", columns=("broker", "ts_us"), count=count_minutes, schema=MINUTES, keys=tuple(MINUTES.names), folds={}
 )
 
 

@@ -118,7 +118,7 @@ class SecondsTraffic:
             for topics in _whole_groups(pieces):
                 yield from judge_topics(_topics(topics), limits, window).to_batches()
 
-        work = self._of_requests(grouping, groups, judge, EXACT, more=_of_topics, columns=_TOPIC)
+        work = self._of_requests(grouping, groups, judge, EXACT, name="verdicts of mutations", more=_of_topics, columns=_TOPIC)
         return request_verdicts(result_of(self._rows.judge(work)), self.series, grouping)
 
     def minutes(self) -> Mapping[int, Integers]:
@@ -144,11 +144,13 @@ class SecondsTraffic:
         judge: Callable[[Pieces], Iterable[pa.RecordBatch]],
         schema: pa.Schema,
         *,
+        name: str,
         more: More | None = None,
         columns: tuple[str, ...] = _REQUEST,
     ) -> GroupWork[pa.RecordBatch]:
         index, expected = self._index(grouping, groups)
         return GroupWork(
+            name=name,
             columns=columns,
             send=lambda batches: keyed_requests(batches, index, more),
             judge=judge,
@@ -168,6 +170,7 @@ class SecondsTraffic:
             middle, half = (begin + end) // 2, int((end - begin) * share / 2)
             between = middle - half, middle + half
         work: Totals[pa.RecordBatch] = Totals(
+            name="request numbers",
             columns=("ts_us", REQUEST_NUMBER),
             count=lambda batches: _request_numbers(batches, between),
             schema=_NUMBERS,
@@ -182,6 +185,7 @@ class SecondsTraffic:
         if not columns:
             return {}
         work: Totals[pa.RecordBatch] = Totals(
+            name="notes of lines",
             columns=("status", "broker", *columns),
             count=lambda batches: _notes_of(batches, columns),
             schema=_NOTES,
@@ -200,7 +204,9 @@ class RequestTraffic(SecondsTraffic):
     def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
         """Verdicts of all groups."""
         work = Work.of(grouping.groups, window)
-        return result_of(self._rows.judge(self._of_requests(grouping, sampled_groups(grouping), judge_requests_of(work), EXACT)))
+        judge = judge_requests_of(work)
+        sent = self._of_requests(grouping, sampled_groups(grouping), judge, EXACT, name="verdicts of requests")
+        return result_of(self._rows.judge(sent))
 
     def requests(self, grouping: Grouping, window: Window, controller_window: Window) -> Iterator[JudgedRequest]:
         """Every request under the proposed quotas, in the order of charging; the rows must have the identity columns."""
@@ -216,10 +222,12 @@ class RequestTraffic(SecondsTraffic):
                 yield from map(_as_requests, topics_as_requests(table, after, controller_window).combine_chunks().to_batches())
 
         columns, names = (*_TOPIC, *IDENTITY_COLUMNS), limited_groups(grouping, mutations=False)
-        works = [self._of_requests(grouping, names, judge, REQUESTS, more=_of_identity, columns=columns)]
+        works = [self._of_requests(grouping, names, judge, REQUESTS, name="requests", more=_of_identity, columns=columns)]
         if mutations := limited_groups(grouping, mutations=True):
             more = _joined(_of_topics, _of_identity)
-            works.append(self._of_requests(grouping, mutations, judge_mutations, REQUESTS, more=more, columns=columns))
+            works.append(
+                self._of_requests(grouping, mutations, judge_mutations, REQUESTS, name="mutations", more=more, columns=columns)
+            )
         return (JudgedRequest(*row) for row in self._rows.judge_in_order(works, ORDER))
 
     def waiting(self, grouping: Grouping, groups: Sequence[int], window: Window) -> Mapping[int, Waiting]:
@@ -233,7 +241,9 @@ class RequestTraffic(SecondsTraffic):
                 Batch(key, order, records, overhead, connection) for key, order, records, overhead, _, connection in pieces
             )
 
-        work = self._of_requests(grouping, groups, judge, WAITING, more=_of_connection, columns=(*_REQUEST, CONNECTION))
+        work = self._of_requests(
+            grouping, groups, judge, WAITING, name="waiting clients", more=_of_connection, columns=(*_REQUEST, CONNECTION)
+        )
         return waiting_of(self._rows.judge(work))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import re
 import shutil
@@ -11,7 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import MissingDependencyError
+from reconciler.logs import log_event
 
+_log: Final = logging.getLogger(__name__)
 MINIMUM_JAVA: Final = 17
 _INSTALL: Final = "pip install 'kafka-quota-reconciler[traffic]'"
 _INSTALL_REMOTE: Final = "pip install 'kafka-quota-reconciler[traffic,connect]'"
@@ -73,6 +76,7 @@ def require_java() -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MissingDependencyError(f"the Java on {where} does not start: {error}") from error
     version = _java_major(done.stderr + done.stdout)
+    log_event(_log, "Java found", program=program, version=version)
     if version is not None and version < MINIMUM_JAVA:
         raise MissingDependencyError(f"the backtest needs Java {MINIMUM_JAVA} or newer; {where} has Java {version}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import reconciler
 from reconciler.errors import TrafficError, UsageError
+from reconciler.logs import log_event, timed_event
 from reconciler.ports import Progress
 from reconciler.traffic.requirements import require_java, require_packages, require_remote_packages
 from reconciler.traffic.spark_jobs import job_progress, told_as_sentences
@@ -27,6 +29,7 @@ from reconciler.traffic.spark_jobs import job_progress, told_as_sentences
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_log: Final = logging.getLogger(__name__)
 _JAVA_OPTIONS: Final = ("-XX:-UsePerfData", "-XX:+UseParallelGC")
 _LIGHT_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-Xshare:auto")
 _JVM_END_S: Final = 10.0
@@ -120,6 +123,7 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
     require_packages()
     running = _running_session() if options.remote is None else None
     if running is not None:
+        log_event(_log, "running Spark used", where=options.where)
         with told_as_sentences(options.where):
             yield _session_beside(running, options)
         return
@@ -130,7 +134,9 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
         require_java()
     folder = tempfile.mkdtemp(prefix="kafka-quotas-spark-")
     try:
-        session = _start(options, folder)
+        with timed_event(_log, "Spark started", level=logging.INFO, where=options.where, memory=options.memory) as event:
+            session = _start(options, folder)
+            event["version"] = session.version
         try:
             with told_as_sentences(options.where):
                 yield session
@@ -138,6 +144,7 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
             with contextlib.suppress(Exception):  # a server that is gone cannot be told; what counts was said
                 session.stop()
             _end_jvm()
+            log_event(_log, "Spark stopped", level=logging.INFO, where=options.where)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -1,8 +1,9 @@
-"""Spark jobs: their progress, from the status tracker or a Spark Connect server, and one sentence for each way to fail."""
+"""Spark jobs: their progress, from the status tracker or a Spark Connect server, their figures, and a sentence for a failure."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 import threading
 import time
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from reconciler.errors import ReconcilerError, TrafficError
+from reconciler.logs import Datum, timed_event
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,6 +81,45 @@ def _listening(session: SparkSession, told: _Told) -> Iterator[None]:
         handlers.removeProgressHandler(heard)
 
 
+@contextmanager
+def logged_stages(log: logging.Logger, session: SparkSession, message: str, **data: Datum) -> Iterator[dict[str, Datum]]:
+    """Log one event at the end of the block, with figures of the stages that ran in it, as ``logs.timed_event`` does.
+
+    ``tasks`` that ended, ``shuffled_blocks`` and ``shuffled_bytes`` written for other tasks, ``spilled_bytes`` written to disk
+    for want of memory. A Spark Connect server gives none. Nothing is asked of Spark while the level is off.
+    """
+    if not log.isEnabledFor(logging.DEBUG):
+        yield {}
+        return
+    earlier = {number for number, _ in _stages(session)}
+    with timed_event(log, message) as event:
+        event |= {"engine": "Spark", **data}
+        yield event
+        ran = [stage for number, stage in _stages(session) if number not in earlier]
+        if ran:
+            event |= {
+                "tasks": sum(stage.numCompleteTasks() for stage in ran),
+                "shuffled_blocks": sum(stage.shuffleWriteRecords() for stage in ran),
+                "shuffled_bytes": sum(stage.shuffleWriteBytes() for stage in ran),
+                "spilled_bytes": sum(stage.diskBytesSpilled() for stage in ran),
+            }
+
+
+def _stages(session: SparkSession) -> list[tuple[int, Any]]:
+    """All stages that Spark remembers, by number, as Java objects."""
+    # Without such a store, as on Spark Connect, nothing is known; the figures are no reason to fail.
+    with contextlib.suppress(Exception):
+        context: Any = session.sparkContext
+        core = context._jsc.sc()  # noqa: SLF001 - pyspark has no public way to the figures of a stage
+        core.listenerBus().waitUntilEmpty(_LISTENERS_MS)
+        no_quantiles = context._gateway.new_array(context._jvm.double, 0)  # noqa: SLF001 - an argument of the line below
+        found = core.statusStore().stageList(None, False, False, no_quantiles, None)  # noqa: FBT003 - Java takes no names
+        return [(stage.stageId(), stage) for stage in map(found.apply, range(found.size()))]
+    return []
+
+
+_LISTENERS_MS: Final = 1000
+"""How long Spark may take to write down the figures of what has ended."""
 _LONGEST: Final = 300
 _CAUSE: Final = "Caused by:"
 _PYTHON: Final = "let PYSPARK_PYTHON name one that has what the extra traffic brings"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.errors import TrafficError, UsageError
+from reconciler.logs import log_event, timed_event
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.request_traffic import CONNECTION, RequestTraffic, SecondsTraffic
 from reconciler.traffic.seconds.folder import SegmentFolder
@@ -36,8 +38,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from reconciler.traffic.session import SessionOptions
     from reconciler.traffic.shuffle.on_spark import KeptRows
 
+_log: Final = logging.getLogger(__name__)
 _SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below this, compiling costs Spark more than it gains, and starting it more than judging in this process."""
 _ROWS_A_BATCH: Final = 1 << 16
@@ -74,10 +78,28 @@ class Traffic:
         """Whether Spark does better to compile little."""
         return self.source is not Source.CELLS and sum(Path(file).stat().st_size for file in self.files) < _SMALL_BYTES
 
-    @property
-    def fits_here(self) -> bool:
-        """Whether it can be judged in this process, without Spark. Per-second totals decide that themselves."""
-        return self.source is not Source.CELLS and sum(map(_bytes_when_read, self.files)) < _SMALL_BYTES
+    def stays_here(self, options: SessionOptions) -> bool:
+        """Whether it is read in this process, without Spark: small traffic, where no master or server was asked for.
+
+        Per-second totals decide that themselves, when it is known which of them are needed.
+        """
+        if self.source is Source.CELLS:
+            return False
+        read_bytes = sum(map(_bytes_when_read, self.files))
+        small = read_bytes < _SMALL_BYTES
+        why = ("the traffic is small" if small else "the traffic is large") if options.unasked else "Spark was asked for"
+        here = options.unasked and small
+        log_event(
+            _log,
+            "engine chosen",
+            level=logging.INFO,
+            engine="this process" if here else "Spark",
+            where=options.where,
+            why=why,
+            read_bytes=read_bytes,
+            most_bytes=_SMALL_BYTES,
+        )
+        return here
 
     @property
     def of_requests(self) -> bool:
@@ -95,9 +117,15 @@ def find_traffic(arguments: Sequence[str], mapping: TrafficMapping | None = None
 
     Raises ``TrafficError`` and ``UsageError`` as ``find_logs``, and for a mixture.
     """
+    found = _find(arguments, mapping)
+    log_event(_log, "traffic found", level=logging.INFO, source=found.source.value, files=len(found.files), first=found.files[:1])
+    return found
+
+
+def _find(arguments: Sequence[str], mapping: TrafficMapping | None) -> Traffic:
     if mapping is not None:
-        found = tuple(file for one in arguments for file in _mapped_of(Path(one), mapping))
-        return Traffic(source=Source.MAPPED, parquet=found, mapping=mapping)
+        files = tuple(file for one in arguments for file in _mapped_of(Path(one), mapping))
+        return Traffic(source=Source.MAPPED, parquet=files, mapping=mapping)
     kinds = {_kind_of(Path(argument)) for argument in arguments}
     if len(kinds) > 1:
         names = " and ".join(sorted(kind.value for kind in kinds))
@@ -131,7 +159,8 @@ def open_traffic(
     """
     if requests and traffic.source is not Source.LOGS:
         raise UsageError("--requests needs request logs: only they tell which request is which")
-    look_first(traffic, log_timezone=log_timezone)
+    with timed_event(_log, "first rows read", source=traffic.source.value):
+        look_first(traffic, log_timezone=log_timezone)
     logs = traffic.source is Source.LOGS
     also = IDENTITY_COLUMNS if requests else (CONNECTION,) if connections and logs else ()
     found: TrafficSource
@@ -149,6 +178,17 @@ def open_traffic(
         found = kind(rows, source=traffic.source, files=traffic.files, columns=said)
     facts = found.facts
     lines = facts.requests + facts.censored + facts.unreadable + sum(facts.not_charged.values())
+    log_event(
+        _log,
+        "traffic opened",
+        level=logging.INFO,
+        source=facts.source,
+        rows=lines,
+        charged=facts.requests,
+        unreadable=facts.unreadable,
+        clients=len(found.series),
+        brokers=[one.broker for one in facts.coverage],
+    )
     try:
         require_readable(facts.unreadable, lines, max_unreadable, files=facts.files, samples=facts.unreadable_samples)
     except TrafficError:
@@ -215,6 +255,7 @@ def read_batches(
     with_file = "file" in also
     if traffic.source is Source.LOGS:
         for log in log_parts(traffic.logs, 1):
+            log_event(_log, "file opened", file=log.path, broker=log.broker, begin=log.begin, end=log.end)
             yield from parse_lines(log.lines(), broker=log.broker, file=log.uri, zone=log_timezone, kinds=kinds, also=also)
         return
     if traffic.mapping is not None:
@@ -222,6 +263,7 @@ def read_batches(
         return
     names = [name for name, _ in COLUMNS]
     for part in parts_of(traffic.parquet):
+        log_event(_log, "file opened", file=part.path, rows=part.rows)
         file = Path(part.path).as_uri() if with_file else None
         yield from (rows_of(batch, file) for batch in part.batches(names))
 

@@ -144,7 +144,7 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
             traffic,
             functools.cache(session),
             log_timezone=options.log_timezone,
-            in_process=wanted.unasked and traffic.fits_here,
+            in_process=traffic.stays_here(wanted),
             requests=options.requests is not None,
             connections=question.exact,
             kinds=_limited_kinds(proposal),

@@ -91,7 +91,7 @@ def _add(
     where = SessionOptions(
         master=options.master, remote=options.remote, memory=options.memory, small=traffic.small, light=traffic.light
     )
-    if where.unasked and traffic.fits_here:
+    if traffic.stays_here(where):
         progress.step(step)
         return compaction.in_process(read_batches(traffic, log_timezone=zone, also=also))
     with spark_with_progress(where, progress) as spark:

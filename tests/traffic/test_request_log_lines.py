@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reconciler.errors import UsageError
+from reconciler.traffic.traffic_files import Traffic, look_first
+from reconciler.traffic.traffic_source import Source
 from tests.traffic.log_lines import fetch_request, fetch_response, line, produce_request, produce_response
 
 if TYPE_CHECKING:
@@ -56,9 +58,9 @@ def test_local_time_is_read_in_the_zone_that_is_said(tmp_path: Path) -> None:
     assert [row.ts_us for row in rows] == [micros(NOON), micros(summer), micros(NOON)]
 
 
-def test_an_unknown_zone_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_zone_is_refused() -> None:
     with pytest.raises(UsageError, match="Mars/Olympus"):
-        read(tmp_path, [line()], log_timezone="Mars/Olympus")
+        look_first(Traffic(source=Source.LOGS), log_timezone="Mars/Olympus")
 
 
 def test_a_request_is_charged_when_its_answer_was_built(tmp_path: Path) -> None:
@@ -141,6 +143,7 @@ def test_rotated_and_compressed_files_are_read_whatever_their_names_hold(spark: 
         stream.write(line(correlation_id=3))
 
     with contextlib.closing(request_log_rows(spark, find_logs([str(folder)]), also=IDENTITY_COLUMNS)) as kept:
-        rows = kept.share_results(lambda batches: batches, schema(IDENTITY_COLUMNS)).to_pylist()
+        columns = schema(IDENTITY_COLUMNS)
+        rows = kept.share_results(lambda batches: (batch.cast(columns) for batch in batches), columns).to_pylist()
 
     assert {(row["broker"], row["correlation_id"], row["status"]) for row in rows} == {(7, n, "charged") for n in (1, 2, 3)}

@@ -75,7 +75,9 @@ def judge_seconds(
     def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
         yield judge_cells(((key, amount) for key, amount in pieces), limits)
 
-    work = GroupWork(columns=columns, send=send, judge=judge, schema=SCHEMA, rows=expected, bits=SECOND_BITS)
+    work = GroupWork(
+        name="verdicts by seconds", columns=columns, send=send, judge=judge, schema=SCHEMA, rows=expected, bits=SECOND_BITS
+    )
     return {verdict.group: verdict for verdict in verdicts_of(rows.judge(work))}
 
 
@@ -186,7 +188,9 @@ def plot_points(
     def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
         yield points_of(((key, amount) for key, amount in pieces), lines)
 
-    work = GroupWork(columns=columns, send=send, judge=judge, schema=POINTS, rows=expected, bits=SECOND_BITS)
+    work = GroupWork(
+        name="points of plots", columns=columns, send=send, judge=judge, schema=POINTS, rows=expected, bits=SECOND_BITS
+    )
     return by_group(rows.judge(work), lines.grid)
 
 

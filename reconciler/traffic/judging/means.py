@@ -108,6 +108,7 @@ def count_means(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 MEAN_TOTALS: Final[Totals[pa.RecordBatch]] = Totals(
+    name="means",
     columns=("status", "broker", "kind", "user", "client_id", "interval_us", "records", "overhead", "ts_us"),
     count=count_means,
     schema=SCHEMA,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import logging
 import shutil
 import urllib.parse
 import uuid
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
+from reconciler.logs import log_event
 from reconciler.traffic.client_totals import COUNTED
 from reconciler.traffic.seconds.file_totals import Client, FileSummary, FileTotals, client_number
 from reconciler.traffic.seconds.folder import Segment, SegmentFolder
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from reconciler.traffic.shuffle.on_spark import KeptRows
 
+_log: Final = logging.getLogger(__name__)
 _LONGEST_LINE: Final = 1024 * 1024
 _END_BYTES: Final = 64 * 1024
 _ID_DIGITS: Final = 24
@@ -199,6 +202,15 @@ class _Run:
                 copies_of=tuple(sorted({files[_path_of(file)].id for file in summary.copies_of} - {source.id})),
             )
             folder.publish(segment, self.target(path))
+            log_event(
+                _log,
+                "totals written",
+                level=logging.INFO,
+                file=str(path),
+                folder=segment.folder,
+                requests=segment.requests,
+                copies=segment.copies,
+            )
             segments.append(segment)
         save_client_totals(folder)
         return tuple(segments)

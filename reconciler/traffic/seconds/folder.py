@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -23,8 +24,10 @@ import numpy as np
 from reconciler.errors import FileAccessError, TrafficError
 from reconciler.files import write_whole
 from reconciler.formats import document_text
+from reconciler.logs import log_event
 from reconciler.traffic.kernels.timeline import Integers
 
+_log: Final = logging.getLogger(__name__)
 MINUTE_US: Final = 60_000_000
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
 """The first and the last minute since 1970 of each run of minutes, rising."""
@@ -161,6 +164,7 @@ class SegmentFolder:
         named = {segment.folder for segment in self.segments()}
         for folder in self._folders():
             if folder.name not in named:
+                log_event(_log, "leftover totals removed", folder=str(folder))
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _folders(self) -> Iterator[Path]:

@@ -7,6 +7,7 @@ get numbers that no segment uses, and a segment's own numbers are replaced while
 from __future__ import annotations
 
 import contextlib
+import logging
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from reconciler.errors import TrafficError
+from reconciler.logs import log_event
 from reconciler.model import BucketVerdict
 from reconciler.traffic.columns.group_index import KeyIndex, KnownClients
 from reconciler.traffic.judging.by_seconds import Lines, Points, judge_seconds, plot_points
@@ -42,6 +44,7 @@ from reconciler.traffic.traffic_source import Facts, Source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_log: Final = logging.getLogger(__name__)
 SecondTotals: TypeAlias = tuple[Integers, Integers, Integers]
 """Keys of series, seconds and amounts, one item a row."""
 _FIGURES: Final = {"requests": "sum", "amount": "sum", "largest": "max", "throttled": "sum"}
@@ -135,6 +138,7 @@ def open_history(folder: SegmentFolder) -> History:
         for broker, kind, user, client_id, requests, amount, largest, throttled, key in columns
     ]  # fmt: skip
     series = sorted(found, key=lambda one: one.sort_key)
+    log_event(_log, "per-second totals listed", folder=str(folder.root), segments=len(segments), clients=len(series))
     return History(
         folder=folder,
         segments=segments,
@@ -155,8 +159,10 @@ def read_totals(history: History, keys: Sequence[int] | Integers) -> Iterator[Se
             found.append((series[mine], seconds[mine], amounts[mine]))
         return found
 
+    files = history.files() if len(clients) else []
+    log_event(_log, "files opened", files=len(files), first=[file.path for file in files[:1]], clients=len(clients))
     with ThreadPoolExecutor() as pool:
-        for found in pool.map(read, history.files() if len(clients) else ()):
+        for found in pool.map(read, files):
             yield from found
 
 
@@ -305,7 +311,19 @@ class SecondsSource:
 
     def _rows(self, index: KeyIndex) -> Rows[SecondTotals]:
         """The totals of these clients: in this process where they are few, else on Spark."""
-        if self._at_most(index.keys) <= self._most_here:
+        most = self._at_most(index.keys)
+        here = most <= self._most_here
+        log_event(
+            _log,
+            "engine chosen",
+            level=logging.INFO,
+            engine="this process" if here else "Spark",
+            why="few totals" if here else "many totals",
+            clients=len(index.keys),
+            totals=most,
+            most_totals=self._most_here,
+        )
+        if here:
             return LocalRows(lambda _: read_totals(self._history, index.keys))
         return _totals_on_spark(self._session(), self._history, index.keys)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from reconciler.logs import log_event
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.shuffle.block import SCHEMA, GroupRanges, cut_into_blocks, merge_blocks
 from reconciler.traffic.shuffle.rows import GroupWork, Totals
+from reconciler.traffic.spark_jobs import logged_stages
 
+_log: Final = logging.getLogger(__name__)
 Work = TypeVar("Work")
 Item = TypeVar("Item")
 _KEPT = pa.schema([("rows", pa.binary())])
@@ -74,11 +78,17 @@ class _SparkRows(ABC, Generic[Item]):
         # Sums and extremes of numbers alone: a smallest text would make Spark sort all rows.
         folds = [getattr(F, fold)(name).alias(name) for name, fold in work.folds.items()]
         whole = partial.groupBy(*work.keys).agg(*folds) if folds else partial.distinct()
-        return whole.select(*work.schema.names).toArrow()
+        with logged_stages(_log, self._spark, "rows added up", what=work.name) as event:
+            found = whole.select(*work.schema.names).toArrow()
+            event["results"] = found.num_rows
+        return found
 
     def judge(self, work: GroupWork[Item]) -> pa.Table:
         """As ``Rows.judge``."""
-        return self._judged(work).toArrow()
+        with logged_stages(_log, self._spark, "groups judged", what=work.name, rows=sum(work.rows)) as event:
+            found = self._judged(work).toArrow()
+            event["results"] = found.num_rows
+        return found
 
     def judge_in_order(self, works: Sequence[GroupWork[Item]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """As ``Rows.judge_in_order``."""
@@ -90,6 +100,7 @@ class _SparkRows(ABC, Generic[Item]):
 
     def _judged(self, work: GroupWork[Item]) -> DataFrame:
         ranges = GroupRanges.of(work.rows, least_tasks(self._spark))
+        log_event(_log, "shuffle planned", what=work.name, groups=len(work.rows), partitions=len(ranges))
 
         def send(items: Iterable[Item]) -> Iterator[pa.RecordBatch]:
             return (cut_into_blocks(columns, ranges, work.bits) for columns in work.send(items) if len(columns[0]))
@@ -154,12 +165,15 @@ class KeptRows(_SparkRows[pa.RecordBatch], Generic[Work]):
 
     def share_results(self, work: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]], schema: pa.Schema) -> pa.Table:
         """What ``work`` gives of each share, rows of ``schema``, in no order."""
-        return self._run(work, (), schema, few=False).toArrow()
+        with logged_stages(_log, self._spark, "kept rows gone through"):
+            return self._run(work, (), schema, few=False).toArrow()
 
     def has_repeats(self, keys: Callable[[pa.RecordBatch], pa.RecordBatch], schema: pa.Schema) -> bool:
         """Whether one combination of ``keys``, rows of ``schema``, is there twice."""
         whole = self._run(lambda batches: map(keys, batches), (), schema, few=False)
-        return whole.groupBy(*schema.names).count().where("count > 1").limit(1).count() > 0
+        with logged_stages(_log, self._spark, "rows kept") as event:
+            event["repeats"] = found = whole.groupBy(*schema.names).count().where("count > 1").limit(1).count() > 0
+        return found
 
     def rewrite(self, number: Callable[[pa.RecordBatch], Integers], rewrite: Callable[[pa.Table], pa.Table]) -> None:
         """Replace all rows by what ``rewrite`` makes of tables; rows of one ``number`` are in one table."""
@@ -181,7 +195,8 @@ class KeptRows(_SparkRows[pa.RecordBatch], Generic[Work]):
 
         met = self._run(spread, (), _SPREAD, few=False).repartitionById(partitions, "partition")
         again = met.mapInArrow(collect, from_arrow_schema(_KEPT)).persist(StorageLevel.MEMORY_AND_DISK)
-        again.count()
+        with logged_stages(_log, self._spark, "kept rows rewritten", partitions=partitions):
+            again.count()
         self._frame.unpersist()
         self._frame = again
 

@@ -6,26 +6,31 @@ read, send and judge are the same for each of them.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
+from reconciler.logs import timed_event
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.shuffle.block import Columns, cut_into_pieces, sort_by_key
 
+_log: Final = logging.getLogger(__name__)
 Item = TypeVar("Item")
 Pieces = Iterable[list[Integers]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals(Generic[Item]):
-    """Rows added up by name. ``count`` gives partial sums of ``schema`` for a share, to be added up by ``keys``.
+    """Rows added up by ``keys``. ``count`` gives partial sums of ``schema`` for a share.
 
-    ``columns``: those of an item that ``count`` reads. ``folds``: ``sum``, ``min`` or ``max`` of each other column.
+    ``name``: what is added up, for the log. ``columns``: those of an item that ``count`` reads. ``folds``: ``sum``, ``min`` or
+    ``max`` of each other column.
     """
 
+    name: str
     columns: tuple[str, ...]
     count: Callable[[Iterable[Item]], Iterable[pa.RecordBatch]]
     schema: pa.Schema
@@ -35,13 +40,14 @@ class Totals(Generic[Item]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupWork(Generic[Item]):
-    """Rows judged group by group.
+    """Rows judged group by group. ``name``: what is made of them, for the log.
 
     ``send`` makes columns of a share whose first one holds keys: a group's number above ``bits`` bits of a time. ``judge`` gets
     whole groups in the order of keys, in pieces of some 2^16 rows, and gives batches of ``schema``. ``rows``: the expected rows
     of each group, by its number. ``columns``: those of an item that ``send`` reads.
     """
 
+    name: str
     columns: tuple[str, ...]
     send: Callable[[Iterable[Item]], Iterable[Columns]]
     judge: Callable[[Pieces], Iterable[pa.RecordBatch]]
@@ -78,14 +84,20 @@ class LocalRows(Generic[Item]):
 
     def total(self, work: Totals[Item]) -> pa.Table:
         """As ``Rows.total``."""
-        table = pa.Table.from_batches(work.count(self._items(work.columns)), schema=work.schema)
-        return add_up(table, work.keys, work.folds)
+        with timed_event(_log, "rows added up", what=work.name, engine="this process") as event:
+            table = pa.Table.from_batches(work.count(self._items(work.columns)), schema=work.schema)
+            found = add_up(table, work.keys, work.folds)
+            event["results"] = found.num_rows
+        return found
 
     def judge(self, work: GroupWork[Item]) -> pa.Table:
         """As ``Rows.judge``."""
-        parts = [list(columns) for columns in work.send(self._items(work.columns)) if len(columns[0])]
-        pieces = cut_into_pieces(sort_by_key(parts)) if parts else iter(())
-        return pa.Table.from_batches(work.judge(pieces), schema=work.schema)
+        with timed_event(_log, "groups judged", what=work.name, engine="this process") as event:
+            parts = [list(columns) for columns in work.send(self._items(work.columns)) if len(columns[0])]
+            pieces = cut_into_pieces(sort_by_key(parts)) if parts else iter(())
+            found = pa.Table.from_batches(work.judge(pieces), schema=work.schema)
+            event |= {"rows": sum(len(part[0]) for part in parts), "results": found.num_rows}
+        return found
 
     def judge_in_order(self, works: Sequence[GroupWork[Item]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """As ``Rows.judge_in_order``."""

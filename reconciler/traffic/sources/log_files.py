@@ -6,6 +6,7 @@ A request log does not name its broker.
 from __future__ import annotations
 
 import gzip
+import logging
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +15,9 @@ from pathlib import Path
 from typing import IO, Final, cast
 
 from reconciler.errors import TrafficError, UsageError
+from reconciler.logs import log_event
 
+_log: Final = logging.getLogger(__name__)
 _BROKER_IN_NAME: Final = re.compile(r"(?:^|[-_.])(?:node|broker)[-_]?(\d{1,9})(?=$|[-_.])")
 _SEGMENT: Final = re.compile(r"\d{20}\.log")
 """A broker keeps its data in files of such names; they can be huge, and are no logs of requests."""
@@ -63,7 +66,10 @@ def find_logs(arguments: Sequence[str]) -> tuple[BrokerFiles, ...]:
             nameless.append(unnumbered)
     _number(known, nameless)
     _refuse_shared(known)
-    return tuple(BrokerFiles(broker=b, files=tuple(sorted(known[b]))) for b in sorted(known))
+    logs = tuple(BrokerFiles(broker=b, files=tuple(sorted(known[b]))) for b in sorted(known))
+    for one in logs:
+        log_event(_log, "request logs listed", broker=one.broker, files=one.files)
+    return logs
 
 
 def split_argument(argument: str) -> tuple[int | None, Path]:

@@ -1,0 +1,96 @@
+"""``-v`` of backtest and compact: which files are read, why with or without Spark, how much is shuffled and written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command import Command, Done, run
+from tests.support.recorded_parquet import Flow, write_traffic
+
+MANIFEST = """
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: all}
+spec:
+  quotas:
+    - {match: {user: alice}, quotas: {producer_byte_rate: 500}}
+"""
+HERE = pytest.param((), "this process", id="this process")
+SPARK = pytest.param(("--master", "local[2]"), "Spark", marks=pytest.mark.spark, id="Spark")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
+    (tmp_path / "rows").mkdir()
+    write_traffic(tmp_path / "rows" / "all.parquet", [Flow(user=user, amount=1_000, end_s=30) for user in ("alice", "bob")])
+    return tmp_path
+
+
+def events(done: Done) -> list[dict[str, Any]]:
+    """The records of stderr, in their order."""
+    return [json.loads(line) for line in done.err.splitlines()]
+
+
+def one(records: list[dict[str, Any]], event: str, **data: object) -> dict[str, Any]:
+    """The only record of this event with these data."""
+    (found,) = (row for row in records if row["event"] == event and data.items() <= row.items())
+    return found
+
+
+def backtest(command: Command, folder: Path, traffic: str, *options: str) -> list[dict[str, Any]]:
+    done = command(
+        "backtest", "quotas.yaml", "--traffic", traffic, "--format", "json", "-v", "--log-format", "json", *options, cwd=folder
+    )
+    assert done.json()["provenance"]["requests"] == 60
+    return events(done)
+
+
+@pytest.mark.parametrize(("options", "engine"), [HERE, SPARK])
+def test_v_logs_the_files_the_engine_with_its_reason_and_each_stage(folder: Path, options: tuple[str, ...], engine: str) -> None:
+    found = backtest(run, folder, "rows", *options)
+
+    assert one(found, "traffic found")["source"] == "normal-form"
+    assert one(found, "traffic found")["first"] == [str((folder / "rows" / "all.parquet").resolve())]
+    chosen = one(found, "engine chosen")
+    assert chosen["engine"] == engine
+    assert chosen["why"] == ("Spark was asked for" if options else "the traffic is small")
+    assert chosen["read_bytes"] == 60 * 64
+    opened = one(found, "traffic opened")
+    assert (opened["rows"], opened["charged"], opened["clients"], opened["brokers"]) == (60, 60, 2, [1])
+    clients = one(found, "rows added up", what="clients")
+    assert (clients["engine"], clients["results"]) == (engine, 2)
+    assert clients["milliseconds"] > 0
+    judged = one(found, "groups judged", what="verdicts by seconds")
+    assert (judged["engine"], judged["results"]) == (engine, 2)
+    assert one(found, "traffic judged")["verdicts"] == 2
+    if options:
+        # A broker, two groups: one block of each partition that has rows.
+        assert 1 <= judged["shuffled_blocks"] <= judged["tasks"]
+        assert judged["shuffled_bytes"] > 0
+        assert judged["spilled_bytes"] == 0
+        assert [row["event"] for row in found if row["event"].startswith("Spark st")] == ["Spark started", "Spark stopped"]
+    else:
+        assert one(found, "file opened")["rows"] == 60
+
+
+def test_v_of_compact_logs_each_segment_and_a_backtest_of_it_why_it_stays_here(folder: Path) -> None:
+    done = run("compact", "--traffic", "rows", "--out", "totals", "-v", "--log-format", "json", cwd=folder)
+    written = one(events(done), "totals written")
+    assert written["file"] == str((folder / "rows" / "all.parquet").resolve())
+    assert (written["requests"], written["copies"]) == (60, 0)
+
+    found = backtest(run, folder, "totals")
+    chosen = one(found, "engine chosen")
+    assert (chosen["engine"], chosen["why"]) == ("this process", "few totals")
+    assert chosen["totals"] <= 60
+    assert one(found, "files opened")["files"] == 1
+
+
+def test_without_v_nothing_is_logged(folder: Path) -> None:
+    done = run("backtest", "quotas.yaml", "--traffic", "rows", "--format", "json", cwd=folder)
+    assert "engine" not in done.err
