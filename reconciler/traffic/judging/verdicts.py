@@ -101,7 +101,9 @@ def _of_requests(found: ExactResult, series: Sequence[Series], grouping: Groupin
     target, fields, whole = grouping.targets[index], target_fields(index, grouping), found.groups[index]
     side, unit, known = whole.sides[AFTER], target.kind.amounts_a_unit, bool(fields["limits_before"])
     counts = {m: found.series.get(m, _NOTHING) for m in target.members}
-    verdict, reason = _decided(target, Verdict.THROTTLED if side.throttled else Verdict.CLEAR, proven=target.kind is Kind.MUTATION)
+    verdict, reason = _decided(
+        target, Verdict.THROTTLED if side.throttled else Verdict.CLEAR, proven=target.kind is Kind.MUTATION
+    )
     over_before = max((found.groups[g].sides[BEFORE].seconds_over for g in groups_before(grouping, index)), default=0)
     return BucketVerdict(
         **fields,
