@@ -221,8 +221,8 @@ class Backtest:
 def _unproven(window: Window) -> str:
     return (
         f"sums of whole seconds prove nothing about {window.samples} samples of {window.sample_ms / 1000:g} s: quota.window.num "
-        f"has to be above 1, and both together at most {LONGEST_PROVEN_S} s; give the requests themselves (logs, or the normal "
-        "form), which are then judged one by one"
+        f"has to be above 1, and both together at most {LONGEST_PROVEN_S} s. Give single requests instead (logs, or the "
+        "normal form)"
     )
 
 
@@ -256,19 +256,19 @@ def _assumptions(question: BacktestRequest, recorded: TrafficSource, form: Form,
     said = [
         (
             f"brokers work as Kafka {window.era.value} ({question.version_from}), with {window.samples} samples of "
-            f"{window.sample_ms / 1000:g} s (quota.window.num, quota.window.size.seconds; from {question.settings_from})"
+            f"{window.sample_ms / 1000:g} s (quota.window.num and quota.window.size.seconds from {question.settings_from})"
         ),
         (
-            "open loop: every request arrives when it was recorded, although a throttled client would have sent later; so "
+            "open loop: every request arrives when it was recorded, although a throttled client would have sent later. So "
             "throttled seconds are counted, and throttle times are never added up"
         ),
         *question.rule.assumptions(grouping),
-        "broker clocks are as their logs say, to the millisecond",
+        "broker clocks are as their logs show, to the millisecond",
     ]
     if form is Form.SECONDS:
         said.append(
             "judged from sums of whole seconds: a second is certainly over, possibly over or clear, whatever the requests in it"
-            f"{'; --exact judges every request' if isinstance(recorded, RequestSource) else ''}"
+            f"{'. --exact judges every request' if isinstance(recorded, RequestSource) else ''}"
         )
     else:
         said.append(f"a fetch carries at most {window.fetch_cap(1)} seconds of its limit, as a broker asks no more of its log")

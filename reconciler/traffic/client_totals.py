@@ -205,11 +205,11 @@ def require_charged(lines: Mapping[str, int], files: Sequence[str]) -> None:
     whole, unreadable = sum(lines.values()), lines.get(UNREADABLE, 0)
     where = files[0] + (f" and {len(files) - 1} more" if len(files) > 1 else "")
     if not whole:
-        why = "it has no rows, or no request lines"
+        why = "no rows, or no request lines"
     elif unreadable:
         why = f"{unreadable} of {whole} request lines cannot be read (no time stamp before the message, or JSON cut short)"
     elif lines.get(NOT_AN_EVENT):
         why = f"{lines[NOT_AN_EVENT]} of {whole} rows are means without a length, or gauges, that nothing can be compared with"
     else:
-        why = f"its {whole} request lines hold no produce or fetch request of a client"
+        why = f"none of the {whole} request lines is a produce or fetch request of a client"
     raise TrafficError(f"recorded traffic {where}: {why}")

@@ -78,7 +78,7 @@ def require_java() -> None:
     version = _java_major(done.stderr + done.stdout)
     log_event(_log, "Java found", program=program, version=version)
     if version is not None and version < MINIMUM_JAVA:
-        raise MissingDependencyError(f"the backtest needs Java {MINIMUM_JAVA} or newer; {where} has Java {version}")
+        raise MissingDependencyError(f"the backtest needs Java {MINIMUM_JAVA} or newer, and {where} has Java {version}")
 
 
 def _java_major(text: str) -> int | None:

@@ -81,7 +81,7 @@ class SessionOptions:
             )
         if self.master is not None and not _MASTER.fullmatch(self.master):
             raise UsageError(
-                f"--master {self.master}: write local[*], local[4], spark://host:7077, yarn, or k8s://https://host:443; "
+                f"--master {self.master}: write local[*], local[4], spark://host:7077, yarn, or k8s://https://host:443, "
                 "for a Spark Connect server --remote sc://host:15002"
             )
 
@@ -182,7 +182,7 @@ def _require_listener(remote: str) -> None:
     try:
         socket.create_connection((address.hostname or "", address.port or _REMOTE_PORT), _LISTENER_S).close()
     except (OSError, ValueError) as error:
-        raise TrafficError(f"Spark does not start on {remote}: nobody answers there ({error})") from error
+        raise TrafficError(f"Spark does not start on {remote}: no server answers there ({error})") from error
 
 
 def _end_jvm() -> None:

@@ -126,24 +126,24 @@ _PYTHON: Final = "let PYSPARK_PYTHON name one that has what the extra traffic br
 _KNOWN: Final = {
     r"No space left on device|Disk quota exceeded|File too large": "a disk is full: the one it writes to, or where what does not "
     "fit into memory goes, TMPDIR or spark.local.dir",
-    r"ModuleNotFoundError: No module named '(?P<what>[\w.]+)'": f"the Python of its workers has no {{what}}: {_PYTHON}",
-    r"PYTHON_VERSION_MISMATCH|Python in worker has different version": f"its workers have another version of Python: {_PYTHON}",
-    r"(?P<what>\S+) is not a Parquet file": "{what} is no Parquet file, or was not finished",
+    r"ModuleNotFoundError: No module named '(?P<what>[\w.]+)'": f"the Python of the workers has no {{what}}: {_PYTHON}",
+    r"PYTHON_VERSION_MISMATCH|Python in worker has different version": f"the workers have another version of Python: {_PYTHON}",
+    r"(?P<what>\S+) is not a Parquet file": "{what} is not a Parquet file, or was not finished",
     r"reconciler\.errors\.TrafficError: recorded traffic (?P<what>[^\n]+)": "{what}",
     r"CANNOT_MERGE_SCHEMA|Failed merging schema": "a column has one type in some files of --traffic and another in others: give "
     "them apart, each with its own --mapping",
     r"reading file (?P<what>[^\n]+?)\.(\s|$)[\s\S]*(Unexpected end of input stream|ZipException|incorrect (data|header) check|"
     r"not a gzip file|invalid (block type|stored block|code lengths|distance))": "the compressed file {what} is damaged or cut "
     "short: take it out, or unpack what is left of it with gzip -dc",
-    r"OutOfMemoryError|Container killed .* memory": "it ran out of memory: give it more with --memory, or its executors",
-    r"Cannot run program \"(?P<what>[^\"]+)\"": f"its workers cannot start {{what}}: {_PYTHON}",
+    r"OutOfMemoryError|Container killed .* memory": "Spark ran out of memory: give it more with --memory, or its executors",
+    r"Cannot run program \"(?P<what>[^\"]+)\"": f"the workers cannot start {{what}}: {_PYTHON}",
     r"Python worker (exited unexpectedly|failed to connect)|(Broken pipe|Connection reset|EOFException)[\s\S]{0,2000}"
     r"org\.apache\.spark\.(api|sql\.execution)\.python\.": "a Python process of a worker ended, perhaps for want of memory",
-    r"ExecutorLostFailure|Lost executor|executor .* exited|Worker lost": "it lost a worker again and again while the job ran",
-    r"UNAVAILABLE|Connection refused|Socket closed|SparkConnectGrpcException": "its server ended, or cannot be reached any more",
-    r"SparkContext (was|has been) shut ?down": "it was stopped while the job ran",
-    r"FAILED_READ_FILE|Path does not exist|FileNotFound(Exception|Error)": "it cannot read a file: every machine it runs on must "
-    "see the files of --traffic under the same path",
+    r"ExecutorLostFailure|Lost executor|executor .* exited|Worker lost": "Spark lost a worker again and again while the job ran",
+    r"UNAVAILABLE|Connection refused|Socket closed|SparkConnectGrpcException": "the server ended, or cannot be reached any more",
+    r"SparkContext (was|has been) shut ?down": "Spark was stopped while the job ran",
+    r"FAILED_READ_FILE|Path does not exist|FileNotFound(Exception|Error)": "Spark cannot read a file: every machine it runs on "
+    "must see the files of --traffic under the same path",
 }
 """What stands in a failure, and what to say of it."""
 

@@ -158,7 +158,7 @@ def open_traffic(
     Raises ``TrafficError`` when nothing can be used, or more than the share ``max_unreadable`` cannot be read.
     """
     if requests and traffic.source is not Source.LOGS:
-        raise UsageError("--requests needs request logs: only they tell which request is which")
+        raise UsageError("--requests needs request logs: only they identify single requests")
     with timed_event(_log, "first rows read", source=traffic.source.value):
         look_first(traffic, log_timezone=log_timezone)
     logs = traffic.source is Source.LOGS

@@ -136,7 +136,7 @@ def test_quotas_that_win_for_nobody_are_told_for_every_key(exactly: BacktestRepo
         (SOMEWHERE, "connection_creation_rate"): UnusedReason.NO_CLIENT,
     }
     said = " ".join(exactly.provenance.assumptions)
-    for words in ("percent of one", "a bucket of tokens for 11 s", "by address", "for the longer throttle"):
+    for words in ("percent of one", "a token bucket for 11 s", "by address", "for the longer throttle"):
         assert words in said
 
 

@@ -165,7 +165,7 @@ def test_sums_of_seconds_are_never_judged_as_requests(spark: SparkSession, tmp_p
 
 def test_what_is_no_log_is_said(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "photo.log").write_bytes(random.Random(1).randbytes(5000))
-    with pytest.raises(TrafficError, match="no line says 'Completed request:'"):
+    with pytest.raises(TrafficError, match="no line has 'Completed request:'"):
         opened(spark, tmp_path)
     (tmp_path / "idle.log").write_text(line("FETCH", 12, request=fetch_request(replicaId=2), response=fetch_response(1)))
     (tmp_path / "photo.log").write_bytes(gzip.compress(b"x"))

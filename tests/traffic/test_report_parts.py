@@ -167,9 +167,9 @@ def test_a_recommended_value_is_never_too_small_to_be_of_use(key: str, smallest:
     assert found.recommended == smallest
     assert found.safe is not None
     assert found.safe < smallest
-    assert "recommended values are" in str(found.recommended_reason)
+    assert "Recommended values are" in str(found.recommended_reason)
     (large,) = recommended([verdict(key=key, peak=1e6, p999=1e6)], days=100, censored=False)
-    assert "recommended values are" not in str(large.recommended_reason)
+    assert "Recommended values are" not in str(large.recommended_reason)
 
 
 @settings(max_examples=200)
@@ -285,7 +285,7 @@ def test_a_clear_bucket_of_a_broker_with_gaps_is_inconclusive_and_says_why() -> 
     found = judged_by_history(verdicts, history, HistoryNeeds(hours=8))
     assert [one.verdict.value for one in found] == ["inconclusive", "clear", "throttled", "possible", "clear"]
     assert found[0].reason == (
-        "broker 1 has no lines for 7 h of 8 h, first from 2026-11-20 08:00 UTC on; 95 % are needed (history.coveragePercent)"
+        "broker 1 has no lines for 7 h of 8 h, first from 2026-11-20 08:00 UTC on, and 95 % are needed (history.coveragePercent)"
     )
     assert judged_by_history(verdicts, history, HistoryNeeds(hours=8, coverage_percent=12.5))[0].verdict is Verdict.CLEAR
 
@@ -315,7 +315,7 @@ def test_what_may_be_throttled_is_told_once_and_only_where_nothing_is_certain() 
     (found,) = throttle_findings([maybe, dataclasses.replace(maybe, broker=2)])
     assert (found.id, found.severity) == ("may-throttle", "info")
     assert "may have been throttled while producing, on broker 1 in up to 7 of 4000 s" in found.message
-    assert "--exact can tell, and 118KiB/s (120832) is safe" in found.message
+    assert "--exact decides, and 118KiB/s (120832) is safe" in found.message
     certain = dataclasses.replace(maybe, verdict=Verdict.THROTTLED, broker=3)
     assert [one.id for one in throttle_findings([certain, maybe])] == ["would-throttle"]
     assert throttle_findings([dataclasses.replace(maybe, changed=False)]) == ()

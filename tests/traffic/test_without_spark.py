@@ -247,7 +247,7 @@ JAVA = "needs Java"
 @pytest.mark.parametrize(
     ("file", "content", "mapping", "options", "said"),
     [
-        ("a.log", b"hello\n", None, (), "no line says 'Completed request:'"),
+        ("a.log", b"hello\n", None, (), "no line has 'Completed request:'"),
         ("a.log", (line()[30:] + "\n").encode() * 60, None, (), "none of the 50 request lines looked at can be read"),
         (
             "a.log",
@@ -301,7 +301,7 @@ def test_parquet_without_a_column_of_the_normal_form_is_refused_before_spark_sta
     )
     assert (done.code, done.out) == (1, "")
     assert (
-        "a.parquet: the normal form needs the column 'interval_ms', and the file has broker, ts; for other columns give"
+        "a.parquet: the normal form needs the column 'interval_ms', and the file has broker, ts. For other columns give"
         in done.err
     )
 

@@ -120,7 +120,7 @@ def _maybe(hit: Sequence[BucketVerdict], *, of_requests: bool) -> str:
         f"{bucket_words(worst)}{_also(hit)} may have been throttled {_WHILE[key]}, on {broker_words(worst.broker)} in up to "
         f"{worst.seconds_possible} of {worst.active_seconds} s with traffic, probably in {worst.seconds_over}: its rate is at "
         f"most {_rate(key, worst.peak)} against a limit of {limit}, and whole seconds do not "
-        f"decide; {'--exact can tell, and ' if of_requests else ''}{_safe(hit)} is safe"
+        f"decide. {'--exact decides, and ' if of_requests else ''}{_safe(hit)} is safe"
     )
 
 
@@ -137,7 +137,7 @@ def _message(hit: Sequence[BucketVerdict], *, changed: bool) -> str:
     return (
         f"{bucket_words(worst)}{_also(hit)} {verb} {_WHILE[key]}, on {broker_words(worst.broker)} in {worst.seconds_over} of "
         f"{worst.active_seconds} s with traffic (longest from {longest_from} UTC for {worst.longest_s} s): "
-        f"peak {worst.peak_bound.words}{_rate(key, worst.peak)} against a limit of {limit}; "
+        f"peak {worst.peak_bound.words}{_rate(key, worst.peak)} against a limit of {limit}. "
         f"{_safe(hit)} would have been safe"
     )
 
@@ -196,10 +196,11 @@ def report_findings(verdicts: Sequence[BucketVerdict], capacity: Sequence[Capaci
 
 def _above(use: CapacityUse) -> str:
     before = "" if use.before is None else f" (before the change {number_text(use.before)})"
-    unlimited = f", and {use.unlimited} buckets have no limit" if use.unlimited else ""
+    unlimited = f", and {use.unlimited} quota groups have no limit" if use.unlimited else ""
     return (
-        f"on broker {use.broker} the {use.key} of the {use.buckets} buckets recorded there add up to {number_text(use.after)}"
-        f"{before}, {use.after / use.capacity:.3g} times its capacity of {number_text(use.capacity)}{unlimited}"
+        f"on broker {use.broker} the {use.key} of the {use.buckets} quota groups recorded there add up to "
+        f"{number_text(use.after)}{before}, {use.after / use.capacity:.3g} times its capacity of "
+        f"{number_text(use.capacity)}{unlimited}"
     )
 
 
@@ -281,6 +282,6 @@ class UnkeptLimits:
             return None
         return (
             f"the limit of {number_text(limit)} bytes/s is too small for Kafka to keep. The throttle for this traffic exceeds "
-            "2^31 - 1 ms, overflows in the broker, and may throttle nobody. Kafka keeps limits from "
+            "2^31 - 1 ms, overflows in the broker, and may throttle no client. Kafka keeps limits from "
             f"{safe_byte_rate(one.peak / ratio)[1]}/s on"
         )

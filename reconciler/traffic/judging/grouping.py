@@ -310,16 +310,16 @@ class BrokerRule:
         """What has to be said of it."""
         if self.callback is not None:
             yield (
-                f"who shares which limit is what the class {self.callback_name} says of these quotas; what the brokers' own "
-                "client.quota.callback.class does was not asked, nor was the class told which broker leads which partition"
+                f"the class {self.callback_name} decides who shares which limit. The brokers' own "
+                "client.quota.callback.class was not asked, and this class does not know which broker leads which partition"
             )
             return
         yield "the quota callback is Kafka's own"
         if self.remembers_kinds is not False and any(one.after.value is None for one in grouping.targets):
-            who = "the version of the brokers is not known; those before 4.2" if self.remembers_kinds is None else "these brokers"
+            who = "brokers before 4.2 (these have no known version)" if self.remembers_kinds is None else "these brokers"
             yield (
-                f"{who} remember kinds of quotas that were removed since they started, which no snapshot shows: clients without "
-                "a limit may be in other buckets than here; no limit depends on it"
+                f"{who} remember kinds of quotas that were removed since they started, which no snapshot shows. Clients without "
+                "a limit may be in other quota groups than here. No limit depends on it"
             )
 
 

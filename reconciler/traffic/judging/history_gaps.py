@@ -160,7 +160,7 @@ def _throttled_then(one: BucketVerdict) -> str | None:
 def _hole(one: Coverage, needs: HistoryNeeds) -> str | None:
     if 100 * one.share >= needs.coverage_percent or (gap := one.gap_words) is None:
         return None
-    return f"{gap}; {needs.coverage_percent:g} % are needed (history.coveragePercent)"
+    return f"{gap}, and {needs.coverage_percent:g} % are needed (history.coveragePercent)"
 
 
 def kind_assumptions(
@@ -170,32 +170,32 @@ def kind_assumptions(
     kinds = {one.kind for one in series}
     if Kind.REQUEST in kinds:
         yield (
-            "request_percentage: nanoseconds of a thread, in percent of one; one throttle is at most "
+            "request_percentage: nanoseconds of a thread, in percent of one. One throttle is at most "
             f"{window.sample_ms / 1000:g} s. What brokers do not charge (followers, produce without acks) is not in the history"
         )
         if (factor := unlogged_factor(Kind.REQUEST.key.value, source)) > 1:
             yield (
                 "request_percentage: a request log lacks the time of network threads. Brokers charged "
-                f"{LEAST_FACTOR:g} to {factor:g} times the logged time (docs/fidelity.md). Peaks are logged time; a limit below "
+                f"{LEAST_FACTOR:g} to {factor:g} times the logged time (docs/fidelity.md). Peaks are logged time. A limit below "
                 f"{factor:g} times the peak is not clear, and the safe and recommended values have this factor"
             )
     if Kind.REQUEST in kinds and not kinds.isdisjoint(BYTES):
         yield (
-            "each quota is judged by itself: a request over two limits waits once, for the longer throttle, and a fetch held "
-            "back by request_percentage is still charged its bytes here, which a broker takes back"
+            "each quota is judged by itself: a request over two limits waits once, for the longer throttle. A broker takes back "
+            "the bytes of a fetch that request_percentage throttles, and here they stay counted"
         )
     if Kind.MUTATION in kinds:
         yield (
-            f"controller_mutation_rate: a bucket of tokens for {controller_window.expiry_ms / 1000:g} s of the limit "
-            "(controller.quota.window.num, controller.quota.window.size.seconds), full at first on each controller; "
+            f"controller_mutation_rate: a token bucket for {controller_window.expiry_ms / 1000:g} s of the limit "
+            "(controller.quota.window.num, controller.quota.window.size.seconds), full at first on each controller, "
             + ("topic by topic" if of_requests else "from sums of whole seconds, whatever the topics and API versions in them")
-            + "; a refused topic is asked for no second time, although clients retry"
+            + ". A refused topic is not asked for again, although clients retry"
         )
     if Kind.CONNECTION in kinds:
         yield (
-            "connection_creation_rate: by address, each accepted connection once; what is over is closed after at most "
-            f"{window.sample_ms / 1000:g} s and not counted, and its client's further tries are not modelled, nor are limits of "
-            "a listener or a whole broker"
+            "connection_creation_rate: by address, each accepted connection once. A connection over the limit is closed after at "
+            f"most {window.sample_ms / 1000:g} s and not counted. Further tries of its client, and limits of a listener or a "
+            "whole broker, are not modelled"
         )
         if names := len(AddressTable(proposed).host_names):
             which = "1 quota of a host name is" if names == 1 else f"{names} quotas of host names are"

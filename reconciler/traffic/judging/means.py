@@ -38,7 +38,7 @@ SCHEMA: Final = pa.schema(
         *((name, pa.int64()) for name in ("interval_us", *FOLDS)),
     ]
 )  # fmt: skip
-UNDECIDED: Final = "its traffic is recorded as means, which can prove throttling and never its absence"
+UNDECIDED: Final = "means are recorded, which can prove throttling and never its absence"
 PROVEN: Final = "a recorded mean is above the limit"
 
 

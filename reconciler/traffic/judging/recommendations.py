@@ -81,17 +81,17 @@ def _advice(everywhere: Sequence[BucketVerdict], days: float, brokers: int, sour
     enough = all(one.active_seconds >= ENOUGH_SECONDS for one in everywhere)
     most = max(min(one.p999, _least_safe(one)) for one in everywhere)
     reason = (
-        f"{safe_text} is the smallest round value at which no request of this history would have been throttled, on any broker; "
+        f"{safe_text} is the smallest round value at which no request of this history would have been throttled, on any broker. "
         f"{text} adds {100 * margin:.0f} % because the history is {_long(days)} long ({100 * SMALLEST_MARGIN:.0f} % or more)"
     )
     if loss > 1:
         reason += f", and {100 * (loss - 1):.0f} % because the traffic of a lost broker moves to the other {brokers - 1}"
     if value > wanted[0]:
-        reason += f"; recommended values are {text} or more"
+        reason += f". Recommended values are {text} or more"
     if unlogged > 1:
-        reason += f"; both are for {unlogged:g} times the logged time, which lacks that of network threads"
+        reason += f". Both are for {unlogged:g} times the logged time, which lacks that of network threads"
     if censored:
-        reason += "; quotas held the history back when it was recorded, so both are lower bounds"
+        reason += ". Quotas throttled this history when it was recorded, so both are lower bounds"
     return {
         "safe": safe,
         "safe_p999": safe_limit(key, most * unlogged)[0] if enough else None,

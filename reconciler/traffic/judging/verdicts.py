@@ -187,12 +187,12 @@ def _decided(target: Target, verdict: Verdict, *, proven: bool) -> tuple[Verdict
     request it moves the samples, and so decides nothing.
     """
     if target.undecided:
-        return Verdict.INCONCLUSIVE, "the history does not say who sent this well enough to tell which quota applies"
+        return Verdict.INCONCLUSIVE, "the history does not name the sender well enough to decide which quota applies"
     if not target.may_have or target.after.value is None or (proven and verdict is Verdict.THROTTLED):
         return verdict, None
     many = f"{target.may_have} clients that the history does not name whole"
     who = "a client that the history does not name whole" if target.may_have == 1 else many
-    return Verdict.INCONCLUSIVE, f"requests of {who} may be in this bucket, too"
+    return Verdict.INCONCLUSIVE, f"requests of {who} may be in this quota group, too"
 
 
 def moment(micros: int) -> datetime.datetime:

@@ -175,12 +175,12 @@ class SegmentFolder:
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
             if document.pop("format_version").split(".")[0] != FORMAT_VERSION.split(".", maxsplit=1)[0]:
-                raise TrafficError(f"{path} is of another version of this tool; run compact again, into an empty folder")
+                raise TrafficError(f"{path} is of another version of this tool: run compact again, into an empty folder")
             document["coverage"] = tuple(_covered(one) for one in document["coverage"])
             document |= {name: tuple(document.get(name, ())) for name in ("clusters", "copies_of")}
             segment = Segment(**document)
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            raise TrafficError(f"{path} does not describe per-second totals: {error}; remove it and run compact again") from error
+            raise TrafficError(f"{path} does not describe per-second totals: {error}. Remove it and run compact again") from error
         if not self.data(segment, "").is_dir():
-            raise TrafficError(f"{path} names per-second totals that are missing; remove it and run compact again")
+            raise TrafficError(f"{path} names per-second totals that are missing: remove it and run compact again")
         return segment

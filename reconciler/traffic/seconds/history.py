@@ -191,7 +191,7 @@ def _renumberings(folder: SegmentFolder, segments: Sequence[Segment], series: Se
         names = (clients.column(name).combine_chunks() for name in ("user", "client_id", "kind", "broker"))
         numbers, key = clients.column("series").to_numpy(), keys[known.of_names(*names)]
         if len(np.unique(numbers)) < len(numbers):
-            raise TrafficError(f"{folder.root}: {segment.id} has one number for two clients; remove it and run compact again")
+            raise TrafficError(f"{folder.root}: {segment.id} has one number for two clients: remove it and run compact again")
         order = np.argsort(numbers)
         order = order[(numbers != key)[order]]
         found[segment.folder] = Renumbering(numbers[order], key[order])

@@ -24,7 +24,7 @@ def checked_zone(name: str, option: str = "--log-timezone") -> str:
     try:
         zoneinfo.ZoneInfo(name)
     except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError) as error:
-        raise UsageError(f"{option} {name}: no such time zone; write a name such as UTC or Europe/Berlin") from error
+        raise UsageError(f"{option} {name}: no such time zone: write a name such as UTC or Europe/Berlin") from error
     return name
 
 

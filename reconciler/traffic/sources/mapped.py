@@ -175,7 +175,7 @@ def _what_is_wrong(name: str, one: Field, batch: pa.RecordBatch) -> str:
     if not found.valid.any():
         return f"is not a time (unit: {one.how.get('unit', 'text')})"
     year = 1970 + int(found.micros[found.valid][0] // (SECOND_US * 31_556_952))
-    return f"with unit {one.how.get('unit', 'text')} is in the year {year}: times lie between 2000 and 2100; set the right unit"
+    return f"with unit {one.how.get('unit', 'text')} is in the year {year}: times lie between 2000 and 2100. Set the right unit"
 
 
 def _normal(batch: pa.RecordBatch, mapping: TrafficMapping) -> pa.RecordBatch:

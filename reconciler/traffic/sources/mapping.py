@@ -48,7 +48,7 @@ class TrafficMapping:
         found = self.form or _FORMATS.get(Path(name).suffix)
         if found is None:
             raise TrafficError(
-                f"recorded traffic {file}: its name ends neither in .parquet nor in .csv; say format in the mapping"
+                f"recorded traffic {file}: its name ends neither in .parquet nor in .csv: set format in the mapping"
             )
         return found
 
@@ -90,8 +90,8 @@ def require_plausible_times(values: Sequence[str], ts: Field, file: str) -> None
         return
     read = f"the mapping reads it with unit: {unit}" if unit != "text" else "the mapping has no unit for it"
     raise TrafficError(
-        f"recorded traffic {file}: column {str(ts.column)!r} has the time {values[0]!r}, and {read}, which is no moment of the "
-        f"years 2000 to 2099: write unit: {fitting[0]} at columns.ts"
+        f"recorded traffic {file}: column {str(ts.column)!r} has the time {values[0]!r}, and {read}, which is not a moment of "
+        f"the years 2000 to 2099: write unit: {fitting[0]} at columns.ts"
     )
 
 
@@ -114,7 +114,7 @@ def _findings(content: bytes, file: str) -> Iterator[Finding]:
     if stream.problems:
         return
     if len(stream.documents) != 1 or not isinstance(stream.documents[0], YamlMapping):
-        yield finding("unknown-document", "a mapping file holds one document of kind TrafficMapping", 1, 1)
+        yield finding("unknown-document", "a mapping file has one document of kind TrafficMapping", 1, 1)
         return
     root = stream.documents[0]
     refused = check(root, _SCHEMA)
@@ -139,7 +139,7 @@ def _contradictions(root: YamlMapping) -> Iterator[tuple[str, int, int]]:
         except UsageError as error:
             yield str(error), *ts.keys["timezone"]
         if ts.data.get("unit", "text") != "text":
-            yield "columns.ts: numbers since 1970 are UTC; timezone is for text and timestamps", *ts.keys["timezone"]
+            yield "columns.ts: numbers since 1970 are UTC, and timezone is for text and timestamps", *ts.keys["timezone"]
     if isinstance(broker, YamlMapping) and "pattern" in broker.items and (said := _no_pattern(str(broker.data["pattern"]))):
         yield f"columns.broker: {said}", *broker.keys["pattern"]
     spec = _inside(root, "spec")
@@ -151,7 +151,7 @@ def _no_pattern(text: str) -> str:
     try:
         return "" if re.compile(text).groups else r"the pattern has no group, as (\d+)"
     except re.error as error:
-        return f"this is no regular expression: {error}"
+        return f"this is not a regular expression: {error}"
 
 
 def _inside(node: YamlNode, *path: str) -> YamlMapping:

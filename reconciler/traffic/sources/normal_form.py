@@ -201,7 +201,7 @@ def require_columns(schema: pa.Schema, file: str) -> None:
     if missing:
         raise TrafficError(
             f"recorded traffic {file}: the normal form needs the column {missing[0]!r}, and the file has "
-            f"{', '.join(sorted(types))}; for other columns give a --mapping"
+            f"{', '.join(sorted(types))}. For other columns give a --mapping"
         )
     for name, kind in COLUMNS:
         if name in types and not _TYPES[kind](types[name]):

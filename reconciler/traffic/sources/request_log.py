@@ -64,7 +64,7 @@ _SHOWN: Final = 200
 _CONNECTIONS_KEPT: Final = 100_000
 _LONGEST_MS: Final = 3_600_000.0
 """An hour: no request takes longer, and what is longer than that is damaged."""
-NOT_A_LOG: Final = "no line says 'Completed request:'; is the logger kafka.request.logger at DEBUG, and is this its file?"
+NOT_A_LOG: Final = "no line has 'Completed request:'. Is the logger kafka.request.logger at DEBUG, and is this its file?"
 _PARTS_LOOKED_AT: Final = 20
 """Parts that are looked at, spread over all files."""
 _PARTS_CUT: Final = 32
