@@ -13,12 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
+from reconciler.text import list_some
 from reconciler.traffic.columns.charged import NEEDED, ChargedRows, charged_rows, moments, numbered
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.judging.means import Mean
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.seconds.folder import Covered
+from reconciler.traffic.seconds.folder import MINUTE_US, Covered
 from reconciler.traffic.shuffle.rows import Totals, add_up
 from reconciler.traffic.sources.normal_form import CHARGED, NOT_AN_EVENT, UNREADABLE
 from reconciler.traffic.traffic_source import Facts, Source
@@ -36,7 +37,7 @@ SCHEMA: Final = pa.schema(
 )  # fmt: skip
 MINUTES: Final = pa.schema([("broker", pa.int32()), ("minute", pa.int64())])
 _MOST_HELD: Final = 1_000_000
-_MINUTE_US: Final = 60_000_000
+_KINDS: Final = {kind.value: kind for kind in Kind}
 
 
 class ClientCounts:
@@ -75,7 +76,7 @@ def count_minutes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         ts_us, broker = moments(batch)
         if not len(ts_us):
             continue
-        minute = ts_us // _MINUTE_US
+        minute = ts_us // MINUTE_US
         first, lowest = int(minute.min()), int(broker.min())
         span = int(minute.max()) - first + 1
         codes, _ = numbered((broker - lowest) * span + minute - first, (int(broker.max()) - lowest + 1) * span)
@@ -129,14 +130,17 @@ def _figures(rows: ChargedRows, throttled: Integers) -> dict[str, Integers]:
 
 
 def series_of(counted: pa.Table) -> tuple[Series, ...]:
-    """The clients of charged rows, sorted. ``counted``: ``SCHEMA``, and perhaps the ``key`` of each client."""
+    """The clients of charged rows, sorted. ``counted``: ``SCHEMA``."""
     charged = counted.filter(pc.field("status") == CHARGED)
-    figures = ("lines", "amount", "largest", "throttled")
-    keys = charged.column("key").to_pylist() if "key" in charged.column_names else range(charged.num_rows)
-    columns = (charged.column(name).to_pylist() for name in (*NAMES[1:], *figures))
+    return sorted_series(charged, range(charged.num_rows), requests="lines")
+
+
+def sorted_series(clients: pa.Table, keys: Iterable[int], *, requests: str = "requests") -> tuple[Series, ...]:
+    """Rows with names and figures as series with these keys, sorted. ``requests``: the column that counts them."""
+    columns = (clients.column(name).to_pylist() for name in (*NAMES[1:], requests, "amount", "largest", "throttled"))
     found = (
         Series(
-            broker=broker, kind=Kind(kind), user=user, client_id=client_id,
+            broker=broker, kind=_KINDS[kind], user=user, client_id=client_id,
             requests=lines, amount=amount, key=key, largest=largest, throttled=throttled,
         )
         for broker, kind, user, client_id, lines, amount, largest, throttled, key in zip(*columns, keys, strict=True)
@@ -145,17 +149,17 @@ def series_of(counted: pa.Table) -> tuple[Series, ...]:
 
 
 def covered(counted: pa.Table) -> Iterator[Covered]:
-    """What there is of each broker's charged requests, in no order."""
+    """What there is of each broker's charged requests, in the order of brokers."""
     charged = counted.filter(pc.field("status") == CHARGED)
-    grouped = charged.group_by("broker").aggregate([("lines", "sum"), ("start_us", "min"), ("end_us", "max")])
+    grouped = charged.group_by("broker").aggregate([("lines", "sum"), ("start_us", "min"), ("end_us", "max")]).sort_by("broker")
     for row in grouped.to_pylist():
         start, end = row["start_us_min"], row["end_us_max"]
         yield Covered(broker=row["broker"], requests=row["lines_sum"], start_us=start, end_us=end)
 
 
 def statuses(counted: pa.Table) -> dict[str, int]:
-    """How many lines there are of each status."""
-    grouped = counted.group_by("status").aggregate([("lines", "sum")])
+    """How many lines there are of each status, in the order of their names."""
+    grouped = counted.group_by("status").aggregate([("lines", "sum")]).sort_by("status")
     return dict(zip(grouped.column("status").to_pylist(), grouped.column("lines_sum").to_pylist(), strict=True))
 
 
@@ -203,7 +207,7 @@ def require_charged(lines: Mapping[str, int], files: Sequence[str]) -> None:
     if lines.get(CHARGED):
         return
     whole, unreadable = sum(lines.values()), lines.get(UNREADABLE, 0)
-    where = files[0] + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+    where = list_some(files, 1)
     if not whole:
         why = "no rows, or no request lines"
     elif unreadable:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.timeline import Integers
-from reconciler.traffic.sources.normal_form import CHARGED
+from reconciler.traffic.sources.normal_form import CHARGED, are_known, integers
 
 NEEDED: Final = ("status", "broker", "kind", "user", "client_id", "ts_us", "records", "overhead")
 """The columns that ``charged_rows`` reads."""
@@ -54,7 +54,7 @@ class ChargedRows:
         """A column of whole numbers or flags of the batch that these rows are of, 0 where it is null or missing."""
         if name not in batch.schema.names:
             return np.zeros(len(self.of), dtype=np.int64)
-        values = _integers(batch.column(name))
+        values = integers(batch.column(name))
         return values if self.rows is None else values[self.rows]
 
 
@@ -66,7 +66,7 @@ def charged_rows(batch: pa.RecordBatch) -> ChargedRows:
     client, clients = _codes(batch, "client_id", rows)
     broker, ts_us, records, overhead = (
         values if rows is None else values[rows]
-        for values in (_integers(batch.column(name)) for name in ("broker", "ts_us", "records", "overhead"))
+        for values in (integers(batch.column(name)) for name in ("broker", "ts_us", "records", "overhead"))
     )
     # A name that is not known is a name of its own.
     pairs, pair = numbered((user + 1) * (len(clients) + 1) + client + 1, (len(users) + 1) * (len(clients) + 1))
@@ -93,8 +93,8 @@ def charged_rows(batch: pa.RecordBatch) -> ChargedRows:
 def moments(batch: pa.RecordBatch) -> tuple[Integers, Integers]:
     """Microseconds since 1970 and brokers of the rows, charged or not, that have both."""
     ts_us, broker = batch.column("ts_us"), batch.column("broker")
-    mine = _valid(ts_us) & _valid(broker)
-    return _integers(ts_us)[mine], _integers(broker)[mine]
+    mine = are_known(ts_us) & are_known(broker)
+    return integers(ts_us)[mine], integers(broker)[mine]
 
 
 def _charged(batch: pa.RecordBatch) -> tuple[Integers | None, dict[str, int]]:
@@ -118,17 +118,6 @@ def _codes(batch: pa.RecordBatch, name: str, rows: Integers | None) -> tuple[Int
     places = pc.fill_null(column.indices, -1) if column.null_count else column.indices
     codes = np.asarray(places.to_numpy(zero_copy_only=False), dtype=np.int64)
     return codes if rows is None else codes[rows], column.dictionary
-
-
-def _integers(column: pa.Array) -> Integers:
-    whole = column.cast(pa.int64())
-    if whole.null_count:
-        whole = pc.fill_null(whole, 0)
-    return np.asarray(whole.to_numpy(zero_copy_only=False), dtype=np.int64)
-
-
-def _valid(column: pa.Array) -> Flags:
-    return np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def _taken(names: pa.Array, places: Integers) -> pa.Array:

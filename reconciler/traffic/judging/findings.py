@@ -27,7 +27,7 @@ from reconciler.model import (
     display_name,
     worst_of_buckets,
 )
-from reconciler.text import number_text
+from reconciler.text import number_text, rate
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.recommendations import safe_byte_rate, safe_limit
 from reconciler.traffic.judging.verdicts import row_of, target_numbers
@@ -39,7 +39,6 @@ WOULD_THROTTLE: Final = "would-throttle"
 ALREADY_OVER: Final = "over-current-limit"
 MAY_THROTTLE: Final = "may-throttle"
 
-_BINARY: Final = ((1024**4, "TiB/s"), (1024**3, "GiB/s"), (1024**2, "MiB/s"), (1024, "KiB/s"))
 _PER_SECOND: Final = {
     QuotaKey.CONTROLLER_MUTATION_RATE: " partitions/s",
     QuotaKey.CONNECTION_CREATION_RATE: " connections/s",
@@ -115,29 +114,29 @@ def _quota(verdict: BucketVerdict) -> _Quota:
 
 def _maybe(hit: Sequence[BucketVerdict], *, of_requests: bool) -> str:
     worst, key = hit[0], QuotaKey(hit[0].key)
-    limit = _rate(key, worst.limit_after or 0.0)
+    limit = rate(key, worst.limit_after or 0.0)
     return (
         f"{bucket_words(worst)}{_also(hit)} may have been throttled {_WHILE[key]}, on {broker_words(worst.broker)} in up to "
         f"{worst.seconds_possible} of {worst.active_seconds} s with traffic, probably in {worst.seconds_over}: its rate is at "
-        f"most {_rate(key, worst.peak)} against a limit of {limit}, and whole seconds do not "
+        f"most {rate(key, worst.peak)} against a limit of {limit}, and whole seconds do not "
         f"decide. {'--exact decides, and ' if of_requests else ''}{_safe(hit)} is safe"
     )
 
 
 def _message(hit: Sequence[BucketVerdict], *, changed: bool) -> str:
     worst, key = hit[0], QuotaKey(hit[0].key)
-    limit = _rate(key, worst.limit_after or 0.0)
+    limit = rate(key, worst.limit_after or 0.0)
     longest_from = f"{worst.longest_from:%H:%M:%S}" if worst.longest_from else "?"
     verb = "would have been throttled" if changed else "is over its limit, which does not change, and would have been throttled"
     if worst.peak_bound is PeakBound.LOWER:
         return (
             f"{bucket_words(worst)}{_also(hit)} {verb} {_WHILE[key]}, on {broker_words(worst.broker)}: a recorded mean proves a "
-            f"rate of at least {_rate(key, worst.peak)} against a limit of {limit}. How often is not known"
+            f"rate of at least {rate(key, worst.peak)} against a limit of {limit}. How often is not known"
         )
     return (
         f"{bucket_words(worst)}{_also(hit)} {verb} {_WHILE[key]}, on {broker_words(worst.broker)} in {worst.seconds_over} of "
         f"{worst.active_seconds} s with traffic (longest from {longest_from} UTC for {worst.longest_s} s): "
-        f"peak {worst.peak_bound.words}{_rate(key, worst.peak)} against a limit of {limit}. "
+        f"peak {worst.peak_bound.words}{rate(key, worst.peak)} against a limit of {limit}. "
         f"{_safe(hit)} would have been safe"
     )
 
@@ -164,15 +163,6 @@ def bucket_words(verdict: BucketVerdict) -> str:
     if user:
         return f"user {display_name(user)}"
     return f"client-id {display_name(client_id)}"
-
-
-def _rate(key: QuotaKey, value: float) -> str:
-    if not key.is_bytes:
-        return f"{value:.3g}{_PER_SECOND.get(key, ' %')}"
-    for size, unit in _BINARY:
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value:.3g} B/s"
 
 
 INCOMPLETE: Final = "history-incomplete"

@@ -10,7 +10,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from reconciler.traffic.client_totals import ClientCounts
+from reconciler.traffic.client_totals import ClientCounts, covered, statuses
 from reconciler.traffic.columns.charged import ChargedRows, charged_rows, moments
 from reconciler.traffic.columns.group_index import client_seconds
 from reconciler.traffic.kernels.timeline import Integers
@@ -203,21 +203,9 @@ class FileTotals:
 
     def _summary(self, counted: pa.Table) -> FileSummary:
         minutes = {broker: ranges_of(found) for broker, found in sorted(self._minutes.items())}
-        statuses = counted.group_by("status", use_threads=False).aggregate([("lines", "sum")]).sort_by("status")
-        charged = counted.filter(pc.field("status") == CHARGED).group_by("broker", use_threads=False)
-        figures = charged.aggregate([("lines", "sum"), ("start_us", "min"), ("end_us", "max")]).sort_by("broker")
         return FileSummary(
-            coverage=tuple(
-                Covered(
-                    broker=row["broker"],
-                    requests=row["lines_sum"],
-                    start_us=row["start_us_min"],
-                    end_us=row["end_us_max"],
-                    minutes=minutes[row["broker"]],
-                )
-                for row in figures.to_pylist()
-            ),
-            statuses={row["status"]: row["lines_sum"] for row in statuses.to_pylist()},
+            coverage=tuple(replace(one, minutes=minutes[one.broker]) for one in covered(counted)),
+            statuses=statuses(counted),
             minutes=minutes,
             clusters=tuple(sorted(self._clusters)),
             copies=self._copies,
@@ -262,10 +250,6 @@ class _Totals:
 
 def _changes(values: Integers) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return np.asarray(np.diff(values, prepend=values[:1] - 1) != 0, dtype=np.bool_)
-
-
-def _integers(column: pa.Array) -> Integers:
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _ranges(document: Sequence[Sequence[int]]) -> Ranges:

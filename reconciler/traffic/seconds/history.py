@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from reconciler.errors import TrafficError
 from reconciler.logs import log_event
 from reconciler.model import BucketVerdict
+from reconciler.traffic.client_totals import sorted_series
 from reconciler.traffic.columns.group_index import KeyIndex, KnownClients
 from reconciler.traffic.judging.by_seconds import Lines, Points, judge_seconds, plot_points
 from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
@@ -34,7 +35,6 @@ from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Integers
-from reconciler.traffic.kinds import Kind
 from reconciler.traffic.no_cycles import no_search_for_cycles
 from reconciler.traffic.seconds.folder import MINUTE_US, SERIES, TOTALS, Segment, SegmentFolder, minutes_in
 from reconciler.traffic.shuffle.rows import LocalRows, Rows
@@ -52,7 +52,6 @@ _FIGURES: Final = {"requests": "sum", "amount": "sum", "largest": "max", "thrott
 _CLIENTS: Final = ("series", *IDENTITY, *_FIGURES)
 _COLUMNS: Final = ("series", "second", "amount")
 _ROWS_A_BATCH: Final = 1 << 20
-_KINDS: Final = {kind.value: kind for kind in Kind}
 _NOTHING: Final = np.empty(0, dtype=np.int64)
 
 
@@ -129,20 +128,12 @@ def open_history(folder: SegmentFolder) -> History:
     if not numbered.num_rows:
         raise TrafficError(f"recorded traffic {folder.root} has no per-second totals yet: run compact, and read its output")
     clients, moved = _clients_with_keys(numbered)
-    columns = zip(*(clients.column(name).to_pylist() for name in (*IDENTITY, *_FIGURES, "key")), strict=True)
-    found = [
-        Series(
-            broker=broker, kind=_KINDS[kind], user=user, client_id=client_id,
-            requests=requests, amount=amount, largest=largest, throttled=throttled, key=key,
-        )
-        for broker, kind, user, client_id, requests, amount, largest, throttled, key in columns
-    ]  # fmt: skip
-    series = sorted(found, key=lambda one: one.sort_key)
+    series = sorted_series(clients, clients.column("key").to_pylist())
     log_event(_log, "per-second totals listed", folder=str(folder.root), segments=len(segments), clients=len(series))
     return History(
         folder=folder,
         segments=segments,
-        series=tuple(series),
+        series=series,
         throttled=int(pc.sum(clients.column("throttled")).as_py() or 0),
         renumberings=_renumberings(folder, segments, series) if moved else {},
     )

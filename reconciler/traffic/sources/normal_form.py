@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
 from reconciler.model import escaped
+from reconciler.text import list_some
 from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
@@ -114,18 +115,18 @@ def canonical_rows(batch: pa.RecordBatch, columns: Sequence[str] = ROWS.names) -
             mask, ip = pa.array(of_address), _names(batch, "ip").cast(pa.string())
             user = pc.if_else(mask, "", user.cast(pa.string())).dictionary_encode()
             client_id = pc.if_else(mask, ip, client_id.cast(pa.string())).dictionary_encode()
-            known |= _valid(ip)
+            known |= are_known(ip)
     broker, ts_us = _column(batch, "broker", pa.int32()), _times(batch)
     amount, overhead = (_column(batch, name, pa.int64()) for name in ("amount", "overhead"))
-    counts = _integers(amount)
-    countable = _valid(amount) & (counts >= 0) & (counts <= MOST_AMOUNT)
-    usable = _valid(ts_us) & countable & _valid(broker) & _one_of(kind, set(Kind))
+    counts = integers(amount)
+    countable = are_known(amount) & (counts >= 0) & (counts <= MOST_AMOUNT)
+    usable = are_known(ts_us) & countable & are_known(broker) & _one_of(kind, set(Kind))
     semantics = _names(batch, "semantics")
     wrong = [~usable, ~_one_of(semantics, {EVENT}), ~known]
     if UNCLEAR in batch.schema.names:
         wrong.insert(0, _flags(batch.column(UNCLEAR)))
     # Anything else would spoil sums and spans.
-    more = np.clip(_integers(overhead), 0, np.where(countable, counts, 0))
+    more = np.clip(integers(overhead), 0, np.where(countable, counts, 0))
     uncountable = None if countable.all() else ~countable
     made: dict[str, Callable[[], pa.Array]] = {
         "status": lambda: _statuses(wrong),
@@ -180,8 +181,8 @@ def ties_of(batch: pa.RecordBatch) -> pa.Array:
     said = _column(batch, "tie", pa.int64())
     if "tie" in batch.schema.names and not said.null_count:
         return said
-    alone = ~_valid(_column(batch, "part", pa.int32()))
-    mixed = np.where(alone, _integers(_column(batch, "amount", pa.int64())), 0).astype(np.uint64)
+    alone = ~are_known(_column(batch, "part", pa.int32()))
+    mixed = np.where(alone, integers(_column(batch, "amount", pa.int64())), 0).astype(np.uint64)
     for name in ("user", "client_id", "ip", "kind"):
         mixed = (mixed ^ _name_hashes(batch, name)) * np.uint64(0xBF58476D1CE4E5B9)
         mixed ^= mixed >> np.uint64(29)
@@ -219,8 +220,8 @@ def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
     column = batch.column(name)
     if kind == pa.int32():
         # A number that 32 bits do not hold is not a broker.
-        wide = _integers(pc.cast(column, pa.int64(), safe=False))
-        return pa.array(wide, mask=~_valid(column) | (wide < -(2**31)) | (wide >= 2**31)).cast(kind)
+        wide = integers(pc.cast(column, pa.int64(), safe=False))
+        return pa.array(wide, mask=~are_known(column) | (wide < -(2**31)) | (wide >= 2**31)).cast(kind)
     return pc.cast(column, kind, safe=False)
 
 
@@ -228,9 +229,9 @@ def _times(batch: pa.RecordBatch) -> pa.Array:
     """Microseconds since 1970, null outside of the years that a row may be of."""
     column = batch.column("ts")
     finer, coarser = _TICKS[column.type.unit]
-    ticks = _integers(pc.cast(column, pa.int64()))
+    ticks = integers(pc.cast(column, pa.int64()))
     # In its own unit, since 64 bits of microseconds do not hold every number of seconds.
-    there = _valid(column) & (ticks >= FIRST_US * finer // coarser) & (ticks < END_US * finer // coarser)
+    there = are_known(column) & (ticks >= FIRST_US * finer // coarser) & (ticks < END_US * finer // coarser)
     return pa.array(np.where(there, ticks, 0) * coarser // finer, mask=~there)
 
 
@@ -242,7 +243,7 @@ def _names(batch: pa.RecordBatch, name: str) -> pa.DictionaryArray:
 
 
 def _one_of(names: pa.DictionaryArray, wanted: Collection[str]) -> Flags:
-    places = _integers(pc.fill_null(names.indices, len(names.dictionary)))
+    places = integers(pc.fill_null(names.indices, len(names.dictionary)))
     return np.asarray([*(name in wanted for name in names.dictionary.to_pylist()), False], dtype=np.bool_)[places]
 
 
@@ -250,7 +251,7 @@ def _name_hashes(batch: pa.RecordBatch, name: str) -> np.ndarray[tuple[int], np.
     """Of each name; of one that is not known, 0."""
     encoded = _column(batch, name, pa.string()).dictionary_encode()
     hashes = [zlib.crc32(text.encode("utf-8", "surrogatepass")) + 1 for text in encoded.dictionary.to_pylist()]
-    places = _integers(pc.fill_null(encoded.indices, len(hashes)))
+    places = integers(pc.fill_null(encoded.indices, len(hashes)))
     return np.asarray([*hashes, 0], dtype=np.uint64)[places]
 
 
@@ -258,19 +259,24 @@ def _flags(column: pa.Array) -> Flags:
     return np.asarray(pc.fill_null(column, pa.scalar(value=False)).to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def _valid(column: pa.Array) -> Flags:
+def are_known(column: pa.Array) -> Flags:
+    """Where a column is not null."""
     return np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def _integers(column: pa.Array) -> Integers:
-    return np.asarray(pc.fill_null(column, 0).to_numpy(zero_copy_only=False), dtype=np.int64)
+def integers(column: pa.Array) -> Integers:
+    """Whole numbers or flags, 0 where they are null."""
+    whole = column.cast(pa.int64())
+    if whole.null_count:
+        whole = pc.fill_null(whole, 0)
+    return np.asarray(whole.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def require_readable(unreadable: int, rows: int, most: float, *, files: Sequence[str], samples: Sequence[str] = ()) -> None:
     """Raise ``TrafficError`` when more than the share ``most`` of ``rows`` is ``unreadable``."""
     if not rows or unreadable <= most * rows:
         return
-    where = escaped(files[0]) + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+    where = list_some([escaped(file) for file in files], 1)
     shown = "".join(f"\n  {escaped(sample)}" for sample in samples)
     raise TrafficError(
         f"recorded traffic {where}: {unreadable} of {rows} rows cannot be read ({unreadable / rows:.1%}), and --max-unreadable "

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from reconciler.errors import TrafficError
 from reconciler.model import CONTROLLER, escaped
+from reconciler.text import list_some
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.sources.line_charges import MUTATING, Entry, LineReader, is_strict
 from reconciler.traffic.sources.line_time import LineClock
@@ -252,8 +253,9 @@ def require_request_lines(logs: Sequence[BrokerFiles], zone: str) -> None:
     A log with request lines is read as far as its first one; only files without any are read whole.
     """
     files = [file for log in logs for file in log.files]
+    where = list_some([escaped(file) for file in files], 1)
     if not any(map(_has_marker, files)):
-        raise TrafficError(f"recorded traffic {escaped(files[0])}{_more(files)}: {NOT_A_LOG}")
+        raise TrafficError(f"recorded traffic {where}: {NOT_A_LOG}")
     parts = log_parts(logs, _PARTS_CUT)
     rows, details = 0, list[str]()
     for part in parts[:: max(1, len(parts) // _PARTS_LOOKED_AT)]:
@@ -266,7 +268,7 @@ def require_request_lines(logs: Sequence[BrokerFiles], zone: str) -> None:
     if rows >= _LEAST_LINES:
         shown = "".join(f"\n  {escaped(detail)}" for detail in details[:_DETAILS_SHOWN])
         raise TrafficError(
-            f"recorded traffic {escaped(files[0])}{_more(files)}: none of the {rows} request lines looked at can be read "
+            f"recorded traffic {where}: none of the {rows} request lines looked at can be read "
             f"(no time stamp before the message, or JSON cut short), for instance:{shown}"
         )
 
@@ -287,7 +289,3 @@ def _has_marker(file: str) -> bool:
 def _request_lines(part: LogPart) -> Iterator[bytes]:
     lines = itertools.islice(part.lines(), _LINES_PASSED_OVER)
     return itertools.islice((line for line in lines if MARKER in line), _LINES_OF_PART)
-
-
-def _more(files: Sequence[str]) -> str:
-    return f" and {len(files) - 1} more" if len(files) > 1 else ""
