@@ -28,7 +28,7 @@ from reconciler.traffic.judging.by_seconds import Grid, Lines, groups_to_plot, r
 from reconciler.traffic.judging.exact import JudgedRequest
 from reconciler.traffic.judging.findings import UnkeptLimits, report_findings, throttle_findings
 from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables, group_series, groups_before, quota_tables
-from reconciler.traffic.judging.history_gaps import holes_of, kind_assumptions, with_gaps
+from reconciler.traffic.judging.history_gaps import add_gaps, holes_of, kind_assumptions
 from reconciler.traffic.judging.means import MeanVerdicts, judge_means
 from reconciler.traffic.judging.mutations import drop_duplicate_accounting
 from reconciler.traffic.judging.recommendations import capacity_uses, quota_fits
@@ -44,7 +44,7 @@ from reconciler.traffic.judging.verdicts import (
     worst_first,
     worth_a_plot,
 )
-from reconciler.traffic.judging.waiting import with_waiting, worth_playing
+from reconciler.traffic.judging.waiting import add_waiting, worth_playing
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window
 from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
 from reconciler.traffic.kernels.timeline import Integers
@@ -118,7 +118,7 @@ class Backtest:
         waited = self._waiting(form, enrich_verdicts(judged, self._grouping, provenance, question.needs), unkept)
         means = self._of_means()
         of_requests = self._plotted(waited)
-        verdicts = means.added_to(of_requests)
+        verdicts = means.merge_into(of_requests)
         capacity = capacity_uses(self._grouping, question.capacity)
         # Which quota a callback computed a limit from is its own affair.
         unused = () if question.rule.callback else unused_quotas(series, question.declared, question.proposed)
@@ -165,7 +165,7 @@ class Backtest:
         return unjudged_changes(self._recorded.series, self._grouping, () if callback else self._tables, quotas, unused)
 
     def _with_gaps(self, provenance: Provenance) -> Provenance:
-        return replace(provenance, coverage=with_gaps(provenance.coverage, self._holes))
+        return replace(provenance, coverage=add_gaps(provenance.coverage, self._holes))
 
     def _waiting(self, form: Form, verdicts: Sequence[BucketVerdict], unkept: UnkeptLimits) -> tuple[BucketVerdict, ...]:
         """The worst ones with what their clients go through, where requests were judged and their connections are known.
@@ -176,7 +176,7 @@ class Backtest:
         chosen = worth_playing(verdicts, grouping).keys() - unkept.largest_fetch.keys() if form is Form.EXACT else set()
         if not chosen or not isinstance(recorded, RequestSource):
             return tuple(verdicts)
-        return with_waiting(verdicts, grouping, recorded.waiting(grouping, sorted(chosen), self._question.window))
+        return add_waiting(verdicts, grouping, recorded.waiting(grouping, sorted(chosen), self._question.window))
 
     def _plotted(self, verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
         """The worst ones with their rates over time, where cells of whole seconds can give them."""

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
 from reconciler.text import list_some
-from reconciler.traffic.columns.charged import NEEDED, ChargedRows, charged_rows, moments, numbered
+from reconciler.traffic.columns.charged import NEEDED, ChargedRows, charged_rows, moments, number_codes
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.judging.means import Mean
 from reconciler.traffic.kernels.timeline import Integers
@@ -79,7 +79,7 @@ def count_minutes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         minute = ts_us // MINUTE_US
         first, lowest = int(minute.min()), int(broker.min())
         span = int(minute.max()) - first + 1
-        codes, _ = numbered((broker - lowest) * span + minute - first, (int(broker.max()) - lowest + 1) * span)
+        codes, _ = number_codes((broker - lowest) * span + minute - first, (int(broker.max()) - lowest + 1) * span)
         found.update((code // span + lowest, code % span + first) for code in codes.tolist())
     rows = [{"broker": broker, "minute": minute} for broker, minute in sorted(found)]
     yield pa.RecordBatch.from_pylist(rows, schema=MINUTES)

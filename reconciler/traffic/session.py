@@ -24,7 +24,7 @@ from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
 from reconciler.ports import Progress
 from reconciler.traffic.requirements import require_java, require_packages, require_remote_packages
-from reconciler.traffic.spark_jobs import job_progress, told_as_sentences
+from reconciler.traffic.spark_jobs import job_progress, raise_as_sentences
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,7 +92,7 @@ class SessionOptions:
 
     @property
     def unasked(self) -> bool:
-        """Whether nobody asked for Spark."""
+        """Whether no option asks for Spark."""
         return self.master is None and self.remote is None and not self.submitted
 
     @property
@@ -124,7 +124,7 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
     running = _running_session() if options.remote is None else None
     if running is not None:
         log_event(_log, "running Spark used", where=options.where)
-        with told_as_sentences(options.where):
+        with raise_as_sentences(options.where):
             yield _session_beside(running, options)
         return
     if options.remote is not None:
@@ -138,7 +138,7 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
             session = _start(options, folder)
             event["version"] = session.version
         try:
-            with told_as_sentences(options.where):
+            with raise_as_sentences(options.where):
                 yield session
         finally:
             with contextlib.suppress(Exception):  # a server that is gone cannot be told; what counts was said
@@ -315,7 +315,7 @@ def _query_settings(options: SessionOptions) -> dict[str, str]:
 
 
 def _start_settings(options: SessionOptions, folder: str) -> dict[str, str]:
-    """What only whoever starts Spark decides."""
+    """What only the program that starts Spark decides."""
     if options.remote is not None:
         return {}
     settings = {

@@ -22,14 +22,14 @@ EVERY_S: Final = 5.0
 
 @contextlib.contextmanager
 def job_progress(session: SparkSession, tell: Callable[[str], None], *, remote: bool, every_s: float = EVERY_S) -> Iterator[None]:
-    """Tell how many tasks of the stages that run are done, at most once in ``every_s``; nothing of what ends within that time."""
-    told = _Told(tell, every_s)
-    with _listening(session, told) if remote else _polling(session, told):
+    """Report how many tasks of the running stages are done, at most once in ``every_s``; nothing that ends within that time."""
+    lines = _ProgressLines(tell, every_s)
+    with _listening(session, lines) if remote else _polling(session, lines):
         yield
 
 
-class _Told:
-    """Says only what is new, and not too often."""
+class _ProgressLines:
+    """Passes on only what is new, and not too often."""
 
     def __init__(self, tell: Callable[[str], None], every_s: float) -> None:
         self._tell = tell
@@ -39,23 +39,23 @@ class _Told:
 
     def tasks(self, done: int, known: int) -> None:
         """So many tasks are done, of those of the stages that have begun."""
-        said = f"Spark has done {done} of {known} tasks"
-        if known and said != self._last and time.monotonic() >= self._next:
-            self._last, self._next = said, time.monotonic() + self.every_s
-            self._tell(said)
+        text = f"Spark has done {done} of {known} tasks"
+        if known and text != self._last and time.monotonic() >= self._next:
+            self._last, self._next = text, time.monotonic() + self.every_s
+            self._tell(text)
 
 
 @contextlib.contextmanager
-def _polling(session: SparkSession, told: _Told) -> Iterator[None]:
+def _polling(session: SparkSession, lines: _ProgressLines) -> Iterator[None]:
     tracker = session.sparkContext.statusTracker()
     over = threading.Event()
 
     def poll() -> None:
-        while not over.wait(told.every_s):
-            # A session that is just being stopped answers with one error or another; then there is nothing to tell.
+        while not over.wait(lines.every_s):
+            # A session that is just being stopped answers with one error or another; then there is nothing to report.
             with contextlib.suppress(Exception):
                 stages = [stage for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()) if stage]
-                told.tasks(sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages))
+                lines.tasks(sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages))
 
     thread = threading.Thread(target=poll, name="spark-progress", daemon=True)
     thread.start()
@@ -67,10 +67,10 @@ def _polling(session: SparkSession, told: _Told) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _listening(session: SparkSession, told: _Told) -> Iterator[None]:
+def _listening(session: SparkSession, lines: _ProgressLines) -> Iterator[None]:
     def heard(stages: Any, **_: object) -> None:
         running = [stage for stage in stages or () if not stage.done]
-        told.tasks(sum(stage.num_completed_tasks for stage in running), sum(stage.num_tasks for stage in running))
+        lines.tasks(sum(stage.num_completed_tasks for stage in running), sum(stage.num_tasks for stage in running))
 
     # Spark types the handler as a class of its own, and takes any function.
     handlers = cast("Any", session)
@@ -145,11 +145,11 @@ _KNOWN: Final = {
     r"FAILED_READ_FILE|Path does not exist|FileNotFound(Exception|Error)": "Spark cannot read a file: every machine it runs on "
     "must see the files of --traffic under the same path",
 }
-"""What stands in a failure, and what to say of it."""
+"""What a failure contains, and the sentence for it."""
 
 
 @contextmanager
-def told_as_sentences(where: str) -> Iterator[None]:
+def raise_as_sentences(where: str) -> Iterator[None]:
     """Turn what Spark and its Java raise inside into ``TrafficError``; our own errors pass."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -171,8 +171,8 @@ def reason(text: str) -> str:
             return sentence.format(**found.groupdict())
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line.removeprefix(_CAUSE).strip() for line in lines if line.startswith(_CAUSE)]
-    told = [line for line in lines if re.search(r"Error|Exception|\[[A-Z_]{6,}", line)]
-    named = causes[-1] if causes else (*told, *lines, "no reason was given")[0]
+    errors = [line for line in lines if re.search(r"Error|Exception|\[[A-Z_]{6,}", line)]
+    named = causes[-1] if causes else (*errors, *lines, "no reason was given")[0]
     return named if len(named) <= _LONGEST else f"{named[:_LONGEST]}…"
 
 

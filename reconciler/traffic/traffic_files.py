@@ -15,7 +15,7 @@ from reconciler.traffic.request_traffic import CONNECTION, RequestTraffic, Secon
 from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.seconds.history import SecondsSource
 from reconciler.traffic.shuffle.rows import LocalRows, Rows
-from reconciler.traffic.sources.line_time import checked_zone
+from reconciler.traffic.sources.line_time import check_zone
 from reconciler.traffic.sources.log_evidence import mark_copies
 from reconciler.traffic.sources.log_files import BrokerFiles, find_logs, log_parts
 from reconciler.traffic.sources.mapped import MappedFiles, mapped_rows
@@ -107,7 +107,7 @@ class Traffic:
         return self.source is not Source.CELLS and (self.mapping is None or self.mapping.semantics == EVENT)
 
     @property
-    def light(self) -> bool:
+    def needs_little_jvm(self) -> bool:
         """Whether Java does not look at single rows, or at few."""
         return self.source in (Source.NORMAL_FORM, Source.CELLS)
 
@@ -202,7 +202,7 @@ def look_first(traffic: Traffic, *, log_timezone: str) -> None:
 
     Raises ``TrafficError`` for what the whole traffic would be refused for later, ``UsageError`` for an unknown time zone.
     """
-    zone = checked_zone(log_timezone)
+    zone = check_zone(log_timezone)
     if traffic.logs:
         require_request_lines(traffic.logs, zone)
     if traffic.mapping is not None:

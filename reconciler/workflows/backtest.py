@@ -132,7 +132,7 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
             "logs with --traffic"
         )
     wanted = SessionOptions(
-        master=options.master, remote=options.remote, memory=options.memory, small=traffic.small, light=traffic.light
+        master=options.master, remote=options.remote, memory=options.memory, small=traffic.small, light=traffic.needs_little_jvm
     )
     with contextlib.ExitStack() as stack:
 

@@ -89,7 +89,7 @@ def _add(
     compaction = Compaction(files=files, folder=folder, max_unreadable=options.max_unreadable)
     zone, also = options.log_timezone, ("file", CLUSTER) if traffic.logs else ("file",)
     where = SessionOptions(
-        master=options.master, remote=options.remote, memory=options.memory, small=traffic.small, light=traffic.light
+        master=options.master, remote=options.remote, memory=options.memory, small=traffic.small, light=traffic.needs_little_jvm
     )
     if traffic.stays_here(where):
         progress.step(step)

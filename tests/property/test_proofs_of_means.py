@@ -115,9 +115,9 @@ def test_verdicts_of_requests_stay_unless_only_a_mean_proves_a_throttle() -> Non
     tables = {KEY: Resolver({ALICE: {KEY: 1000.0}}, KEY)}
     certain = judge_means([mean(72_200, 60_000_000)], {KEY: Resolver({}, KEY)}, tables, DEFAULT_WINDOW)
     assert certain.limiting == {(ALICE, KEY)}
-    (alone,) = certain.added_to([])
+    (alone,) = certain.merge_into([])
     assert (alone.changed, alone.limits_before, alone.limit_after) == (True, (None,), 1000.0)
-    (known,) = certain.added_to([dataclasses.replace(alone, verdict=Verdict.CLEAR, requests=5)])
+    (known,) = certain.merge_into([dataclasses.replace(alone, verdict=Verdict.CLEAR, requests=5)])
     assert (known.verdict, known.requests) == (Verdict.THROTTLED, 5)
     weak = judge_means([mean(1, 60_000_000)], None, tables, DEFAULT_WINDOW)
-    assert weak.added_to([alone]) == (alone,)
+    assert weak.merge_into([alone]) == (alone,)

@@ -137,7 +137,7 @@ def test_a_share_holds_about_its_part_of_the_rows_and_nothing_is_lost(tmp_path: 
 @pytest.mark.parametrize("most", [1, 2**31, 2**45, 2**60])
 @pytest.mark.parametrize("size", [3, 1000, 10**12])
 def test_sums_are_exact_for_few_and_many_and_large_numbers(size: int, most: int) -> None:
-    from reconciler.traffic.columns.charged import numbered, summed
+    from reconciler.traffic.columns.charged import number_codes, sum_by_code
 
     chance = random.Random(size + most)
     codes = [chance.randrange(size) for _ in range(500)]
@@ -145,10 +145,10 @@ def test_sums_are_exact_for_few_and_many_and_large_numbers(size: int, most: int)
     expected: dict[int, int] = {}
     for code, amount in zip(codes, amounts, strict=True):
         expected[code] = expected.get(code, 0) + amount
-    distinct, total = summed(np.asarray(codes), size, np.asarray(amounts))
+    distinct, total = sum_by_code(np.asarray(codes), size, np.asarray(amounts))
     assert dict(zip(distinct.tolist(), total.tolist(), strict=True)) == expected
     assert distinct.tolist() == sorted(expected)
-    found, places = numbered(np.asarray(codes), size)
+    found, places = number_codes(np.asarray(codes), size)
     assert found.tolist() == sorted(expected)
     assert found[places].tolist() == codes
 

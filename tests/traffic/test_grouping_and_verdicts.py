@@ -27,7 +27,7 @@ from reconciler.model.state import (
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.exact import ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Series, group_series
-from reconciler.traffic.judging.recommendations import recommended, safe_byte_rate
+from reconciler.traffic.judging.recommendations import add_recommendations, safe_byte_rate
 from reconciler.traffic.judging.unjudged import unused_quotas
 from reconciler.traffic.judging.verdicts import request_verdicts
 from reconciler.traffic.kernels.exact_totals import ExactSide, ExactVerdict
@@ -89,7 +89,7 @@ def test_one_value_is_recommended_for_all_brokers() -> None:
     grouping = group_series(both, None, resolvers({ALICE: {PRODUCE: 9.0}}))
     groups = {group: verdict_of(group, peak=peak, throttled=1) for group, peak in enumerate((70.0, 9000.0))}
     found = request_verdicts(ExactResult(groups=groups, series={}), both, grouping)
-    assert {v.safe for v in recommended(list(found.values()), days=30, censored=False)} == {9216.0}
+    assert {v.safe for v in add_recommendations(list(found.values()), days=30, censored=False)} == {9216.0}
 
 
 @pytest.mark.parametrize(

@@ -69,11 +69,11 @@ def charged_rows(batch: pa.RecordBatch) -> ChargedRows:
         for values in (integers(batch.column(name)) for name in ("broker", "ts_us", "records", "overhead"))
     )
     # A name that is not known is a name of its own.
-    pairs, pair = numbered((user + 1) * (len(clients) + 1) + client + 1, (len(users) + 1) * (len(clients) + 1))
+    pairs, pair = number_codes((user + 1) * (len(clients) + 1) + client + 1, (len(users) + 1) * (len(clients) + 1))
     lowest = int(broker.min()) if len(broker) else 0
-    brokers, number = numbered(broker - lowest, int(broker.max()) - lowest + 1 if len(broker) else 0)
+    brokers, number = number_codes(broker - lowest, int(broker.max()) - lowest + 1 if len(broker) else 0)
     width = len(kinds) * len(brokers)
-    found, of = numbered(pair * width + kind * len(brokers) + number, len(pairs) * width)
+    found, of = number_codes(pair * width + kind * len(brokers) + number, len(pairs) * width)
     of_pair, rest = (found // width, found % width) if width else (found, found)
     its_user, its_client = pairs[of_pair] // (len(clients) + 1) - 1, pairs[of_pair] % (len(clients) + 1) - 1
     return ChargedRows(
@@ -130,7 +130,7 @@ _EXACT: Final = float(2**53)
 """Doubles hold every whole number up to here."""
 
 
-def numbered(codes: Integers, size: int) -> tuple[Integers, Integers]:
+def number_codes(codes: Integers, size: int) -> tuple[Integers, Integers]:
     """The distinct ones of ``codes`` (0 to ``size`` - 1), rising, and for each code its place among them."""
     if size > _TABLE * len(codes):
         distinct, places = np.unique(codes, return_inverse=True)
@@ -143,7 +143,7 @@ def numbered(codes: Integers, size: int) -> tuple[Integers, Integers]:
     return distinct, place[codes].astype(np.int64)
 
 
-def summed(codes: Integers, size: int, amounts: Integers) -> tuple[Integers, Integers]:
+def sum_by_code(codes: Integers, size: int, amounts: Integers) -> tuple[Integers, Integers]:
     """The distinct ones of ``codes``, rising, and the sum of the amounts (0 or more) of each."""
     if not len(codes):
         return codes, amounts

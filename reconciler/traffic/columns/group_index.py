@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.traffic.columns.charged import ChargedRows, charged_rows, summed
+from reconciler.traffic.columns.charged import ChargedRows, charged_rows, sum_by_code
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, pack
 from reconciler.traffic.kernels.second_sums import Flags, keys_of
@@ -205,5 +205,5 @@ def client_seconds(rows: ChargedRows, wanted: Flags) -> tuple[Integers, Integers
     seconds = ts_us // 1_000_000
     first = int(seconds.min())
     span = int(seconds.max()) - first + 1
-    found, total = summed(of * span + (seconds - first), rows.clients * span, amount)
+    found, total = sum_by_code(of * span + (seconds - first), rows.clients * span, amount)
     return found // span, found % span + first, total

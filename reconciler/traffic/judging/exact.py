@@ -207,7 +207,7 @@ class JudgedRequest(NamedTuple):
 
 
 ORDER: Final = ("ts_us", "order_", "series", "part", "amount")
-"""The order of charging, whoever judged the requests."""
+"""The order of charging, in this process and on Spark."""
 
 
 def limited_groups(grouping: Grouping, *, mutations: bool) -> frozenset[int]:

@@ -57,11 +57,11 @@ _Quota: TypeAlias = Entity | BucketName
 def throttle_findings(
     verdicts: Sequence[BucketVerdict], sources: Mapping[tuple[Entity, str], Span] | None = None, *, of_requests: bool = True
 ) -> tuple[Finding, ...]:
-    """A warning for every (entity, key) whose change would have throttled somebody; an info where the limit is not what changes.
+    """A warning for every (entity, key) whose change would have throttled a client; an info where the limit is not what changes.
 
     What a quota callback limits has no entity: there is one for each bucket.
 
-    An info, too, for a change that might have throttled somebody, when there is none that it would have for certain.
+    An info, too, for a change that might have throttled a client, when there is none that it would have for certain.
     ``sources``: where each proposed value is written. The order is that of the verdicts, worst first.
     ``of_requests``: single requests are known, so that --exact decides.
     """

@@ -261,7 +261,7 @@ class _KnownInPart:
                 self._of_nobody[one.broker, one.kind] += 1
 
     def may_be_in(self, broker: int, kind: Kind, bucket: Bucket) -> int:
-        """How many: whoever is known has the bucket's name, or the bucket asks for none. Other tags may be anybody's."""
+        """How many: a known name is the bucket's, or the bucket asks for none. Other tags may be those of any client."""
         user, client_id = (None, None) if bucket.other else (bucket.user or None, bucket.client_id or None)
         known = self._of_user[broker, kind, user] + self._of_client[broker, kind, client_id]
         return known + self._of_nobody[broker, kind]
@@ -307,7 +307,7 @@ class BrokerRule:
     """Whether brokers keep in mind which kinds of quota they ever had, as those before 4.2 do; ``None``: not known."""
 
     def assumptions(self, grouping: Grouping) -> Iterator[str]:
-        """What has to be said of it."""
+        """What a report has to state about it."""
         if self.callback is not None:
             yield (
                 f"the class {self.callback_name} decides who shares which limit. The brokers' own "

@@ -60,7 +60,7 @@ def holes_of(coverage: Sequence[Coverage], minutes: Mapping[int, Integers]) -> d
     return {one.broker: _holes(_recorded(one, minutes.get(one.broker)), first, last) for one in coverage}
 
 
-def with_gaps(coverage: Sequence[Coverage], holes: Mapping[int, Integers]) -> tuple[Coverage, ...]:
+def add_gaps(coverage: Sequence[Coverage], holes: Mapping[int, Integers]) -> tuple[Coverage, ...]:
     """The same with the length of the whole history, and how much each broker lacks of it. ``holes``: from ``holes_of``."""
     if not coverage:
         return ()
@@ -77,7 +77,7 @@ def with_gaps(coverage: Sequence[Coverage], holes: Mapping[int, Integers]) -> tu
     )
 
 
-def judged_by_history(
+def apply_history_needs(
     verdicts: Sequence[BucketVerdict], provenance: Provenance, needs: HistoryNeeds
 ) -> tuple[BucketVerdict, ...]:
     """What is clear only because the history shows too little is inconclusive; what is seen to be throttled stays so."""
@@ -214,7 +214,7 @@ def unlogged_factor(key: str, source: str) -> float:
     return LARGEST_FACTOR if key == QuotaKey.REQUEST_PERCENTAGE.value and source in _LOGGED else 1.0
 
 
-def judged_by_logged_time(verdicts: Sequence[BucketVerdict], source: str) -> tuple[BucketVerdict, ...]:
+def apply_logged_time(verdicts: Sequence[BucketVerdict], source: str) -> tuple[BucketVerdict, ...]:
     """What the time that is not logged could carry above the limit is inconclusive."""
     return tuple(_verdict(one, unlogged_factor(one.key, source)) for one in verdicts)
 

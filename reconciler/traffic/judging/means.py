@@ -124,7 +124,7 @@ class MeanVerdicts:
     verdicts: tuple[BucketVerdict, ...] = ()
     limiting: frozenset[tuple[Entity, str]] = frozenset()
 
-    def added_to(self, verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
+    def merge_into(self, verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
         """All verdicts, worst first, one for each group, key and broker.
 
         What requests or whole seconds show of a group stays, unless only a mean proves a throttle.

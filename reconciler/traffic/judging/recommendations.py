@@ -51,7 +51,7 @@ def broker_loss_factor(key: QuotaKey, brokers: int) -> float:
     return brokers / (brokers - 1) if brokers > 1 and key is not QuotaKey.CONTROLLER_MUTATION_RATE else 1.0
 
 
-def recommended(
+def add_recommendations(
     verdicts: Sequence[BucketVerdict], *, days: float, censored: bool, brokers: int = 1, source: str = ""
 ) -> tuple[BucketVerdict, ...]:
     """The same with ``safe``, ``safe_p999``, ``recommended`` and the reason: one value a bucket, good for all of its brokers.

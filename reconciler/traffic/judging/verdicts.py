@@ -25,8 +25,8 @@ from reconciler.model import (
 from reconciler.resolution import Bucket, Resolved
 from reconciler.traffic.judging.exact import AFTER, BEFORE, ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Grouping, Series, Target, groups_before
-from reconciler.traffic.judging.history_gaps import judged_by_history, judged_by_logged_time
-from reconciler.traffic.judging.recommendations import recommended
+from reconciler.traffic.judging.history_gaps import apply_history_needs, apply_logged_time
+from reconciler.traffic.judging.recommendations import add_recommendations
 from reconciler.traffic.kernels.exact_totals import ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
@@ -267,15 +267,15 @@ def enrich_verdicts(
         found.append(one if how is None else replace(one, regrouped=how[0], buckets_before=how[1]))
     days = (provenance.end - provenance.start).total_seconds() / _DAY_S
     held_back = provenance.throttled_then + provenance.censored
-    advised = recommended(
+    advised = add_recommendations(
         found,
         days=days,
         censored=held_back > _CENSORED_SHARE * provenance.requests,
         brokers=sum(one.broker != CONTROLLER for one in provenance.coverage),
         source=provenance.source,
     )
-    logged = judged_by_logged_time(advised, provenance.source)
-    return tuple(sorted(judged_by_history(logged, provenance, needs), key=worst_first))
+    logged = apply_logged_time(advised, provenance.source)
+    return tuple(sorted(apply_history_needs(logged, provenance, needs), key=worst_first))
 
 
 def worth_a_plot(verdicts: Sequence[BucketVerdict], most: int) -> tuple[BucketVerdict, ...]:

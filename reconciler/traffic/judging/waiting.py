@@ -39,9 +39,7 @@ def worth_playing(verdicts: Sequence[BucketVerdict], grouping: Grouping) -> dict
     return {number_of[row_of(one)]: one for one in hit[:MOST_BUCKETS]}
 
 
-def with_waiting(
-    verdicts: Sequence[BucketVerdict], grouping: Grouping, found: Mapping[int, Waiting]
-) -> tuple[BucketVerdict, ...]:
+def add_waiting(verdicts: Sequence[BucketVerdict], grouping: Grouping, found: Mapping[int, Waiting]) -> tuple[BucketVerdict, ...]:
     """The same verdicts, with what their clients go through where that was played."""
     number_of = target_numbers(grouping)
     waiting = (None if one.undecided else found.get(number_of[row_of(one)]) for one in verdicts)

@@ -110,13 +110,13 @@ def throttle_ms(rate: float, window_ms: int, limit: float, cap_ms: int | None = 
     """The delay that Kafka asks for: 0 within the limit, else ``round((rate - limit) / limit x window)`` as Java rounds.
 
     Produce and fetch delays have no cap, but they are narrowed to 32 bits: a limit far too small for the traffic wraps around, in
-    Kafka as here, and a negative result throttles nobody. Those of requests and connections are at most one sample (``cap_ms``),
-    which counts before they are narrowed.
+    Kafka as here, and a negative result throttles no request. Those of requests and connections are at most one sample
+    (``cap_ms``), which counts before they are narrowed.
     """
     if rate <= limit:
         return 0
-    asked = java_round(divided(rate - limit, limit) * window_ms)
-    return narrowed(asked if cap_ms is None else min(asked, cap_ms))
+    asked = java_round(divide_as_java(rate - limit, limit) * window_ms)
+    return narrow_to_int(asked if cap_ms is None else min(asked, cap_ms))
 
 
 def java_round(value: float) -> int:
@@ -129,13 +129,13 @@ def java_round(value: float) -> int:
     return min(_LONG_MAX, max(_LONG_MIN, floor + 1 if value - floor >= 0.5 else floor))
 
 
-def divided(numerator: float, denominator: float) -> float:
+def divide_as_java(numerator: float, denominator: float) -> float:
     """As Java divides doubles: by zero, too."""
     if denominator == 0:
         return math.nan if numerator == 0 else math.copysign(math.inf, numerator)
     return numerator / denominator
 
 
-def narrowed(value: int) -> int:
+def narrow_to_int(value: int) -> int:
     """A long as an int: the lower 32 bits."""
     return (value + 2**31) % 2**32 - 2**31

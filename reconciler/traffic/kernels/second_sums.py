@@ -25,9 +25,9 @@ Broker arithmetic is in doubles: a bound within rounding of the limit decides no
 
 A rate above the limit is not yet a throttle. With S bytes in a window of w ms the broker asks for ``1000 S / limit - w`` ms,
 rounds to whole ms, and narrows that to 32 bits. The lower bound divides by more than the window's length, so where it is above
-the limit the throttle is 1 ms or more. Above 2^31 - 1 ms the throttle wraps around, and a negative one throttles nobody: a second
-is certain only while the upper bound stays below ``longest_throttle_ratio`` times the limit. Throttles that Kafka caps before it
-narrows them (request time, connections) never wrap.
+the limit the throttle is 1 ms or more. Above 2^31 - 1 ms the throttle wraps around, and a negative one throttles no request: a
+second is certain only while the upper bound stays below ``longest_throttle_ratio`` times the limit. Throttles that Kafka caps
+before it narrows them (request time, connections) never wrap.
 """
 
 from __future__ import annotations

@@ -189,7 +189,7 @@ def _of_a_side(rows: Integers, episodes: Integers) -> Integers:
     first = first_places(rows[0])
     counted = np.add.reduceat(rows[1::2], first, axis=1)
     earliest = np.minimum.reduceat(rows[2::2], first, axis=1)
-    # Of those that are probably over, nobody asks for the first.
+    # Of those that are probably over, the first is not reported.
     return np.concatenate((counted, np.where(earliest == _NEVER, NONE, earliest)[[0, 2]], episodes))
 
 

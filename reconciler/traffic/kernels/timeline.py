@@ -64,7 +64,7 @@ UNCAPPED: Final = 2**62
 
 
 def throttles(rate: Doubles, window_ms: Integers, limits: Doubles, caps_ms: Integers | None = None) -> Integers:
-    """``sampled_rate.throttle_ms`` for many requests; a limit that is NaN throttles nobody, a cap of ``UNCAPPED`` is none."""
+    """``sampled_rate.throttle_ms`` for many requests; a limit that is NaN throttles no request, a cap of ``UNCAPPED`` is none."""
     found = np.zeros(len(rate), dtype=np.int64)
     over = np.flatnonzero(rate > limits)
     plain = over[limits[over] > 0]

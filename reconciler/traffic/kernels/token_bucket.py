@@ -22,13 +22,13 @@ from reconciler.traffic.kernels.band import REPLAYS, noise_ms
 from reconciler.traffic.kernels.exact_stream import Judged, JudgedBatch
 from reconciler.traffic.kernels.exact_totals import Batch, ExactColumns, ReplayTotals, first_places, pack
 from reconciler.traffic.kernels.group_statistics import Episodes
-from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window, divided, java_round, narrowed
+from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window, divide_as_java, java_round, narrow_to_int
 from reconciler.traffic.kernels.second_sums import ROUNDING, Flags
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SideVerdict
 from reconciler.traffic.kernels.timeline import Doubles, Integers
 
 _LONGEST_DELAY_S: Final = (2**31 - 1) / 1000
-"""A longer delay wraps around, and a negative one delays nobody."""
+"""A longer delay wraps around, and a negative one delays no request."""
 
 
 EXPIRY_MS: Final = 3_600_000
@@ -63,8 +63,8 @@ class TokenBucket:
         return True
 
     def throttle_ms(self) -> int:
-        """What the answer says as of the last ``take``: 0 while tokens are left. An int, so that a limit of 0 delays nobody."""
-        return narrowed(java_round(divided(-self.tokens, self._limit) * 1000)) if self.tokens < 0 else 0
+        """What the answer says as of the last ``take``: 0 while tokens are left. An int: a limit of 0 delays no request."""
+        return narrow_to_int(java_round(divide_as_java(-self.tokens, self._limit) * 1000)) if self.tokens < 0 else 0
 
     def _refill(self, now_ms: int) -> None:
         if self._since_ms is not None:

@@ -218,7 +218,7 @@ class Moments:
     unclear: Flags
 
 
-def scaled(column: pa.Array, factor: int) -> tuple[Integers, Flags]:
+def read_scaled(column: pa.Array, factor: int) -> tuple[Integers, Flags]:
     """Numbers of up to six decimals times ``factor``, rounded half up; 0 where the second is false: no number, or too large."""
     if pa.types.is_floating(column.type):
         values = np.asarray(pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False))
@@ -283,7 +283,7 @@ def moments_of_text(column: pa.Array, zone: str) -> Moments:
     valid = valid & (day >= 1) & (day <= after - first)
     wall = ((first + day - 1) * _DAY_S + hour * 3600 + minute * 60 + second) * SECOND_US + _fraction(found.field("part"), _DIGITS)
     wall = np.where(valid, wall, 0)
-    offset_s = _numpy(mapped_distinct(found.field("zone"), _offset_s, pa.int64()))
+    offset_s = _numpy(map_distinct(found.field("zone"), _offset_s, pa.int64()))
     local = np.asarray(pc.fill_null(pc.equal(found.field("zone"), ""), pa.scalar(value=True)).to_numpy(zero_copy_only=False))
     if not local.any() or zone == "UTC":
         return Moments(wall - offset_s * SECOND_US, valid, np.zeros(len(wall), dtype=np.bool_))
@@ -301,7 +301,7 @@ def moments_of_timestamps(column: pa.Array, zone: str) -> Moments:
     return Moments(micros, valid, unclear & valid)
 
 
-def mapped_distinct(column: pa.Array, one: Callable[[str], object], kind: pa.DataType) -> pa.Array:
+def map_distinct(column: pa.Array, one: Callable[[str], object], kind: pa.DataType) -> pa.Array:
     """What ``one`` makes of each text, asked once for each distinct text; null stays null."""
     encoded = texts(column).dictionary_encode()
     return pa.array([one(text) for text in encoded.dictionary.to_pylist()], type=kind).take(encoded.indices)

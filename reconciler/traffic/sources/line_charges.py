@@ -114,7 +114,7 @@ class LineReader:
         self._topics = Kind.MUTATION in kinds
 
     def wants(self, api: int | None) -> bool:
-        """Whether lines of this kind of request are charged for anything; of an unknown kind nobody knows."""
+        """Whether lines of this kind of request are charged for anything; an unknown kind may be."""
         return self._time or api in (PRODUCE, FETCH, SHARE_FETCH, None) or (self._topics and api in MUTATING)
 
     def decode(self, api: int | None, document: bytes) -> Line | None:

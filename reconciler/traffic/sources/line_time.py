@@ -19,7 +19,7 @@ _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND: Final = datetime.timedelta(microseconds=1)
 
 
-def checked_zone(name: str, option: str = "--log-timezone") -> str:
+def check_zone(name: str, option: str = "--log-timezone") -> str:
     """The name of a zone that there is. Raises ``UsageError``, which blames ``option``."""
     try:
         zoneinfo.ZoneInfo(name)

@@ -29,10 +29,10 @@ from reconciler.traffic.sources.csv_cells import (
     csv_columns,
     csv_parts,
     header_of,
-    mapped_distinct,
+    map_distinct,
     moments_of_text,
     moments_of_timestamps,
-    scaled,
+    read_scaled,
     texts,
 )
 from reconciler.traffic.sources.mapping import Field, TrafficMapping, require_plausible_times
@@ -227,10 +227,10 @@ def _moments(batch: pa.RecordBatch, one: Field) -> Moments:
     unit, column = one.how.get("unit", "text"), _value(batch, one)
     if unit != "text":
         if unit == "ns":
-            nanos, valid = scaled(column, 1)
+            nanos, valid = read_scaled(column, 1)
             micros = nanos // 1000
         else:
-            micros, valid = scaled(column, _TICKS[unit])
+            micros, valid = read_scaled(column, _TICKS[unit])
         return Moments(micros, valid, np.zeros(len(micros), dtype=np.bool_))
     zone = str(one.how.get("timezone", "UTC"))
     return moments_of_timestamps(column, zone) if pa.types.is_timestamp(column.type) else moments_of_text(column, zone)
@@ -239,11 +239,11 @@ def _moments(batch: pa.RecordBatch, one: Field) -> Moments:
 def _interval(batch: pa.RecordBatch, one: Field | None) -> tuple[Integers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
     if one is None:
         return np.zeros(batch.num_rows, dtype=np.int64), np.ones(batch.num_rows, dtype=np.bool_)
-    return scaled(_value(batch, one), 1_000 if one.how.get("unit", "s") == "ms" else SECOND_US)
+    return read_scaled(_value(batch, one), 1_000 if one.how.get("unit", "s") == "ms" else SECOND_US)
 
 
 def _amount(batch: pa.RecordBatch, one: Field) -> tuple[Integers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    return scaled(_value(batch, one), _UNITS[one.how.get("unit", "B")])
+    return read_scaled(_value(batch, one), _UNITS[one.how.get("unit", "B")])
 
 
 def _broker(batch: pa.RecordBatch, one: Field) -> pa.Array:
@@ -255,14 +255,14 @@ def _broker(batch: pa.RecordBatch, one: Field) -> pa.Array:
         number = int(digits) if re.fullmatch(r"[+-]?\d{1,10}", digits, re.ASCII) else None
         return number if number is not None and -_INT32 <= number < _INT32 else None
 
-    return mapped_distinct(_value(batch, one), broker, pa.int32())
+    return map_distinct(_value(batch, one), broker, pa.int32())
 
 
 def _kind(batch: pa.RecordBatch, one: Field) -> pa.Array:
     if one.column is None:
         return _value(batch, one)
     words = one.how.get("values") or {kind.value: kind.value for kind in Kind}
-    return mapped_distinct(_value(batch, one), words.get, pa.string())
+    return map_distinct(_value(batch, one), words.get, pa.string())
 
 
 def _name(batch: pa.RecordBatch, one: Field | None) -> pa.Array:
@@ -279,13 +279,13 @@ def _name(batch: pa.RecordBatch, one: Field | None) -> pa.Array:
         # A plus is itself: Kafka writes a blank as %20.
         return None if re.search(r"%(?![0-9A-Fa-f]{2})", text) else urllib.parse.unquote(text, errors="replace")
 
-    found = mapped_distinct(_value(batch, one), name, pa.string())
+    found = map_distinct(_value(batch, one), name, pa.string())
     return pc.fill_null(found, "") if one.how.get("missing") == "empty" else found
 
 
 def _flag(batch: pa.RecordBatch, one: Field, kind: pa.DataType) -> pa.Array:
     column = _value(batch, one)
     if pa.types.is_boolean(kind):
-        return mapped_distinct(column, lambda text: _WORDS.get(text.strip().lower()), kind)
-    values, valid = scaled(column, 1)
+        return map_distinct(column, lambda text: _WORDS.get(text.strip().lower()), kind)
+    values, valid = read_scaled(column, 1)
     return pa.array(values, mask=~valid).cast(kind, safe=False)

@@ -1,4 +1,4 @@
-"""The mapping file: which columns of somebody's Parquet or CSV hold what the normal form has."""
+"""The mapping file: which columns of Parquet or CSV files have what the normal form needs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 from reconciler.errors import ManifestError, TrafficError, UsageError
 from reconciler.formats import check
 from reconciler.model import Finding, Severity, Span
-from reconciler.traffic.sources.line_time import checked_zone
+from reconciler.traffic.sources.line_time import check_zone
 from reconciler.traffic.sources.normal_form import END_US, FIRST_US
 from reconciler.yaml import YamlMapping, YamlNode, read_yaml
 
@@ -135,7 +135,7 @@ def _contradictions(root: YamlMapping) -> Iterator[tuple[str, int, int]]:
     ts, broker = _inside(columns, "ts"), columns.items["broker"]
     if "timezone" in ts.items:
         try:
-            checked_zone(str(ts.data["timezone"]), "timezone")
+            check_zone(str(ts.data["timezone"]), "timezone")
         except UsageError as error:
             yield str(error), *ts.keys["timezone"]
         if ts.data.get("unit", "text") != "text":

@@ -60,7 +60,7 @@ REFUSED: Final = "refused-transaction"
 UNSIZED: Final = "share-fetch"
 """Of a share group: charged as a fetch, but the log does not give its size."""
 EXEMPT: Final = "exempt"
-"""Its time is charged to nobody."""
+"""Its time is not charged to any client."""
 OTHER_API: Final = "other-api"
 UNCLEAR_TIME: Final = "unclear-time"
 """Its local time is there twice, or never, because the clocks were changed: it could be an hour off."""
@@ -109,7 +109,7 @@ def canonical_rows(batch: pa.RecordBatch, columns: Sequence[str] = ROWS.names) -
     of_address = _one_of(kind, {Kind.CONNECTION})
     known = np.ones(batch.num_rows, dtype=np.bool_)
     if of_address.any():
-        # A client of whom a name is not known may still be judged; of an address there is nothing else to know.
+        # A client without a known name may still be judged; of an address there is nothing else to know.
         known = ~of_address
         if "ip" in batch.schema.names:
             mask, ip = pa.array(of_address), _names(batch, "ip").cast(pa.string())

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.shuffle.on_spark import KeptRows, ReadRows, least_tasks, split_work
-from reconciler.traffic.sources.line_time import checked_zone
+from reconciler.traffic.sources.line_time import check_zone
 from reconciler.traffic.sources.log_evidence import LINE_KEYS, line_keys, mark_copies
 from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, log_parts
 from reconciler.traffic.sources.mapped import MappedFiles, MappedPart, mapped_rows
@@ -58,7 +58,7 @@ def request_log_rows(
 
     A part of a large file is a task of its own, small files share one. Raises ``UsageError`` for an unknown time zone.
     """
-    zone = checked_zone(log_timezone)
+    zone = check_zone(log_timezone)
 
     def read(share: Iterable[LogPart]) -> Iterator[pa.RecordBatch]:
         for part in share:
