@@ -91,31 +91,35 @@ def logged_stages(log: logging.Logger, session: SparkSession, message: str, **da
     if not log.isEnabledFor(logging.DEBUG):
         yield {}
         return
-    earlier = {number for number, _ in _stages(session)}
+    earlier = _stages(session).keys()
     with timed_event(log, message) as event:
         event |= {"engine": "Spark", **data}
         yield event
-        ran = [stage for number, stage in _stages(session) if number not in earlier]
-        if ran:
-            event |= {
-                "tasks": sum(stage.numCompleteTasks() for stage in ran),
-                "shuffled_blocks": sum(stage.shuffleWriteRecords() for stage in ran),
-                "shuffled_bytes": sum(stage.shuffleWriteBytes() for stage in ran),
-                "spilled_bytes": sum(stage.diskBytesSpilled() for stage in ran),
-            }
+        ran = [figures for number, figures in _stages(session).items() if number not in earlier]
+        event |= {name: sum(figures[name] for figures in ran) for name in (_FIGURES if ran else ())}
 
 
-def _stages(session: SparkSession) -> list[tuple[int, Any]]:
-    """All stages that Spark remembers, by number, as Java objects."""
-    # Without such a store, as on Spark Connect, nothing is known; the figures are no reason to fail.
+_FIGURES: Final[dict[str, Callable[[Any], int]]] = {
+    "tasks": lambda stage: stage.numCompleteTasks(),
+    "shuffled_blocks": lambda stage: stage.shuffleWriteRecords(),
+    "shuffled_bytes": lambda stage: stage.shuffleWriteBytes(),
+    "spilled_bytes": lambda stage: stage.diskBytesSpilled(),
+}
+"""Of a stage, which is a Java object."""
+
+
+def _stages(session: SparkSession) -> dict[int, dict[str, int]]:
+    """Figures of all stages that Spark remembers, by number."""
+    # Without such a store, as on Spark Connect, nothing is known. The figures are no reason to fail.
     with contextlib.suppress(Exception):
         context: Any = session.sparkContext
         core = context._jsc.sc()  # noqa: SLF001 - pyspark has no public way to the figures of a stage
         core.listenerBus().waitUntilEmpty(_LISTENERS_MS)
         no_quantiles = context._gateway.new_array(context._jvm.double, 0)  # noqa: SLF001 - an argument of the line below
         found = core.statusStore().stageList(None, False, False, no_quantiles, None)  # noqa: FBT003 - Java takes no names
-        return [(stage.stageId(), stage) for stage in map(found.apply, range(found.size()))]
-    return []
+        stages = map(found.apply, range(found.size()))
+        return {stage.stageId(): {name: figure(stage) for name, figure in _FIGURES.items()} for stage in stages}
+    return {}
 
 
 _LISTENERS_MS: Final = 1000
