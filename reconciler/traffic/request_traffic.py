@@ -115,8 +115,7 @@ class SecondsTraffic:
         limits = limits_of(grouping.groups)
 
         def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
-            for topics in _whole_groups(pieces):
-                yield from judge_topics(_topics(topics), limits, window).to_batches()
+            return (judge_topics(topics, limits, window) for topics in _whole_groups(pieces))
 
         work = self._of_requests(grouping, groups, judge, EXACT, name="verdicts of mutations", more=_of_topics, columns=_TOPIC)
         return request_verdicts(result_of(self._rows.judge(work)), self.series, grouping)
@@ -218,8 +217,7 @@ class RequestTraffic(SecondsTraffic):
         def judge_mutations(pieces: Pieces) -> Iterator[pa.RecordBatch]:
             for topics in _whole_groups(pieces):
                 identity = _identity(topics, topics[7:])
-                table = _topics(topics, **{name: identity[name] for name in ("ts_us", *IDENTITY_COLUMNS)})
-                yield from map(_as_requests, topics_as_requests(table, after, controller_window).combine_chunks().to_batches())
+                yield _as_requests(topics_as_requests(topics, identity, after, controller_window))
 
         columns, names = (*_TOPIC, *IDENTITY_COLUMNS), limited_groups(grouping, mutations=False)
         works = [self._of_requests(grouping, names, judge, REQUESTS, name="requests", more=_of_identity, columns=columns)]
@@ -286,23 +284,6 @@ def _whole_groups(pieces: Pieces) -> Iterator[list[Integers]]:
         yield [np.concatenate(columns) for columns in zip(*held, strict=True)]
 
 
-def _topics(columns: Sequence[Integers], **more: pa.Array) -> pa.Table:
-    """One group's mutations as ``judge_topics`` takes them. Without an API version a topic counts as refused."""
-    key, order, records, overhead, series, strict, part, *_ = columns
-    return pa.table(
-        {
-            "group": group_of(key).astype(np.int32),
-            "ts_ms": time_of(key),
-            "order_": order,
-            "amount": records + overhead,
-            "strict": strict != 0,
-            "part": part.astype(np.int32),
-            "series": series.astype(np.int32),
-            **more,
-        }
-    )
-
-
 def _identified(columns: Sequence[Integers]) -> pa.RecordBatch:
     """A piece as ``judge_requests`` takes it."""
     key, order, records, overhead, series, *identity = columns
@@ -326,6 +307,7 @@ def _as_requests(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _of_topics(rows: ChargedRows, batch: pa.RecordBatch) -> Sequence[Integers]:
+    """Whether a topic is refused, as one without an API version is, and its place in the request."""
     strict = pc.fill_null(batch.column("strict"), pa.scalar(value=True)) if "strict" in batch.schema.names else None
     flags = np.ones(batch.num_rows, dtype=np.int64) if strict is None else strict.cast(pa.int64()).to_numpy(zero_copy_only=False)
     return [flags if rows.rows is None else flags[rows.rows], rows.numbers(batch, "part")]

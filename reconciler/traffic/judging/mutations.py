@@ -2,64 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from reconciler.model import CONTROLLER
-from reconciler.traffic.judging.exact import count_into, limits_of, numbers_of, rows_of
+from reconciler.traffic.judging.exact import count_into, limits_of, rows_of
 from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.kernels.exact_totals import group_of, time_of
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Doubles, Integers
 from reconciler.traffic.kernels.token_bucket import Topics, effects, judge_bucket, judge_seconds, throttle_band, topic_order
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS
 
+_PART: Final = 6
+"""The place of ``part`` among the columns of a topic."""
 _NO_CELLS: Final = (tuple(np.empty(0, dtype=np.int64) for _ in range(3)),)
 
 
-def judge_topics(table: pa.Table, limits: tuple[Doubles, Doubles], window: Window) -> pa.Table:
+def judge_topics(columns: Sequence[Integers], limits: tuple[Doubles, Doubles], window: Window) -> pa.RecordBatch:
     """The verdict of one group, as ``exact.rows_of`` has it. ``window``: the controller's own settings.
 
-    ``table``: one row a topic, in no order, with ``group``, ``ts_ms``, ``order_``, ``amount``, ``strict``, ``part`` and
-    ``series``. ``limits``: by group, before and after.
+    ``columns``: one item a topic, in no order: key, order, records, overhead, series, strict and part; others are not read.
+    ``limits``: by group, before and after.
     """
-    group = int(table.column("group")[0].as_py())
-    topics = topics_of(table)
-    topics = topics.part(topic_order(topics, numbers_of(table, "part")))
+    group, topics, _ = _in_order(columns)
     verdict, judged = judge_bucket(group, topics, (float(limits[0][group]), float(limits[1][group])), window)
     counts: dict[int, Integers] = {}
     count_into(counts, judged)
-    return pa.Table.from_batches([rows_of(verdict, counts)])
+    return rows_of(verdict, counts)
 
 
-def topics_as_requests(table: pa.Table, limits: Doubles, window: Window) -> pa.Table:
-    """The same topics as rows of ``REQUESTS``, under the limits after the change, of a ``table`` with the identity columns.
+def topics_as_requests(
+    columns: Sequence[Integers], identity: Mapping[str, pa.Array], limits: Doubles, window: Window
+) -> pa.RecordBatch:
+    """The same topics with the columns of ``REQUESTS``, under the limits after the change. ``identity``: those that it copies.
 
     There is no rate; a throttle is that of a topic's own moment.
     """
-    table = table.take(pa.array(topic_order(topics_of(table), numbers_of(table, "part"))))
-    topics, limit = topics_of(table), float(limits[int(table.column("group")[0].as_py())])
+    group, topics, places = _in_order(columns)
+    limit, count = float(limits[group]), len(places)
     found = effects(topics, limit, window)
     low, high = throttle_band(topics, limit, window)
-    columns = {
-        "ts_us": table.column("ts_us"),
-        "order_": topics.order,
-        "series": table.column("series"),
-        "amount": topics.amounts,
-        "rate": pa.nulls(len(table), pa.float64()),
-        "limit": pa.array(np.full(len(table), limit), from_pandas=True),
-        "throttle_ms": found.throttle,
-        "low": low,
-        "high": high,
-        **{name: table.column(name) for name in IDENTITY_COLUMNS},
-        "part": table.column("part"),
-        "refused": found.refused,
-    }
-    return pa.table(columns)
+    return pa.RecordBatch.from_pydict(
+        {
+            **{name: column.take(pa.array(places)) for name, column in identity.items()},
+            "order_": topics.order,
+            "series": topics.series,
+            "amount": topics.amounts,
+            "rate": pa.nulls(count, pa.float64()),
+            "limit": pa.array(np.full(count, limit), from_pandas=True),
+            "throttle_ms": found.throttle,
+            "low": low,
+            "high": high,
+            "part": columns[_PART][places],
+            "refused": found.refused,
+        }
+    )
+
+
+def _in_order(columns: Sequence[Integers]) -> tuple[int, Topics, Integers]:
+    """The group, its topics in the order of charging, and their places in the columns."""
+    key, order, records, overhead, series, strict, part = columns[: _PART + 1]
+    topics = Topics(time_of(key), order, records + overhead, strict != 0, series)
+    places = topic_order(topics, part)
+    return int(group_of(key[:1])[0]), topics.part(places), places
 
 
 def tokens_by_seconds(
@@ -85,13 +95,6 @@ def tokens_by_seconds(
         mine = np.concatenate([order[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)])
         found[group] = judge_seconds(group, seconds[mine], amounts[mine], (before[group], after[group]), window)
     return found
-
-
-def topics_of(table: pa.Table) -> Topics:
-    """The columns of ``judge_topics``."""
-    times, order, amounts, series = (numbers_of(table, name) for name in ("ts_ms", "order_", "amount", "series"))
-    strict = np.asarray(table.column("strict").to_numpy(zero_copy_only=False), dtype=np.bool_)
-    return Topics(times, order, amounts, strict, series)
 
 
 def drop_duplicate_accounting(series: Sequence[Series], grouping: Grouping) -> frozenset[int]:
