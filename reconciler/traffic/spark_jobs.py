@@ -115,13 +115,14 @@ def _stages(session: SparkSession) -> dict[int, dict[str, int]]:
         context: Any = session.sparkContext
         core = context._jsc.sc()  # noqa: SLF001 - pyspark has no public way to the figures of a stage
         core.listenerBus().waitUntilEmpty(_LISTENERS_MS)
-        no_quantiles = context._gateway.new_array(context._jvm.double, 0)  # noqa: SLF001 - an argument of the line below
-        found = core.statusStore().stageList(None, False, False, no_quantiles, None)  # noqa: FBT003 - Java takes no names
+        found = core.statusStore().stageList(*_ALL_STAGES)
         stages = map(found.apply, range(found.size()))
         return {stage.stageId(): {name: figure(stage) for name, figure in _FIGURES.items()} for stage in stages}
     return {}
 
 
+_ALL_STAGES: Final = (None, False, False, None, None)
+"""Of any status, without details, summaries and quantiles."""
 _LISTENERS_MS: Final = 1000
 """How long Spark may take to write down the figures of what has ended."""
 _LONGEST: Final = 300

@@ -203,11 +203,13 @@ class KeptRows(_SparkRows[pa.RecordBatch], Generic[Work]):
     def _run(
         self,
         go: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]],
-        columns: Sequence[str],  # noqa: ARG002 - the batches are kept whole
+        columns: Sequence[str],
         schema: pa.Schema,
         *,
         few: bool,
     ) -> DataFrame:
+        del columns  # the batches are kept whole
+
         def run(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from go(batch for block in blocks for batch in _batches(block.column(0)))
 
