@@ -10,6 +10,7 @@ from typing import Final
 
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Span
+from reconciler.model.plan import ManifestCommit
 from reconciler.model.quota import QuotaKey
 
 NOT_RECORDED: Final = "traffic-not-recorded"
@@ -461,6 +462,11 @@ class BacktestReport:
     """The name of the Cluster document."""
     notes: tuple[str, ...] = ()
     """What of the manifests counts only after merge."""
+    commit: ManifestCommit = field(default_factory=ManifestCommit)
+    sources: Mapping[tuple[Entity, str], Span] = field(default_factory=dict)
+    """Where the manifests declare a quota, by entity and key."""
+    owner_of: Mapping[Entity, str] = field(default_factory=dict)
+    """Who declares an entity, where an owner is set."""
 
     @property
     def refused(self) -> bool:

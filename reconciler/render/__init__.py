@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from reconciler.render.derived_findings import DRIFT_PREFIX, GUARD_PREFIX, findings_of_drift, findings_of_guards
     from reconciler.render.drift_text import drift_lines
     from reconciler.render.findings_text import explanation_lines, findings_lines, index_lines, shown_findings, validation_lines
-    from reconciler.render.html_page import findings_html, plan_html
     from reconciler.render.layout import plain, write
     from reconciler.render.markdown import BUDGET, NEXT, NEXT_MERGE, drift_markdown, findings_markdown, plan_markdown
     from reconciler.render.markdown_text import size
     from reconciler.render.outputs import drift_outputs, findings_outputs, plan_outputs
+    from reconciler.render.plan_page import findings_html, plan_html
     from reconciler.render.plan_text import MANY_CHANGES, failure_lines, join_parts, plan_lines
     from reconciler.render.repo_paths import RepoPaths
     from reconciler.render.report_page import overview_lines, report_html

@@ -1,173 +1,215 @@
-"""A backtest as one self-contained page: the verdict, what the history can show, then each bucket with its rate over time."""
+"""A backtest as one page: the answer, quota groups counted once by verdict, then each group with its rates over time."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.documents import Tone, headline
-from reconciler.formats import Json, canonical_bytes
-from reconciler.model import BacktestReport, BucketVerdict, Fit, Provenance, UnusedReason, Verdict, broker_words, display_name
-from reconciler.render.backtest_plot import DEFINITIONS, PLOT_STYLE, plot
+from reconciler.documents import headline
+from reconciler.model import (
+    BacktestReport,
+    BucketVerdict,
+    Fit,
+    Provenance,
+    UnusedReason,
+    Verdict,
+    display_name,
+)
+from reconciler.render.backtest_card import VERDICT_STYLES, after_html, anchor, card, key_html, limits_html, over_share
+from reconciler.render.backtest_plot import DEFINITIONS
 from reconciler.render.backtest_sentences import (
-    advice_words,
-    after_text,
     capacity_words,
     fit_words,
     history_words,
     kept_words,
-    limit_text,
-    limit_words,
-    longest_words,
-    member_name,
-    over_words,
     peak_text,
-    peak_words,
-    regrouped_words,
+    quota_groups,
     rule_sentences,
-    safe_words,
-    telling,
     unjudged_sentence,
     unused_words,
-    waiting_words,
     who,
 )
 from reconciler.render.findings_text import counts_sentence
-from reconciler.render.html_page import finding_item, items, name, page, section, styled, table, text
+from reconciler.render.html_page import (
+    FoundRow,
+    Masthead,
+    PageSection,
+    Tile,
+    amount_html,
+    chip,
+    commit_words,
+    filter_form,
+    finding_item,
+    folded,
+    found_table,
+    items,
+    message_html,
+    name,
+    page,
+    text,
+    tiles,
+    unbroken,
+)
+from reconciler.text import count_of, duration
 
 _CARDS: Final = 40
-"""Buckets that are told at length; the others have a row of the table."""
+"""Quota groups with a card; the others have a row of the table."""
 _ROWS: Final = 2000
-_MEMBERS: Final = 20
 _NOTES: Final = 200
-_HEADS: Final = ("Verdict", "Quota group", "Key", "Broker", "Now", "Proposed", "Peak", "Over now", "Over proposed", "Recommended")
-_NUMBERS: Final = frozenset({"Broker", "Now", "Proposed", "Peak", "Over now", "Over proposed", "Recommended"})
-_MEMBER_HEADS: Final = ("Client", "Share", "While over", "Requests", "Limit now")
-_STYLES: Final = {Verdict.THROTTLED: "bad", Verdict.POSSIBLE: "warn", Verdict.INCONCLUSIVE: "warn", Verdict.CLEAR: "good"}
-_TONES: Final = {Tone.BAD: "bad", Tone.WARN: "warn", Tone.GOOD: "good"}
-_STYLE: Final = (
-    PLOT_STYLE
-    + """
-article { border-top: 2px solid var(--line); break-inside: avoid-page; margin-top: 1.4rem; padding-top: .4rem; }
-h3 { font-size: 1.05rem; margin: .2rem 0 .5rem; overflow-wrap: anywhere; }
-p, figcaption span { min-width: 0; overflow-wrap: anywhere; }
-dl { display: grid; gap: .2rem 1rem; grid-template-columns: 7.5rem minmax(0, 1fr); margin: 0; }
-dt { color: var(--faint); }
-dd { margin: 0; overflow-wrap: anywhere; }
-td a { color: inherit; }
-td[data-label="Quota group"], td[data-label="Client"] { min-width: 10rem; overflow-wrap: anywhere; }
-@media screen and (max-width: 72rem) { td[data-label] { min-width: 0; } }
-@media screen and (max-width: 30rem) { dl { grid-template-columns: minmax(0, 1fr); gap: 0; } dd { margin-bottom: .4rem; } }
-@media print { dl { gap: .1rem .8rem; } h3 { break-after: avoid; } }
-"""
-)
+_HEADS: Final = ("Quota group", "Verdict", "Key", "Now", "Proposed", "Peak", "Over", "Safe from", "Recommended")
+_NUMBERS: Final = frozenset({"Now", "Proposed", "Peak", "Over", "Safe from", "Recommended"})
+_SEEN_OVER: Final = (Verdict.THROTTLED, Verdict.POSSIBLE)
+
+Group = tuple[BucketVerdict, ...]
+"""The rows of one quota group, the worst broker first."""
 
 
 def backtest_html(report: BacktestReport) -> str:
-    """The page: no script, nothing loaded, the same bytes for the same report."""
+    """The page: nothing loaded, the same bytes for the same report."""
     cluster = f": {display_name(report.cluster)}" if report.cluster else ""
-    return page(f"Kafka quotas, backtest{cluster}", _body(report), style=_STYLE)
+    groups = quota_groups(report.verdicts)
+    return page(f"Kafka quotas, backtest{cluster}", _masthead(report, groups), _sections(report, groups), main=(DEFINITIONS,))
 
 
-def anchor(one: BucketVerdict) -> str:
-    """Where a bucket is told on the page: the same for the same bucket in every report."""
-    about: Json = [one.key, one.broker, one.user, one.client_id, [list(tag) for tag in one.tags], one.undecided]
-    return f"bucket-{hashlib.sha256(canonical_bytes(about)).hexdigest()[:12]}"
+def _masthead(report: BacktestReport, groups: Sequence[Group]) -> Masthead:
+    words, _ = headline(report)
+    answer, _, rest = words.partition(". ")
+    cluster = f", {display_name(report.cluster)}" if report.cluster else ""
+    history = report.provenance
+    length = duration((history.end - history.start).total_seconds())
+    about = (
+        f"{text(length)} of traffic, {history.start:%Y-%m-%d %H:%M} to {history.end:%Y-%m-%d %H:%M} UTC",
+        text(count_of(len(history.coverage), "broker")),
+        commit_words(report.commit),
+    )
+    return Masthead(
+        kicker=f"Kafka quotas: backtest{cluster}",
+        answer=f"{answer}." if rest else answer,
+        rest=rest,
+        about=tuple(one for one in about if one),
+        body=tuple(_top(report, groups)),
+    )
 
 
-def _body(report: BacktestReport) -> Iterator[str]:
-    words, tone = headline(report)
-    cluster = f": {name(display_name(report.cluster))}" if report.cluster else ""
-    yield DEFINITIONS
-    yield f"<header><h1>Backtest{cluster}</h1>"
-    yield f'<p class="lead">{styled(words, _TONES[tone])}</p>'
+def _top(report: BacktestReport, groups: Sequence[Group]) -> Iterator[str]:
     if report.rules:
         yield from items(_rule(sentence, holds=holds) for sentence, holds in rule_sentences(report.rules))
-    yield "</header>"
-    if report.unjudged:
-        yield from section("Not judged: no recorded traffic", _noted([unjudged_sentence(one) for one in report.unjudged]))
-    yield from section("What this rests on", _history(report.provenance))
-    shown = telling(report)
-    if shown:
-        cards = {id(one) for one in shown[:_CARDS]}
-        rows = (_row(one, linked=id(one) in cards) for one in shown[:_ROWS])
-        more = f"{len(shown) - _ROWS:,} more are in the JSON report." if len(shown) > _ROWS else ""
-        yield from section(
-            "Quota groups on each broker, the worst first", (*table(_HEADS, rows, numbers=_NUMBERS), *_paragraph(more))
-        )
-    yield from _paragraph(kept_words(report) or "")
-    for one in shown[:_CARDS]:
-        yield from _card(one, current_known=report.provenance.current_known)
-    if len(shown) > _CARDS:
-        yield from _paragraph(f"{len(shown) - _CARDS:,} more buckets have only their row in the table above.")
-    yield from _rest(report)
+    changed = [group[0].verdict for group in groups if _is_changed(group)]
+    rows = [
+        Tile(number=changed.count(one), words=one.value, style=VERDICT_STYLES[one], place="changed")
+        for one in (Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verdict.CLEAR)
+    ]
+    rows.append(Tile(number=len(report.unjudged), words="not recorded, effect not known", style="warn", place="unjudged"))
+    rows.append(Tile(number=len(_over_already(groups)), words="over a limit that stays", style="warn", place="already"))
+    yield from tiles("Quota groups, each counted once by its worst broker", rows)
+
+
+def _is_changed(group: Group) -> bool:
+    return any(one.changed for one in group)
+
+
+def _over_already(groups: Sequence[Group]) -> list[Group]:
+    return [group for group in groups if not _is_changed(group) and group[0].verdict in _SEEN_OVER]
 
 
 def _rule(sentence: str, *, holds: bool) -> str:
-    return f"{styled('Allowed' if holds else 'Refused', 'good' if holds else 'bad')}: {text(sentence)}"
+    return f"{chip('Allowed', 'good') if holds else chip('Refused', 'bad')} {message_html(sentence)}"
+
+
+def _sections(report: BacktestReport, groups: Sequence[Group]) -> Iterator[PageSection]:
+    changed = [group for group in groups if _is_changed(group)]
+    already = _over_already(groups)
+    if changed:
+        body = tuple(_groups(changed, report, cards=_CARDS))
+        yield PageSection(place="changed", title="Changed by this pull request", count=len(changed), body=body)
+    if report.unjudged:
+        yield PageSection(
+            place="unjudged",
+            title="Not judged: no recorded traffic",
+            count=len(report.unjudged),
+            body=tuple(_listed([unjudged_sentence(one) for one in report.unjudged])),
+        )
+    if already:
+        body = tuple(_groups(already, report, cards=max(_CARDS - len(changed), 0)))
+        yield PageSection(place="already", title="Over its limit already today", count=len(already), body=body)
+    history = (*_history(report.provenance), *_paragraph(kept_words(report) or ""))
+    yield PageSection(place="history", title="What this rests on", body=history)
+    if report.findings:
+        found = sorted(report.findings, key=lambda finding: finding.severity.rank)
+        body = items(finding_item(one) for one in found[:_NOTES])
+        if len(found) > _OPEN:
+            body = tuple(folded(counts_sentence(found), body))
+        yield PageSection(place="findings", title="Findings", count=len(found), body=body)
+    more = tuple(_rest(report))
+    if more:
+        yield PageSection(place="more", title="More", body=more)
+
+
+_OPEN: Final = 8
+_FILTERED: Final = 5
+"""Rows from which on a table has a filter."""
+
+
+def _groups(groups: Sequence[Group], report: BacktestReport, *, cards: int) -> Iterator[str]:
+    if len(groups) > 1:
+        if len(groups) >= _FILTERED:
+            yield from filter_form("Search", "Verdict", (one.value for one in Verdict))
+        rows = (_row(group, linked=number < cards) for number, group in enumerate(groups[:_ROWS]))
+        yield from found_table("The worst first", _HEADS, rows, numbers=_NUMBERS)
+        if len(groups) > _ROWS:
+            yield from _paragraph(f"{len(groups) - _ROWS:,} more are in the JSON report.")
+    for group in groups[:cards]:
+        yield from card(group, report, opened=group[0].verdict is not Verdict.CLEAR)
+    if len(groups) > cards:
+        yield from _paragraph(f"{len(groups) - cards:,} more quota groups have only their row in the table above.")
+
+
+def _row(group: Group, *, linked: bool) -> FoundRow:
+    worst = group[0]
+    peak = max(group, key=lambda one: one.peak)
+    title = name(who(worst.name, undecided=worst.undecided))
+    after = after_html(worst)
+    advised = worst.limit_after is not None
+    cells = (
+        f'<a href="#{anchor(worst)}">{title}</a>' if linked else title,
+        chip(worst.verdict.value, VERDICT_STYLES[worst.verdict]),
+        key_html(worst.key),
+        limits_html(worst),
+        f"<strong>{after}</strong>" if worst.changed else after,
+        unbroken(_bound(peak_text(peak))),
+        f'<span class="amount">{text(_bound(over_share(worst)))}</span>',
+        amount_html(worst.key, worst.safe) if advised and worst.safe is not None else "",
+        amount_html(worst.key, worst.recommended) if advised and worst.recommended is not None else "",
+    )
+    order = list(VERDICT_STYLES).index(worst.verdict)
+    sort = (
+        None,
+        float(order),
+        None,
+        _number(worst.limit_before),
+        _number(worst.limit_after),
+        peak.peak,
+        worst.share_over,
+        worst.safe or 0.0,
+        worst.recommended or 0.0,
+    )
+    return FoundRow(kind=worst.verdict.value, cells=cells, sort=sort)
+
+
+def _bound(words: str) -> str:
+    """For a narrow column: the sign in place of ``at most`` and ``at least``."""
+    return words.replace("at most ", "\N{LESS-THAN OR EQUAL TO} ", 1).replace("at least ", "\N{GREATER-THAN OR EQUAL TO} ", 1)
+
+
+def _number(limit: float | None) -> float:
+    """For sorting: no limit is above every limit."""
+    return 1e300 if limit is None else limit
 
 
 def _history(provenance: Provenance) -> Iterator[str]:
-    yield from items(text(s) if tone is Tone.GOOD else styled(s, _TONES[tone]) for s, tone in history_words(provenance))
+    yield from items(message_html(sentence) for sentence, _ in history_words(provenance))
     if provenance.unreadable_samples:
         yield from ("<pre>", *(text(sample[:160]) for sample in provenance.unreadable_samples), "</pre>")
-
-
-def _row(one: BucketVerdict, *, linked: bool) -> tuple[str, ...]:
-    bucket = name(who(one.name, undecided=one.undecided))
-    before = " or ".join(limit_text(one.key, value) for value in one.limits_before) or "?"
-    most = f", {one.seconds_possible:,} at most" if one.throttled is None and one.seconds_possible > one.seconds_over else ""
-    advice = "" if one.recommended is None or one.limit_after is None else limit_text(one.key, one.recommended)
-    return (
-        styled(one.verdict.value, _STYLES[one.verdict]),
-        f'<a href="#{anchor(one)}">{bucket}</a>' if linked else bucket,
-        name(one.key),
-        str(one.broker),
-        text(before),
-        f"<strong>{text(after_text(one))}</strong>" if one.changed else text(after_text(one)),
-        text(peak_text(one)),
-        "?" if one.seconds_over_before is None else f"{one.seconds_over_before:,} s",
-        f"{one.seconds_over:,} of {one.active_seconds:,} s{most}",
-        text(advice),
-    )
-
-
-def _card(one: BucketVerdict, *, current_known: bool) -> Iterator[str]:
-    yield f'<article id="{anchor(one)}">'
-    verdict = styled(one.verdict.value, _STYLES[one.verdict])
-    bucket = name(who(one.name, undecided=one.undecided))
-    yield f"<h3>{verdict} {bucket}: {name(one.key)} on {broker_words(one.broker)}</h3>"
-    facts = (
-        ("Limit", limit_words(one, current_known=current_known)),
-        ("Why", one.reason),
-        ("Peak", peak_words(one)),
-        ("Over", over_words(one) if one.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE) else None),
-        ("Longest", longest_words(one)),
-        ("Safe", safe_words(one) if one.limit_after is not None else None),
-        ("Recommended", advice_words(one) if one.limit_after is not None else None),
-        ("Shared before", regrouped_words(one)),
-        ("If clients wait", waiting_words(one.waiting) if one.waiting is not None else None),
-    )
-    yield "<dl>"
-    yield from (f"<dt>{text(what)}</dt><dd>{text(words)}</dd>" for what, words in facts if words)
-    yield "</dl>"
-    if one.rates is not None:
-        yield from plot(one, one.rates)
-    if len(one.members) > 1:
-        yield from table(_MEMBER_HEADS, (_member(one, number) for number in range(min(_MEMBERS, len(one.members)))))
-        if len(one.members) > _MEMBERS:
-            yield from _paragraph(f"{len(one.members) - _MEMBERS:,} more clients share this bucket.")
-    elif one.members:
-        yield from _paragraph(f"The only client is {member_name(one.members[0])}.")
-    yield "</article>"
-
-
-def _member(one: BucketVerdict, number: int) -> tuple[str, ...]:
-    member = one.members[number]
-    excess = "?" if member.share_of_excess is None else f"{100 * member.share_of_excess:.0f} %"
-    before = limit_text(one.key, member.limit_before) if one.limits_before else "?"
-    return name(member_name(member)), f"{100 * member.share:.0f} %", excess, f"{member.requests:,}", text(before)
 
 
 def _rest(report: BacktestReport) -> Iterator[str]:
@@ -175,27 +217,22 @@ def _rest(report: BacktestReport) -> Iterator[str]:
         ("Limits against capacity", [capacity_words(use) for use in report.capacity]),
         ("Nearly reached", [fit_words(fit) for fit in report.fits if fit.fit is Fit.NEAR]),
         ("Loose", [fit_words(fit) for fit in report.fits if fit.fit is Fit.LOOSE]),
-        *(
-            ("Not used in this history" if r is UnusedReason.NO_CLIENT else "Hidden by stronger quotas", _unused(report, r))
-            for r in UnusedReason
-        ),
+        ("Not used in this history", _unused(report, UnusedReason.NO_CLIENT)),
+        ("Overridden by stronger quotas", _unused(report, UnusedReason.HIDDEN)),
         ("Notes", list(report.notes)),
         ("Assumed", list(report.provenance.assumptions)),
     )
-    if report.findings:
-        found = sorted(report.findings, key=lambda finding: finding.severity.rank)
-        yield from section(f"Findings: {counts_sentence(found)}", items(finding_item(one) for one in found[:_NOTES]))
     for title, sentences in lists:
         if sentences:
-            yield from section(title, _noted(sentences))
+            yield from folded(f"{title} ({len(sentences):,})", _listed(sentences))
 
 
 def _unused(report: BacktestReport, reason: UnusedReason) -> list[str]:
     return [unused_words(one) for one in report.unused if one.reason is reason]
 
 
-def _noted(sentences: Sequence[str]) -> Iterator[str]:
-    yield from items(text(one) for one in sentences[:_NOTES])
+def _listed(sentences: Sequence[str]) -> Iterator[str]:
+    yield from items(message_html(one) for one in sentences[:_NOTES])
     if len(sentences) > _NOTES:
         yield from _paragraph(f"{len(sentences) - _NOTES:,} more are in the JSON report.")
 

@@ -1,192 +1,254 @@
-"""A bucket's rate against its limits over time as inline SVG: shapes only, all words are HTML beside it.
+"""The rates of one quota group over time as inline SVG: a line for each broker, limits with labels, axes with units.
 
-So the drawing can be as wide as a telephone or a sheet of paper without its text becoming too small to read. What is over is
-told by place and pattern too, never by colour alone.
+Text keeps the size of the page at every width: the curves are one drawing that is stretched, the labels beside it are others
+whose places are shares of their width or height.
 """
 
 from __future__ import annotations
 
 import datetime
 import itertools
+import math
 import operator
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from reconciler.model import BucketVerdict, RateSeries
-from reconciler.render.backtest_sentences import limit_text, title
 from reconciler.render.html_page import text
-from reconciler.text import rate
+from reconciler.text import amount, rate
 
-_WIDTH: Final = 1000
-_HEIGHT: Final = 260
-_STRIP: Final = 14
-_PATTERN: Final = "maybe"
-
-PLOT_STYLE: Final = """
-figure.plot { break-inside: avoid; margin: .6rem 0 0; }
-figure.plot svg { background: #8881; display: block; height: 11rem; width: 100%; }
-figure.plot svg.strip { background: #8882; height: .9rem; margin-top: .15rem; }
-figure.plot .ends { color: var(--faint); display: flex; font-size: .85rem; gap: .6rem; justify-content: space-between; }
-figure.plot .ends span:last-child { text-align: right; }
-figure.plot figcaption { display: flex; flex-wrap: wrap; font-size: .85rem; gap: .1rem 1.1rem; }
-figure.plot figcaption svg { background: none; display: inline-block; height: .8em; vertical-align: -.05em; width: 1.8em; }
-.strip-name { color: var(--faint); font-size: .85rem; margin-top: .3rem; }
-.rate { fill: none; stroke: var(--rate); stroke-width: 1.6; vector-effect: non-scaling-stroke; }
-.under { fill: var(--rate); opacity: .13; }
-.limit { stroke: var(--bad); stroke-width: 2; vector-effect: non-scaling-stroke; }
-.earlier { stroke: var(--faint); stroke-dasharray: 6 5; stroke-width: 2; vector-effect: non-scaling-stroke; }
-.over { fill: var(--bad); }
-.shade { fill: var(--bad); opacity: .16; }
-.possible { fill: url(#maybe); }
-.gap { fill: url(#unrecorded); }
-.blank { stroke: var(--faint); stroke-width: 1.5; }
-.hatch { stroke: var(--warn); stroke-width: 3; }
-.defs { height: 0; position: absolute; width: 0; }
-:root { --rate: #1a5fb4; }
-@media (prefers-color-scheme: dark) { :root { --rate: #8ab4f8; } }
-@media print {
-  :root { --rate: #114; }
-  figure.plot svg { height: 6rem; }
-  figure.plot, figure.plot * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-}
-"""
+MOST_LINES: Final = 6
+"""Brokers that have a line; there are as many colours."""
 
 DEFINITIONS: Final = (
-    f'<svg class="defs" aria-hidden="true"><defs><pattern id="{_PATTERN}" width="6" height="6" patternUnits="userSpaceOnUse" '
-    'patternTransform="rotate(45)"><line class="hatch" x1="0" y1="0" x2="0" y2="6"/></pattern>'
-    '<pattern id="unrecorded" width="9" height="9" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)">'
-    '<line class="blank" x1="0" y1="0" x2="0" y2="9"/></pattern></defs></svg>'
+    '<svg class="defs" aria-hidden="true"><defs><pattern id="maybe" width="6" height="6" patternUnits="userSpaceOnUse" '
+    'patternTransform="rotate(45)"><line class="hatch" x1="0" y1="0" x2="0" y2="6"/></pattern></defs></svg>'
 )
 """Once a page: what is drawn as possible is hatched."""
 
+_WIDTH: Final = 1000
+_HEIGHT: Final = 200
+_BINARY: Final = ((1024.0**4, "TiB/s"), (1024.0**3, "GiB/s"), (1024.0**2, "MiB/s"), (1024.0, "KiB/s"), (1.0, "B/s"))
+_STEPS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
+_TICKS: Final = 8
+_LABEL_SHARE: Final = 10.0
+"""Percent of the height that a label takes."""
 
-def plot(verdict: BucketVerdict, rates: RateSeries) -> Iterator[str]:
-    """A figure: the rate with both limits, below it when it was over, before and after, and what the lines mean."""
-    top = _top(verdict, rates)
-    limits = [limit for limit in {*verdict.limits_before} if limit is not None and limit != verdict.limit_after]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitLine:
+    """A limit in the drawing: ``style`` is ``now``, ``proposed`` or ``safe``, ``words`` its label."""
+
+    style: str
+    value: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """The y axis: from 0 to ``top``, in ``unit`` of ``size``, with a tick at each of ``ticks``."""
+
+    top: float
+    size: float
+    unit: str
+    ticks: tuple[float, ...]
+
+    def share(self, value: float) -> float:
+        """From the top, 0 to 1."""
+        return 1 - value / self.top
+
+
+def plot(group: Sequence[BucketVerdict]) -> Iterator[str]:
+    """A figure of one quota group: its rows, each on a broker, of which the first ``MOST_LINES`` with rates are drawn."""
+    drawn = [(one, one.rates) for one in group if one.rates is not None][:MOST_LINES]
+    if not drawn:
+        return
+    limits = limit_lines(group[0])
+    scale = scale_of(group[0].key, max(max(rates.rate, default=0.0) for _, rates in drawn), [one.value for one in limits])
     yield '<figure class="plot">'
-    yield (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{text(_described(verdict, rates))}">'
-    )
-    yield from _bars([not one for one in rates.recorded], _HEIGHT, "gap")
-    yield from _bars(rates.over, _HEIGHT, "shade")
-    yield from _curve(rates, top)
-    for limit in sorted(limits)[:3]:
-        yield _line(limit, top, "earlier")
-    if verdict.limit_after is not None:
-        yield _line(verdict.limit_after, top, "limit")
+    yield f'<div class="axes" role="img" aria-label="{text(_described(drawn, limits))}">'
+    yield from _y_axis(scale)
+    yield from _curves(drawn, limits, scale)
+    yield from _limit_labels(limits, scale)
+    yield from _strips(drawn)
+    yield from _x_axis(drawn[0][1])
+    yield "</div></figure>"
+
+
+def swatch(number: int) -> str:
+    """The line of the broker that is drawn as number ``number``, from 0, for a legend."""
+    return f'<svg class="swatch" viewBox="0 0 26 10" aria-hidden="true"><path class="rate b{number + 1}" d="M0 5H26"/></svg>'
+
+
+def limit_lines(one: BucketVerdict) -> tuple[LimitLine, ...]:
+    """The limits now, proposed and safe, without those that are not known, and equal ones once."""
+    now = [value for value in sorted({*one.limits_before} - {None, one.limit_after}, key=_or_zero) if value is not None][:2]
+    lines = [LimitLine(style="now", value=value, words=f"now {amount(one.key, value)}") for value in now]
+    if one.limit_after is not None:
+        words, style = ("proposed", "proposed") if one.changed else ("limit", "proposed")
+        lines.append(LimitLine(style=style, value=one.limit_after, words=f"{words} {amount(one.key, one.limit_after)}"))
+    if one.safe is not None and one.safe != one.limit_after:
+        lines.append(LimitLine(style="safe", value=one.safe, words=f"safe {amount(one.key, one.safe)}"))
+    return tuple(LimitLine(style=line.style, value=line.value, words=line.words.partition(" (")[0]) for line in lines)
+
+
+def _or_zero(value: float | None) -> float:
+    return value or 0.0
+
+
+def scale_of(key: str, peak: float, limits: Sequence[float]) -> Scale:
+    """Round ticks up to the peak and every limit that is at most four times as high; others are only named at the top."""
+    near = [value for value in limits if value <= 4 * peak]
+    most = max([peak, *near], default=0.0) * 1.05 or 1.0
+    size, unit = next(((size, unit) for size, unit in _BINARY if most >= size), _BINARY[-1])
+    if not key.endswith("byte_rate"):
+        size, unit = 1.0, rate(key, 1.0).partition(" ")[2]
+    step = _round_step(most / size / 4)
+    count = math.ceil(most / size / step - 1e-9)
+    return Scale(top=count * step * size, size=size, unit=unit, ticks=tuple(number * step * size for number in range(count + 1)))
+
+
+def _round_step(least: float) -> float:
+    power = 10 ** math.floor(math.log10(least))
+    return float(next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= least * (1 - 1e-9)))
+
+
+def _described(drawn: Sequence[tuple[BucketVerdict, RateSeries]], limits: Sequence[LimitLine]) -> str:
+    parts = []
+    for one, rates in drawn:
+        missing = len(rates.recorded) - sum(rates.recorded)
+        hole = f", {100 * missing / len(rates.recorded):.0f} % of the time not recorded" if missing else ""
+        recorded = (value for value, known in zip(rates.rate, rates.recorded, strict=True) if known)
+        parts.append(f"broker {one.broker} up to {rate(one.key, max(recorded, default=0.0))}{hole}")
+    return f"Rate over time: {'; '.join(parts)}. Limits: {', '.join(line.words for line in limits) or 'none'}."
+
+
+def _y_axis(scale: Scale) -> Iterator[str]:
+    yield '<svg aria-hidden="true">'
+    yield f'<text class="unit" x="86%" y="-.45em">{text(scale.unit)}</text>'
+    for tick in scale.ticks[:-1]:
+        yield f'<text class="unit" x="86%" y="{_percent(scale.share(tick))}" dy=".32em">{tick / scale.size:g}</text>'
     yield "</svg>"
-    if rates.over_before is not None:
-        yield from _strip("Over the limit that holds now", rates.over_before, None)
-    yield from _strip("Over the proposed limit", rates.over, rates.possible)
-    end = rates.start + datetime.timedelta(seconds=rates.step_s * len(rates.rate))
-    exact = rates.step_s < 60
-    yield f'<div class="ends"><span>{_clock(rates.start, exact=exact)}</span><span>{_clock(end, exact=exact)}</span></div>'
-    yield f"<figcaption>{''.join(_legend(verdict, rates, limits, top))}</figcaption>"
-    yield "</figure>"
 
 
-def _described(verdict: BucketVerdict, rates: RateSeries) -> str:
-    over = sum(rates.over)
-    gaps = len(rates.recorded) - sum(rates.recorded)
-    missing = f"; {gaps} of {len(rates.recorded)} intervals were not recorded" if gaps else ""
-    return f"Rate over time of {title(verdict)}: about {over} seconds are over the proposed limit{missing}"
+def _curves(drawn: Sequence[tuple[BucketVerdict, RateSeries]], limits: Sequence[LimitLine], scale: Scale) -> Iterator[str]:
+    yield f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" aria-hidden="true">'
+    grid = "".join(f"M0 {_short(_HEIGHT * scale.share(tick))}H{_WIDTH}" for tick in scale.ticks)
+    yield f'<path class="grid" d="{grid}"/>'
+    for begin, end in _holes(drawn):
+        yield f'<rect class="gap" x="{_short(begin)}" y="0" width="{_short(end - begin)}" height="{_HEIGHT}"/>'
+    for number, (_, rates) in enumerate(drawn):
+        yield f'<path class="rate b{number + 1}" d="{_path(rates, scale)}"/>'
+    for line in limits:
+        if line.value <= scale.top:
+            yield f'<path class="line {line.style}" d="M0 {_short(_HEIGHT * scale.share(line.value))}H{_WIDTH}"/>'
+    yield "</svg>"
 
 
-def _top(verdict: BucketVerdict, rates: RateSeries) -> float:
-    """The largest value drawn; a limit far above all traffic is left out of the scale, so that something can be seen."""
-    peak = max(rates.rate, default=0.0)
-    limits = [limit for limit in (*verdict.limits_before, verdict.limit_after) if limit is not None and limit <= 4 * peak]
-    return max([peak, *limits]) * 1.08 or 1.0
-
-
-def _curve(rates: RateSeries, top: float) -> Iterator[str]:
-    """Steps: each interval is as wide as the time it stands for. The curve ends where the recording does."""
-    width, x = _WIDTH / len(rates.rate), 0
+def _path(rates: RateSeries, scale: Scale) -> str:
+    """A point in the middle of each interval; the path is lifted where nothing was recorded."""
+    width, x, parts = _WIDTH / len(rates.rate), 0, []
     for recorded, intervals in itertools.groupby(zip(rates.rate, rates.recorded, strict=True), key=operator.itemgetter(1)):
-        begin, values = x, [value for value, _ in intervals]
+        values = [value for value, _ in intervals]
+        if recorded:
+            heights = [_short(_HEIGHT * scale.share(value)) for value in values]
+            if len(heights) == 1:
+                parts.append(f"M{_short(x * width)} {heights[0]}H{_short((x + 1) * width)}")
+            else:
+                points = [f"{_short((x + at + 0.5) * width)} {y}" for at, y in enumerate(heights)]
+                parts.append("M" + "L".join(points))
         x += len(values)
-        if not recorded:
-            continue
-        steps = enumerate((_short(_y(value, top)) for value in values), start=begin)
-        points = " ".join(f"{_short(at * width)},{y} {_short((at + 1) * width)},{y}" for at, y in steps)
-        ends = _short(begin * width), _short(x * width)
-        yield f'<polygon class="under" points="{ends[0]},{_HEIGHT} {points} {ends[1]},{_HEIGHT}"/>'
-        yield f'<polyline class="rate" points="{points}"/>'
+    return "".join(parts)
 
 
-def _line(limit: float, top: float, style: str) -> str:
-    if limit > top:
-        return ""
-    y = _short(_y(limit, top))
-    return f'<line class="{style}" x1="0" x2="{_WIDTH}" y1="{y}" y2="{y}"/>'
+def _holes(drawn: Sequence[tuple[BucketVerdict, RateSeries]]) -> Iterator[tuple[float, float]]:
+    """Where a drawn broker was not recorded, from left to right."""
+    known = [all(row) for row in zip(*(rates.recorded for _, rates in drawn), strict=False)]
+    yield from _runs([not one for one in known])
 
 
-def _strip(name: str, over: Sequence[int], possible: Sequence[int] | None) -> Iterator[str]:
-    yield f'<div class="strip-name">{text(name)}: {_seconds(over, possible)}</div>'
-    yield f'<svg class="strip" viewBox="0 0 {_WIDTH} {_STRIP}" preserveAspectRatio="none" aria-hidden="true">'
-    if possible is not None:
-        yield from _bars([p if not o else 0 for o, p in zip(over, possible, strict=True)], _STRIP, "possible")
-    yield from _bars(over, _STRIP, "over")
+def _runs(marks: Sequence[bool | int]) -> Iterator[tuple[float, float]]:
+    width, x = _WIDTH / max(len(marks), 1), 0
+    for marked, run in itertools.groupby(marks, key=bool):
+        length = sum(1 for _ in run)
+        if marked:
+            yield x * width, max((x + length) * width, x * width + 3)
+        x += length
+
+
+def _limit_labels(limits: Sequence[LimitLine], scale: Scale) -> Iterator[str]:
+    """Each at the height of its line, or as near as the others leave room; one above the drawing stands at the top."""
+    yield '<svg class="limits" aria-hidden="true">'
+    order = sorted(limits, key=lambda line: -line.value)
+    places = spread([100 * max(scale.share(line.value), 0.0) for line in order])
+    for line, place in zip(order, places, strict=True):
+        words = f"\N{UPWARDS ARROW} {line.words}" if line.value > scale.top else line.words
+        yield f'<text class="{line.style}" x="0" y="{place:.1f}%" dy=".32em">{text(words)}</text>'
     yield "</svg>"
 
 
-def _seconds(over: Sequence[int], possible: Sequence[int] | None) -> str:
-    most = sum(possible) if possible is not None else 0
-    at_most = f", {most:,} s at most" if most > sum(over) else ""
-    return f"about {sum(over):,} s{at_most}" if sum(over) or at_most else "never"
+def spread(places: Sequence[float]) -> list[float]:
+    """Percentages from top to bottom, moved as little as keeps labels apart and within the drawing."""
+    moved: list[float] = []
+    for place in places:
+        moved.append(max(place, moved[-1] + _LABEL_SHARE) if moved else place)
+    low = 100.0
+    for at in reversed(range(len(moved))):
+        moved[at] = min(moved[at], low)
+        low = moved[at] - _LABEL_SHARE
+    return moved
 
 
-def _bars(counts: Sequence[int | bool], height: int, style: str) -> Iterator[str]:
-    """Runs of marked intervals, each one rectangle and wide enough to be seen."""
-    width, begin = _WIDTH / len(counts), None
-    for x, count in enumerate((*counts, 0)):
-        if count and begin is None:
-            begin = x
-        elif not count and begin is not None:
-            wide = max((x - begin) * width, 3.0)
-            yield f'<rect class="{style}" x="{_short(begin * width)}" y="0" width="{_short(wide)}" height="{height}"/>'
-            begin = None
+def _strips(drawn: Sequence[tuple[BucketVerdict, RateSeries]]) -> Iterator[str]:
+    """When any drawn broker was over a limit: solid for probably, hatched for possibly."""
+    over = _union([rates.over for _, rates in drawn])
+    possible = _union([rates.possible for _, rates in drawn])
+    before = _union([rates.over_before for _, rates in drawn if rates.over_before is not None])
+    changed = drawn[0][0].changed
+    if changed and any(before):
+        yield from _strip("over now", before, ())
+    if any(over) or any(possible):
+        yield from _strip(
+            "over proposed" if changed else "over", over, [p and not o for o, p in zip(over, possible, strict=True)]
+        )
 
 
-def _legend(verdict: BucketVerdict, rates: RateSeries, limits: Sequence[float], top: float) -> Iterator[str]:
-    interval = "second" if rates.step_s == 1 else _long(rates.step_s)
-    most = rate(verdict.key, max(rates.rate, default=0.0))
-    yield _key("rate", f"rate, estimated from whole seconds, the largest of each {interval}: up to {most}")
-    if verdict.limit_after is not None:
-        off = " (above the drawing)" if verdict.limit_after > top else ""
-        yield _key("limit", f"proposed limit {limit_text(verdict.key, verdict.limit_after)}{off}")
-    for limit in sorted(limits)[:3]:
-        off = " (above the drawing)" if limit > top else ""
-        yield _key("earlier", f"limit that holds now {limit_text(verdict.key, limit)}{off}")
-    yield _mark("over", "probably over")
-    yield _mark("possible", "possibly over")
-    if not all(rates.recorded):
-        yield _mark("gap", "not recorded")
+def _union(series: Sequence[Sequence[int]]) -> list[bool]:
+    return [any(row) for row in zip(*series, strict=False)]
 
 
-def _key(style: str, words: str) -> str:
-    line = f'<line class="{style}" x1="0" x2="36" y1="8" y2="8"/>'
-    return f'<span><svg viewBox="0 0 36 16" aria-hidden="true">{line}</svg> {text(words)}</span>'
+def _strip(words: str, over: Sequence[bool], possible: Sequence[bool]) -> Iterator[str]:
+    yield f'<span></span><svg class="strip" viewBox="0 0 {_WIDTH} 10" preserveAspectRatio="none" aria-hidden="true">'
+    for style, marks in (("possible", possible), ("over", over)):
+        for begin, end in _runs(marks):
+            yield f'<rect class="{style}" x="{_short(begin)}" y="0" width="{_short(end - begin)}" height="10"/>'
+    yield f'</svg><span class="strip-label" aria-hidden="true">{text(words)}</span>'
 
 
-def _mark(style: str, words: str) -> str:
-    box = f'<rect class="{style}" x="0" y="2" width="36" height="12"/>'
-    return f'<span><svg viewBox="0 0 36 16" aria-hidden="true">{box}</svg> {text(words)}</span>'
+def _x_axis(rates: RateSeries) -> Iterator[str]:
+    length = max(rates.step_s * len(rates.rate), 1)
+    yield '<span></span><svg class="moments" aria-hidden="true">'
+    for number, (at, words) in enumerate(time_ticks(rates.start, length)):
+        between = ' class="between"' if number % 2 else ""
+        share = (at - rates.start).total_seconds() / length
+        yield f'<text{between} x="{_percent(share)}" y="1em" text-anchor="middle">{text(words)}</text>'
+    yield "</svg>"
 
 
-def _y(value: float, top: float) -> float:
-    return _HEIGHT * (1 - value / top)
+def time_ticks(start: datetime.datetime, length_s: float) -> list[tuple[datetime.datetime, str]]:
+    """Round moments of UTC within ``length_s`` seconds from ``start`` on, with their words; days where they are days apart."""
+    days = max(math.ceil(length_s / _STEPS_S[-1] / _TICKS), 1)
+    step = next((one for one in _STEPS_S if length_s / one <= _TICKS), days * _STEPS_S[-1])
+    form = "%m-%d" if step >= _STEPS_S[-1] else "%H:%M" if step >= 60 else "%H:%M:%S"
+    first = math.ceil(start.timestamp() / step) * step
+    moments = range(first, math.floor(start.timestamp() + length_s) + 1, step)
+    return [(moment, f"{moment:{form}}") for moment in (datetime.datetime.fromtimestamp(one, datetime.UTC) for one in moments)]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}%"
 
 
 def _short(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
-
-
-def _long(seconds: int) -> str:
-    return f"{seconds} s" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
-
-
-def _clock(moment: datetime.datetime, *, exact: bool) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if exact else f"{moment:%Y-%m-%d %H:%M} UTC"

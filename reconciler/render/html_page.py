@@ -1,111 +1,194 @@
-"""The pieces of a page that needs nothing but itself: no network, no script, readable on paper and on a telephone."""
+"""The frame of every page and its pieces: one file that loads nothing, for telephones, keyboards, the dark and paper.
+
+A page is complete without script. The policy allows its own script and style sheet by their digests, and nothing else.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Final
 
-from reconciler.model import (
-    Change,
-    Finding,
-    GuardResult,
-    GuardStatus,
-    KeyChange,
-    MessagePart,
-    PartKind,
-    Plan,
-    Severity,
-    display_name,
-    escaped,
-    parts_of,
-)
-from reconciler.render.derived_findings import guard_sentence
-from reconciler.render.effects_text import effects_lines
-from reconciler.render.findings_text import counts_sentence
-from reconciler.render.layout import plain
-from reconciler.render.plan_text import (
-    INCOMPLETE,
-    ChangeDirection,
-    cluster_title,
-    direction,
-    direction_sentence,
-    read_words,
-    summary_sentence,
-)
-from reconciler.text import amount, factor
+from reconciler import __version__
+from reconciler.model import Finding, ManifestCommit, MessagePart, PartKind, Severity, escaped, parts_of
+from reconciler.text import amount
 
-_STYLE: Final = """
-:root { color-scheme: light dark; --line: #8885; --faint: #777; --bad: #b3261e; --good: #1b6e3c; --warn: #8a5a00; }
-@media (prefers-color-scheme: dark) { :root { --faint: #aaa; --bad: #ff8a80; --good: #7ddc9f; --warn: #ffcc66; } }
-body { font: 1rem/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 84rem; padding: 1rem; }
-h1 { font-size: 1.5rem; margin: 0; overflow-wrap: anywhere; }
-h2 { font-size: 1.15rem; margin: 1.8rem 0 .4rem; }
-code, pre { font: .9em/1.5 ui-monospace, monospace; overflow-wrap: anywhere; }
-pre { white-space: pre-wrap; }
-ul { padding-left: 1.2rem; }
-li { margin: .3rem 0; overflow-wrap: anywhere; }
-table { border-collapse: collapse; width: 100%; }
-th, td { border-bottom: 1px solid var(--line); padding: .35rem .6rem; text-align: left; vertical-align: top; }
-th { color: var(--faint); font-weight: 600; }
-td.number, th.number { text-align: right; }
-td[data-label="Key"] code { white-space: nowrap; }
-td[data-label="Entity"] { min-width: 12rem; }
-td[data-label="Source"] { min-width: 10rem; }
-.amount { white-space: nowrap; }
-.lead { font-size: 1.1rem; }
-.faint { color: var(--faint); }
-.bad { color: var(--bad); font-weight: 600; }
-.good { color: var(--good); font-weight: 600; }
-.warn { color: var(--warn); font-weight: 600; }
-@media screen and (max-width: 72rem) {
-  thead { display: none; }
-  table, tbody, tr, td { display: block; }
-  tr { border-bottom: 2px solid var(--line); padding: .5rem 0; }
-  td, td.number, td[data-label="Entity"], td[data-label="Source"] { border: 0; min-width: 0; padding: .1rem 0; text-align: left; }
-  td:empty { display: none; }
-  td[data-label]::before { color: var(--faint); content: attr(data-label) ": "; }
-}
-@page { margin: 12mm; size: landscape; }
-@media print {
-  html { font-size: 8pt; }
-  body { max-width: none; padding: 0; }
-  :root { color-scheme: light; --line: #999; --faint: #444; --bad: #900; --good: #050; --warn: #640; }
-  thead { display: table-header-group; }
-  tr, li { break-inside: avoid; }
-  h2 { break-after: avoid; }
-}
-"""
+MOST_ROWS: Final = 200
+"""Rows of a table that is plain HTML; what is left out is counted below it."""
+
+_FEW: Final = 3
+_LONG_NAME: Final = 2000
+_LONG_WORD: Final = re.compile(rf"\S{{{_LONG_NAME + 1},}}")
+_SHOWN_START: Final = 300
+_SHOWN_END: Final = 60
+_FOLDER: Final = Path(__file__).parent / "page"
+_SEVERITIES: Final = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.INFO: "faint"}
+_READING: Final = "reading"
+"""The script that every page has, after its own."""
 
 
-def page(title: str, body: Iterable[str], *, style: str = "") -> str:
-    """A whole document. ``title`` is text, ``body`` is HTML; the policy forbids the browser to load or run anything.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageSection:
+    """A part of a page that the jump list leads to; ``body`` is HTML. ``count`` stands beside its title."""
 
-    ``style``: further rules of this tool's own.
-    """
-    head = (
-        "<!DOCTYPE html>",
-        '<html lang="en">',
-        "<head>",
-        '<meta charset="utf-8">',
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{text(title)}</title>",
-        f"<style>{_STYLE}{style}</style>",
-        "</head>",
-        "<body>",
+    place: str
+    title: str
+    body: tuple[str, ...]
+    count: int | None = None
+    needs_script: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """A number at the top of a page. ``style``: ``bad``, ``warn``, ``good`` or ``faint``; ``place``: the section it leads to."""
+
+    number: int
+    words: str
+    style: str
+    place: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Masthead:
+    """The top of a page: ``answer`` is its heading, ``rest`` the sentences after it; both are text. ``about``, ``body``: HTML."""
+
+    kicker: str
+    answer: str
+    rest: str = ""
+    about: tuple[str, ...] = ()
+    body: tuple[str, ...] = ()
+
+
+@cache
+def page_file(name: str) -> str:
+    """A file that is part of pages: script, style, or HTML that is always the same."""
+    return (_FOLDER / name).read_text(encoding="utf-8").rstrip("\n")
+
+
+@cache
+def page_style() -> str:
+    """The style sheet."""
+    return page_file("page.css")
+
+
+@cache
+def page_script(*names: str) -> str:
+    """The script: these files and the one that every page has, one after the other, in a scope of their own."""
+    return '"use strict";\n(() => {\n' + "\n\n".join(page_file(f"{name}.js") for name in (*names, _READING)) + "\n})();\n"
+
+
+def policy(*scripts: str) -> str:
+    """What the browser may do: run this script, apply this style, and nothing else; nowhere to load from or send to."""
+    return (
+        f"default-src 'none'; script-src {_digest(page_script(*scripts))}; style-src {_digest(page_style())}; "
+        "base-uri 'none'; form-action 'none'"
     )
-    return "\n".join((*head, *body, "</body>", "</html>")) + "\n"
+
+
+def _digest(content: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+
+
+def page(
+    title: str,
+    masthead: Masthead,
+    sections: Iterable[PageSection],
+    *,
+    footer: Sequence[str] = (),
+    scripts: tuple[str, ...] = (),
+    data: str | None = None,
+    main: Iterable[str] = (),
+) -> str:
+    """A whole document. ``title`` is text; ``footer`` and ``main`` (before the sections) are HTML, ``data`` is for scripts."""
+    return "\n".join(_document(title, masthead, tuple(sections), tuple(footer), scripts, data, tuple(main))) + "\n"
+
+
+def _document(
+    title: str,
+    masthead: Masthead,
+    sections: tuple[PageSection, ...],
+    footer: tuple[str, ...],
+    scripts: tuple[str, ...],
+    data: str | None,
+    main: tuple[str, ...],
+) -> Iterator[str]:
+    yield "<!DOCTYPE html>"
+    yield '<html lang="en">'
+    yield "<head>"
+    yield '<meta charset="utf-8">'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{policy(*scripts)}">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield '<meta name="referrer" content="no-referrer">'
+    yield f"<title>{text(title)}</title>"
+    yield f"<style>{page_style()}</style>"
+    yield "</head>"
+    yield "<body>"
+    yield '<a class="skip" href="#main">Skip to the content</a>'
+    yield "<header>"
+    yield f'<p class="kicker">{text(masthead.kicker)}</p>'
+    rest = f' <p class="lead">{text(masthead.rest)}</p>' if masthead.rest else ""
+    yield f"<h1>{text(masthead.answer)}</h1>{rest}"
+    if masthead.about:
+        yield f'<ul class="about">{"".join(f"<li>{one}</li>" for one in masthead.about)}</ul>'
+    yield from masthead.body
+    yield "</header>"
+    if len(sections) > 1:
+        yield '<nav class="jump" aria-label="Contents" tabindex="0"><ul>'
+        for one in sections:
+            count = f" ({one.count:,})" if one.count is not None else ""
+            yield f'<li><a href="#{one.place}">{text(one.title)}{count}</a></li>'
+        yield "</ul></nav>"
+    yield '<main id="main" tabindex="-1">'
+    yield from main
+    for one in sections:
+        yield from _section(one)
+    yield "</main>"
+    yield f"<footer>{''.join(f'<p>{one}</p>' for one in footer)}<p>Written by kafka-quotas {text(__version__)}.</p></footer>"
+    if data is not None:
+        yield f'<script type="application/json" id="data">{data}</script>'
+    yield f"<script>{page_script(*scripts)}</script>"
+    yield "</body>"
+    yield "</html>"
+
+
+def _section(one: PageSection) -> Iterator[str]:
+    hidden = " data-needs-script hidden" if one.needs_script else ""
+    count = f" ({one.count:,})" if one.count is not None else ""
+    yield f'<section id="{one.place}" aria-labelledby="{one.place}-title"{hidden}>'
+    yield f'<h2 id="{one.place}-title" tabindex="-1">{text(one.title)}{count}</h2>'
+    yield from one.body
+    yield "</section>"
 
 
 def text(value: str) -> str:
-    """Text for HTML, attributes included; what does not print (controls, bidirectional marks) is shown as an escape."""
-    return html.escape(escaped(value), quote=True)
+    """Text for HTML, attributes included; what does not print (controls, bidirectional marks) is shown as an escape.
+
+    Of a word of more than ``_LONG_NAME`` letters the middle is left out.
+    """
+    return html.escape(escaped(_LONG_WORD.sub(lambda word: _shortened(word[0]), value[:])), quote=True)
+
+
+def _shortened(value: str) -> str:
+    if len(value) <= _LONG_NAME:
+        return value
+    left_out = len(value) - _SHOWN_START - _SHOWN_END
+    return f"{value[:_SHOWN_START]}\N{HORIZONTAL ELLIPSIS} ({left_out:,} letters) \N{HORIZONTAL ELLIPSIS}{value[-_SHOWN_END:]}"
 
 
 def name(value: str) -> str:
-    """A name or place: literal, and kept from turning round the text beside it."""
-    return f"<code><bdi>{text(value)}</bdi></code>"
+    """A name or place: literal, and kept from turning round the text beside it. The middle of a very long one is left out."""
+    return f"<code><bdi>{text(_shortened(value))}</bdi></code>"
+
+
+def quoted(value: str) -> str:
+    """Text of a stranger within a sentence, kept from turning round what is beside it."""
+    return f"<bdi>{text(' '.join(value.splitlines()))}</bdi>"
 
 
 def message_html(value: str) -> str:
@@ -119,17 +202,42 @@ def _message_part(part: MessagePart) -> str:
             return text(part.text)
         case PartKind.AMOUNT:
             return f'<span class="amount">{text(part.text)}</span>'
+        case PartKind.ENTITY:
+            return f"<strong>{name(part.text)}</strong>"
     return name(part.text)
 
 
-def styled(value: str, style: str) -> str:
-    """Text in one of the styles ``bad``, ``warn``, ``good`` or ``faint``."""
-    return f'<span class="{style}">{text(value)}</span>'
+def amount_html(key: str, value: float | None, *, absent: str = "not set") -> str:
+    """An amount that never breaks between its number and its unit; the exact bytes of an inexact one may be on the next line."""
+    return unbroken(absent if value is None else amount(key, value))
 
 
-def section(title: str, body: Iterable[str]) -> tuple[str, ...]:
-    """A heading and what is below it."""
-    return ("<section>", f"<h2>{text(title)}</h2>", *body, "</section>")
+def unbroken(words: str) -> str:
+    """An amount in one piece; what stands in parentheses behind it is another piece."""
+    first, _, exact = words.partition(" (")
+    pieces = (first, f"({exact}") if exact else (first,)
+    return " ".join(f'<span class="amount">{text(piece)}</span>' for piece in pieces)
+
+
+def chip(value: str, style: str) -> str:
+    """One or two words on a ground of a style: ``bad``, ``warn``, ``good`` or ``faint``."""
+    return f'<span class="chip {style}">{text(value)}</span>'
+
+
+def note(value: str) -> str:
+    """A sentence that must not be overlooked; ``value`` is HTML."""
+    return f'<p class="note">{value}</p>'
+
+
+def tiles(title: str, rows: Iterable[Tile]) -> Iterator[str]:
+    """Numbers with their words; ``title`` says what is counted."""
+    yield f'<p class="tiles-title">{text(title)}</p>'
+    yield '<ul class="tiles">'
+    for one in rows:
+        words = f'<a href="#{one.place}">{text(one.words)}</a>' if one.place and one.number else text(one.words)
+        style = one.style if one.number else "none"
+        yield f'<li class="{style}"><strong>{one.number:,}</strong> {words}</li>'
+    yield "</ul>"
 
 
 def items(rows: Iterable[str]) -> tuple[str, ...]:
@@ -137,100 +245,112 @@ def items(rows: Iterable[str]) -> tuple[str, ...]:
     return ("<ul>", *(f"<li>{row}</li>" for row in rows), "</ul>")
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """A table; cells are HTML. On a narrow screen every cell is a line that begins with its head."""
-    classes = [' class="number"' if head in numbers else "" for head in heads]
-    marks = [f'{mark} data-label="{text(head)}"' for head, mark in zip(heads, classes, strict=True)]
-    top = "".join(f'<th scope="col"{mark}>{text(head)}</th>' for head, mark in zip(heads, classes, strict=True))
-    lines = ("<tr>" + "".join(f"<td{mark}>{cell}</td>" for mark, cell in zip(marks, row, strict=True)) + "</tr>" for row in rows)
-    return ("<table>", f"<thead><tr>{top}</tr></thead>", "<tbody>", *lines, "</tbody>", "</table>")
+def folded(title: str, body: Iterable[str], *, opened: bool = False) -> Iterator[str]:
+    """What is unfolded by a click, a search in the page, a link or a printer; ``title`` is text, ``body`` HTML."""
+    yield f'<details class="more"{" open" if opened else ""}><summary>{text(title)}</summary>'
+    yield from body
+    yield "</details>"
 
 
-_HEADS: Final = ("Change", "Entity", "Key", "Now", "Planned", "Factor", "Source", "Note")
-_NUMBERS: Final = frozenset({"Now", "Planned", "Factor"})
-_STYLES: Final = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.INFO: "faint"}
-_WAYS: Final = {
-    ChangeDirection.TIGHTENS: "warn",
-    ChangeDirection.LOOSENS: "good",
-    ChangeDirection.FIRST_LIMIT: "warn",
-    ChangeDirection.REMOVED: "bad",
-}
-_GUARDS: Final = {
-    GuardStatus.NEEDS_ACCEPTANCE: ("Blocked", "bad"),
-    GuardStatus.ACCEPTED: ("Accepted", "good"),
-    GuardStatus.PASSED: ("Passed", "faint"),
-}
+def notes(lines: Iterable[str], *, opened: bool = True) -> Iterator[str]:
+    """Sentences to know; folded unless ``opened``, and always when there are many."""
+    rows = [f"<li>{message_html(line)}</li>" for line in lines]
+    if rows:
+        state = opened and len(rows) <= _FEW
+        words = f"{len(rows):,} {'note' if len(rows) == 1 else 'notes'}"
+        yield from folded(words, (f'<ul class="plain">{"".join(rows)}</ul>',), opened=state)
 
 
-def plan_html(plan: Plan) -> str:
-    """The page; nothing of the plan is left out."""
-    return page(f"Kafka quotas: {cluster_title(plan.cluster)}", _plan(plan))
+def table(
+    caption: str,
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    numbers: frozenset[str] = frozenset(),
+    of: int = 0,
+) -> Iterator[str]:
+    """A table whose first column heads its rows; ``caption`` and cells are HTML. Rows after ``MOST_ROWS`` are only counted.
+
+    Roles are written out, because a narrow screen lays the table out as blocks, and browsers take its meaning away then.
+    """
+    classes = ["number" if head in numbers else "" for head in heads]
+    yield from table_head(caption, heads, numbers=numbers)
+    for number, row in enumerate(rows):
+        if number == MOST_ROWS:
+            break
+        yield f'<tr role="row">{table_cells(heads, classes, row)}</tr>'
+    yield "</tbody></table>"
+    if of > MOST_ROWS:
+        yield f'<p class="faint">{of - MOST_ROWS:,} more are not listed here.</p>'
 
 
-def findings_html(findings: Sequence[Finding]) -> str:
-    """Findings alone, e.g. of manifests that cannot be planned."""
-    lead = f'<p class="lead">{text(counts_sentence(findings))}</p>'
-    return page(
-        "Kafka quotas: findings", ("<h1>Kafka quotas: findings</h1>", lead, *items(finding_item(one) for one in findings))
+def table_head(
+    caption: str, heads: Sequence[str], *, numbers: frozenset[str] = frozenset(), sortable: bool = False
+) -> Iterator[str]:
+    """The begin of a table up to its first row."""
+    yield f'<table role="table"{_class("sortable" if sortable else "")}><caption>{caption}</caption>'
+    yield '<thead role="rowgroup"><tr role="row">'
+    yield "".join(
+        f'<th scope="col" role="columnheader"{_class("number" if head in numbers else "")}>{text(head)}</th>' for head in heads
     )
+    yield '</tr></thead><tbody role="rowgroup">'
 
 
-def _plan(plan: Plan) -> Iterator[str]:
-    cluster = name(display_name(plan.cluster.name)) if plan.cluster.name else "the cluster"
-    moves = direction_sentence(plan)
-    yield f"<header><h1>Kafka quotas: {cluster}</h1>"
-    yield f'<p class="lead">{f"<strong>{text(moves)}</strong>: " if moves else ""}{text(summary_sentence(plan))}</p>'
-    if plan.errored:
-        yield f"<p>{styled('The findings below have errors: this plan can be read, never applied.', 'bad')}</p>"
-    if not plan.complete:
-        yield f"<p>{styled(f'Note: {INCOMPLETE}.', 'warn')}</p>"
-    yield "</header>"
-    if plan.guards:
-        yield from section("Guards", items(_guard(guard) for guard in plan.guards))
-    if plan.changes:
-        rows = (_row(change, key) for change in plan.changes for key in change.keys)
-        yield from section("Changes, in the order of writing", table(_HEADS, rows, numbers=_NUMBERS))
-    if plan.effects is not None:
-        lines = plain(effects_lines(plan.effects, changes=plan.changes)).splitlines()
-        yield from section("Effects", ("<pre>", *(text(one) for one in lines), "</pre>"))
-    if plan.findings:
-        found = sorted(plan.findings, key=lambda finding: finding.severity.rank)
-        yield from section(f"Findings: {counts_sentence(found)}", items(finding_item(finding) for finding in found))
-    if plan.notes:
-        yield from section("Notes", items(message_html(note) for note in plan.notes))
-    yield f'<footer class="faint"><p>Digest {name(plan.digest)}</p><p>{_origin(plan)}</p></footer>'
+def table_cells(
+    heads: Sequence[str], classes: Sequence[str], row: Sequence[str], *, sort: Sequence[float | None] | None = None
+) -> str:
+    """The cells of a row; ``sort`` has the numbers that columns are sorted by, ``None`` where the text is."""
+    keys = ["" if by is None else f' data-sort="{by:g}"' for by in sort or [None] * len(heads)]
+    cells = [f'<th scope="row" role="rowheader" data-label="{text(heads[0])}"{keys[0]}>{row[0]}</th>']
+    for head, kind, cell, key in zip(heads[1:], classes[1:], row[1:], keys[1:], strict=True):
+        kinds = " ".join(word for word in (kind, "" if cell else "empty") if word)
+        cells.append(f'<td role="cell"{_class(kinds)} data-label="{text(head)}"{key}>{cell}</td>')
+    return "".join(cells)
 
 
-def _row(change: Change, key: KeyChange) -> tuple[str, ...]:
-    way = direction(key)
-    where = name(str(key.source)) if key.source else "no manifest declares it" if way is ChangeDirection.REMOVED else ""
-    return (
-        f"{styled(way.value, _WAYS[way])} ({change.action.value})",
-        name(str(change.entity)),
-        name(key.key),
-        text(amount(key.key, key.before)),
-        f"<strong>{text(amount(key.key, key.after))}</strong>",
-        text(factor(key.before, key.after)),
-        where,
-        text(" ".join((change.note or "").splitlines())) if key is change.keys[0] else "",
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRow:
+    """A row that can be filtered by ``kind`` and sorted by ``sort``: numbers, ``None`` for a column that sorts by its text."""
+
+    kind: str
+    cells: Sequence[str]
+    sort: Sequence[float | None]
 
 
-def _guard(guard: GuardResult) -> str:
-    word, style = _GUARDS[guard.status]
-    return f"{styled(word, style)} {name(guard.id)}: {message_html(guard_sentence(guard))}"
+def filter_form(words: str, kind: str, kinds: Iterable[str]) -> Iterator[str]:
+    """Search words and a kind, for the rows of the same section; only where the script runs."""
+    yield '<form class="filter" role="search" autocomplete="off" hidden>'
+    yield f'<label class="field">{text(words)}<input type="search" spellcheck="false" autocapitalize="none"></label>'
+    options = "".join(f'<option value="{text(one)}">{text(one)}</option>' for one in kinds)
+    yield f'<label class="field">{text(kind)}<select><option value="">all</option>{options}</select></label>'
+    yield "</form>"
+    yield '<p role="status" class="hint"></p>'
+
+
+def found_table(caption: str, heads: Sequence[str], rows: Iterable[FoundRow], *, numbers: frozenset[str]) -> Iterator[str]:
+    """A table that is sorted by its heads where the script runs."""
+    classes = ["number" if head in numbers else "" for head in heads]
+    yield from table_head(caption, heads, numbers=numbers, sortable=True)
+    for row in rows:
+        cells = table_cells(heads, classes, row.cells, sort=row.sort)
+        yield f'<tr role="row" data-find="{text(row.kind)}">{cells}</tr>'
+    yield "</tbody></table>"
+
+
+def _class(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""
 
 
 def finding_item(finding: Finding) -> str:
     """One finding, for a list."""
     place = f" {name(str(finding.span))}" if finding.span else ""
     related = "".join(f"<br>{name(str(one.span))}: {message_html(one.message)}" for one in finding.related)
-    severity = styled(finding.severity.value, _STYLES[finding.severity])
+    severity = chip(finding.severity.value, _SEVERITIES[finding.severity])
     return f"{severity} {name(finding.id)}{place}: {message_html(finding.message)}{related}"
 
 
-def _origin(plan: Plan) -> str:
-    words = f"{cluster_title(plan.cluster)}, {read_words(plan)}."
-    dirty = " with changes that are not committed" if plan.source.dirty else ""
-    commit = f" Commit {name(plan.source.commit)}{dirty}." if plan.source.commit else ""
-    return text(f"{words[0].upper()}{words[1:]}") + commit
+def commit_words(source: ManifestCommit) -> str | None:
+    """Which manifests these are, as HTML; ``None``: they are in no commit."""
+    if not source.commit:
+        return None
+    return f"Commit {name(source.commit[:12])}" + (" with changes that are not committed" if source.dirty else "")

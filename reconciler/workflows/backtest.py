@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.errors import UsageError
 from reconciler.files import write_whole
-from reconciler.model import BacktestReport, ClusterSpec, CurrentState, DesiredState, Entity, KnownOwner, Span
+from reconciler.model import BacktestReport, ClusterSpec, CurrentState, DesiredState, Entity, KnownOwner, ManifestCommit, Span
 from reconciler.planning import difference, quotas_after
 from reconciler.policy import judged_by_rules
 from reconciler.ports import Progress
@@ -63,13 +63,18 @@ class Proposal:
     notes: tuple[str, ...] = ()
     trusted: TrustedTree | None = None
     """Who vouches for code that the Cluster document names."""
+    commit: ManifestCommit = field(default_factory=ManifestCommit)
 
 
 def proposal_of(intent: Intent, current: CurrentState | None) -> Proposal:
     """What the manifests propose, with all that judges it."""
     owners = (KnownOwner(name=o.name, labels=o.labels, entities=o.entities or ()) for o in intent.owners.values())
     return replace(
-        propose(intent.desired, current, intent.spec), owners=tuple(owners), notes=intent.notes, trusted=intent.trusted
+        propose(intent.desired, current, intent.spec),
+        owners=tuple(owners),
+        notes=intent.notes,
+        trusted=intent.trusted,
+        commit=intent.source(),
     )
 
 
@@ -184,7 +189,14 @@ def _limited_kinds(proposal: Proposal) -> frozenset[Kind]:
 
 
 def _judged(report: BacktestReport, proposal: Proposal) -> BacktestReport:
-    named = replace(report, cluster=proposal.spec.name, notes=proposal.notes)
+    named = replace(
+        report,
+        cluster=proposal.spec.name,
+        notes=proposal.notes,
+        commit=proposal.commit,
+        sources=proposal.sources,
+        owner_of=proposal.owner_of,
+    )
     return judged_by_rules(
         named, proposal.spec.backtest, owners=proposal.owners, owner_of=proposal.owner_of, sources=proposal.sources
     )

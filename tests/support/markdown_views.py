@@ -10,7 +10,7 @@ from cmarkgfm.cmark import Options
 from markdown_it import MarkdownIt
 
 _EXTENSIONS = ["table", "autolink", "strikethrough"]
-_VOID = {"br", "hr", "img", "meta", "input"}
+_VOID = {"br", "hr", "img", "meta", "input", "wbr"}
 
 
 def by_github(markdown: str) -> Seen:

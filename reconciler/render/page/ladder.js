@@ -33,7 +33,7 @@ function limitRow(found, bucket) {
   const { key, winner, unknown } = found;
   const name = nameElement(key);
   const cells = unknown
-    ? [name, element("span", { class: "warn" }, "not known"), escaped(unknown), "", ""]
+    ? [name, element("span", { class: "chip warn" }, "not known"), escaped(unknown), "", ""]
     : winner
       ? [name, element("strong", {}, amount(key, winner.value)), nameElement(entityText(winner.entity)), String(winner.level), bucket(winner.level)]
       : [name, element("span", { class: "faint" }, "unlimited"), "", "", ""];

@@ -3,10 +3,3 @@
 for (const section of document.querySelectorAll("[data-needs-script]")) section.hidden = false;
 startTable();
 startAsking();
-
-// On paper nothing can be unfolded.
-window.addEventListener("beforeprint", () => {
-  for (const folded of document.querySelectorAll("details")) folded.open = true;
-});
-
-document.documentElement.dataset.ready = "true";

@@ -58,7 +58,7 @@ function limitLines(cluster, one) {
 function stateCell(one) {
   const drift = classOf(one);
   const [word, style] = drift === null ? ["not compared", "faint"] : WORDS[drift];
-  const cell = [element("span", { class: style }, word)];
+  const cell = [element("span", { class: "chip " + style }, word)];
   const flags = one[FLAGS] || 0;
   if (flags & PROTECTED) cell.push(" ", element("span", { class: "tag" }, "protected"));
   if (flags & OUT_OF_SCOPE) cell.push(" ", element("span", { class: "tag" }, "outside the scope"));

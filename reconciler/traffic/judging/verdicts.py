@@ -21,6 +21,7 @@ from reconciler.model import (
     Provenance,
     Regrouped,
     Verdict,
+    worst_of_buckets,
 )
 from reconciler.resolution import Bucket, Resolved
 from reconciler.traffic.judging.exact import AFTER, BEFORE, ExactResult, SeriesCounts
@@ -279,12 +280,11 @@ def enrich_verdicts(
 
 
 def worth_a_plot(verdicts: Sequence[BucketVerdict], most: int) -> tuple[BucketVerdict, ...]:
-    """The worst of those that the change touches, or that are over a limit."""
-    return tuple(
-        [one for one in verdicts if (one.changed or one.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)) and not one.undecided][
-            :most
-        ]
-    )
+    """The rows, on all brokers, of the worst quota groups that the change touches or that are over a limit."""
+    shown = [one for one in verdicts if one.changed or one.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)]
+    known = [one for one in shown if not one.undecided]
+    chosen = {(one.key, one.name) for one in worst_of_buckets(known)[:most]}
+    return tuple(one for one in verdicts if not one.undecided and (one.key, one.name) in chosen)
 
 
 def target_numbers(grouping: Grouping) -> Mapping[_Row, int]:

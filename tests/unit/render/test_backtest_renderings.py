@@ -24,14 +24,14 @@ from reconciler.model.backtest import (
 )
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.render.backtest_markdown import backtest_section, backtest_summary, render_backtest_markdown
-from reconciler.render.backtest_page import anchor, backtest_html
+from reconciler.render.backtest_page import backtest_html
 from reconciler.render.backtest_text import backtest_lines
 from reconciler.render.layout import plain
 from reconciler.render.markdown import BUDGET
 from reconciler.render.markdown_text import size
 from reconciler.render.sticky_comment import read_marker
 from reconciler.traffic.judging.verdicts import worst_first
-from tests.support.backtest_reports import full, rates, report_of, verdict
+from tests.support.backtest_reports import full, report_of, verdict
 from tests.support.hostile_names import HOSTILE, NAMES
 from tests.support.markdown_views import Seen, by_github, by_markdown_it, seen
 
@@ -222,19 +222,6 @@ def test_a_peak_from_whole_seconds_is_called_a_bound_and_an_exact_one_is_not() -
         assert "at most 48.83" not in text
 
 
-def test_a_plot_draws_no_rate_where_nothing_was_recorded() -> None:
-    whole = rates(20)
-    gap = dataclasses.replace(whole, recorded=tuple(not 5 <= n < 15 for n in range(20)))
-    drawn = backtest_html(report_of(verdict(rates=gap)))
-    assert drawn.count('class="rate" points=') == 2
-    assert '<rect class="gap" x="250" y="0" width="500"' in drawn
-    assert "not recorded" in page(drawn).text()
-    assert "10 of 20 intervals were not recorded" in drawn
-    without = backtest_html(report_of(verdict(rates=whole)))
-    assert without.count('class="rate" points=') == 1
-    assert "not recorded" not in page(without).text()
-
-
 def test_the_comment_begins_with_a_marker_and_the_verdict() -> None:
     text = render_backtest_markdown(full())
     marker = read_marker(text)
@@ -291,72 +278,3 @@ def test_a_section_keeps_to_its_room_or_is_one_line(room: int) -> None:
     assert size(lines) <= room or lines == backtest_summary(report)
     assert size(backtest_summary(report)) < 700
     assert "rules of the policy fail" in "\n".join(backtest_summary(report))
-
-
-def test_the_page_needs_nothing_but_itself() -> None:
-    text = backtest_html(full())
-    found = page(text)
-    assert ("meta", "content", "default-src 'none'; style-src 'unsafe-inline'") in found.attributes
-    assert not {"script", "link", "img", "iframe", "object", "use", "image", "foreignobject"} & set(found.elements)
-    assert not re.search(r"https?://|@import|src=", text)
-    assert re.findall(r"url\(([^)]*)\)", text) == ["#maybe", "#unrecorded"], "patterns of this page"
-    assert [value for _, key, value in found.attributes if key == "href"] == [f"#{anchor(v)}" for v in full().verdicts[:4]]
-
-
-def test_every_link_of_the_page_leads_to_its_bucket() -> None:
-    found = page(backtest_html(full()))
-    ids = [value for element, key, value in found.attributes if (element, key) == ("article", "id")]
-    assert len(ids) == len(set(ids)) == 4
-
-
-def test_the_page_prints_and_fits_a_telephone() -> None:
-    text = backtest_html(full())
-    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in text
-    assert re.search(r"@media screen and \(max-width", text)
-    assert "print-color-adjust: exact" in text
-    assert "prefers-color-scheme: dark" in text
-
-
-def test_the_page_says_what_the_history_is_before_the_numbers() -> None:
-    found = page(backtest_html(full()))
-    headings = [text for element, text in found.texts if element == "h2"]
-    assert headings[:2] == ["What this rests on", "Quota groups on each broker, the worst first"]
-    assert headings[2:] == [
-        "Findings: 1 warning",
-        "Limits against capacity",
-        "Nearly reached",
-        "Loose",
-        "Hidden by stronger quotas",
-        "Notes",
-        "Assumed",
-    ]
-
-
-def test_a_plot_has_both_limits_both_strips_and_a_description() -> None:
-    text = backtest_html(full())
-    assert text.count("<figure") == 1
-    figure = text[text.index("<figure") : text.index("</figure>")]
-    assert figure.count('class="limit"') == figure.count('class="earlier"') == 2, "in the drawing and in the legend"
-    assert 'aria-label="Rate over time of user alice: producer_byte_rate on broker 1: about 2160 seconds are over' in figure
-    assert "Over the limit that holds now: never" in figure
-    assert "Over the proposed limit: about 2,160 s, 3,600 s at most" in figure
-    assert figure.count('class="shade"') == 6
-    steps = re.search(r'class="rate" points="([^"]*)"', figure)
-    assert steps is not None
-    assert len(steps[1].split()) == 2 * 240
-
-
-def test_a_limit_far_above_the_traffic_does_not_flatten_the_drawing() -> None:
-    one = dataclasses.replace(full().verdicts[0], limit_after=1e9, rates=rates())
-    text = backtest_html(report_of(one))
-    figure = text[text.index("<figure") : text.index("</figure>")]
-    assert figure.count('class="limit"') == 1, "in the legend only"
-    assert "proposed limit 953.7 MiB/s (1,000,000,000 B/s) (above the drawing)" in figure
-
-
-def test_a_page_of_many_buckets_has_a_bound() -> None:
-    many = [verdict(user=f"user-{n:05}", verdict=Verdict.THROTTLED, rates=rates()) for n in range(3000)]
-    text = backtest_html(report_of(*many))
-    assert text.count("<article") == 40
-    assert "1,000 more are in the JSON report." in text
-    assert len(text) < 3_000_000

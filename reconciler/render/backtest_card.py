@@ -1,0 +1,217 @@
+"""One quota group of a backtest as a card: its limits and what they would have done, the rates, and a row for each broker."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from reconciler.formats import Json, canonical_bytes
+from reconciler.model import BacktestReport, BucketVerdict, PeakBound, Verdict, broker_words
+from reconciler.render.backtest_plot import MOST_LINES, plot, swatch
+from reconciler.render.backtest_sentences import (
+    limit_text,
+    member_name,
+    members_words,
+    over_words,
+    peak_text,
+    regrouped_words,
+    waiting_words,
+    who,
+)
+from reconciler.render.html_page import amount_html, chip, folded, name, table_cells, table_head, text, unbroken
+from reconciler.text import amount, duration, factor
+
+VERDICT_STYLES: Final = {
+    Verdict.THROTTLED: "bad",
+    Verdict.POSSIBLE: "warn",
+    Verdict.INCONCLUSIVE: "faint",
+    Verdict.CLEAR: "good",
+}
+_BROKERS: Final = 12
+"""Brokers with a row in the open; the rows of the others are folded."""
+_MEMBERS: Final = 20
+_BROKER_HEADS: Final = ("Broker", "Verdict", "Peak", "Over the limit", "Over today", "Longest time over")
+_MEMBER_HEADS: Final = ("Client", "Share", "While over", "Requests", "Limit now")
+
+
+def anchor(one: BucketVerdict) -> str:
+    """Where a quota group is on the page: the same for the same group in every report."""
+    about: Json = [one.key, one.user, one.client_id, [list(tag) for tag in one.tags], one.undecided]
+    return f"group-{hashlib.sha256(canonical_bytes(about)).hexdigest()[:12]}"
+
+
+def card(group: Sequence[BucketVerdict], report: BacktestReport, *, opened: bool) -> Iterator[str]:
+    """The rows of one quota group, the worst first."""
+    worst = group[0]
+    yield f'<details class="card" data-find="{worst.verdict.value}"{" open" if opened else ""}>'
+    yield (
+        f"<summary><h3>{chip(worst.verdict.value, VERDICT_STYLES[worst.verdict])} "
+        f"{name(who(worst.name, undecided=worst.undecided))}</h3> "
+        f'<span class="from">{name(worst.key)}{_declared(worst, report)}</span></summary>'
+    )
+    yield f'<div class="card-body" id="{anchor(worst)}">'
+    yield '<dl class="facts">'
+    yield from (f"<div><dt>{text(what)}</dt><dd>{words}</dd></div>" for what, words in _facts(group, report) if words)
+    yield "</dl>"
+    yield from plot(group)
+    yield from _brokers(group)
+    yield from (f"<p>{text(words)}</p>" for words in _remarks(group) if words)
+    yield from _members(worst)
+    yield "</div></details>"
+
+
+def key_html(key: str) -> str:
+    """A quota key that breaks between its words only."""
+    return name(key).replace("_", "_<wbr>")
+
+
+def limits_html(one: BucketVerdict) -> str:
+    """The limits now, each an amount in one piece."""
+    if not one.limits_before:
+        return "?"
+    return " or ".join(unbroken(limit_text(one.key, value)) for value in one.limits_before)
+
+
+def after_html(one: BucketVerdict) -> str:
+    """The proposed limit, where it is known."""
+    return "?" if one.undecided else amount_html(one.key, one.limit_after, absent="unlimited")
+
+
+def over_share(one: BucketVerdict) -> str:
+    """``49 %``; ``at most 3 %`` where seconds do not decide; ``never``."""
+    if one.peak_bound is PeakBound.LOWER:
+        return "at least once"
+    if one.seconds_over or one.verdict is Verdict.THROTTLED:
+        return _percent(one.share_over)
+    most = one.seconds_possible / one.active_seconds if one.active_seconds else 0.0
+    return f"at most {_percent(max(most, 0.01))}" if most else "never"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.01 or not share else "< 1 %"
+
+
+def _declared(one: BucketVerdict, report: BacktestReport) -> str:
+    if one.entity is None:
+        return ""
+    owner, span = report.owner_of.get(one.entity), report.sources.get((one.entity, one.key))
+    parts = [f"limit of {name(str(one.entity))}"]
+    parts += [f"owner {name(owner)}"] if owner else []
+    parts += [name(f"{span.file}:{span.line}")] if span else []
+    return " \N{MIDDLE DOT} " + " \N{MIDDLE DOT} ".join(parts)
+
+
+def _facts(group: Sequence[BucketVerdict], report: BacktestReport) -> Iterator[tuple[str, str]]:
+    worst = group[0]
+    peak = max(group, key=lambda one: one.peak)
+    yield "Limit per broker", _limit(worst, report)
+    yield "Over the limit" if not worst.changed else "Over the new limit", _over(worst)
+    times = factor(worst.limit_after, peak.peak)
+    part = f" <small>({times.removeprefix('x')}\N{MULTIPLICATION SIGN} the limit)</small>" if times else ""
+    yield "Peak", unbroken(peak_text(peak)) + part
+    first = min((one.first for one in group if one.first is not None), default=None)
+    if first is not None and worst.verdict is Verdict.THROTTLED:
+        yield "First over", f'<span class="amount">{first:%m-%d %H:%M} UTC</span>'
+    if worst.limit_after is not None and worst.safe is not None:
+        safe = f'<span class="good">{amount_html(worst.key, worst.safe)}</span>'
+        p999 = worst.safe_p999
+        if p999 is not None and p999 < worst.safe:
+            safe += f" <small>({unbroken(amount(worst.key, p999))} for 99.9 % of the time)</small>"
+        yield "Safe from", safe
+    if worst.limit_after is not None and worst.recommended is not None:
+        margin = f" <small>(safe and {100 * worst.margin:.0f} %)</small>" if worst.margin else ""
+        yield "Recommended", amount_html(worst.key, worst.recommended) + margin
+
+
+def _limit(one: BucketVerdict, report: BacktestReport) -> str:
+    if one.undecided:
+        return "not known"
+    if not report.provenance.current_known:
+        return f"{after_html(one)} <small>(the limit now is not known)</small>"
+    if not one.changed or one.limits_before == (one.limit_after,):
+        return f"{after_html(one)} <small>(stays)</small>"
+    return f"{limits_html(one)} \N{RIGHTWARDS ARROW} {after_html(one)}"
+
+
+def _over(one: BucketVerdict) -> str:
+    style = VERDICT_STYLES[one.verdict] if one.verdict is Verdict.THROTTLED else ""
+    share = f'<span class="{style}">{text(over_share(one))}</span>' if style else text(over_share(one))
+    return f"{share}{' <small>of the time with traffic</small>' if '%' in share else ''}"
+
+
+def _brokers(group: Sequence[BucketVerdict]) -> Iterator[str]:
+    drawn = [one.broker for one in group if one.rates is not None][:MOST_LINES]
+    rows = [f'<tr role="row">{_broker(one, drawn)}</tr>' for one in group]
+    head = tuple(table_head("", _BROKER_HEADS))
+    yield from (*head, *rows[:_BROKERS], "</tbody></table>")
+    if len(rows) > _BROKERS:
+        yield from folded(f"{len(rows) - _BROKERS:,} more brokers", (*head, *rows[_BROKERS:], "</tbody></table>"))
+    if len(drawn) == MOST_LINES and len(rows) > MOST_LINES:
+        yield f"<p>The drawing has the first {MOST_LINES} brokers.</p>"
+
+
+def _broker(one: BucketVerdict, drawn: Sequence[int]) -> str:
+    mark = f"{swatch(drawn.index(one.broker))} " if one.broker in drawn else ""
+    longest = ""
+    if one.longest_from is not None:
+        longest = f'{unbroken(duration(one.longest_s))} <span class="amount">from {one.longest_from:%m-%d %H:%M}</span>'
+    before = "?" if one.seconds_over_before is None else _time(one.seconds_over_before)
+    cells = (
+        mark + text(broker_words(one.broker)),
+        chip(one.verdict.value, VERDICT_STYLES[one.verdict]),
+        unbroken(peak_text(one)),
+        text(_over_time(one)),
+        before,
+        longest,
+    )
+    return table_cells(_BROKER_HEADS, [""] * len(cells), cells)
+
+
+def _over_time(one: BucketVerdict) -> str:
+    """``8 h 12 min (49 %)``, with the range where seconds do not decide."""
+    if one.peak_bound is PeakBound.LOWER:
+        return "at least once"
+    if not one.seconds_over and not one.seconds_possible:
+        return "never"
+    if not one.seconds_over:
+        return f"at most {duration(one.seconds_possible)}"
+    words = f"{duration(one.seconds_over)} ({_percent(one.share_over)})"
+    if one.throttled is None and one.seconds_certain < one.seconds_possible:
+        words += f", {duration(one.seconds_certain)} to {duration(one.seconds_possible)}"
+    return words
+
+
+def _time(seconds: int) -> str:
+    return duration(seconds) if seconds else "never"
+
+
+def _remarks(group: Sequence[BucketVerdict]) -> Iterator[str]:
+    worst = group[0]
+    for reason in dict.fromkeys(one.reason for one in group if one.reason):
+        yield f"{reason[0].upper()}{reason[1:]}."
+    if worst.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE) and worst.throttled is not None:
+        yield f"On {broker_words(worst.broker)}: {over_words(worst)}."
+    if (words := regrouped_words(worst)) is not None:
+        yield f"Shared before: {words}."
+    if worst.waiting is not None:
+        yield f"If clients wait, on {broker_words(worst.broker)}: {waiting_words(worst.waiting)}."
+    if len(worst.members) == 1:
+        yield f"The only client is {member_name(worst.members[0])}."
+
+
+def _members(one: BucketVerdict) -> Iterator[str]:
+    if len(one.members) < 2:
+        return
+    rows = [f'<tr role="row">{_member(one, number)}</tr>' for number in range(min(_MEMBERS, len(one.members)))]
+    more = f"<p>{len(one.members) - _MEMBERS:,} more clients share this limit.</p>" if len(one.members) > _MEMBERS else ""
+    body = (*table_head("", _MEMBER_HEADS), *rows, "</tbody></table>", more)
+    yield from folded(f"Clients on {broker_words(one.broker)}: {members_words(one.members)}", body)
+
+
+def _member(one: BucketVerdict, number: int) -> str:
+    member = one.members[number]
+    excess = "?" if member.share_of_excess is None else f"{100 * member.share_of_excess:.0f} %"
+    before = unbroken(limit_text(one.key, member.limit_before)) if one.limits_before else "?"
+    cells = (name(member_name(member)), f"{100 * member.share:.0f} %", excess, f"{member.requests:,}", before)
+    return table_cells(_MEMBER_HEADS, [""] * len(cells), cells)

@@ -1,0 +1,215 @@
+"""The page of a backtest: quota groups counted once, plots with axes, and bounds for hostile and large input."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import itertools
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.model.backtest import RateSeries, Verdict
+from reconciler.model.entity import Entity
+from reconciler.model.finding import Span
+from reconciler.model.plan import ManifestCommit
+from reconciler.render.backtest_card import anchor
+from reconciler.render.backtest_page import backtest_html
+from reconciler.render.backtest_plot import scale_of, spread, time_ticks
+from reconciler.render.html_page import policy
+from tests.support.backtest_reports import START, full, member, rates, report_of, verdict
+from tests.support.markdown_views import Seen, seen
+
+MIB = 1024.0 * 1024
+
+
+def page(text: str) -> Seen:
+    assert text.startswith("<!DOCTYPE html>\n")
+    return seen(text.removeprefix("<!DOCTYPE html>\n"))
+
+
+def tiles(text: str) -> dict[str, int]:
+    """The numbers at the top, by their words."""
+    (listed,) = re.findall(r'<ul class="tiles">(.*?)</ul>', text, re.DOTALL)
+    return {re.sub("<.*?>", "", words): int(number) for number, words in re.findall(r"<strong>(\d+)</strong> (.*?)</li>", listed)}
+
+
+def test_the_page_needs_nothing_but_itself() -> None:
+    text = backtest_html(full())
+    found = page(text)
+    assert ("meta", "content", policy()) in found.attributes
+    assert "unsafe" not in policy()
+    assert not {"link", "img", "iframe", "object", "use", "image", "foreignobject"} & set(found.elements)
+    assert found.elements.count("script") == 1
+    assert not re.search(r"https?://|@import|src=|[^-]style=|onclick", text)
+    assert re.findall(r"url\(([^)]*)\)", text) == ["#maybe"], "a pattern of this page"
+    assert all(value.startswith("#") for _, key, value in found.attributes if key == "href" and value is not None)
+
+
+def test_a_group_on_three_brokers_is_one_tile_one_row_and_one_card_with_three_rows() -> None:
+    rows = [
+        verdict(user=user, broker=broker, verdict=found, changed=changed, rates=rates())
+        for user, found, changed in (("a", Verdict.THROTTLED, True), ("b", Verdict.CLEAR, True), ("c", Verdict.POSSIBLE, False))
+        for broker in (1, 2, 3)
+    ]
+    text = backtest_html(report_of(*rows))
+    assert tiles(text) == {
+        "throttled": 1,
+        "possible": 0,
+        "inconclusive": 0,
+        "clear": 1,
+        "not recorded, effect not known": 0,
+        "over a limit that stays": 1,
+    }
+    assert text.count("<figure") == text.count('<details class="card"') == 3
+    headings = [words for element, words in page(text).texts if element == "h2"]
+    assert headings[:2] == ["Changed by this pull request (2)", "Over its limit already today (1)"]
+    figure = text[text.index("<figure") : text.index("</figure>")]
+    assert [figure.count(f'class="rate b{number}"') for number in (1, 2, 3, 4)] == [1, 1, 1, 0]
+    card = text[text.index('<details class="card"') :]
+    table = seen(card[card.index("<table") : card.index("</table>") + len("</table>")])
+    assert [row[0] for row in table.rows] == ["Broker", " broker 1", " broker 2", " broker 3"]
+
+
+def test_every_link_of_the_page_leads_to_something() -> None:
+    text = backtest_html(full())
+    found = page(text)
+    ids = [value for _, key, value in found.attributes if key == "id"]
+    assert len(ids) == len(set(ids))
+    assert {value[1:] for _, key, value in found.attributes if key == "href" and value} <= set(ids)
+    assert {anchor(one) for one in full().verdicts[:4]} <= set(ids)
+
+
+def test_the_answer_is_the_heading_and_what_was_not_checked_stands_before_the_rest() -> None:
+    found = page(backtest_html(full()))
+    assert [words for element, words in found.texts if element == "h1"] == [
+        "The proposed quotas would have throttled 1 of 4 quota groups whose limit changes."
+    ]
+    headings = [words for element, words in found.texts if element == "h2"]
+    assert headings == ["Changed by this pull request (4)", "What this rests on", "Findings (1)", "More"]
+    folds = [words for element, words in found.texts if element == "summary"]
+    assert {"Limits against capacity (1)", "Nearly reached (1)", "Loose (1)", "Notes (1)", "Assumed (1)"} <= set(folds)
+
+
+def test_the_card_names_owner_place_and_commit() -> None:
+    alice = Entity.of({"user": "alice"})
+    report = dataclasses.replace(
+        report_of(verdict()),
+        commit=ManifestCommit(commit="0123456789abcdef", dirty=True),
+        sources={(alice, "producer_byte_rate"): Span(file="teams/a.yaml", line=7, column=3)},
+        owner_of={alice: "team-a"},
+    )
+    text = page(backtest_html(report)).text()
+    assert "owner team-a" in text
+    assert "teams/a.yaml:7" in text
+    assert "Commit 0123456789ab with changes that are not committed" in text
+
+
+def test_the_page_prints_and_fits_a_telephone() -> None:
+    text = backtest_html(full())
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in text
+    assert "@media screen and (max-width: 44rem)" in text
+    assert "print-color-adjust: exact" in text
+    assert "prefers-color-scheme: dark" in text
+
+
+def figure_of(text: str) -> str:
+    return text[text.index("<figure") : text.index("</figure>")]
+
+
+def test_a_plot_lifts_its_line_where_nothing_was_recorded() -> None:
+    whole = rates(20)
+    gap = dataclasses.replace(whole, recorded=tuple(not 5 <= n < 15 for n in range(20)))
+    drawn = figure_of(backtest_html(report_of(verdict(rates=gap))))
+    (path,) = re.findall(r'class="rate b1" d="([^"]*)"', drawn)
+    assert path.count("M") == 2
+    assert '<rect class="gap" x="250" y="0" width="500"' in drawn
+    assert "50 % of the time not recorded" in drawn
+    without = figure_of(backtest_html(report_of(verdict(rates=whole))))
+    (path,) = re.findall(r'class="rate b1" d="([^"]*)"', without)
+    assert path.count("M") == 1
+    assert path.count("L") == 19
+    assert "not recorded" not in without
+
+
+def test_a_plot_has_a_unit_moments_and_a_label_for_each_limit() -> None:
+    one = verdict(
+        verdict=Verdict.THROTTLED,
+        limit_before=8 * MIB,
+        limits_before=(8 * MIB,),
+        limit_after=2 * MIB,
+        safe=5.25 * MIB,
+        rates=dataclasses.replace(rates(), rate=(4 * MIB,) * 240, over_before=(0, 9) * 120),
+    )
+    figure = figure_of(backtest_html(report_of(one)))
+    labels = re.findall(r"<text[^>]*>(.*?)</text>", figure)
+    assert labels[0] == "MiB/s"
+    assert {"now 8 MiB/s", "safe 5.25 MiB/s", "proposed 2 MiB/s", "08:00", "16:00"} <= set(labels)
+    assert [figure.count(f'class="line {style}"') for style in ("now", "proposed", "safe")] == [1, 1, 1]
+    assert "over now" in figure
+    assert "over proposed" in figure
+    assert figure.count('<rect class="possible"') > 0
+    assert "Limits: now 8 MiB/s, proposed 2 MiB/s, safe 5.25 MiB/s." in figure
+
+
+def test_a_limit_far_above_the_traffic_is_named_and_does_not_flatten_the_drawing() -> None:
+    figure = figure_of(backtest_html(report_of(verdict(limit_after=1024 * MIB, rates=rates()))))
+    assert "\N{UPWARDS ARROW} proposed 1 GiB/s" in figure
+    assert 'class="line proposed"' not in figure
+
+
+@given(st.floats(min_value=1e-3, max_value=1e15), st.lists(st.floats(min_value=1e-3, max_value=1e15), max_size=4))
+def test_a_scale_has_few_round_ticks_and_room_for_the_peak(peak: float, limits: list[float]) -> None:
+    scale = scale_of("producer_byte_rate", peak, limits)
+    assert scale.top >= peak
+    assert scale.top >= max([one for one in limits if one <= 4 * peak], default=0.0)
+    assert 3 <= len(scale.ticks) <= 6
+    assert scale.ticks[0] == 0.0
+    assert scale.top <= 2.6 * max([peak, *(one for one in limits if one <= 4 * peak)])
+
+
+@given(st.lists(st.floats(min_value=0, max_value=100), max_size=8))
+def test_labels_keep_their_order_and_their_distance(places: list[float]) -> None:
+    moved = spread(sorted(places))
+    assert len(moved) == len(places)
+    assert all(after - before >= 9.99 for before, after in itertools.pairwise(moved))
+    assert all(one <= 100 for one in moved)
+
+
+@pytest.mark.parametrize(
+    ("length", "count", "first"),
+    [(1, 2, "08:00:00"), (17, 4, "08:00:00"), (3600, 7, "08:00"), (86_400, 8, "09:00"), (30 * 86_400, 7, "11-23")],
+)
+def test_moments_are_round_and_at_most_nine(length: int, count: int, first: str) -> None:
+    ticks = time_ticks(START, length)
+    assert (len(ticks), ticks[0][1]) == (count, first)
+    assert all(START <= moment <= START + datetime.timedelta(seconds=length) for moment, _ in ticks)
+
+
+def test_one_second_of_history_and_no_history_are_drawn() -> None:
+    second = RateSeries(
+        start=START, step_s=1, rate=(5.0,), upper=(5.0,), over=(0,), possible=(0,), over_before=None, recorded=(True,)
+    )
+    text = backtest_html(report_of(verdict(rates=second, safe=None, recommended=None)))
+    assert re.findall(r'class="rate b1" d="([^"]*)"', text)[0].startswith("M0 ")
+    nothing = backtest_html(report_of())
+    assert "No limit of a recorded client changes." in page(nothing).text()
+    assert "<figure" not in nothing
+
+
+def test_a_page_of_5000_groups_has_a_bound() -> None:
+    many = [verdict(user=f"user-{n:05}", verdict=Verdict.THROTTLED, rates=rates()) for n in range(5000)]
+    text = backtest_html(report_of(*many))
+    assert text.count('<details class="card"') == 40
+    assert "3,000 more are in the JSON report." in text
+    assert len(text) < 4_000_000
+
+
+def test_a_name_of_20000_letters_takes_a_paragraph_and_not_a_page() -> None:
+    long = "x" * 20_000
+    text = backtest_html(report_of(verdict(user=long, members=(member(long),), rates=rates())))
+    assert len(re.findall("x+", text)) > 1
+    assert max(map(len, re.findall("x+", text))) <= 300
+    assert "letters)" in page(text).text()
