@@ -108,7 +108,7 @@ class ClusterQuotas:
         >>> change
         <PlannedAlteration of user=reports: consumer_byte_rate not set -> 10000000.0>
         >>> change.plan.notes
-        ('request_percentage is not set on user=reports, so there is nothing to delete',)
+        ('request_percentage is not set for user=reports. Nothing to delete.',)
         """
         if isinstance(delete, str):
             delete = (delete,)
