@@ -29,7 +29,7 @@ def add_entity_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="entity_name",
         metavar="TYPE=NAME",
-        help="set one type and its name; everything after the first '=' is the name, commas included; repeatable",
+        help="set one type and its name: everything after the first '=', commas included (repeatable)",
     )
     group.add_argument(
         "--names",
@@ -37,7 +37,7 @@ def add_entity_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="entity_names",
         metavar="TYPE=NAME,...",
-        help="set several types and names without commas; '<default>' is an ordinary name here",
+        help="set several types and names without commas, where '<default>' is an ordinary name",
     )
     group.add_argument(
         "--defaults",
@@ -74,13 +74,13 @@ def add_filter_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="entity_prefix",
         metavar="TYPE=PREFIX",
-        help="match names with this prefix, never the default; everything after the first '=' is the prefix; repeatable",
+        help="match names with this prefix, never the default: everything after the first '=' (repeatable)",
     )
     group.add_argument(
         "--strict",
         action="store_true",
         dest="entity_strict",
-        help="match entities without any other type; alone it matches nothing, as in Kafka",
+        help="match entities without any other type (alone it matches nothing, as in Kafka)",
     )
 
 
@@ -174,7 +174,7 @@ def _checked(parts: Iterable[_Part], may_be_empty: Collection[str]) -> tuple[_Pa
 def _require_name(part: _Part, may_be_empty: Collection[str]) -> None:
     option, entity_type, wanted = part
     if wanted.kind is MatchKind.PREFIX and not wanted.text:
-        raise UsageError(f"an empty prefix matches every name: say --named {entity_type}, or --any {entity_type}")
+        raise UsageError(f"an empty prefix matches every name: write --named {entity_type}, or --any {entity_type}")
     if wanted.kind is MatchKind.NAME and not wanted.text and entity_type not in may_be_empty:
         raise UsageError(f"the name of the {entity_type} is empty, which no entity's is; the default is --defaults {entity_type}")
     try:
@@ -182,4 +182,4 @@ def _require_name(part: _Part, may_be_empty: Collection[str]) -> None:
     except UnicodeEncodeError:
         raise UsageError(f"{shown(option)} is not UTF-8 text, and Kafka's names are") from None
     if size > LONGEST_STRING:
-        raise UsageError(f"{shown(option)} has {size} bytes; Kafka's protocol holds {LONGEST_STRING}")
+        raise UsageError(f"{shown(option)} has {size} bytes; Kafka's protocol takes at most {LONGEST_STRING}")

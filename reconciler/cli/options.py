@@ -64,7 +64,7 @@ def add_output_options(
             action="append",
             default=[],
             metavar="FORMAT=FILE",
-            help="also write the result to a file in one of these formats; repeatable",
+            help="also write the result to a file in one of these formats (repeatable)",
         )
     group.add_argument(
         "--color",
@@ -102,7 +102,7 @@ def _add_diagnosis_options(parser: argparse.ArgumentParser, title: str, *, befor
         action="count",
         default=0,
         dest="verbose_before" if before_command else "verbose",
-        help="log each step on stderr; -vv also logs libraries, and prints tracebacks",
+        help="log each step on stderr, and with -vv also libraries and tracebacks",
     )
     group.add_argument(
         "--log-format",
@@ -151,7 +151,7 @@ def add_connection_path_argument(parser: argparse.ArgumentParser, *, also: str =
 
 def add_cluster_option(parser: argparse.ArgumentParser, text: str | None = None) -> None:
     """``--cluster``: which cluster of the manifests."""
-    known = "choose this Cluster manifest; not needed when there is exactly one"
+    known = "choose this Cluster manifest, when there are several"
     section(parser, "Cluster").add_argument("--cluster", metavar="NAME", help=text or known)
 
 
@@ -164,7 +164,7 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
 def add_all_clusters_option(parser: argparse.ArgumentParser, verb: str) -> None:
     """``--all-clusters``, in place of ``--cluster``; ``verb``: what the command does to each."""
     section(parser, "Cluster").add_argument(
-        "--all-clusters", action="store_true", help=f"{verb} every cluster, one after the other; not with --cluster"
+        "--all-clusters", action="store_true", help=f"{verb} every cluster, one after the other (not with --cluster)"
     )
 
 
@@ -271,7 +271,7 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
     place.add_argument(
         "--zookeeper",
         metavar="HOST:PORT/CHROOT",
-        help="read and write the quotas in this ZooKeeper (Kafka up to 3.9); prefer the brokers from Kafka 2.6 on",
+        help="read and write the quotas in this ZooKeeper: needed before Kafka 2.6, possible up to 3.9",
     )
     group.add_argument("--command-config", metavar="FILE", help="read security settings from this properties file")
 
@@ -302,5 +302,5 @@ def add_fail_on_option(parser: argparse.ArgumentParser) -> None:
 def add_accept_option(parser: argparse.ArgumentParser) -> None:
     """``--accept``, one guard at a time."""
     section(parser, "Safety").add_argument(
-        "--accept", action="append", default=[], metavar="GUARD", help="accept this guard for one run; repeatable"
+        "--accept", action="append", default=[], metavar="GUARD", help="accept this guard for one run (repeatable)"
     )

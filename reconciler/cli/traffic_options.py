@@ -48,5 +48,5 @@ def _share(text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no share: write a number from 0 to 1, or a percentage such as 5%")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share: write a number from 0 to 1, or a percentage such as 5%")
     return number

@@ -28,7 +28,7 @@ def add_writing_options(parser: argparse.ArgumentParser) -> None:
     safety = options.section(parser, "Safety")
     safety.add_argument("--expect-digest", metavar="DIGEST", help="refuse unless the plan has this digest")
     options.add_accept_option(parser)
-    safety.add_argument("--auto-approve", action="store_true", help="do not ask; needed without a terminal")
+    safety.add_argument("--auto-approve", action="store_true", help="do not ask (needed without a terminal)")
     safety.add_argument("--validate-only", action="store_true", help="let the cluster validate everything, and write nothing")
     files = options.section(parser, "Output")
     files.add_argument("--report", metavar="FILE", help="write the report as JSON to this file, for revert")
@@ -72,7 +72,7 @@ def step_down(args: LongRunArguments) -> StepDown | None:
 
     if args.step_down is None:
         if args.step_wait is not None:
-            raise UsageError("--step-wait says how long to wait between the steps of --step-down FACTOR, which is not given")
+            raise UsageError("--step-wait needs --step-down FACTOR")
         return None
     if not 1.01 <= args.step_down < math.inf:
         raise UsageError(f"--step-down takes a factor from 1.01 on (2 halves a limit with each step), not {args.step_down:g}")

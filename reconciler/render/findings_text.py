@@ -102,25 +102,32 @@ def _many(count: int, one: str, more: str | None = None) -> str:
 
 
 _WIDTH: Final = 100
+_LONGEST_REASON: Final = 90
+_SHORTEST_REASON: Final = 24
+"""Columns of a reason in the list of all ids; where a terminal has fewer, the list has none."""
+
 _ONE_OF: Final = {Topic.FINDING: "finding", Topic.GUARD: "guard", Topic.DRIFT: "class of drift"}
 _TOPICS: Final = {Topic.FINDING: "Findings", Topic.GUARD: "Guards", Topic.DRIFT: "Classes of drift"}
 
 
-def explanation_lines(one: Explanation) -> tuple[Line, ...]:
-    """The whole of one: heading, reason, example."""
-    return tuple(_explanation_lines(one))
+def explanation_lines(one: Explanation, *, width: int | None = None) -> tuple[Line, ...]:
+    """The whole of one: heading, reason, example; prose is 100 columns wide, or as wide as the terminal."""
+    return tuple(_explanation_lines(one, min(width or _WIDTH, _WIDTH)))
 
 
-def _explanation_lines(one: Explanation) -> Iterator[Line]:
+def _explanation_lines(one: Explanation, width: int) -> Iterator[Line]:
     yield line((one.id, Style.STRONG), f" ({_kind(one)})")
     yield line()
-    yield from (line(text) for text in textwrap.wrap(one.text, _WIDTH))
+    yield from (line(text) for text in textwrap.wrap(one.text, width, break_on_hyphens=False))
     if one.topic is Topic.GUARD:
         yield line()
-        yield line(f"Accept it for one run with --accept {one.id}, or in the Cluster document under spec.accept.")
+        accept = (
+            f"To accept it for one run, pass --accept {one.id}. To accept it for longer, use spec.accept of the Cluster manifest."
+        )
+        yield from (line(text) for text in textwrap.wrap(accept, width, break_on_hyphens=False))
     elif one.adjustable:
         yield line()
-        yield line("A repository sets another severity in kafka-quotas.yaml:")
+        yield line("To set another severity, write in kafka-quotas.yaml:")
         yield line(f"    spec: {{lint: {{{one.id}: error|warning|info|off}}}}")
     if one.example is not None:
         yield from _example(one.example)
@@ -141,19 +148,22 @@ def _example(example: Example) -> Iterator[Line]:
         yield from (line(f"    {row}") for row in text.splitlines())
 
 
-def index_lines(every: Sequence[Explanation]) -> tuple[Line, ...]:
-    """Every id with its severity and the beginning of its reason, by topic."""
-    width = max((len(one.id) for one in every), default=0)
+def index_lines(every: Sequence[Explanation], *, width: int | None = None) -> tuple[Line, ...]:
+    """Every id with its severity and, where the terminal has room, the beginning of its reason, by topic."""
+    longest = max((len(one.id) for one in every), default=0)
     lines: list[Line] = []
     for topic, heading in _TOPICS.items():
         chosen = [one for one in every if one.topic is topic]
         if chosen:
             lines += [line()] if lines else []
             lines.append(line((heading, Style.STRONG)))
-            lines += [_row(one, width) for one in chosen]
+            lines += [_row(one, longest, width) for one in chosen]
     return tuple(lines)
 
 
-def _row(one: Explanation, width: int) -> Line:
-    severity = f"{one.severity.value:<9}" if one.severity else ""
-    return line(f"  {one.id:<{width}}  {severity}", (textwrap.shorten(one.text, 90, placeholder=" ..."), Style.FAINT))
+def _row(one: Explanation, longest: int, width: int | None) -> Line:
+    name = f"  {one.id:<{longest}}  {f'{one.severity.value:<9}' if one.severity else ''}"
+    room = _LONGEST_REASON if width is None else min(width - len(name), _LONGEST_REASON)
+    if room < _SHORTEST_REASON:
+        return line(name.rstrip())
+    return line(name, (textwrap.shorten(one.text, room, placeholder=" ..."), Style.FAINT))

@@ -12,7 +12,7 @@ from reconciler.workflows.plan import Intent, intent_of
 from reconciler.workflows.references import References, read_references
 
 T = TypeVar("T")
-_NO_CLUSTER: Final = "there is no Cluster document, so --all-clusters means none; leave it out, or add one"
+_NO_CLUSTER: Final = "--all-clusters needs a Cluster manifest, and none was found"
 
 
 def load_every_intent(

@@ -12,7 +12,7 @@ from reconciler.importing import IMPORT_RULES
 from reconciler.manifest import MANIFEST_EXAMPLES, RULES
 from reconciler.model import LINT_RULES, NO_LONGER_DECLARED, OVERRIDES_DECLARED, Explanation, Rule, Severity, Topic
 from reconciler.policy import GUARD_EXAMPLES, GUARDS, LINT_EXAMPLES, RENAMED
-from reconciler.text import did_you_mean, shown
+from reconciler.text import near_miss, shown
 from reconciler.workflows.trusted import COUNTS_AFTER_MERGE
 
 _RUN_TIME: Final = (
@@ -25,8 +25,8 @@ _RUN_TIME: Final = (
     Rule(
         id="would-throttle",
         severity=Severity.WARNING,
-        explanation="Replaying recorded traffic against the proposed quotas, the backtest finds clients that would certainly "
-        "have been held back. The message says who, for how long, and which value would have been safe.",
+        explanation="The backtest replays recorded traffic, and the proposed quotas would certainly have throttled clients. The "
+        "message names them, the time, and a safe value.",
     ),
     Rule(
         id="over-current-limit",
@@ -37,16 +37,15 @@ _RUN_TIME: Final = (
     Rule(
         id="may-throttle",
         severity=Severity.INFO,
-        explanation="Sums of whole seconds leave it open whether recorded clients would have been held back by the proposed "
-        "quota: it depends on the requests within those seconds. Judge them with backtest --exact, or write the value that the "
-        "message calls safe.",
+        explanation="Sums of whole seconds cannot show whether the proposed quota would have throttled recorded clients: that "
+        "depends on the requests within those seconds. Judge them with backtest --exact, or write the safe value of the message.",
     ),
     Rule(
         id="throttle-overflow",
         severity=Severity.WARNING,
         explanation="Kafka keeps a throttle time in 32 bits of milliseconds. Traffic some 179,000 times above the limit asks for "
-        "more than that: the number overflows, and a negative or zero throttle delays nobody. Write a limit that is at least the "
-        "one in the message. To block a client, remove its ACLs.",
+        "more than that: the number overflows, and a negative or zero throttle delays no client. Write a limit that is at least "
+        "the one in the message. To block a client, remove its ACLs.",
     ),
     Rule(
         id="consumer-stops",
@@ -59,16 +58,15 @@ _RUN_TIME: Final = (
     Rule(
         id="history-incomplete",
         severity=Severity.WARNING,
-        explanation="The recorded traffic shows too little to call a bucket clear that this change touches: the recording of "
-        "a broker has holes, the whole history is shorter than 24 hours, or it does not say who sent what. Record more, or "
-        "change spec.backtest.history in the Cluster manifest.",
+        explanation="The recorded traffic shows too little to call a changed quota group clear: the recording of a broker has "
+        "holes, the whole history is shorter than 24 hours, or it does not name the clients. Record more, or change "
+        "spec.backtest.history in the Cluster manifest.",
     ),
     Rule(
         id="limits-above-capacity",
         severity=Severity.INFO,
-        explanation="If everybody recorded on one broker used the whole limit at once, that broker would have to do more than "
-        "spec.capacity of the Cluster document says it can. Quotas are often given out more than once on purpose; then no quota "
-        "protects the broker from all of its clients together.",
+        explanation="The limits of all clients recorded on one broker add up to more than spec.capacity of the Cluster manifest. "
+        "Quotas are often overcommitted on purpose. Then no quota protects the broker from all of its clients together.",
     ),
     Rule(
         id="backtest-policy",
@@ -109,14 +107,15 @@ _RUN_TIME: Final = (
 """Findings that come from traffic, or from git, where no manifest alone can be an example."""
 
 _DRIFT: Final = {
-    "in-sync": "The cluster has what was last applied, and that is what the manifests say.",
+    "in-sync": "The cluster has the quotas of the last apply, and the manifests declare the same.",
     "unapplied": "The cluster has what was last applied, and the manifests have moved on since. Apply them, or look why the last "
     "run did not.",
-    "changed": "Somebody changed a value on the cluster since it was last applied. Find out who and why; then write the new "
+    "changed": "A value on the cluster was changed since the last apply. Find out by which user and why. Then write the new "
     "value into the manifests, or apply to put the old one back.",
-    "missing": "A quota that was applied is gone from the cluster, so its clients fall back to the next level, or to no limit.",
-    "differs": "The cluster does not have what the manifests say. Without a baseline it is not known whether that was merged and "
-    "not applied (unapplied), or was changed or removed by hand (changed, missing).",
+    "missing": "A quota that was applied is gone from the cluster, so its clients fall back to the next precedence level, or to "
+    "no limit.",
+    "differs": "The cluster has other quotas than the manifests. Without a baseline, two causes look alike: a change that was "
+    "merged and not applied (unapplied), or a change or removal by hand (changed, missing).",
     "added": "The cluster has quotas in the scope that no manifest declares, and either the next apply removes them (prune: "
     "confirm or always), or they override, split or loosen a declared limit (prune: never): by the eight precedence levels some "
     "client has another limit, or a quota group of its own. Declare them, or remove them: apply does so under prune: confirm or "
@@ -154,6 +153,7 @@ def explain_id(topic_id: str) -> Explanation:
     found = explanations()
     topic_id = RENAMED.get(topic_id, topic_id)
     if topic_id not in found:
-        msg = f"nothing is called {shown(topic_id)}{did_you_mean(topic_id, found)}"
+        near = near_miss(topic_id, found) or "; run kafka-quotas explain for a list"
+        msg = f"unknown id {shown(topic_id)}{near}"
         raise UsageError(msg)
     return found[topic_id]

@@ -50,7 +50,7 @@ def validate_every(paths: Sequence[str], *, trusted_ref: str | None = None) -> t
     loaded = _loaded(paths, trusted_ref)
     names = _names(loaded)
     if not names:
-        msg = "there is no Cluster document, so --all-clusters means none; leave it out, or add one"
+        msg = "--all-clusters needs a Cluster manifest, and none was found"
         raise UsageError(msg)
     return tuple((name, _checked(loaded, name)) for name in names)
 

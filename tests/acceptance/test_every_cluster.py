@@ -88,7 +88,7 @@ def test_without_any_cluster_document_it_is_a_usage_error(tmp_path: Path, comman
     (tmp_path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 1})))
     done = invoke(command, "--all-clusters", cwd=tmp_path)
     assert done.code == 64
-    assert "no Cluster document" in done.err
+    assert "--all-clusters needs a Cluster manifest" in done.err
 
 
 @pytest.mark.kafka

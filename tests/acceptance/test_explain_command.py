@@ -176,3 +176,26 @@ def test_json_keeps_to_its_schema(tmp_path: Path, arguments: tuple[str, ...]) ->
 @pytest.mark.parametrize("topic", ALL)
 def test_no_explanation_has_markup(topic):
     assert not re.search(r"`|\*\*|\]\(|:class:", ALL[topic].text)
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+@pytest.mark.parametrize("arguments", [(), ("prune",), ("consumer-stops",), ("in-sync",)])
+def test_nothing_is_wider_than_the_terminal(arguments: tuple[str, ...], columns: int, tmp_path: Path) -> None:
+    done = invoke("explain", *arguments, cwd=tmp_path, env={"COLUMNS": str(columns)})
+
+    assert [row for row in done.out.splitlines() if len(row) > columns] == []
+    for one in arguments or ALL:
+        assert one in done.out
+
+
+@pytest.mark.parametrize("topic", ALL)
+def test_what_explain_prints_has_no_markup(topic: str, tmp_path: Path) -> None:
+    prose = invoke("explain", topic, cwd=tmp_path).out.partition("\nWrong:")[0]
+
+    assert not re.search(r"`|\*\*|\]\(|:class:|<[a-z]+>", prose.replace("<default>", ""))
+
+
+def test_an_id_that_resembles_none_is_answered_with_where_all_are_listed(tmp_path: Path) -> None:
+    done = invoke("explain", "xyzzy", cwd=tmp_path)
+
+    assert (done.code, done.err) == (64, "kafka-quotas: unknown id 'xyzzy'; run kafka-quotas explain for a list\n")

@@ -285,7 +285,7 @@ def test_with_a_trusted_reference_what_a_pull_request_prunes_counts_only_after_m
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "say whom"),
+        ((), "name a client"),
         (("--all", "--name", "user=a"), "an entity and --all exclude each other"),
         (("--all", "--from", "x"), "--from and --all exclude each other"),
         (("--name", "user="), "the name of the user is empty"),

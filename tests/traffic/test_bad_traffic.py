@@ -220,4 +220,4 @@ def test_what_fails_in_spark_is_told_in_words(java_says: str, said: str) -> None
 def test_a_share_is_a_number_or_a_percentage(tmp_path: Path) -> None:
     for text, known in (("2", False), ("-1%", False), ("much", False), ("nan", False), ("5%", True), ("0", True)):
         done = invoke("compact", "--traffic", "missing", "--folder", "cells", f"--max-unreadable={text}", cwd=tmp_path)
-        assert (done.code, "is no share" in done.err) == ((1, False) if known else (64, True)), text
+        assert (done.code, "is not a share" in done.err) == ((1, False) if known else (64, True)), text

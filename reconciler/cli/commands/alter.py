@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE,...",
-        help="set these quotas; write values as in manifests, such as 10MiB",
+        help="set these quotas, with values as in manifests, such as 10MiB",
     )
     changes.add_argument("--delete", action="append", default=[], metavar="KEY,...", help="remove these quotas")
     writing.add_writing_options(parser)
@@ -80,7 +80,7 @@ def _request(args: AlterArguments) -> AlterRequest:
 
     entity = entity_options.entity_of(args)
     if entity is None:
-        raise UsageError("say which entity: --name TYPE=NAME, --names TYPE=NAME,..., --defaults TYPE,...")
+        raise UsageError("name an entity: --name TYPE=NAME, --names TYPE=NAME,..., --defaults TYPE,...")
     return make_alter_request(entity, add=_added(args), delete=_deleted(args))
 
 

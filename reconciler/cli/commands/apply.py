@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``apply``."""
     options.add_path_argument(parser)
     parser.add_argument(
-        "--plan", metavar="FILE", help="apply this saved plan (plan --out json=FILE); refuse when a new plan would differ"
+        "--plan", metavar="FILE", help="apply this saved plan (plan --out json=FILE), and refuse when a new plan would differ"
     )
     writing.add_long_run_options(parser)
     writing.add_writing_options(parser)

@@ -84,8 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         metavar="[BROKER=]PATH",
         help="replay these request logs of one broker (kafka.request.logger at DEBUG): a file, or a folder with rotated and "
-        "gzipped files; or Parquet in the canonical traffic schema, or a folder of compact. Repeatable. Without BROKER= the "
-        "broker's id comes from a name such as node-3 or broker-3 in the path, else from a count that begins with 0",
+        "gzipped files. Or replay Parquet in the canonical traffic schema, or a folder of compact. Repeatable. Without BROKER= "
+        "the broker's id comes from a name such as node-3 or broker-3 in the path, else from a count that begins with 0",
     )
     add_reading_options(parser)
     add_spark_options(parser)
@@ -95,7 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_cluster_option(parser)
     options.add_current_option(parser, "compare with the quotas of this snapshot [default: no comparison]")
     options.section(parser, "Output").add_argument(
-        "--requests", metavar="FILE", help="write one JSON line for each replayed request; implies --exact"
+        "--requests", metavar="FILE", help="write one JSON line for each replayed request (implies --exact)"
     )
     options.add_output_options(parser, formats=FORMATS, out=True)
 

@@ -34,11 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``clusters``."""
     options.add_path_argument(parser)
     cluster = options.section(parser, "Cluster")
-    cluster.add_argument("--cluster", action="append", default=[], metavar="NAME", help="list this cluster only; repeatable")
+    cluster.add_argument("--cluster", action="append", default=[], metavar="NAME", help="list this cluster only (repeatable)")
     options.section(parser, "Git").add_argument(
         "--changed-since",
         metavar="REF",
-        help="compare with this git reference; {cluster} stands for the name of each cluster, such as "
+        help="compare with this git reference, with {cluster} for the name of each cluster, such as "
         "refs/kafka-quotas/baseline/{cluster}",
     )
     options.add_trusted_ref_option(parser)
@@ -108,4 +108,4 @@ def _lines(found: Sequence[ChangedCluster], args: ClustersArguments) -> list[Lin
         trust = "; not in the trusted reference, so not yet planned" if not one.trusted else ""
         change = f"{one.change.value:<8} " if args.changed_since is not None else ""
         lines.append(line(f"{change}{display_name(one.name)}{why}{since}{trust}"))
-    return lines or [line("There is no Cluster document.")]
+    return lines or [line("No Cluster manifest was found.")]

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "body",
         nargs="?",
         metavar="BODY",
-        help="the file of plan --out markdown=FILE; - for standard input [default: keep the plan of the comment]",
+        help="the file of plan --out markdown=FILE, or - for standard input [default: keep the plan of the comment]",
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument(

@@ -38,10 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         required=True,
         metavar="[BROKER=]PATH",
-        help="read request logs, or Parquet in the canonical traffic schema, as backtest does; repeatable",
+        help="read request logs, or Parquet in the canonical traffic schema, as backtest does (repeatable)",
     )
     options.add_folder_option(
-        parser, required=True, text="write the per-second totals into this folder; files that were compacted before are kept"
+        parser, required=True, text="write the per-second totals into this folder, beside those of earlier runs"
     )
     add_reading_options(parser)
     add_spark_options(parser)
@@ -97,5 +97,5 @@ def _lines(result: CompactResult, folder: str) -> tuple[Line, ...]:
     if result.known:
         found.append(line(f"{len(result.known)} files had been compacted before and are as long as then."))
     if result.empty:
-        found.append(line(f"{len(result.empty)} files hold no whole line yet."))
+        found.append(line(f"{len(result.empty)} files have no whole line yet."))
     return tuple(found)

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TYPE=GLOB",
-        help="leave entities with such a name out of the drift, such as user=tmp-*; the summary counts them; repeatable",
+        help="leave entities with such a name out of the drift, such as user=tmp-*, and count them in the summary (repeatable)",
     )
     parser.add_argument("--show-unmanaged", action="store_true", help="list unmanaged entities in the text too")
     options.add_fail_on_option(parser)
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_cluster_options(parser)
     options.add_all_clusters_option(parser, "compare")
     options.add_current_option(parser, "compare with this snapshot instead of the live cluster")
-    options.add_detailed_exitcode_option(parser, "exit 2 on drift; unmanaged entities are not drift")
+    options.add_detailed_exitcode_option(parser, "exit 2 on drift, to which unmanaged entities do not belong")
     options.add_output_options(parser, formats=renderings.DRIFT_FORMATS, out=True)
 
 

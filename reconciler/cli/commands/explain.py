@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import dataclass
 
 from reconciler.cli import exit_codes, options, output
@@ -35,10 +36,11 @@ def run(args: ExplainArguments) -> int:
     from reconciler.render import explanation_lines, index_lines
     from reconciler.workflows import explain_id, explanations
 
+    width = output.text_width(sys.stdout)
     chosen = [explain_id(args.id)] if args.id else list(explanations().values())
     output.print_result(
         args,
         document=lambda: explanations_to_json(chosen),
-        lines=lambda: explanation_lines(chosen[0]) if args.id else index_lines(chosen),
+        lines=lambda: explanation_lines(chosen[0], width=width) if args.id else index_lines(chosen, width=width),
     )
     return exit_codes.DONE

@@ -72,7 +72,7 @@ def run(args: InitArguments) -> int:
 
     options.check_one_state(args, args.current)
     if args.command_config and not args.bootstrap_server and not args.zookeeper:
-        raise UsageError("--command-config says how to log in to the cluster of --bootstrap-server or --zookeeper; give one")
+        raise UsageError("--command-config needs --bootstrap-server or --zookeeper")
     workflows = parse_workflows(args.workflows) if args.workflows else None
     if workflows is not None and args.ci == "none":
         raise UsageError("--workflows names the repository and commit that pipelines take kafka-quotas from; it needs --ci")

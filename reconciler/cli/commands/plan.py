@@ -114,7 +114,7 @@ def _extras(args: PlanArguments) -> Extras:
     from reconciler.workflows import Checker, Extras
 
     if args.known_clients and not args.show_effects:
-        msg = "--known-clients says whose effects to show; it needs --show-effects"
+        msg = "--known-clients needs --show-effects"
         raise UsageError(msg)
     if args.server_check == Checker.CLUSTER and args.current:
         msg = "--server-check=cluster asks the live cluster and --current reads a file; --server-check=sandbox works with both"

@@ -25,7 +25,7 @@ class RenderArguments(OutputArguments):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``render``."""
-    parser.add_argument("plan", metavar="PLAN", help="a saved plan (plan --out json=FILE); - for standard input")
+    parser.add_argument("plan", metavar="PLAN", help="a saved plan (plan --out json=FILE), or - for standard input")
     options.add_output_options(parser, formats=renderings.PLAN_FORMATS, out=True)
 
 

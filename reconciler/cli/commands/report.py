@@ -40,24 +40,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``report``."""
     options.add_path_argument(parser)
     parser.add_argument(
-        "--audit", action="append", default=[], metavar="FILE", help="show the last runs of this audit file; repeatable"
+        "--audit", action="append", default=[], metavar="FILE", help="show the last runs of this audit file (repeatable)"
     )
     parser.add_argument(
         "--backtest",
         action="append",
         default=[],
         metavar="FILE",
-        help="show traffic against limits from this result of backtest --format json; repeatable",
+        help="show traffic against limits from this result of backtest --format json (repeatable)",
     )
     options.add_fail_on_option(parser)
     options.add_trusted_ref_option(parser)
-    options.add_baseline_option(parser, also="; {cluster} stands for the name of each cluster")
+    options.add_baseline_option(parser, also=", with {cluster} for the name of each cluster")
     options.add_cluster_option(parser, "show this Cluster manifest only [default: all]")
     options.add_connection_options(parser)
     options.add_current_option(
-        parser, "show this snapshot instead of the live cluster; {cluster} stands for the name of each cluster"
+        parser, "show this snapshot instead of the live cluster, with {cluster} for the name of each cluster"
     )
-    options.add_detailed_exitcode_option(parser, "exit 2 on drift; unmanaged entities are not drift")
+    options.add_detailed_exitcode_option(parser, "exit 2 on drift, to which unmanaged entities do not belong")
     options.add_output_options(parser, formats=_FORMATS, out=True)
 
 

@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     entity_options.add_entity_options(parser)
     clients = options.section(parser, "Clients", "instead of one entity")
-    clients.add_argument("--from", dest="from_file", metavar="FILE", help="read entities as JSON lines; - for standard input")
+    clients.add_argument("--from", dest="from_file", metavar="FILE", help="read entities as JSON lines, or - for standard input")
     clients.add_argument("--all", action="store_true", help="resolve every entity that the state names")
     options.add_fail_on_option(parser)
     options.add_trusted_ref_option(parser)
@@ -130,13 +130,13 @@ def _check(args: ResolveArguments, single: Entity | None) -> None:
         raise UsageError(f"{given[0]} and {given[1]} exclude each other")
     if not given:
         raise UsageError(
-            "say whom: --name user=NAME --name client-id=NAME (or ip=ADDRESS), --from FILE with JSON lines of entities, or --all"
+            "name a client: --name user=NAME --name client-id=NAME (or ip=ADDRESS), --from FILE with JSON lines, or --all"
         )
     if "cluster" not in (args.state, args.diff):
         options.check_one_state(args, args.current)
     if args.diff is None:
         if args.detailed_exitcode:
-            raise UsageError("--detailed-exitcode tells of differences: it needs --diff")
+            raise UsageError("--detailed-exitcode needs --diff")
         return
     for option in ("include_overrides", "explain", "members"):
         if getattr(args, option):

@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PORT",
         type=int,
         default=9746,
-        help="use this port; 0 takes a free one and prints it [default: %(default)s]",
+        help="use this port, or with 0 a free one, which is printed [default: %(default)s]",
     )
     writing.add_deadline_option(parser, "send no further request of one write after this time", title="Safety")
     options.add_fail_on_option(parser)

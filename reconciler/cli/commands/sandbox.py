@@ -79,11 +79,11 @@ def _add_spec_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--zookeeper",
         action="store_true",
-        help=f"keep the metadata in ZooKeeper, as clusters up to 3.9 can; only with {' or '.join(ZOOKEEPER_VERSIONS)}",
+        help=f"keep the metadata in ZooKeeper, as clusters up to 3.9 can, only with {' or '.join(ZOOKEEPER_VERSIONS)}",
     )
     parser.add_argument("--chroot", default="", metavar="/PATH", help="with --zookeeper: put all nodes below this one")
     parser.add_argument(
-        "--user", action="append", default=[], metavar="NAME", help="create a user who can log in (SASL/PLAIN); repeatable"
+        "--user", action="append", default=[], metavar="NAME", help="create a user who can log in (SASL/PLAIN) (repeatable)"
     )
     parser.add_argument("--request-log", action="store_true", help="log every request, as backtest reads it")
 
