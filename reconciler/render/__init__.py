@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from reconciler.render.resolve_text import comparison_lines, ladders_of, note_lines, resolution_lines, view_title
     from reconciler.render.sarif import findings_to_sarif, plan_to_sarif
     from reconciler.render.sink import Sink
-    from reconciler.render.state_text import state_as_csv, state_as_text
+    from reconciler.render.state_text import state_as_csv, state_as_text, state_table
     from reconciler.render.sticky_comment import (
         CommentState,
         CommentStatus,
@@ -105,6 +105,7 @@ __all__ = [
     "size",
     "state_as_csv",
     "state_as_text",
+    "state_table",
     "validation_lines",
     "view_title",
     "write",

@@ -201,7 +201,8 @@ def _stacked(table: Table, columns: Sequence[Column], rows: Sequence[tuple[Line,
             yield from _wrapped(row, width)
             continue
         indent = TextSegment(text=Shown(" " * table.indent))
-        yield from _wrapped(Line(segments=(indent, *row[0].segments), hang=table.indent + 2), width)
+        if row[0].text:
+            yield from _wrapped(Line(segments=(indent, *row[0].segments), hang=table.indent + 2), width)
         for column, cell in zip(columns[1:], row[1:], strict=True):
             if cell.text:
                 label = f"{' ' * (table.indent + 2)}{column.title}{' ' * (labels - cells(column.title) + _GAP)}"

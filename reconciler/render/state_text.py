@@ -1,4 +1,4 @@
-"""Quotas of a cluster as text, as the tool of KIP-546 prints them, and as CSV (RFC 4180) for spreadsheets and scripts.
+"""Quotas of a cluster: a table for people, text as the tool of KIP-546 prints it, and CSV (RFC 4180).
 
 Text: the entity, below it a line for each key, then an empty line. CSV: a row for each entity and key. A name stands in the
 column of its type: an empty cell is a type that is not part of the entity, ``<default>`` its default, and any other cell a name
@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from reconciler.model import DEFAULT, CurrentState, Entity, EntityName, EntityType, in_canonical_order
-from reconciler.text import DEFAULT_TEXT, entity_text, number_text, quoted, word
+from reconciler.render.styled import Column, Style, Table, table
+from reconciler.text import DEFAULT_TEXT, amount, entity_text, number_text, quoted, word
 
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 
@@ -37,6 +38,17 @@ def state_as_text(state: CurrentState, *, color: bool = False) -> Iterator[str]:
         yield f"{before}{entity_text(entity)}{after}\n{''.join(lines)}\n"
 
 
+def state_table(state: CurrentState) -> Table:
+    """For people: each limit with its unit, beside the entity's name; in canonical order."""
+    rows: list[tuple[tuple[str, Style] | str, ...]] = []
+    for entity in in_canonical_order(state.entities):
+        quotas = sorted(state.entities[entity].items())
+        names = (str(entity), *[""] * (len(quotas) - 1))
+        rows += [((name, Style.STRONG), key, amount(key, value)) for name, (key, value) in zip(names, quotas, strict=True)]
+    return table(_TABLE, rows, indent=0)
+
+
+_TABLE: Final = (Column(title="entity", least=16), Column(title="key", least=12), Column(title="limit", least=10))
 _TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
 COLUMNS: Final = (*_TYPES, "other", "key", "value")
 

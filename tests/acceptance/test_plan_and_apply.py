@@ -61,7 +61,7 @@ def test_from_a_first_plan_to_an_empty_one(repository: Repository) -> None:
     planned = repository.run("plan", "--detailed-exitcode")
     assert planned.code == 2
     assert "+ user=alice" in planned.out
-    assert "quotas.yaml:7:" in planned.out
+    assert "quotas.yaml\n  + user=alice\n" in planned.out
     assert repository.live() == {}
     applied = repository.run("apply", "--auto-approve", "--report", "report.json")
     assert applied.code == 0, applied.err

@@ -137,5 +137,5 @@ def environ_set_to(variables: Mapping[str, str]) -> Iterator[None]:
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """This process's environment without what would change the command's output, and with this source tree importable."""
-    kept = {k: v for k, v in os.environ.items() if k not in {"CI", "NO_COLOR", "FORCE_COLOR", "COLUMNS"}}
+    kept = {k: v for k, v in os.environ.items() if k not in {"CI", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"}}
     return {**kept, **(extra or {})}

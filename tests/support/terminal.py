@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import fcntl
 import os
 import pty
 import select
+import struct
 import subprocess
+import termios
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,9 +21,16 @@ class Terminal:
     """A running ``kafka-quotas``, or ``command``, whose three streams are one terminal; ``seen`` is what it has printed."""
 
     def __init__(
-        self, folder: Path, *arguments: str, command: Sequence[str] = COMMAND, env: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        *arguments: str,
+        command: Sequence[str] = COMMAND,
+        env: Mapping[str, str] | None = None,
+        columns: int = 80,
     ) -> None:
         self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         streams = {"stdin": slave, "stdout": slave, "stderr": slave}
         self.process = subprocess.Popen(
             [*command, *arguments], cwd=folder, env=environment(env), start_new_session=True, **streams
@@ -51,4 +62,4 @@ class Terminal:
         chunk = os.read(self._master, 4096)
         if not chunk:
             raise EOFError
-        self.seen += chunk.decode(errors="replace")
+        self.seen += self._decoder.decode(chunk)

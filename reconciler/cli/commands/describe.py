@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     entity_options.add_filter_options(parser)
     options.add_cluster_options(parser)
     options.add_current_option(parser, "read this snapshot instead of the live cluster")
-    options.add_output_options(parser, formats=("text", "json", "yaml", "csv"))
+    options.add_output_options(parser, formats=("auto", "table", "text", "json", "yaml", "csv"))
 
 
 def parse(namespace: argparse.Namespace) -> DescribeArguments:
@@ -60,6 +60,9 @@ def run(args: DescribeArguments) -> int:
     if spec.name is not None:
         state = replace(state, cluster=state.cluster.named(spec.name))
     _say_what_else(args, state)
+    if args.format == "table" or (args.format == "auto" and sys.stdout.isatty()):
+        _print_table(args, state)
+        return exit_codes.DONE
     try:
         sys.stdout.writelines(_pieces(args, state, query))
         sys.stdout.flush()
@@ -77,6 +80,13 @@ def _say_what_else(args: DescribeArguments, state: CurrentState) -> None:
             output.tell(f"note: {note}")
         if not state.entities:
             output.tell("no entity matches")
+
+
+def _print_table(args: DescribeArguments, state: CurrentState) -> None:
+    from reconciler.render import state_table
+
+    if state.entities:
+        output.print_lines(args, [state_table(state)])
 
 
 def _pieces(args: DescribeArguments, state: CurrentState, query: Selector) -> Iterator[str]:

@@ -1,0 +1,104 @@
+"""What people see at a terminal of 40 and of 80 columns, in colour and without."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from reconciler.render.layout import cells
+from tests.support.command import run
+from tests.support.terminal import Terminal
+
+SGR = re.compile(r"\x1b\[[0-9;]*m")
+MANIFESTS = """
+apiVersion: kafka-quotas/v1
+kind: Cluster
+metadata: {name: prod}
+spec: {scope: {include: [{user: {any: true}}]}, prune: never}
+---
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: team}
+spec:
+  quotas:
+    - match: {user: payments-service-of-the-european-region}
+      quotas: {producer_byte_rate: 10MB, consumer_byte_rate: 40MiB}
+      note: agreed with the team that owns the settlement run at the end of each month
+    - match: {user: "決済チーム🙂"}
+      quotas: {request_percentage: 50}
+    - match: {user: alice}
+      quotas: {producer_byte_rate: 1MiB}
+"""
+
+
+def entity(quotas: dict[str, float], **names: str) -> dict[str, object]:
+    return {"entity": names, "quotas": quotas}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "quotas").mkdir()
+    (tmp_path / "quotas" / "team.yaml").write_text(MANIFESTS, encoding="utf-8")
+    snapshot = {
+        "format_version": "1.0",
+        "cluster": {"name": None, "id": None, "kafka_version": None},
+        "observed": {"at": "2026-01-02T00:00:00Z", "from": "broker"},
+        "entities": [
+            entity({"producer_byte_rate": 8388608}, user="alice"),
+            entity({"consumer_byte_rate": 10000000, "request_percentage": 150}, user="決済チーム🙂"),
+            entity({"consumer_byte_rate": 1000}, user="x" * 20_000),
+        ],
+    }
+    (tmp_path / "now.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    return tmp_path
+
+
+COMMANDS = {
+    "plan": ("plan", "quotas", "--current", "now.json", "--show-effects"),
+    "drift": ("drift", "quotas", "--current", "now.json"),
+    "describe": ("describe", "--current", "now.json"),
+    "resolve": ("resolve", "--current", "now.json", "--name", "user=alice", "--name", "client-id=app"),
+}
+
+
+def rows_at(folder: Path, command: str, columns: int, **variables: str) -> list[str]:
+    terminal = Terminal(folder, *COMMANDS[command], columns=columns, env=variables)
+    assert terminal.end() == 0, terminal.seen
+    return terminal.seen.replace("\r\n", "\n").splitlines()
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_row_is_wider_than_the_terminal(folder: Path, command: str, columns: int) -> None:
+    rows = rows_at(folder, command, columns, TERM="xterm")
+    assert [row for row in rows if cells(SGR.sub("", row)) > columns] == []
+    assert any("\x1b[" in row for row in rows)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_colour_is_the_same_text_without_sequences(folder: Path, command: str) -> None:
+    coloured = [SGR.sub("", row) for row in rows_at(folder, command, 80, TERM="xterm")]
+    assert rows_at(folder, command, 80, TERM="xterm", NO_COLOR="1") == coloured
+    assert "\x1b" not in "".join(rows_at(folder, command, 80, TERM="xterm", NO_COLOR="1"))
+
+
+def test_describe_is_a_table_with_units_on_a_terminal_and_text_in_a_pipe(folder: Path) -> None:
+    rows = rows_at(folder, "describe", 80, NO_COLOR="1")
+    assert rows[0].split() == ["entity", "key", "limit"]
+    assert rows[1].split() == ["user=alice", "producer_byte_rate", "8", "MiB/s"]
+    assert any(row.endswith("consumer_byte_rate  9.537 MiB/s (10,000,000 B/s)") for row in rows)
+    piped = run(*COMMANDS["describe"], cwd=folder)
+    assert piped.out.startswith("{user=alice}\n  producer_byte_rate=8388608\n")
+    assert run(*COMMANDS["describe"], "--format", "table", cwd=folder).out.splitlines()[0].startswith("entity")
+
+
+def test_a_pipe_gets_one_line_for_each_sentence_and_columns_sets_a_width(folder: Path) -> None:
+    note = "note: agreed with the team that owns the settlement run at the end of each month"
+    piped = run(*COMMANDS["plan"], cwd=folder)
+    assert note in piped.out
+    terminal = "\n".join(rows_at(folder, "plan", 40, NO_COLOR="1"))
+    assert note not in terminal
+    assert note in re.sub(r"\n +", " ", terminal)
