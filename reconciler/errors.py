@@ -1,6 +1,6 @@
 """The error tree. Data travels in attributes; only the command line turns an error into an exit code.
 
-Each class says when it is raised. ``failure_reason`` is the machine-readable word printed in JSON.
+Each docstring describes when its class is raised. ``failure_reason`` is the machine-readable word printed in JSON.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class UsageError(ReconcilerError):
 
 
 class MissingDependencyError(ReconcilerError):
-    """Something the machine lacks: an optional package, Java, or a program. The text says what to install."""
+    """Something the machine lacks: an optional package, Java, or a program. The text names what to install."""
 
     failure_reason = "missing-dependency"
 
@@ -126,13 +126,13 @@ class OutcomeUnknownError(BackendError):
 
 
 class RefusedError(ReconcilerError):
-    """The tool refuses to write: a guard, a stale plan, the wrong cluster, or nobody to ask."""
+    """The tool refuses to write: a guard, a stale plan, the wrong cluster, or no terminal to ask on."""
 
     failure_reason = "refused"
 
 
 class GuardRefusedError(RefusedError):
-    """Guards tripped that nobody accepted; ``guard_ids`` names them."""
+    """Guards tripped that were not accepted; ``guard_ids`` names them."""
 
     failure_reason = "guard"
 
@@ -142,7 +142,7 @@ class GuardRefusedError(RefusedError):
 
 
 class FrozenError(GuardRefusedError):
-    """The cluster is frozen and nobody accepted that; no other guard is in the way, so the same run may pass later."""
+    """The cluster is frozen and that was not accepted; no other guard is in the way, so the same run may pass later."""
 
     failure_reason = "frozen"
 
@@ -154,7 +154,7 @@ class StalePlanError(RefusedError):
 
 
 class NotAppliedError(ReconcilerError):
-    """A write asked for in Python failed, or was not completed or not verified; ``report`` says what became of every change."""
+    """A write asked for in Python failed, or was not completed or not verified; ``report`` has the outcome of every change."""
 
     failure_reason = "not-applied"
 
@@ -164,7 +164,7 @@ class NotAppliedError(ReconcilerError):
 
 
 class LockedError(RefusedError):
-    """Another run of this tool holds the cluster's lock; ``holder`` is what it wrote there about itself."""
+    """Another run of this tool has the cluster's lock; ``holder`` is what it wrote there about itself."""
 
     failure_reason = "locked"
 
@@ -174,7 +174,7 @@ class LockedError(RefusedError):
 
 
 class ChangedSinceError(RefusedError):
-    """Somebody changed what a revert would put back, after the run that is reverted."""
+    """Another writer changed what a revert would put back, after the run that is reverted."""
 
     failure_reason = "changed-since"
 

@@ -61,8 +61,8 @@ class PlannedAlteration:
 
         The cluster is read again first. Returns only when all is done and verified, or there was nothing to do. Raises
         ``GuardRefusedError`` for guards that were not accepted, ``StalePlanError`` when the cluster no longer has what the plan
-        changes, other ``RefusedError`` (nothing was written in these cases), and ``NotAppliedError``, whose report says what
-        became of the change. ``UsageError`` for an ``accept`` that names no guard; ``BackendError`` only if nothing was written.
+        changes, other ``RefusedError`` (nothing was written in these cases), and ``NotAppliedError``, whose report has the
+        outcome of the change. ``UsageError`` for an ``accept`` that names no guard; ``BackendError`` only if nothing was written.
 
         >>> with connect("b1:9092") as quotas:
         ...     change = quotas.plan_alter(entity(user=DEFAULT), add={"producer_byte_rate": "6MB"})

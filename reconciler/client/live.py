@@ -170,7 +170,7 @@ def connect(
     cluster: str | None = None,
     trusted_ref: str | None = None,
 ) -> ClusterQuotas:
-    """Connect to a cluster: by ``bootstrap_server`` (``host:port,...``), or as the manifests in ``paths`` say.
+    """Connect to a cluster: by ``bootstrap_server`` (``host:port,...``), or as the manifests in ``paths`` set it.
 
     ``zookeeper`` (``host:port,.../chroot``) is for clusters up to Kafka 3.9 that keep their quotas there. ``command_config`` is
     Kafka's ``client.properties``, the only place for secrets. With ``paths`` (or ``cluster``, the name of a Cluster document, of

@@ -97,7 +97,7 @@ class RecordedQuotas:
         try:
             return self._answers.answer(client, wanted)
         except ValueError:
-            require_client(client)  # Says in a UsageError what is wrong with it.
+            require_client(client)  # Raises a UsageError with the reason.
             raise
 
     def __repr__(self) -> str:

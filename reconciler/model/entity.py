@@ -64,7 +64,7 @@ def _is_ordered(types: list[str]) -> bool:
 class Entity:
     """One quota entity: entity types to names, in canonical order (user, client-id, ip, then unknown types by name).
 
-    Build it with ``Entity.of``; types are plain strings, because a cluster may hold types that this tool does not know. Raises
+    Build it with ``Entity.of``; types are plain strings, because a cluster may have types that this tool does not know. Raises
     ``ValueError`` when it has no type, has one twice, or has them in another order, so that equal entities are equal values.
     """
 
