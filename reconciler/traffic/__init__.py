@@ -4,7 +4,7 @@ One row goes one way. A source makes it a row of the canonical traffic schema, a
 rows get the number of their client (``columns``), and with it the groups in which they are judged. One shuffle brings the rows of
 a group together in the order of time (``shuffle``). The kernels judge the group (``judging``, ``kernels``), and the verdicts
 become a report (``backtest``). ``LocalRows``, ``KeptRows`` and ``ReadRows`` run the same functions: in this process, over rows
-that Spark keeps, and over files that Spark's workers read.
+that Spark keeps, and over files that Spark's workers read. ``Traffic.stays_here`` and ``SecondsSource`` choose, and log why.
 
 Glossary:
 
@@ -13,7 +13,7 @@ canonical traffic schema
 normal form
     Parquet files with the columns ``sources.normal_form.COLUMNS``, the published file format of recorded traffic.
 status
-    Why a row is charged or not (``sources.statuses``). Only ``charged`` rows are judged, all others are counted.
+    Why a row is charged or not (``sources.normal_form``). Only ``charged`` rows are judged, all others are counted.
 charge time
     The moment at which a broker records a request for its quota. Microseconds since 1970, UTC.
 records, overhead
@@ -23,7 +23,7 @@ kind
 series
     A client x API x broker: one client's requests of one kind on one broker.
 per-second totals
-    What each series was charged in each second. ``compact`` writes them (``cells``).
+    What each series was charged in each second. ``compact`` writes them (``seconds``).
 segment
     The per-second totals of one source file.
 quota group
