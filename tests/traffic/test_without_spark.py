@@ -224,7 +224,7 @@ def backtest(folder: Path, *arguments: str) -> Done:
 def test_a_small_log_needs_neither_java_nor_pyspark(folder: Path, form: tuple[str, ...]) -> None:
     done = backtest(folder, "--traffic", str(LOG), *form)
     assert (done.code, done.err) == (0, "")
-    assert "THROTTLED  user alice: producer_byte_rate" in done.out
+    assert "throttled  user alice: producer_byte_rate" in done.out
     if "--requests" in form:
         assert len((folder / "requests.jsonl").read_text().splitlines()) > 100
 
