@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ReconcilerError(Exception):
-    """Root of everything this package raises on purpose; the text is one complete sentence for a person."""
+    """Root of everything this package raises on purpose. The text is one complete sentence for a person."""
 
     failure_reason: ClassVar[str] = "failed"
 
@@ -94,7 +94,7 @@ class AuthenticationError(BackendError):
 
 
 class AuthorizationError(BackendError):
-    """The cluster knows the principal and refuses the operation; ``operation`` is the missing ACL operation."""
+    """The cluster knows the principal and refuses the operation. ``operation`` is the missing ACL operation."""
 
     failure_reason = "authorization"
 
@@ -110,7 +110,7 @@ class UnsupportedClusterError(BackendError):
 
 
 class RequestRefusedError(BackendError):
-    """The cluster refused a request as a whole, with its error code and words; nothing of it was done."""
+    """The cluster refused a request as a whole, with its error code and words. Nothing of it was done."""
 
     failure_reason = "refused-by-cluster"
 
@@ -132,7 +132,7 @@ class RefusedError(ReconcilerError):
 
 
 class GuardRefusedError(RefusedError):
-    """Guards tripped that were not accepted; ``guard_ids`` names them."""
+    """Guards tripped that were not accepted. ``guard_ids`` names them."""
 
     failure_reason = "guard"
 
@@ -142,7 +142,7 @@ class GuardRefusedError(RefusedError):
 
 
 class FrozenError(GuardRefusedError):
-    """The cluster is frozen and that was not accepted; no other guard is in the way, so the same run may pass later."""
+    """The cluster is frozen and that was not accepted. No other guard is in the way, so the same run may pass later."""
 
     failure_reason = "frozen"
 
@@ -154,7 +154,7 @@ class StalePlanError(RefusedError):
 
 
 class NotAppliedError(ReconcilerError):
-    """A write asked for in Python failed, or was not completed or not verified; ``report`` has the outcome of every change."""
+    """A write asked for in Python failed, or was not completed or not verified. ``report`` has the outcome of every change."""
 
     failure_reason = "not-applied"
 
@@ -164,7 +164,7 @@ class NotAppliedError(ReconcilerError):
 
 
 class LockedError(RefusedError):
-    """Another run of this tool has the cluster's lock; ``holder`` is what it wrote there about itself."""
+    """Another run of this tool has the cluster's lock. ``holder`` is what it wrote there about itself."""
 
     failure_reason = "locked"
 
@@ -215,7 +215,7 @@ class NotConfirmedError(RefusedError):
 
 
 class SandboxError(ReconcilerError):
-    """A local Kafka could not be fetched, started, found or stopped; the text names the log file."""
+    """A local Kafka could not be fetched, started, found or stopped. The text names the log file."""
 
     failure_reason = "sandbox"
 

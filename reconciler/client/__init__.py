@@ -1,8 +1,8 @@
 """Kafka client quotas from Python: describe, resolve and alter, as the commands of the same names do.
 
-Everything is synchronous, takes and returns frozen dataclasses, prints nothing (progress of a write goes to the logger
-``reconciler.client``), and raises the errors of ``reconciler.errors``, all of them children of ``ReconcilerError``. Values are
-per broker, as in Kafka.
+Everything is synchronous, takes and returns frozen dataclasses, and prints nothing. Progress of a write goes to the logger
+``reconciler.client``. Errors are those of ``reconciler.errors``, all of them children of ``ReconcilerError``. Values are per
+broker, as in Kafka.
 
 Look at a cluster:
 
@@ -12,7 +12,7 @@ Look at a cluster:
 ...     print(one, values)
 user=payments {'consumer_byte_rate': 40000000.0, 'producer_byte_rate': 20000000.0}
 
-Ask who is limited by what; ``read`` once for many questions:
+Ask who is limited by what. ``read`` once for many questions:
 
 >>> with connect("b1:9092") as quotas:
 ...     state = quotas.read()
@@ -22,7 +22,7 @@ Ask who is limited by what; ``read`` once for many questions:
 6
 
 Change one entity: first as a plan, with its guards, then for good. ``apply`` returns only when every broker shows the change, and
-raises otherwise; what lies within the scope of manifests belongs there, and is refused unless ``managed-entity`` is accepted:
+raises otherwise. An entity within the scope of manifests belongs there, and is refused unless ``managed-entity`` is accepted:
 
 >>> with connect("b1:9092") as quotas:
 ...     change = quotas.plan_alter(entity(user="reports"), add={"producer_byte_rate": "2MiB"})
@@ -30,7 +30,7 @@ raises otherwise; what lies within the scope of manifests belongs there, and is 
 >>> report.verified
 True
 
-No cluster at hand? ``open_snapshot`` and ``open_manifests`` answer the same questions, ``after_plan`` shows what would apply once
+No cluster at hand? ``open_snapshot`` and ``open_manifests`` answer the same questions. ``after_plan`` shows what would apply once
 manifests are applied, and ``compare`` whose limits differ between any two of them.
 """
 
