@@ -419,5 +419,9 @@ def test_of_many_findings_of_one_rule_the_text_shows_the_first_and_counts_the_re
     assert len(document["findings"]) == 1500
     lines = text.out.splitlines()
     assert len(lines) == 20 * 3 + 2
-    assert lines[-2] == "warning: 1,480 more findings of this rule; --format json has all of them [unusual-name]"
+    rest = "1,480 more findings of this rule. For all: validate --all-findings, or --format json"
+    assert lines[-2] == f"warning: {rest} [unusual-name]"
     assert lines[-1].startswith("1500 warnings in 1 file")
+    every = validate("--all-findings", cwd=tmp_path).out
+    assert every.count("[unusual-name]") == 1500
+    assert "more findings" not in every

@@ -29,6 +29,7 @@ class ValidateArguments(OutputArguments):
     all_clusters: bool
     trusted_ref: str | None
     fail_on: str
+    all_findings: bool
     out: tuple[str, ...]
 
 
@@ -39,6 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_trusted_ref_option(parser)
     options.add_cluster_option(parser, "check for this Cluster manifest only [default: for every one]")
     options.add_all_clusters_option(parser, "check")
+    options.section(parser, "Output").add_argument(
+        "--all-findings", action="store_true", help="print every finding as text [default: the first 20 of a rule, and a count]"
+    )
     options.add_output_options(parser, formats=renderings.VALIDATE_FORMATS, out=True)
 
 
@@ -63,11 +67,13 @@ def run(args: ValidateArguments) -> int:
         progress.step("reading the manifests")
         checked = validate_manifests(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
     counts, width = _counts(checked), output.text_width(sys.stdout)
-    output.write_findings(files, checked.findings, sources=lambda: _sources(checked))
+    output.write_findings(files, checked.findings, sources=lambda: _sources(args, checked))
     output.print_result(
         args,
         document=lambda: findings_to_json(checked.findings, counts),
-        lines=lambda: validation_lines(checked.findings, **counts, sources=_sources(checked), width=width),
+        lines=lambda: validation_lines(
+            checked.findings, **counts, sources=_sources(args, checked), width=width, every=args.all_findings
+        ),
         other=lambda name: renderings.findings_as(name, checked.findings),
     )
     output.note_findings_printed()
@@ -101,7 +107,9 @@ def _every(args: ValidateArguments, files: Sequence[tuple[str, Path]]) -> int:
             [
                 (
                     line((f"Cluster {display_name(name)}", Style.STRONG)),
-                    *validation_lines(one.findings, **_counts(one), sources=_sources(one), width=width),
+                    *validation_lines(
+                        one.findings, **_counts(one), sources=_sources(args, one), width=width, every=args.all_findings
+                    ),
                 )
                 for name, one in checked
             ]
@@ -112,11 +120,11 @@ def _every(args: ValidateArguments, files: Sequence[tuple[str, Path]]) -> int:
     return exit_codes.DONE
 
 
-def _sources(checked: Validation) -> Mapping[Span, str]:
+def _sources(args: ValidateArguments, checked: Validation) -> Mapping[Span, str]:
     from reconciler.render import shown_findings
     from reconciler.workflows import source_lines
 
-    return source_lines(shown_findings(checked.findings), checked.read)
+    return source_lines(shown_findings(checked.findings, every=args.all_findings), checked.read)
 
 
 def _counts(checked: Validation) -> dict[str, int]:
