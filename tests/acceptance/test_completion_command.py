@@ -65,6 +65,13 @@ def test_bash_completes_options_of_the_command(bash_script: Path) -> None:
     assert "--auto-approve" not in completed(bash_script, "kafka-quotas", "plan", "--")
 
 
+def test_bash_offers_an_option_by_its_present_name_only(bash_script: Path) -> None:
+    offered = completed(bash_script, "kafka-quotas", "export", "--")
+    assert "--folder" in offered
+    assert "--out" not in offered
+    assert completed(bash_script, "kafka-quotas", "sandbox", "start", "--fold") == ["--folder"]
+
+
 def test_bash_completes_after_options_that_stand_before_the_command(bash_script: Path) -> None:
     assert completed(bash_script, "kafka-quotas", "--log-format", "json", "plan", "--detailed") == ["--detailed-exitcode"]
 

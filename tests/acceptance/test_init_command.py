@@ -147,7 +147,7 @@ def test_workflows_and_the_tool_in_them_are_pinned_to_the_commit_that_is_given(t
         (("--workflows", "acme/kafka-quotas@main"), "OWNER/NAME@COMMIT"),
         (("--workflows", f"acme/kafka-quotas@{COMMIT}", "--ci", "none"), "it needs --ci"),
         (("--name", "prod"), "give one"),
-        (("--command-config", "x"), "give one"),
+        (("--command-config", "x"), "--command-config needs --bootstrap-server or --zookeeper"),
         (("--current", "x", "--bootstrap-server", "y:1"), "exclude each other"),
     ],
 )
