@@ -1,6 +1,6 @@
 # Every target sets up what it needs first; that takes a few minutes once, and no time when nothing changed.
 # Nothing is written outside .venv, the caches that git ignores, and the user's cache folder (Kafka's jars).
-.PHONY: help demo test check large interop test-all soak site lint format setup pins lock clean
+.PHONY: help demo pictures test check large interop test-all soak site lint format setup pins lock clean
 
 BIN = .venv/bin
 # Given, these are the arguments of one run of pytest; else everything runs, two at a time, and then alone what compares moments.
@@ -13,6 +13,9 @@ help: ## what can be made
 
 demo: setup ## the whole road on a real local Kafka: validate, plan, backtest, apply, verify
 	@exec $(BIN)/kafka-quotas demo
+
+pictures: setup ## the pictures of README and docs; runs the demo, Chromium and npm
+	@$(BIN)/python tools/pictures.py
 
 test: setup lint ## set-up, every check, every test, real servers included
 ifeq ($(strip $(PYTEST_ARGS)),)

@@ -137,7 +137,7 @@ def _limit(one: BucketVerdict, report: BacktestReport) -> str:
 def _over(one: BucketVerdict) -> str:
     style = VERDICT_STYLES[one.verdict] if one.verdict is Verdict.THROTTLED else ""
     share = f'<span class="{style}">{text(over_share(one))}</span>' if style else text(over_share(one))
-    return f"{share}{' <small>of the time with traffic</small>' if '%' in share else ''}"
+    return f"{share}{' <small>of the time</small>' if '%' in share else ''}"
 
 
 def _brokers(group: Sequence[BucketVerdict]) -> Iterator[str]:

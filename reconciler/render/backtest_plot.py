@@ -219,7 +219,7 @@ def _union(series: Sequence[Sequence[int]]) -> list[bool]:
 
 
 def _strip(words: str, over: Sequence[bool], possible: Sequence[bool]) -> Iterator[str]:
-    yield f'<span></span><svg class="strip" viewBox="0 0 {_WIDTH} 10" preserveAspectRatio="none" aria-hidden="true">'
+    yield f'<svg class="strip" viewBox="0 0 {_WIDTH} 10" preserveAspectRatio="none" aria-hidden="true">'
     for style, marks in (("possible", possible), ("over", over)):
         for begin, end in _runs(marks):
             yield f'<rect class="{style}" x="{_short(begin)}" y="0" width="{_short(end - begin)}" height="10"/>'
@@ -228,7 +228,7 @@ def _strip(words: str, over: Sequence[bool], possible: Sequence[bool]) -> Iterat
 
 def _x_axis(rates: RateSeries) -> Iterator[str]:
     length = max(rates.step_s * len(rates.rate), 1)
-    yield '<span></span><svg class="moments" aria-hidden="true">'
+    yield '<svg class="moments" aria-hidden="true">'
     for number, (at, words) in enumerate(time_ticks(rates.start, length)):
         between = ' class="between"' if number % 2 else ""
         share = (at - rates.start).total_seconds() / length

@@ -39,7 +39,7 @@ def report_html(overview: Overview) -> str:
         answer=headline(overview),
         about=(
             f"Read at {text(moment(overview.at))}",
-            *((f"Manifests of {commit}",) if (commit := commit_words(overview.source)) else ()),
+            *((commit,) if (commit := commit_words(overview.source)) else ()),
             "Limits are per broker",
         ),
         body=tuple(tiles("Clusters", state_tiles(overview))),

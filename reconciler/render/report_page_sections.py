@@ -155,7 +155,7 @@ def _cluster_row(one: ClusterOverview, overview: Overview) -> tuple[str, ...]:
     title = f"<strong>{quoted(cluster_name(one))}</strong>" + (f'<br><span class="faint">{quoted(about)}</span>' if about else "")
     changing = (run for run in overview.runs if not run.validate_only and run.result != "nothing_to_do" and run.is_of(cluster))
     last = next(changing, None)
-    change = f"{time_element(last.ended)}, {chip(*_RESULTS.get(last.result, (last.result, 'warn')))}" if last else ""
+    change = f"{time_element(last.ended)}, {_result(last.result)}" if last else ""
     if one.failure is not None:
         state = chip("skipped" if one.failure.skipped else "could not be read", "warn" if one.failure.skipped else "bad")
         return title, state, f"{one.declared:,}", "?", "?", "?", "?", "", change
@@ -251,8 +251,12 @@ def runs_section(overview: Overview) -> PageSection:
     return PageSection(place="runs", title="Last runs", body=body)
 
 
+def _result(result: str) -> str:
+    return chip(*_RESULTS[result]) if result in _RESULTS else quoted(result)
+
+
 def _run(run: RunRecord) -> tuple[str, ...]:
-    result = chip(*_RESULTS.get(run.result, (run.result, "warn")))
+    result = _result(run.result)
     if run.failure_reason:
         result += f" ({text(run.failure_reason)})"
     if run.result in ("done", "partial") and not run.verified and not run.validate_only:

@@ -1,22 +1,27 @@
-"""The page of a backtest in a real Chromium: on a telephone, in the dark, on paper, with names that were chosen to break it."""
+"""Pages of a backtest and a plan in a real Chromium: on a phone, in the dark, on paper, with names chosen to break them."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from reconciler.model.backtest import BacktestReport, Verdict
+from reconciler.render.backtest_card import anchor
 from reconciler.render.backtest_page import backtest_html
-from tests.support.backtest_reports import member, rates, report_of, verdict
+from reconciler.render.plan_page import plan_html
+from tests.support.axe import axe_script, violations
+from tests.support.backtest_reports import START, full, member, rates, report_of, verdict
 from tests.support.chromium import Chromium, chromium, complaints
 from tests.support.hostile_names import HOSTILE
+from tests.unit.render.test_page import PLAN
 
 pytestmark = pytest.mark.interop
 
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-HIDDEN = """[...document.querySelectorAll('p, li, td, dd, dt, h1, h2, h3, figcaption, .ends')]
+HIDDEN = """[...document.querySelectorAll('p, li, td, dd, dt, h1, h2, h3, summary')]
   .filter((one) => one.getClientRects().length && one.scrollWidth > one.clientWidth + 1)
   .map((one) => one.textContent.slice(0, 60))"""
 
@@ -53,56 +58,149 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [320, 360, 768, 1280])
+@pytest.mark.parametrize("width", [320, 360, 704, 720, 800, 1280])
 def test_nothing_is_wider_than_the_window(browser: Chromium, page: Path, width: int, *, dark: bool) -> None:
     browser.look(width=width, dark=dark)
-    browser.open(page, ready="true")
+    browser.open(page)
     assert browser.evaluate(OVERFLOW) == 0
     assert browser.evaluate(HIDDEN) == []
 
 
 def test_nothing_is_loaded_and_the_browser_has_no_complaint(browser: Chromium, page: Path) -> None:
     browser.look(width=1280)
-    browser.open(page, ready="true")
+    browser.open(page)
     asked_for = [said["request"]["url"] for name, said in browser.said if name == "Network.requestWillBeSent"]
     assert asked_for == [page.as_uri()]
     assert complaints(browser) == []
 
 
-def test_a_plot_is_drawn_as_wide_as_the_window_and_its_words_stay_readable(browser: Chromium, page: Path) -> None:
+def test_a_plot_is_as_wide_as_its_card_and_its_words_stay_readable(browser: Chromium, page: Path) -> None:
     for width in (360, 1280):
         browser.look(width=width)
-        browser.open(page, ready="true")
-        drawn = browser.evaluate("document.querySelector('figure svg').getBoundingClientRect().width")
-        assert drawn > 0.85 * width
-        smallest = browser.evaluate(
-            "Math.min(...[...document.querySelectorAll('figure *')].filter((one) => one.textContent.trim())"
-            ".filter((one) => !one.closest('svg')).map((one) => parseFloat(getComputedStyle(one).fontSize)))"
+        browser.open(page)
+        figure, curves = browser.evaluate(
+            "['figure', 'figure svg[viewBox]'].map((one) => document.querySelector(one).getBoundingClientRect().width)"
         )
-        assert smallest >= 12
+        assert figure > 0.8 * width
+        assert curves > 0.75 * figure
+        sizes = browser.evaluate(
+            "[...document.querySelectorAll('figure text')].map((one) => [parseFloat(getComputedStyle(one).fontSize), "
+            "one.getBoundingClientRect().height])"
+        )
+        assert min(size for size, _ in sizes) >= 12
+        assert max(height for size, height in sizes if height) < 24, "text is not stretched with the drawing"
 
 
-def test_what_is_possible_is_hatched_not_only_coloured(browser: Chromium, page: Path) -> None:
+def test_labels_of_limits_do_not_cover_each_other(browser: Chromium, page: Path) -> None:
     browser.look(width=1280)
-    browser.open(page, ready="true")
+    browser.open(page)
+    boxes = browser.evaluate(
+        "[...document.querySelector('figure .limits').children].map((one) => one.getBoundingClientRect())"
+        ".map((one) => [one.top, one.bottom])"
+    )
+    assert len(boxes) == 3
+    assert all(upper[1] <= lower[0] + 1 for upper, lower in itertools.pairwise(boxes))
+
+
+def test_possible_is_hatched_and_probable_is_solid(browser: Chromium, page: Path) -> None:
+    browser.look(width=1280)
+    browser.open(page)
     assert browser.evaluate("getComputedStyle(document.querySelector('.strip .possible')).fill").startswith("url(")
     assert browser.evaluate("getComputedStyle(document.querySelector('.strip .over')).fill").startswith("rgb(")
 
 
-def test_a_screen_reader_is_told_what_a_plot_shows(browser: Chromium, page: Path) -> None:
+def test_a_screen_reader_gets_the_answer_first_and_plots_in_words(browser: Chromium, page: Path) -> None:
     browser.look(width=1280)
-    browser.open(page, ready="true")
-    plots = [one["name"] for one in browser.accessible() if one["role"] == "image"]
+    browser.open(page)
+    tree = browser.accessible()
+    headings = [node["name"] for node in tree if node["role"] == "heading"]
+    assert headings[0].startswith("The proposed quotas would have throttled 1 of ")
+    plots = [node["name"] for node in tree if node["role"] == "image"]
     assert plots[0] == (
-        "Rate over time of user payments-api: producer_byte_rate on broker 1: about 2160 seconds are over the proposed limit"
+        "Rate over time: broker 1 up to 195.3 KiB/s. Limits: now 293 KiB/s, proposed 97.66 KiB/s, safe 250 KiB/s."
     )
-    assert len(plots) == 40, "as many as buckets that are told at length"
+    assert len(plots) == 40, "as many as quota groups with a card"
 
 
-def test_it_prints_without_losing_a_bucket(browser: Chromium, page: Path) -> None:
+def test_rows_and_cards_are_filtered_and_rows_sorted(browser: Chromium, page: Path) -> None:
+    browser.look(width=1280)
+    browser.open(page)
+    shown = "(selector) => [...document.querySelectorAll(selector)].filter((one) => !one.hidden).length"
+    rows, cards = browser.run(shown, "tr[data-find]"), browser.run(shown, "details.card")
+    browser.evaluate("document.querySelector('form.filter input').focus()")
+    browser.type("payments-api")
+    assert (browser.run(shown, "tr[data-find]"), browser.run(shown, "details.card")) == (1, 1)
+    assert browser.evaluate("document.querySelector('[role=status]').textContent") == f"1 of {rows} rows"
+    browser.evaluate("document.querySelector('form.filter input').value = ''")
+    browser.evaluate(
+        "{ const one = document.querySelector('form.filter select'); one.value = 'possible'; "
+        "one.dispatchEvent(new Event('input', {bubbles: true})); }"
+    )
+    assert (browser.run(shown, "tr[data-find]"), browser.run(shown, "details.card")) == (rows - 1, cards - 1)
+    browser.evaluate("[...document.querySelectorAll('th button')].find((one) => one.textContent === 'Peak').click()")
+    assert browser.evaluate("document.querySelector('th[aria-sort]').getAttribute('aria-sort')") == "descending"
+    peaks = browser.evaluate("[...document.querySelectorAll('tr[data-find]')].map((row) => Number(row.cells[5].dataset.sort))")
+    assert peaks == sorted(peaks, reverse=True)
+
+
+def test_a_link_unfolds_the_card_that_it_leads_to(browser: Chromium, tmp_path: Path) -> None:
+    one = verdict(user="calm", rates=rates())
+    path = tmp_path / "clear.html"
+    path.write_text(backtest_html(report_of(one, verdict(user="other"))), encoding="utf-8")
+    browser.look(width=1280)
+    browser.open(path)
+    assert browser.evaluate("document.querySelector('details.card').open") is False
+    browser.evaluate("document.querySelector('td a, th a').click()")
+    browser.evaluate("new Promise((done) => setTimeout(done, 0))")
+    browser.open(path, f"#{anchor(one)}")
+    assert browser.evaluate("document.querySelector('details.card').open") is True
+
+
+def test_it_prints_without_losing_a_card(browser: Chromium, page: Path) -> None:
     browser.look(width=1280, media="print")
-    browser.open(page, ready="true")
-    assert browser.evaluate("[...document.querySelectorAll('article')].filter((one) => !one.getClientRects().length).length") == 0
+    browser.open(page)
+    assert (
+        browser.evaluate("[...document.querySelectorAll('.card-body')].filter((one) => !one.getClientRects().length).length") == 0
+    )
     assert browser.evaluate("getComputedStyle(document.querySelector('figure.plot')).breakInside") == "avoid"
     browser.look(width=1280)
     assert browser.pdf().startswith(b"%PDF")
+
+
+def test_28_rows_of_three_brokers_are_less_than_6000_pixels_tall(browser: Chromium, tmp_path: Path) -> None:
+    groups = (
+        *((f"changed-{n}", Verdict.THROTTLED, True, 3 if n else 2) for n in range(4)),
+        ("possible", Verdict.POSSIBLE, True, 3),
+        ("clear-1", Verdict.CLEAR, True, 3),
+        ("clear-2", Verdict.CLEAR, True, 2),
+        *((f"already-{n}", Verdict.THROTTLED, False, 3) for n in range(3)),
+    )
+    rows = [
+        verdict(
+            user=user, broker=broker, verdict=found, changed=changed, rates=rates(), safe=256_000.0, seconds_over=2160,
+            seconds_possible=3600, longest_s=360, longest_from=START, first=START,
+        )
+        for user, found, changed, brokers in groups
+        for broker in range(1, brokers + 1)
+    ]  # fmt: skip
+    assert len(rows) == 28
+    path = tmp_path / "page.html"
+    path.write_text(backtest_html(report_of(*rows)), encoding="utf-8")
+    browser.look(width=1280)
+    browser.open(path)
+    assert browser.evaluate("document.documentElement.scrollHeight") < 6000
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return axe_script(tmp_path_factory.mktemp("axe"))
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (420, False)])
+@pytest.mark.parametrize("kind", ["backtest", "plan"])
+def test_no_rule_of_axe_is_broken(browser: Chromium, tmp_path: Path, axe: str, kind: str, width: int, *, dark: bool) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(backtest_html(full()) if kind == "backtest" else plan_html(PLAN), encoding="utf-8")
+    browser.look(width=width, dark=dark)
+    browser.open(path)
+    assert violations(browser, axe) == []

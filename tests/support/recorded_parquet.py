@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 START = datetime.datetime(2026, 11, 20, 8, 0, tzinfo=datetime.UTC)
-_SCHEMA = pa.schema(
+SCHEMA = pa.schema(
     [
         ("ts", pa.timestamp("us", tz="UTC")), ("interval_ms", pa.int32()), ("broker", pa.int32()), ("user", pa.string()),
         ("client_id", pa.string()), ("kind", pa.string()), ("amount", pa.int64()), ("semantics", pa.string()),
@@ -37,7 +37,7 @@ class Flow:
 def write_traffic(path: Path, flows: Iterable[Flow]) -> Path:
     """The file, whose rows are in no order that means anything."""
     rows = [row for flow in flows for row in _rows(flow)]
-    pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), path)
+    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
     return path
 
 

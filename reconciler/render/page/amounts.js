@@ -49,17 +49,21 @@ function fourDigits(value) {
   return (value < 0 ? "-" : "") + text;
 }
 
+function grouped(number) {
+  return number.replace(/^-?\d+/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, ","));
+}
+
+// The exact number follows only where the unit is not exact.
 function byteRate(value) {
   if (typeof value === "string") return value + " B/s";
-  const fitting = BINARY.find(([size]) => value >= size);
-  return fitting ? fourDigits(value / fitting[0]) + " " + fitting[1] + "/s" : fourDigits(value) + " B/s";
+  const [size, unit] = BINARY.find(([least]) => value >= least) || [1, "B"];
+  const rounded = fourDigits(value / size);
+  if (Number(rounded) * size === value) return rounded + " " + unit + "/s";
+  const exact = grouped(numberText(value)) + " B/s";
+  return size > 1 ? rounded + " " + unit + "/s (" + exact + ")" : exact;
 }
 
 function amount(key, value) {
   if (value === null) return "not set";
-  if (BYTES.has(key)) {
-    const rounded = byteRate(value);
-    return typeof value === "string" || value < 1024 ? rounded : rounded + " (" + numberText(value) + ")";
-  }
-  return numberText(value) + (SUFFIX[key] || "");
+  return BYTES.has(key) ? byteRate(value) : numberText(value) + (SUFFIX[key] || "");
 }

@@ -1,0 +1,264 @@
+"""The pictures of README and docs: the commands run on an example, a real browser shows what they write. See ``make pictures``.
+
+Without arguments all of ``PICTURES``; with names, those. The session needs Kafka, the comment npm, which brings GitHub's CSS.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import math
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from reconciler.documents import write_snapshot
+from reconciler.model import Entity
+from tests.builders import current
+from tests.support.chromium import Chromium, chromium
+from tests.support.github_server import HEAD, NUMBER, REPOSITORY, TOKEN, github_server
+from tests.support.markdown_views import github_html
+from tests.support.recorded_parquet import SCHEMA, START
+
+PICTURES: Final = (
+    "comment-light.png",
+    "comment-dark.png",
+    "card-light.png",
+    "card-dark.png",
+    "backtest.png",
+    "plan.png",
+    "report.png",
+    "demo.svg",
+)
+FOLDER: Final = ROOT / "docs" / "pictures"
+_CSS: Final = "5.8.1"
+_MIB: Final = 1024 * 1024
+_EVERY_S: Final = 20
+_CLIENTS: Final = (
+    ("orders-service", "orders-1", "produce", 2.6),
+    ("orders-service", "orders-2", "produce", 1.4),
+    ("payments-api", "settlement", "produce", 1.1),
+    ("analytics-batch", "spark", "fetch", 6.0),
+    ("search-indexer", "indexer", "fetch", 2.0),
+    ("mirror", "mirror-maker", "produce", 5.0),
+)
+"""User, client-id, kind, and MiB/s on each broker at the height of the day."""
+_BEFORE: Final = {
+    "orders-service": {"producer_byte_rate": 8},
+    "payments-api": {"producer_byte_rate": 10},
+    "analytics-batch": {"consumer_byte_rate": 20},
+    "search-indexer": {"consumer_byte_rate": 20},
+    "mirror": {"producer_byte_rate": 4},
+}
+_AFTER: Final = {
+    "team-orders": {"orders-service": {"producer_byte_rate": 2}},
+    "team-payments": {"payments-api": {"producer_byte_rate": 6}},
+    "team-analytics": {"analytics-batch": {"consumer_byte_rate": 12, "producer_byte_rate": 1}},
+    "team-search": {"search-indexer": {"consumer_byte_rate": 20}},
+    "team-platform": {"mirror": {"producer_byte_rate": 4}},
+}
+_CLUSTER: Final = """apiVersion: kafka-quotas/v1
+kind: Cluster
+metadata: {name: prod-eu}
+spec:
+  prune: never
+  backtest:
+    fail:
+      - {verdicts: [throttled], match: {user: payments-api}, reason: payments are never throttled}
+"""
+
+
+def main(names: list[str]) -> None:
+    """Write the pictures of these names, or all."""
+    wanted = set(names or PICTURES)
+    if unknown := wanted - set(PICTURES):
+        sys.exit(f"no picture is called {', '.join(sorted(unknown))}")
+    FOLDER.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="kafka-quotas-pictures-") as name:
+        folder = Path(name)
+        if wanted - {"demo.svg"}:
+            write_example(folder)
+            with chromium() as browser:
+                for picture, content in browser_pictures(browser, folder, wanted):
+                    (FOLDER / picture).write_bytes(content)
+        if "demo.svg" in wanted:
+            (FOLDER / "demo.svg").write_text(session_svg(demo_output()), encoding="utf-8")
+
+
+def write_example(folder: Path) -> None:
+    """Manifests in a repository, the quotas of a cluster, 24 hours of traffic on three brokers, and the outputs."""
+    (folder / "cluster.yaml").write_text(_CLUSTER, encoding="utf-8")
+    for owner, users in _AFTER.items():
+        path = folder / "teams" / owner / "quotas.yaml"
+        path.parent.mkdir(parents=True)
+        path.write_text(_manifest(owner, users), encoding="utf-8")
+    live = {
+        Entity.of({"user": user}): {key: value * float(_MIB) for key, value in quotas.items()} for user, quotas in _BEFORE.items()
+    }
+    write_snapshot(current(live), folder / "now.json")
+    pq.write_table(pa.Table.from_pylist(list(_requests()), schema=SCHEMA), folder / "traffic.parquet")
+    _git(folder, "init", "-q")
+    _git(folder, "add", "cluster.yaml", "teams")
+    _git(folder, "commit", "-q", "-m", "Quotas")
+    _run(folder, "plan", "cluster.yaml", "teams", "--current", "now.json", "--out", "markdown=plan.md", "--out", "html=plan.html")
+    outs = [part for form in ("html=backtest.html", "json=backtest.json") for part in ("--out", form)]
+    _run(folder, "backtest", "cluster.yaml", "teams", "--current", "now.json", "--traffic", "traffic.parquet", *outs)
+    shown = ("--backtest", "backtest.json", "--out", "html=report.html")
+    _run(folder, "report", "cluster.yaml", "teams", "--current", "now.json", *shown)
+
+
+def _manifest(owner: str, users: dict[str, dict[str, int]]) -> str:
+    lines = ["apiVersion: kafka-quotas/v1", "kind: ClientQuotas", f"metadata: {{name: {owner}, owner: {owner}}}"]
+    lines += ["spec:", "  quotas:"]
+    for user, quotas in users.items():
+        values = ", ".join(f"{key}: {value}MiB" for key, value in quotas.items())
+        lines += [f"    - match: {{user: {user}}}", f"      quotas: {{{values}}}"]
+    return "\n".join(lines) + "\n"
+
+
+def _requests() -> Iterator[dict[str, object]]:
+    """A day and a night of each client on each broker; broker 3 has no lines for an hour."""
+    start_us = int(START.timestamp() * 1e6)
+    for broker in (1, 2, 3):
+        for number, (user, client_id, kind, height) in enumerate(_CLIENTS):
+            for second in range(0, 86_400 + 60, _EVERY_S):
+                if broker == 3 and 54_000 <= second < 57_600:
+                    continue
+                day = 0.55 + 0.45 * math.sin(2 * math.pi * (second - 14_400) / 86_400)
+                noise = 1 + 0.12 * math.sin(second * (broker + number) / 37) + 0.05 * math.sin(second / (5 + broker))
+                yield {
+                    "ts": start_us + second * 1_000_000 + broker * 1000 + number,
+                    "interval_ms": 0,
+                    "broker": broker,
+                    "user": user,
+                    "client_id": client_id,
+                    "kind": kind,
+                    "amount": int(height * day * noise * 11 * _MIB),
+                    "semantics": "event",
+                    "throttled": False,
+                }
+
+
+def _git(folder: Path, *arguments: str) -> None:
+    who = {"GIT_AUTHOR_DATE": "2026-01-01T00:00:00Z", "GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z"}
+    name = ("-c", "user.name=example", "-c", "user.email=example@example.com")
+    subprocess.run(["git", *name, *arguments], cwd=folder, check=True, env={**os.environ, **who})
+
+
+def _run(folder: Path, *arguments: str, env: dict[str, str] | None = None) -> None:
+    """A command; one that judges may refuse."""
+    command = [sys.executable, "-m", "reconciler", *arguments]
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), **(env or {})}
+    done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1) or "Traceback" in done.stderr:
+        sys.exit(f"{' '.join(arguments)} ended with {done.returncode}:\n{done.stderr}")
+
+
+def browser_pictures(browser: Chromium, folder: Path, wanted: set[str]) -> Iterator[tuple[str, bytes]]:
+    """Each wanted picture of a page, a card or the comment."""
+    for page in ("backtest", "plan", "report"):
+        if f"{page}.png" in wanted:
+            browser.look(width=1100, height=1000)
+            browser.open(folder / f"{page}.html")
+            yield f"{page}.png", browser.screenshot()
+    for dark in (False, True):
+        scheme = "dark" if dark else "light"
+        if f"card-{scheme}.png" in wanted:
+            browser.look(width=1000, dark=dark)
+            browser.open(folder / "backtest.html")
+            yield f"card-{scheme}.png", browser.screenshot(selector="details.card")
+        if f"comment-{scheme}.png" in wanted:
+            path = folder / f"comment-{scheme}.html"
+            path.write_text(comment_page(folder, scheme), encoding="utf-8")
+            browser.look(width=860, dark=dark)
+            browser.open(path, ready="true")
+            yield f"comment-{scheme}.png", browser.screenshot(selector="article")
+
+
+def comment_page(folder: Path, scheme: str) -> str:
+    """The comment that the command posts, as GitHub's parser and style sheet show it."""
+    event = {"pull_request": {"number": NUMBER, "head": {"sha": HEAD}}}
+    (folder / "event.json").write_text(json.dumps(event), encoding="utf-8")
+    with github_server() as server:
+        github = {"GITHUB_API_URL": server.url, "GITHUB_EVENT_PATH": str(folder / "event.json")}
+        github |= {"GITHUB_REPOSITORY": REPOSITORY, "GITHUB_TOKEN": TOKEN}
+        _run(folder, "comment", "plan.md", "--backtest", "backtest.json", "--cluster", "prod-eu", env=github)
+        (posted,) = (one["body"] for one in server.comments.values())
+    body = re.sub(
+        r"<blockquote>\s*<p>\[!(\w+)\](?:<br\s*/?>)?\s*",
+        lambda kind: (
+            f'<blockquote class="markdown-alert markdown-alert-{kind[1].lower()}">'
+            f'<p class="markdown-alert-title">{html.escape(kind[1].title())}</p><p>'
+        ),
+        github_html(posted),
+    )
+    style = _github_css(folder, scheme) + "body{margin:0} article{padding:16px 20px; width:820px}"
+    head = f'<meta charset="utf-8"><title>Comment</title><style>{style}</style>'
+    return f'<!DOCTYPE html><html lang="en">{head}<body><article class="markdown-body">{body}</article></body></html>'
+
+
+def _github_css(folder: Path, scheme: str) -> str:
+    package = f"github-markdown-css@{_CSS}"
+    done = subprocess.run(["npm", "pack", package, "--json", "--silent"], cwd=folder, capture_output=True, text=True, check=True)
+    with tarfile.open(folder / json.loads(done.stdout)[0]["filename"]) as archive:
+        style = archive.extractfile(f"package/github-markdown-{scheme}.css")
+        assert style is not None
+        return style.read().decode("utf-8")
+
+
+def demo_output() -> str:
+    """What the demo prints on a terminal of 100 columns."""
+    parent, child = pty.openpty()
+    variables = {**os.environ, "COLUMNS": "100", "LINES": "50", "TERM": "xterm-256color", "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "reconciler", "demo"], stdin=child, stdout=child, stderr=subprocess.DEVNULL, env=variables
+    )
+    os.close(child)
+    parts = []
+    while True:
+        try:
+            part = os.read(parent, 65_536)
+        except OSError:  # the terminal's other side is closed
+            break
+        if not part:
+            break
+        parts.append(part)
+    os.close(parent)
+    if process.wait() != 0:
+        sys.exit(f"the demo ended with {process.returncode}")
+    return b"".join(parts).decode("utf-8").replace("\r\n", "\n")
+
+
+def session_svg(output: str) -> str:
+    """The review and the apply of the demo as a drawing that loads nothing."""
+    from rich.console import Console
+    from rich.terminal_theme import MONOKAI
+    from rich.text import Text
+
+    begin, end = output.find("4. Review"), output.find("7. ")
+    shown = output[output.rfind("\n", 0, begin) + 1 : output.rfind("\n", 0, end)] if 0 <= begin < end else output
+    console = Console(record=True, width=100, file=io.StringIO())
+    console.print(Text.from_ansi(re.sub(r"/tmp/[\w.-]+/", "", shown)))
+    drawing = console.export_svg(title="kafka-quotas demo", theme=MONOKAI, unique_id="demo")
+    return re.sub(r"@font-face \{.*?\}\s*", "", drawing, flags=re.DOTALL).replace("Fira Code", "ui-monospace")
+
+
+if __name__ == "__main__":
+    if shutil.which("git") is None:
+        sys.exit("git is not installed")
+    main(sys.argv[1:])
