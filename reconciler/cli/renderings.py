@@ -12,7 +12,7 @@ import reconciler
 if TYPE_CHECKING:
     from reconciler.formats import Json
     from reconciler.model import Drift, Finding, Plan
-    from reconciler.render import RepoPaths
+    from reconciler.render import CommentLinks, RepoPaths
 
 FINDINGS_FORMATS: Final = ("text", "json", "github", "sarif")
 PLAN_FORMATS: Final = (
@@ -91,13 +91,13 @@ def _plan_json(plan: Plan) -> str:
 def _plan_markdown(plan: Plan) -> str:
     from reconciler.render import plan_markdown
 
-    return plan_markdown(plan)
+    return plan_markdown(plan, links=_links(plan.source.commit), with_data=True)
 
 
 def _plan_summary(plan: Plan) -> str:
     from reconciler.render import plan_markdown
 
-    return plan_markdown(plan, budget=SUMMARY_BUDGET)
+    return plan_markdown(plan, links=_links(plan.source.commit), budget=SUMMARY_BUDGET)
 
 
 def _plan_annotations(plan: Plan) -> str:
@@ -236,6 +236,15 @@ def explanations() -> Mapping[str, str]:
 
     prefixes = {Topic.GUARD: GUARD_PREFIX, Topic.DRIFT: DRIFT_PREFIX}
     return {f"{prefixes.get(one.topic, '')}{one.id}": one.text for one in catalogue().values()}
+
+
+def _links(commit: str | None) -> CommentLinks:
+    """To files at this commit, as the environment of a workflow knows the repository."""
+    from reconciler.render import CommentLinks
+
+    server, repository = os.environ.get("GITHUB_SERVER_URL"), os.environ.get("GITHUB_REPOSITORY")
+    files = f"{server}/{repository}/blob/{commit}" if server and repository and commit else None
+    return CommentLinks(files=files, places=places())
 
 
 def places() -> RepoPaths:

@@ -11,6 +11,7 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.documents.apply_report import (
+        ApplySummary,
         apply_report_to_json,
         failed_apply_to_json,
         read_apply_report,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from reconciler.documents.clusters import cluster_failure_to_json, clusters_to_json
     from reconciler.documents.drift import DRIFT_FORMAT_VERSION, drift_to_json
     from reconciler.documents.explanations import explanations_to_json
-    from reconciler.documents.findings import finding_to_json, findings_to_json
+    from reconciler.documents.findings import finding_to_json, findings_to_json, read_findings
     from reconciler.documents.overview import overview_to_json
     from reconciler.documents.plan import plan_digest, plan_to_json, read_plan
     from reconciler.documents.resolve import answer_json_lines, answer_list_chunks, comparison_to_json, resolution_to_json
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DRIFT_FORMAT_VERSION",
+    "ApplySummary",
     "AuditedRun",
     "RecordedBaseline",
     "Tone",
@@ -61,6 +63,7 @@ __all__ = [
     "read_audit_line",
     "read_backtest",
     "read_baseline",
+    "read_findings",
     "read_plan",
     "read_snapshot",
     "resolution_to_json",

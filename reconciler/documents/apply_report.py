@@ -116,6 +116,8 @@ class ApplySummary:
     validate_only: bool
     failure_reason: str | None
     message: str | None
+    seconds: float | None = None
+    brokers: int | None = None
 
 
 def read_apply_summary(text: str, *, name: str) -> ApplySummary:
@@ -128,6 +130,8 @@ def read_apply_summary(text: str, *, name: str) -> ApplySummary:
         validate_only=document["validate_only"],
         failure_reason=document["failure_reason"],
         message=document["message"],
+        seconds=document.get("seconds"),
+        brokers=document.get("brokers"),
     )
 
 

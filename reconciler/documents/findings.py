@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from reconciler.documents.messages import message_from_json, message_to_json
-from reconciler.documents.reading import FieldError, items_from_json
+from reconciler.documents.reading import FieldError, checked, items_from_json, read_document
 from reconciler.formats import FORMAT_VERSION, Json, entity_from_json, entity_to_json
 from reconciler.model import Finding, Related, Severity, Span
 
@@ -20,6 +20,17 @@ def findings_to_json(findings: Sequence[Finding], counts: Mapping[str, int] | No
         "findings": [finding_to_json(finding) for finding in findings],
         "summary": {**severity_counts(findings), **(counts or {})},
     }
+
+
+def read_findings(text: str, *, name: str) -> tuple[Finding, ...]:
+    """The findings of a document; ``name`` is the file's. Raises ``FileAccessError`` for text that is not such a document."""
+    return read_document(
+        text,
+        lambda data: items_from_json(checked(data, SCHEMA)["findings"], finding_from_json, "findings"),
+        name=name,
+        kind="a list of findings",
+        written_by="validate --format json",
+    )
 
 
 def finding_to_json(finding: Finding) -> dict[str, Json]:

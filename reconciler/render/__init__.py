@@ -9,16 +9,18 @@ from reconciler.faces import lazy_face
 if TYPE_CHECKING:
     from reconciler.render.annotations import findings_annotations, plan_annotations
     from reconciler.render.apply_report_text import apply_report_lines
-    from reconciler.render.backtest_markdown import backtest_section, render_backtest_markdown
     from reconciler.render.backtest_page import backtest_html
-    from reconciler.render.backtest_sentences import answer, next_step
+    from reconciler.render.backtest_sentences import answer
     from reconciler.render.backtest_text import backtest_lines
     from reconciler.render.ci_reports import render_code_quality, render_junit
+    from reconciler.render.comment_links import CommentLinks
+    from reconciler.render.comment_verdict import worst_verdict
     from reconciler.render.derived_findings import DRIFT_PREFIX, GUARD_PREFIX, findings_of_drift, findings_of_guards
+    from reconciler.render.drift_summary import drift_markdown
     from reconciler.render.drift_text import drift_lines
     from reconciler.render.findings_text import explanation_lines, findings_lines, index_lines, shown_findings, validation_lines
     from reconciler.render.layout import plain, write
-    from reconciler.render.markdown import BUDGET, NEXT, NEXT_MERGE, drift_markdown, findings_markdown, plan_markdown
+    from reconciler.render.markdown import BUDGET, ROOM_FOR_BACKTEST, findings_markdown, plan_markdown, render_backtest_markdown
     from reconciler.render.markdown_text import size
     from reconciler.render.outputs import drift_outputs, findings_outputs, plan_outputs
     from reconciler.render.plan_page import findings_html, plan_html
@@ -33,9 +35,10 @@ if TYPE_CHECKING:
         CommentState,
         CommentStatus,
         Content,
+        comment_heading,
         content_for,
+        hidden_data,
         is_edited,
-        marker_line,
         read_content,
         read_marker,
         render_sticky_comment,
@@ -47,9 +50,9 @@ __all__ = [
     "DRIFT_PREFIX",
     "GUARD_PREFIX",
     "MANY_CHANGES",
-    "NEXT",
-    "NEXT_MERGE",
+    "ROOM_FOR_BACKTEST",
     "Block",
+    "CommentLinks",
     "CommentState",
     "CommentStatus",
     "Content",
@@ -61,7 +64,7 @@ __all__ = [
     "apply_report_lines",
     "backtest_html",
     "backtest_lines",
-    "backtest_section",
+    "comment_heading",
     "comparison_lines",
     "content_for",
     "drift_lines",
@@ -77,13 +80,12 @@ __all__ = [
     "findings_of_guards",
     "findings_outputs",
     "findings_to_sarif",
+    "hidden_data",
     "index_lines",
     "is_edited",
     "join_parts",
     "ladders_of",
     "line",
-    "marker_line",
-    "next_step",
     "note_lines",
     "overview_lines",
     "plain",
@@ -108,6 +110,7 @@ __all__ = [
     "state_table",
     "validation_lines",
     "view_title",
+    "worst_verdict",
     "write",
 ]
 

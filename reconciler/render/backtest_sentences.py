@@ -62,18 +62,6 @@ def unjudged_sentence(one: UnjudgedChange) -> str:
     return f"{one.entity}: {one.key} {before} -> {after}: {one.why}"
 
 
-def next_step(report: BacktestReport) -> str | None:
-    """What to do about a plan with this backtest, in place of the plan's own advice to merge; ``None``: the plan's holds."""
-    if report.refused:
-        return "Next: do not merge. The backtest refuses this change; change the quotas, or merge another rule first."
-    _, tone = headline(report)
-    if tone is Tone.BAD:
-        return "Next: decide whether these clients may be throttled. Raise the limits to the recommended values, or merge."
-    if tone is Tone.WARN:
-        return "Next: decide about the changes that the backtest does not clear, then merge."
-    return None
-
-
 def rule_sentences(rules: Sequence[RuleOutcome]) -> Iterator[tuple[str, bool]]:
     """For each rule of the policy whether it holds, and what fails it."""
     for number, rule in enumerate(rules, start=1):

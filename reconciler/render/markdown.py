@@ -1,342 +1,300 @@
-"""A plan, or findings, as one comment for a pull request: GitHub Flavored Markdown within GitHub's limit on a comment's size.
+"""A plan, a backtest, findings, or a plan with its backtest as one comment: Markdown within a forge's limit on its size.
 
-The first line is a hidden marker. Guards and removals are never cut; of everything else whole rows are, and the comment says so.
+The first line is a hidden marker. Then stand one verdict, at most three sentences, and one table; all else is folded. Guards are
+never cut. Of everything else whole rows are, and the comment counts them.
 """
 
 from __future__ import annotations
 
-import itertools
-import re
+import base64
+import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from reconciler.model import (
-    Change,
-    Drift,
-    EntityDrift,
-    Finding,
-    GuardResult,
-    GuardStatus,
-    KeyChange,
-    KeyDrift,
-    Plan,
-    Severity,
-    display_name,
-    escaped,
+from reconciler.documents import plan_to_json
+from reconciler.formats import canonical_bytes
+from reconciler.model import BacktestReport, Finding, Plan, Verdict
+from reconciler.render.comment_links import CommentLinks, short_commit, short_digest, web_address
+from reconciler.render.comment_rows import (
+    HEAD_ROWS,
+    ChangeRow,
+    RowState,
+    change_rows,
+    changed_groups,
+    removals,
+    row_markdown,
+    row_of_staying,
+    staying_groups,
 )
-from reconciler.render.derived_findings import acceptance
-from reconciler.render.drift_text import drift_sentence, overrides_words
-from reconciler.render.effects_text import effects_lines
-from reconciler.render.findings_text import counts_sentence
-from reconciler.render.layout import plain
-from reconciler.render.markdown_text import (
-    NAME_LIMIT,
-    OPEN_ROWS,
-    Section,
-    code,
-    fence,
-    fold,
-    in_cell,
-    list_section,
-    message_markdown,
-    prose,
-    rows_that_fit,
-    shorten,
-    size,
+from reconciler.render.comment_sections import (
+    backtest_section,
+    effects_section,
+    findings_section,
+    guards_section,
+    notes_section,
+    rules_section,
 )
-from reconciler.render.plan_text import (
-    INCOMPLETE,
-    ChangeDirection,
-    direction,
-    direction_sentence,
-    read_words,
-    summary_sentence,
-    undecided_words,
-)
-from reconciler.render.sticky_comment import Marker, marker_line
-from reconciler.text import amount, factor
+from reconciler.render.comment_verdict import alert_sentences, history_length, judge_comment
+from reconciler.render.markdown_text import NAME_LIMIT, Section, code, fold, rows_that_fit, size
+from reconciler.render.plan_text import direction_sentence
+from reconciler.render.removal_list import removal_list
+from reconciler.render.sticky_comment import DATA_START, Marker, comment_heading, marker_line
+from reconciler.text import count_of
 
 BUDGET: Final = 57_500
 """Bytes of UTF-8. A posted comment has 60,000 at most (GitHub takes 65,536 characters); the rest is for its state."""
 
 FULL_PLAN: Final = "`kafka-quotas plan` prints the whole plan, and its `--out json=FILE` keeps it."
+FULL_BACKTEST: Final = "`kafka-quotas backtest` prints the whole report, and its `--out html=FILE` shows rates over time."
+FULL_FINDINGS: Final = "`kafka-quotas validate` prints all of them."
 
+ROOM_FOR_BACKTEST: Final = 15_000
+"""Bytes that a body leaves free where the plan is too long to be carried: a backtest then has a table of its own."""
+OPEN_ROWS: Final = 12
+"""How many rows stand open; more are folded."""
 _LIMITS: Final = (NAME_LIMIT, 400, 100, 40)
 """How much of one name is shown: less only where the guards alone would fill half of the comment."""
-
-NEXT: Final = "Next: "
-"""How the line begins that advises what to do about a plan."""
-NEXT_MERGE: Final = f"{NEXT}merge, and `kafka-quotas apply` writes exactly this, or refuses when the cluster has changed since."
-
-_SENTENCES: Final = 400
-"""Bytes kept free for what the comment says about the rows that it leaves out, beside ``full_plan``."""
+_SENTENCES: Final = 600
+"""Bytes kept free for the sentence about what is left out, beside the one about where to find it."""
+_TABLES: Final = 900
+"""Bytes of the folds and heads of three tables."""
 
 
-def plan_markdown(plan: Plan, *, full_plan: str = FULL_PLAN, budget: int = BUDGET) -> str:
-    """The comment, in at most ``budget`` bytes. ``full_plan``: a sentence, in Markdown, where to find what is left out."""
+_COUNTED: Final = {
+    Verdict.THROTTLED: RowState.THROTTLED,
+    Verdict.POSSIBLE: RowState.POSSIBLE,
+    Verdict.INCONCLUSIVE: RowState.INCONCLUSIVE,
+    Verdict.CLEAR: RowState.CLEAR,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Subject:
+    """What a comment is about."""
+
+    plan: Plan | None = None
+    report: BacktestReport | None = None
+    findings: tuple[Finding, ...] = ()
+    rows: tuple[ChangeRow, ...] = ()
+
+
+def plan_markdown(
+    plan: Plan,
+    *,
+    report: BacktestReport | None = None,
+    links: CommentLinks | None = None,
+    full_plan: str = FULL_PLAN,
+    budget: int = BUDGET,
+    with_data: bool = False,
+    foot: bool = True,
+) -> str:
+    """The comment about a plan, and about its backtest, in at most ``budget`` bytes.
+
+    ``full_plan``: a sentence, in Markdown, where to find what is left out. ``with_data``: carry the plan itself, hidden, when
+    that takes less than a third of the room, so that a backtest can be merged into it later; else leave room for one.
+    ``foot``: end with commit and digest.
+    """
+    data = plan_data(plan) if with_data else ""
+    if size((data,)) > budget // 3:
+        data, budget = "", budget - ROOM_FOR_BACKTEST
+    subject = _Subject(plan=plan, report=report, findings=plan.findings, rows=tuple(change_rows(plan, report)))
+    verdict = judge_comment(plan, report, plan.findings, subject.rows)
+    silent = not (plan.changes or plan.findings or plan.tripped or (report is not None and _speaks(report)))
+    marker = Marker(kind="plan", cluster=plan.cluster.name, digest=plan.digest, empty=silent, verdict=verdict.value)
+    last = tuple(_foot(plan)) if foot else ()
+    text = _composed(subject, marker, links, full=full_plan, budget=budget - size((data,)), last=last)
+    return f"{text}{data}\n" if data else text
+
+
+def findings_markdown(
+    findings: Sequence[Finding], *, cluster: str | None = None, links: CommentLinks | None = None, budget: int = BUDGET
+) -> str:
+    """Findings alone, e.g. of manifests that cannot be planned, in at most ``budget`` bytes."""
+    subject = _Subject(findings=tuple(findings))
+    verdict = judge_comment(None, None, findings, ())
+    marker = Marker(kind="findings", cluster=cluster, digest=None, verdict=verdict.value)
+    return _composed(subject, marker, links, full=FULL_FINDINGS, budget=budget)
+
+
+def render_backtest_markdown(report: BacktestReport, *, links: CommentLinks | None = None, budget: int = BUDGET) -> str:
+    """A backtest alone, in at most ``budget`` bytes."""
+    subject = _Subject(report=report, rows=tuple(change_rows(None, report)))
+    verdict = judge_comment(None, report, (), subject.rows)
+    marker = Marker(kind="backtest", cluster=report.cluster, digest=None, verdict=verdict.value)
+    return _composed(subject, marker, links, full=FULL_BACKTEST, budget=budget)
+
+
+def plan_data(plan: Plan) -> str:
+    """The plan as one hidden line."""
+    packed = base64.b64encode(zlib.compress(canonical_bytes(plan_to_json(plan)), 9)).decode("ascii")
+    return f"{DATA_START}{packed} -->"
+
+
+def _speaks(report: BacktestReport) -> bool:
+    return bool(report.findings or report.unjudged or changed_groups(report))
+
+
+def _composed(
+    subject: _Subject, marker: Marker, links: CommentLinks | None, *, full: str, budget: int, last: tuple[str, ...] = ()
+) -> str:
+    links = links or CommentLinks()
     for limit in _LIMITS:
-        head = (*_head(plan, limit), *_guards(plan, limit))
-        tail = tuple(_tail(plan, limit))
-        room = budget - size(head) - size(tail) - size((full_plan,)) - _SENTENCES
+        top = (marker_line(marker), comment_heading(marker, limit=limit), "", *_alert(subject, limit), *_counts(subject))
+        guards = guards_section(subject.plan, links, limit=limit) if subject.plan else ()
+        room = budget - size(top) - size(guards) - size(last) - size((full,)) - _SENTENCES
         if room >= budget // 2:
             break
-    findings = _findings(plan.findings, room=room // 4, limit=limit)
-    written = (f"- {message_markdown(note, limit=limit)}" for note in plan.notes)
-    notes = list_section("Notes", written, total=len(plan.notes), room=room // 10)
-    effects = effects_section(plan, room=room // 6)
-    taken = sum(size(section.lines) for section in (findings, notes, effects))
-    changes = changes_section(plan, room=room - taken, limit=limit)
-    keys = sum(len(change.keys) for change in plan.changes)
-    counts = (
-        (changes.left_out, keys, "changed keys"),
-        (findings.left_out, len(plan.findings), "findings"),
-        (notes.left_out, len(plan.notes), "notes"),
-        (effects.left_out, len(plan.effects.effects) if plan.effects else 0, "effects"),
-    )
-    left_out = ", ".join(f"{count} of {of} {what}" for count, of, what in counts if count)
-    sentence = (f"**Left out, to stay within the size of a comment: {left_out}.** {full_plan}", "") if left_out else ()
-    return _text((*head, *sentence, *changes.lines, *effects.lines, *findings.lines, *notes.lines, *tail))
-
-
-def findings_markdown(findings: Sequence[Finding], *, cluster: str | None = None, budget: int = BUDGET) -> str:
-    """Findings alone, e.g. of manifests that cannot be planned, in at most ``budget`` bytes."""
-    marker = marker_line(Marker(kind="findings", cluster=cluster, digest=None))
-    head = (marker, _heading(cluster, NAME_LIMIT), "")
-    room = budget - size(head) - _SENTENCES
-    section = _findings(findings, room=room, limit=400)
-    more = (f"**{section.left_out} findings have no room here.** `kafka-quotas validate` prints all of them.",)
-    return _text((*head, *section.lines, *(more if section.left_out else ())))
-
-
-def _text(lines: Sequence[str]) -> str:
+    sections = _sections(subject, links, room=room, limit=limit)
+    taken = sum(size(section.lines) for _, _, section in sections)
+    tables = _tables(subject, links, room=room - taken, limit=limit)
+    cut = [tables.left_out_words] if tables.left_out else []
+    cut += [f"{section.left_out:,} of {total:,} {what}" for what, total, section in sections if section.left_out]
+    sentence = (f"**Left out, to stay within the size of a comment: {', '.join(cut)}.** {full}", "") if cut else ()
+    folded = [line for _, _, section in sections for line in section.lines]
+    lines = (*top, *sentence, *tables.opened, *tables.folded, *guards, *folded, *last)
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _heading(cluster: str | None, limit: int) -> str:
-    return f"### Kafka quotas: {code(display_name(cluster), limit=limit)}" if cluster else "### Kafka quotas"
+def _alert(subject: _Subject, limit: int) -> tuple[str, ...]:
+    verdict = judge_comment(subject.plan, subject.report, subject.findings, subject.rows)
+    sentences = alert_sentences(subject.plan, subject.report, subject.findings, subject.rows, verdict=verdict, limit=limit)
+    return (f"> [!{verdict.alert}]", f"> {' '.join(sentences)}", "") if sentences else ()
 
 
-def _head(plan: Plan, limit: int) -> Iterator[str]:
-    empty = not (plan.changes or plan.findings or plan.tripped)
-    yield marker_line(Marker(kind="plan", cluster=plan.cluster.name, digest=plan.digest, empty=empty))
-    yield _heading(plan.cluster.name, limit)
-    yield ""
-    moves = direction_sentence(plan)
-    yield f"**{moves}**: {summary_sentence(plan)}" if moves else f"**{summary_sentence(plan)}**"
-    yield ""
-    if plan.errored:
-        yield from ("**The findings below have errors: this plan can be read, never applied.**", "")
-    if not plan.complete:
-        yield from (f"**Note: {INCOMPLETE}.**", "")
-
-
-def _guards(plan: Plan, limit: int) -> Iterator[str]:
-    spoken = [guard for guard in plan.guards if guard.status is not GuardStatus.PASSED]
-    for guard in spoken:
-        yield _guard(guard, limit)
-    if spoken:
+def _counts(subject: _Subject) -> Iterator[str]:
+    """What changes, and what the backtest shows, each counted once."""
+    lines = [text for text in (_plan_counts(subject.plan), _backtest_counts(subject)) if text]
+    if lines:
+        yield "\\\n".join(lines)
         yield ""
 
 
-def _guard(guard: GuardResult, limit: int) -> str:
-    name = code(guard.id, limit=limit)
-    if guard.status is GuardStatus.ACCEPTED:
-        return f"- **Accepted** {name}: {message_markdown(guard.message, limit=limit)}"
-    flag = acceptance(guard)
-    return f"- **Blocked** by {name}: {message_markdown(guard.message, limit=limit)} Accept with {code(flag, limit=limit)}"
+def _plan_counts(plan: Plan | None) -> str:
+    if plan is None or not plan.changes:
+        return ""
+    summary = plan.summary
+    kinds = ((summary.create, "created"), (summary.update, "updated"), (summary.delete, "deleted"))
+    entities = ", ".join(f"{count:,} {word}" for count, word in kinds if count)
+    verb = "entity changes" if summary.changed == 1 else "entities change"
+    return f"**{summary.changed:,} {verb}** ({entities}) · limits: {direction_sentence(plan)}"
 
 
-def _findings(findings: Sequence[Finding], *, room: int, limit: int) -> Section:
-    if not findings:
-        return Section()
-    ordered = sorted(findings, key=lambda finding: finding.severity.rank)
-    opened = ordered[0].severity is Severity.ERROR
-    title = f"Findings: {counts_sentence(findings)}"
-    return list_section(title, (_finding(one, limit) for one in ordered), total=len(ordered), room=room, opened=opened)
+def _backtest_counts(subject: _Subject) -> str:
+    if subject.report is None:
+        return ""
+    groups = changed_groups(subject.report)
+    shown = []
+    for verdict, state in _COUNTED.items():
+        count = sum(one.verdict is verdict for one in groups)
+        shown += [f"{state.sign} {count:,} {verdict.value}"] if count else []
+    if unknown := sum(row.unknown for row in subject.rows):
+        shown.append(f"{RowState.NOT_RECORDED.sign} **{count_of(unknown, 'change')} not recorded**")
+    if staying := len(staying_groups(subject.report)):
+        shown.append(f"{staying:,} over already")
+    moved = f"**{count_of(len(groups), 'quota group')} {'changes' if len(groups) == 1 else 'change'}**"
+    return f"{moved}: {' · '.join(shown)}" if shown else moved
 
 
-def _finding(finding: Finding, limit: int) -> str:
-    place = f" {code(str(finding.span), limit=limit)}" if finding.span else ""
-    related = (f"; {code(str(r.span), limit=limit)}: {message_markdown(r.message, limit=limit)}" for r in finding.related)
-    words = message_markdown(finding.message, limit=limit)
-    return f"- **{finding.severity.value}** {code(finding.id, limit=limit)}{place}: {words}{''.join(related)}"
+def _sections(subject: _Subject, links: CommentLinks, *, room: int, limit: int) -> list[tuple[str, int, Section]]:
+    """What is folded below the tables, each with what it is counted in."""
+    plan, report = subject.plan, subject.report
+    share = room // 4 if plan is not None or report is not None else room
+    shown = [("findings", len(subject.findings), findings_section(subject.findings, links, room=share, limit=limit))]
+    inner: list[tuple[str, int, Section]] = []
+    if report is not None:
+        staying = staying_groups(report)
+        inner.append(("groups over a limit that stays", len(staying), _staying(report, links, room=room // 8, limit=limit)))
+        inner.append(("rules", len(report.rules), rules_section(report, room=room // 6, limit=limit)))
+        facts = backtest_section(report, links, room=room // 8, limit=limit)
+        inner.append(("facts about the backtest", len(facts.lines) + facts.left_out, facts))
+    if plan is not None:
+        moves = len(plan.effects.effects) if plan.effects else 0
+        inner.append(("effects", moves, effects_section(plan, room=room // 6)))
+        notes = len(plan.notes) + sum(change.note is not None for change in plan.changes)
+        inner.append(("notes", notes, notes_section(plan, room=room // 10, limit=limit)))
+    subjects = [name for name, there in (("the plan", plan), ("the backtest", report)) if there is not None]
+    lines = [line for _, _, section in inner for line in section.lines]
+    if not lines:
+        return shown
+    # The counts are those of the sections inside; the lines are in the fold around them.
+    around = ("", 0, Section(lines=fold(f"More about {' and '.join(subjects)}", lines)))
+    return [*shown, *((what, total, Section(left_out=section.left_out)) for what, total, section in inner), around]
 
 
-def _next_step(plan: Plan, limit: int) -> str:
-    """What to do about this plan, in one line."""
-    if plan.errored:
-        return "Next: correct the errors; `kafka-quotas explain ID` tells what each means."
-    if plan.tripped:
-        flags = " ".join(acceptance(guard) for guard in plan.tripped)
-        command = code(f"kafka-quotas apply {flags}", limit=max(limit, len(flags) + 20))
-        return f"Next: accept, with {command} or in the Cluster document with a reason and a last day; or change the manifests."
-    if plan.changes:
-        return NEXT_MERGE
-    if plan.undecided:
-        return f"Next: {undecided_words(plan)}: the warnings name what to write."
-    return "Next: nothing to do on this cluster."
+def _staying(report: BacktestReport, links: CommentLinks, *, room: int, limit: int) -> Section:
+    groups = staying_groups(report)
+    title = f"Over a limit already, and the limit stays: {count_of(len(groups), 'quota group')}"
+    rows = rows_that_fit((row_markdown(row_of_staying(one), links, limit=limit) for one in groups), room - _TABLES // 3)
+    return Section(lines=fold(title, (*_head(report, links), *rows)) if rows else (), left_out=len(groups) - len(rows))
 
 
-def _tail(plan: Plan, limit: int) -> Iterator[str]:
-    yield _next_step(plan, limit)
-    yield ""
-    known = [f"id {code(plan.cluster.id, limit=limit)}"] if plan.cluster.id else []
-    known += [f"Kafka {code(plan.cluster.kafka_version, limit=limit)}"] if plan.cluster.kafka_version else []
-    commit = f"Commit {code(plan.source.commit, limit=limit)}" if plan.source.commit else ""
-    changed = " with changes that are not committed" if commit and plan.source.dirty else ""
-    yield f"Digest {code(plan.digest, limit=limit)}"
-    yield ""
-    yield f"Cluster {', '.join((*known, read_words(plan)))}.{f' {commit}{changed}.' if commit else ''}"
+def _head(report: BacktestReport | None, links: CommentLinks) -> tuple[str, str]:
+    names, line = HEAD_ROWS
+    if report is None:
+        return names.format("Backtest"), line
+    title = f"Backtest ({history_length(report)}, {count_of(len(report.provenance.coverage), 'broker')})"
+    address = web_address(links.report)
+    return names.format(f"[{title}]({address})" if address else title), line
 
 
-_HEAD: Final = (
-    "| Action | Entity | Key | Now | Planned | Factor | Source | Note |",
-    "| --- | --- | --- | ---: | ---: | ---: | --- | --- |",
-)
-_FRAME: Final = 300
-"""Bytes that a fold and its title, a fence, and a sentence about what is left out may take beside the rows."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tables:
+    """The open table, what is folded below it, and how many rows are nowhere, removals among them, and those in no list."""
 
-_BRACED_NAME: Final = re.compile(r"([^\"{},]*[-_./:=])([^\"{},]*)")
+    opened: tuple[str, ...]
+    folded: tuple[str, ...]
+    total: int
+    left_out: int
+    removed: int
+    unlisted: int
 
-
-def changes_section(plan: Plan, *, room: int, limit: int) -> Section:
-    """All changes, removals first, in at most ``room`` bytes; ``limit`` is how much of one name is shown.
-
-    Removals that have no room in the table become a bare list of entities, then one with shared beginnings written once; only
-    when even that is too long are they cut, and the first line says so.
-    """
-    keys = [(change, key) for change in plan.changes for key in change.keys]
-    removed = [one for one in keys if direction(one[1]) is ChangeDirection.REMOVED]
-    others = [one for one in keys if direction(one[1]) is not ChangeDirection.REMOVED]
-    space = room - size(_HEAD) - _FRAME
-    rows = rows_that_fit((_row(*one, limit) for one in (*removed, *others)), space)
-    if len(rows) >= len(removed):
-        return Section(lines=_table(rows), left_out=len(keys) - len(rows))
-    removals = _removal_list(plan, room=space, limit=limit)
-    rows = rows_that_fit((_row(*one, limit) for one in others), space - size(removals.lines) - _FRAME)
-    return Section(lines=(*removals.lines, *_table(rows)), left_out=removals.left_out + len(others) - len(rows))
+    @property
+    def left_out_words(self) -> str:
+        """``4,000 of 5,000 changed limits``, and what became of the removals."""
+        words = f"{self.left_out:,} of {self.total:,} changed limits"
+        if not self.removed:
+            return words
+        listed = f"{self.unlisted:,} of them in no list" if self.unlisted else "listed below"
+        return f"{words}, with {count_of(self.removed, 'removal')} ({listed})"
 
 
-def _row(change: Change, key: KeyChange, limit: int) -> str:
-    way = direction(key)
-    source = (
-        code(str(key.source), limit=limit) if key.source else "no manifest declares it" if way is ChangeDirection.REMOVED else ""
+def _tables(subject: _Subject, links: CommentLinks, *, room: int, limit: int) -> _Tables:
+    rows = subject.rows
+    space = room - _TABLES
+    kept = rows_that_fit((row_markdown(row, links, limit=limit) for row in rows), space)
+    listed = Section()
+    if subject.plan is not None and removals(rows[len(kept) :]):
+        listed = removal_list(subject.plan, room=space * 3 // 4, limit=limit)
+        kept = rows_that_fit((row_markdown(row, links, limit=limit) for row in rows), space - size(listed.lines))
+    quiet = sum(row.state is RowState.NO_TRAFFIC for row in rows[: len(kept)])
+    loud = len(kept) - quiet
+    # Rows are sorted: those without traffic are the last. They stand open only where there are no others.
+    opened = min(loud or len(kept), OPEN_ROWS)
+    head = _head(subject.report, links)
+    folded: list[str] = []
+    if more := kept[opened:loud]:
+        folded += fold(f"{count_of(len(more), 'more change')}{_worst(rows[opened:loud])}", (*head, *more))
+    if rest := kept[max(opened, loud) :]:
+        title = f"{RowState.NO_TRAFFIC.sign} {count_of(len(rest), 'change')} without traffic in the history: nothing known"
+        folded += fold(title, (*head, *rest))
+    return _Tables(
+        opened=(*head, *kept[:opened], "") if kept else (),
+        folded=(*folded, *listed.lines),
+        total=len(rows),
+        left_out=len(rows) - len(kept),
+        removed=removals(rows[len(kept) :]),
+        unlisted=listed.left_out,
     )
-    note = prose(change.note, limit=limit) if change.note and key is change.keys[0] else ""
-    cells = (
-        f"{way.value} ({change.action.value})",
-        code(str(change.entity), limit=limit),
-        code(key.key, limit=limit),
-        amount(key.key, key.before),
-        f"**{amount(key.key, key.after)}**",
-        factor(key.before, key.after),
-        source,
-        note,
-    )
-    return "| " + " | ".join(in_cell(cell) for cell in cells) + " |"
 
 
-def _table(rows: Sequence[str]) -> tuple[str, ...]:
-    if len(rows) > OPEN_ROWS:
-        return fold(f"{len(rows)} changed keys", (*_HEAD, *rows))
-    return (*_HEAD, *rows, "") if rows else ()
+def _worst(rows: Sequence[ChangeRow]) -> str:
+    counts: dict[RowState, int] = {}
+    for row in rows:
+        counts[row.state] = counts.get(row.state, 0) + 1
+    return ": " + ", ".join(f"{count:,} {state.words}" for state, count in counts.items())
 
 
-def _removal_list(plan: Plan, *, room: int, limit: int) -> Section:
-    groups = _by_removed_keys(plan, limit)
-    total = sum(len(names) for names in groups.values())
-    for braces in (False, True):
-        body = [line for keys, names in groups.items() for line in (f"{keys}:", *(_braced(names) if braces else names))]
-        section = _block(body, total=total, left_out=0, braces=braces)
-        if size(section) <= room:
-            return Section(lines=section)
-    flat = [f"{keys}: {name}" for keys, names in groups.items() for name in names]
-    kept = rows_that_fit(flat, room - _FRAME)
-    return Section(lines=_block(kept, total=total, left_out=total - len(kept), braces=False), left_out=total - len(kept))
-
-
-def _by_removed_keys(plan: Plan, limit: int) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    for change in plan.changes:
-        keys = [escaped(key.key) for key in change.keys if direction(key) is ChangeDirection.REMOVED]
-        if keys:
-            groups.setdefault(shorten(", ".join(keys), limit), []).append(shorten(str(change.entity), limit))
-    return groups
-
-
-def _block(body: Sequence[str], *, total: int, left_out: int, braces: bool) -> tuple[str, ...]:
-    ticks = fence("\n".join(body))
-    legend = ("`a-{1,2}` stands for `a-1` and `a-2`.", "") if braces else ()
-    warning = (f"**{left_out} of {total} removals have no room here.**", "") if left_out else ()
-    return (*warning, *fold(f"{total} entities lose limits", (*legend, f"{ticks}text", *body, ticks)))
-
-
-def _braced(names: Sequence[str]) -> Iterator[str]:
-    """``user=a-1``, ``user=a-2`` as ``user=a-{1,2}``; names with braces, commas or quotes stand alone."""
-    parts = [(match.group(1), match.group(2)) if (match := _BRACED_NAME.fullmatch(name)) else (name, None) for name in names]
-    parts.sort(key=lambda part: (part[0], part[1] or ""))
-    for prefix, group in itertools.groupby(parts, key=lambda part: part[0]):
-        ends = [end for _, end in group if end is not None]
-        if len(ends) > 1:
-            yield f"{prefix}{{{','.join(ends)}}}"
-        else:
-            yield prefix + (ends[0] if ends else "")
-
-
-def effects_section(plan: Plan, *, room: int) -> Section:
-    """Nothing when the plan was made without effects; else at most ``room`` bytes, folded unless it is one sentence."""
-    if plan.effects is None:
-        return Section()
-    title, *rows = (shorten(line, NAME_LIMIT) for line in plain(effects_lines(plan.effects, changes=plan.changes)).splitlines())
-    if not rows:
-        return Section(lines=(f"**{prose(title)}**", ""))
-    kept = rows_that_fit(rows, room - size(fold(title, ())) - 2 * size((fence("".join(rows)),)))
-    ticks = fence("\n".join(kept))
-    # A client is a line of its own, its effects are below it and stand further in.
-    left_out = sum(1 for row in rows[len(kept) :] if row.startswith("      "))
-    return Section(lines=fold(title, (f"{ticks}text", *kept, ticks)) if kept else (), left_out=left_out)
-
-
-_DRIFT_HEAD: Final = (
-    "| Class | Entity | Key | Live | Last applied | Declared | Source |",
-    "| --- | --- | --- | ---: | ---: | ---: | --- |",
-)
-_DRIFT_SENTENCES: Final = 400
-
-
-def drift_markdown(drift: Drift, *, budget: int) -> str:
-    """The differences in at most ``budget`` bytes; rows that have no room are counted."""
-    name = f": {code(display_name(drift.cluster.name))}" if drift.cluster.name else ""
-    head = (f"### Kafka quotas, drift{name}", "", f"**{drift_sentence(drift)}**", "")
-    notes = list_section("Notes", (f"- {prose(note)}" for note in drift.notes), total=len(drift.notes), room=budget // 10)
-    unmanaged = list_section(
-        "Not declared, and in the scope",
-        (f"- {code(str(one.entity))}" for one in drift.unmanaged_in_scope),
-        total=len(drift.unmanaged_in_scope),
-        room=budget // 10,
-    )
-    differing = [(one, key) for one in drift.entities if one.drift.is_difference for key in one.keys]
-    room = budget - size(head) - size(notes.lines) - size(unmanaged.lines) - size(_DRIFT_HEAD) - _DRIFT_SENTENCES
-    rows = rows_that_fit((_drift_row(one, key, has_baseline=drift.baseline is not None) for one, key in differing), room)
-    table = _drift_table(rows, left_out=len(differing) - len(rows))
-    return "\n".join((*head, *table, *unmanaged.lines, *notes.lines)).rstrip("\n") + "\n"
-
-
-def _drift_table(rows: list[str], *, left_out: int) -> Iterator[str]:
-    if left_out:
-        yield from (f"**{left_out} keys have no room here.** `kafka-quotas drift` prints all of them.", "")
-    if rows:
-        yield from (*_DRIFT_HEAD, *rows, "")
-
-
-def _drift_row(one: EntityDrift, key: KeyDrift, *, has_baseline: bool) -> str:
-    cells = (
-        one.drift.value,
-        code(str(one.entity)),
-        code(key.key),
-        amount(key.key, key.live),
-        amount(key.key, key.baseline) if has_baseline else "not known",
-        amount(key.key, key.desired) + prose(overrides_words(key)),
-        code(str(key.source)) if key.source else "no manifest declares it",
-    )
-    return "| " + " | ".join(in_cell(cell) for cell in cells) + " |"
+def _foot(plan: Plan) -> Iterator[str]:
+    parts = [f"commit {code(short_commit(plan.source.commit), limit=40)}"] if plan.source.commit else []
+    yield " · ".join((*parts, f"digest {code(short_digest(plan.digest))}"))

@@ -8,11 +8,11 @@ specification 0.29, sections 4.10 (tables) and 6.3 (code spans). Of lists, whole
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.model import MessagePart, PartKind, escaped, parts_of
+from reconciler.model import MessagePart, PartKind, Span, escaped, parts_of
 
 NAME_LIMIT: Final = 2000
 """Characters of one name that are shown; a name of 255 bytes always fits, escaped or not."""
@@ -55,15 +55,23 @@ def prose(text: str, *, limit: int = NAME_LIMIT, begins_line: bool = True) -> st
     return " ".join(parts)
 
 
-def message_markdown(text: str, *, limit: int = NAME_LIMIT) -> str:
-    """A message on one line: names, keys and flags as code, amounts that do not break. A plain string as ``prose``."""
+def message_markdown(
+    text: str, *, limit: int = NAME_LIMIT, begins_line: bool = True, place: Callable[[Span], str] | None = None
+) -> str:
+    """A message on one line: names, keys and flags as code, amounts that do not break. A plain string as ``prose``.
+
+    ``place``: makes the Markdown of a place in a file, e.g. a link.
+    """
     parts = parts_of(text)
     if len(parts) == 1 and parts[0].kind is PartKind.TEXT:
-        return prose(text, limit=limit)
-    return "".join(_part(part, begins=not number, limit=limit) for number, part in enumerate(parts)).strip()
+        return prose(text, limit=limit, begins_line=begins_line)
+    whole = (_part(part, begins=begins_line and not number, limit=limit, place=place) for number, part in enumerate(parts))
+    return "".join(whole).strip()
 
 
-def _part(part: MessagePart, *, begins: bool, limit: int) -> str:
+def _part(part: MessagePart, *, begins: bool, limit: int, place: Callable[[Span], str] | None) -> str:
+    if part.span is not None and place is not None:
+        return place(part.span)
     if part.kind not in (PartKind.TEXT, PartKind.AMOUNT):
         return code(part.text, limit=limit)
     if part.kind is PartKind.AMOUNT:
@@ -140,9 +148,9 @@ def rows_that_fit(rows: Iterable[str], room: int) -> list[str]:
     return kept
 
 
-def fold(title: str, lines: Sequence[str]) -> tuple[str, ...]:
+def fold(title: str, lines: Sequence[str], *, opened: bool = False) -> tuple[str, ...]:
     """Lines behind a title that opens them. ``title`` is plain text of this tool."""
-    return ("<details>", f"<summary>{title}</summary>", "", *lines, "", "</details>", "")
+    return ("<details open>" if opened else "<details>", f"<summary>{title}</summary>", "", *lines, "", "</details>", "")
 
 
 def list_section(title: str, rows: Iterable[str], *, total: int, room: int, opened: bool = False) -> Section:

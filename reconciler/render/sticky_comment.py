@@ -1,4 +1,4 @@
-"""One comment that is rewritten while a change goes on its way: the body that a plan made, below a line that says how far it is.
+"""One comment that is rewritten while a change goes on its way: heading and alert of its state, and the content of the plan.
 
 Which forge the comment is on is not known here: text goes in, text comes out.
 """
@@ -9,12 +9,13 @@ import dataclasses
 import enum
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from reconciler.model import display_name, escaped
+from reconciler.render.comment_links import short_commit, short_digest, web_address
+from reconciler.render.comment_verdict import CommentVerdict
 from reconciler.render.markdown_text import NAME_LIMIT, code, fold, prose, shorten, size
 
 _VERSION: Final = 1
@@ -37,7 +38,7 @@ _STATES: Final = frozenset(state.value for state in CommentState)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """What the line says. ``kind`` is ``plan``, ``findings`` or ``status``; only a plan has a digest.
+    """What the line says. ``kind`` is ``plan``, ``findings``, ``backtest`` or ``status``; only a plan has a digest.
 
     A body that is not posted yet has none of the fields from ``label`` on.
     """
@@ -47,6 +48,8 @@ class Marker:
     digest: str | None
     empty: bool = False
     """There is nothing to do and nothing to say: no reason for a new comment."""
+    verdict: str | None = None
+    """A ``CommentVerdict``; ``None`` in comments of earlier versions, and where only the state is known."""
     label: str = ""
     """Tells comments about one cluster from each other, e.g. of two repositories' folders."""
     state: CommentState | None = None
@@ -66,6 +69,7 @@ def marker_line(marker: Marker) -> str:
     always = {"v": _VERSION, "kind": marker.kind, "cluster": cluster, "digest": marker.digest}
     posted = {
         "empty": marker.empty,
+        "verdict": marker.verdict,
         "label": marker.label,
         "state": marker.state,
         "commit": marker.commit,
@@ -97,10 +101,11 @@ def read_marker(comment: str) -> Marker | None:
 
 
 def _with_posted(marker: Marker, document: Mapping[str, object]) -> Marker | None:
-    known = {"empty": False, "label": "", "state": None, "commit": None, "sum": None}
+    known = {"empty": False, "verdict": None, "label": "", "state": None, "commit": None, "sum": None}
     match known | {key: document[key] for key in known if key in document}:
         case {
             "empty": bool(empty),
+            "verdict": str() | None as verdict,
             "label": str(label),
             "state": str() | None as state,
             "commit": str() | None as commit,
@@ -111,6 +116,7 @@ def _with_posted(marker: Marker, document: Mapping[str, object]) -> Marker | Non
                 cluster=marker.cluster,
                 digest=marker.digest,
                 empty=empty,
+                verdict=verdict,
                 label=label,
                 state=CommentState(state) if state else None,
                 commit=commit,
@@ -122,38 +128,72 @@ def _with_posted(marker: Marker, document: Mapping[str, object]) -> Marker | Non
 LIMIT: Final = 60_000
 """Bytes of a whole comment. A body takes ``markdown.BUDGET`` of them at most, which leaves room for all that is added here."""
 
+DATA_START: Final = "<!-- kafka-quotas:data "
+"""How the hidden line begins that carries a plan in a body that is not posted yet."""
 _BEGIN: Final = "<!-- kafka-quotas:content -->"
 _END: Final = "<!-- kafka-quotas:end -->"
-_HEADING: Final = "### Kafka quotas"
+_TITLE: Final = "Kafka quotas"
 _SHOWN: Final = 200
 _DETAIL: Final = (1500, 150)
 """Characters of the detail that are shown: fewer only where the content leaves no room for more."""
 
-_LINK: Final = re.compile(r"https?://[A-Za-z0-9.:-]+/[A-Za-z0-9._/-]+")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StateWords:
+    """How a state other than ``planned`` is shown; ``lead`` stands before the detail, ``more`` after it."""
+
+    sign: str
+    heading: str
+    alert: str
+    lead: str
+    more: str
+
 
 _WORDS: Final = {
-    CommentState.PLANNED: ("Planned", ""),
-    CommentState.APPLYING: ("Being applied", "Next: wait; this comment will say how it ended."),
-    CommentState.APPLIED: ("Applied", "Next: nothing; `kafka-quotas drift` tells whether somebody changes it by hand."),
-    CommentState.FAILED: ("Failed", "Next: `kafka-quotas plan` shows what is left to do, and `kafka-quotas apply` does it."),
-    CommentState.OUTDATED: ("Outdated", "Next: wait for the plan of the newest commit, or run `kafka-quotas plan` on it."),
+    CommentState.APPLYING: _StateWords(
+        sign="⏳",
+        heading="being applied",
+        alert="NOTE",
+        lead="`apply` is writing this plan",
+        more="The result will be shown here.",
+    ),
+    CommentState.APPLIED: _StateWords(
+        sign="✅",
+        heading="applied",
+        alert="TIP",
+        lead="Applied",
+        more="To undo it, run `kafka-quotas revert REPORT` with the report of this run.",
+    ),
+    CommentState.FAILED: _StateWords(
+        sign="❌",
+        heading="apply failed",
+        alert="CAUTION",
+        lead="**Failed**",
+        more="`kafka-quotas plan` shows what is left to do, and `kafka-quotas apply` does it.",
+    ),
+    CommentState.OUTDATED: _StateWords(
+        sign="⏸️",
+        heading="outdated",
+        alert="NOTE",
+        lead="The pull request has a newer commit",
+        more="The plan of that commit will be shown here.",
+    ),
 }
-_EDITED: Final = "**Somebody had edited this comment; it was written anew.**"
-_LOST: Final = "**Somebody had edited this comment; what it said of the plan was not kept.** `kafka-quotas plan` prints it."
+_EDITED: Final = "**A user had edited this comment. It was written anew.**"
+_LOST: Final = "**A user had edited this comment, so its plan was not kept.** `kafka-quotas plan` prints the plan."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """What a comment holds whatever its state: its marker, its heading, and the lines below."""
+    """What a comment has whatever its state: its marker, and the lines of the plan."""
 
     marker: Marker
-    heading: str
     lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommentStatus:
-    """What is said above the content. ``detail`` may quote strangers; a ``link`` that is no plain web address is left out."""
+    """How far the change is. ``detail`` may quote strangers; a ``link`` that is not a plain web address is left out."""
 
     state: CommentState
     commit: str | None = None
@@ -161,30 +201,46 @@ class CommentStatus:
     link: str | None = None
 
 
+def comment_heading(marker: Marker, *, limit: int = _SHOWN) -> str:
+    """``### ⛔ Kafka quotas for `prod-eu`: blocked``: one verdict, or the state once the change is on its way."""
+    name = f" for {code(display_name(marker.cluster), limit=limit)}" if marker.cluster else ""
+    if marker.state in _WORDS:
+        words = _WORDS[marker.state]
+        return f"### {words.sign} {_TITLE}{name}: {words.heading}"
+    if marker.verdict is None or marker.verdict not in set(CommentVerdict):
+        return f"### {_TITLE}{name}"
+    verdict = CommentVerdict(marker.verdict)
+    return f"### {verdict.sign} {_TITLE}{name}: {verdict.value}"
+
+
 def content_for(cluster: str | None, label: str) -> Content:
-    """The content of a comment that nothing is known of but what it is about."""
-    name = f": {code(display_name(cluster), limit=_SHOWN)}" if cluster else ""
-    marker = Marker(kind="status", cluster=cluster, digest=None, label=label)
-    return Content(marker=marker, heading=f"{_HEADING}{name}")
+    """The content of a comment of which only the subject is known."""
+    return Content(marker=Marker(kind="status", cluster=cluster, digest=None, label=label))
 
 
 def read_content(text: str) -> Content | None:
     """The content of a body that a plan or findings made, or of a posted comment; ``None`` for any other text."""
     marker = read_marker(text)
     lines = text.replace("\r\n", "\n").rstrip().split("\n")[1:]
-    if marker is None or not lines or not lines[0].startswith(_HEADING):
+    if marker is None or not lines or not (lines[0].startswith("### ") and _TITLE in lines[0]):
         return None
-    heading, *rest = lines
+    rest = [one for one in lines[1:] if not one.startswith(DATA_START)]
     if marker.state is None:
-        return Content(marker=marker, heading=heading, lines=tuple(_trimmed(rest)))
+        return Content(marker=marker, lines=tuple(_trimmed(rest)))
     if _BEGIN not in rest or _END not in rest:
-        return Content(marker=marker, heading=heading)
+        return Content(marker=marker)
     last = len(rest) - 1 - rest[::-1].index(_END)
-    return Content(marker=marker, heading=heading, lines=tuple(_trimmed(rest[rest.index(_BEGIN) + 1 : last])))
+    return Content(marker=marker, lines=tuple(_trimmed(rest[rest.index(_BEGIN) + 1 : last])))
+
+
+def hidden_data(text: str) -> str | None:
+    """The data that a body carries, encoded; ``None`` without such a line."""
+    last = text.rstrip().rpartition("\n")[2]
+    return last.removeprefix(DATA_START).removesuffix(_MARKER_END) if last.startswith(DATA_START) else None
 
 
 def is_edited(comment: str) -> bool:
-    """Whether a posted comment is not what this tool posted. Told by a sum, which stops accidents, not forgers."""
+    """Whether a posted comment is not what this tool posted. A checksum shows it, which stops accidents, not forgers."""
     marker = read_marker(comment)
     if marker is not None and marker.state is None and marker.checksum is None:
         return False  # a body that was posted as it is, without this tool
@@ -205,34 +261,42 @@ def render_sticky_comment(content: Content, status: CommentStatus, *, edited: bo
 
 
 def _whole(content: Content, status: CommentStatus, *, edited: bool) -> str:
-    lines = (content.heading, "", *_status(content, status, edited=edited), *_held(content, status))
+    marker = dataclasses.replace(content.marker, state=status.state, commit=status.commit)
+    lines = (
+        comment_heading(marker),
+        "",
+        *_status(content, status, edited=edited),
+        *_kept(content, status),
+        *_foot(marker, status),
+    )
     body = "\n".join(lines).rstrip() + "\n"
-    marker = dataclasses.replace(content.marker, state=status.state, commit=status.commit, checksum=checksum(body))
-    return f"{marker_line(marker)}\n{body}"
+    return f"{marker_line(dataclasses.replace(marker, checksum=checksum(body)))}\n{body}"
 
 
 def _status(content: Content, status: CommentStatus, *, edited: bool) -> Iterator[str]:
-    word, next_step = _WORDS[status.state]
-    if status.state is CommentState.PLANNED and content.marker.kind == "findings":
-        word = "Cannot be planned"
-    if status.state is CommentState.PLANNED and content.marker.kind == "backtest":
-        word = "Backtested"
-    commit = f" at commit {code(status.commit, limit=_SHOWN)}" if status.commit else ""
-    log = f" ([log](<{status.link}>))" if status.link and _LINK.fullmatch(status.link) else ""
-    detail = f": {prose(status.detail)}" if status.detail else ""
-    yield from (f"**{word}**{commit}{log}{detail}".rstrip(".") + ".", "")
     if edited:
         yield from (_EDITED if content.lines else _LOST, "")
-    if next_step:
-        yield from (next_step, "")
+    words = _WORDS.get(status.state)
+    if words is None:
+        return
+    detail = f": {prose(status.detail, begins_line=False).rstrip('.')}" if status.detail else ""
+    yield from (f"> [!{words.alert}]", f"> {words.lead}{detail}. {words.more}", "")
 
 
-def _held(content: Content, status: CommentStatus) -> Sequence[str]:
-    """The content between two lines that tell where it is; folded once it is no longer what is to be read."""
+def _kept(content: Content, status: CommentStatus) -> Sequence[str]:
+    """The content between two lines that mark where it is; folded once the state is what is to be read."""
     if not content.lines:
         return ()
-    held = (_BEGIN, "", *content.lines, "", _END)
-    return held if status.state is CommentState.PLANNED else fold("The plan", held)
+    kept = (_BEGIN, "", *content.lines, "", _END)
+    return (*kept, "") if status.state is CommentState.PLANNED else fold("The plan", kept)
+
+
+def _foot(marker: Marker, status: CommentStatus) -> Iterator[str]:
+    link = web_address(status.link)
+    parts = [f"[Workflow run]({link})"] if link else []
+    parts += [f"commit {code(short_commit(status.commit), limit=_SHOWN)}"] if status.commit else []
+    parts += [f"digest {code(short_digest(marker.digest), limit=_SHOWN)}"] if marker.digest else []
+    yield " · ".join(parts)
 
 
 def _trimmed(lines: Sequence[str]) -> Sequence[str]:

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
         GitHubTarget,
         PullRequestOutcome,
         body_content,
+        comment_links,
         post_comment,
+        read_body,
         state_of_report,
-        with_backtest,
     )
     from reconciler.workflows.compact import CompactOptions, CompactResult, compact_traffic
     from reconciler.workflows.connect import (
@@ -123,6 +124,7 @@ __all__ = [
     "check_recordable",
     "cluster_to_export",
     "cluster_to_read",
+    "comment_links",
     "compact_traffic",
     "connection_to_write",
     "current_view",
@@ -160,6 +162,7 @@ __all__ = [
     "principal",
     "proposal_of",
     "quota_reader",
+    "read_body",
     "read_clients",
     "read_report_inputs",
     "read_state",
@@ -184,7 +187,6 @@ __all__ = [
     "validate_every",
     "validate_manifests",
     "verify_reference",
-    "with_backtest",
     "write_baseline",
     "write_observed",
 ]

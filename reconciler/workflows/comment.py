@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import enum
+import json
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from reconciler.documents import read_apply_summary
+from reconciler.documents import ApplySummary, read_apply_summary, read_findings, read_plan
 from reconciler.errors import FileAccessError, ForgeError, UsageError
 from reconciler.integrations import (
     ACTIONS,
@@ -25,25 +28,30 @@ from reconciler.integrations import (
     repository_name,
     run_link,
 )
-from reconciler.model import ApplyResult, BacktestReport, ChangeStatus
+from reconciler.model import ApplyResult, BacktestReport, ChangeStatus, Finding, Plan
 from reconciler.ports import Clock
 from reconciler.render import (
     BUDGET,
-    NEXT,
-    NEXT_MERGE,
+    ROOM_FOR_BACKTEST,
+    CommentLinks,
     CommentState,
     CommentStatus,
     Content,
-    backtest_section,
+    RepoPaths,
+    comment_heading,
     content_for,
+    findings_markdown,
+    hidden_data,
     is_edited,
-    marker_line,
-    next_step,
+    plan_markdown,
     read_content,
     read_marker,
+    render_backtest_markdown,
     render_sticky_comment,
     size,
+    worst_verdict,
 )
+from reconciler.text import count_of, duration
 
 
 def state_of_report(text: str, *, name: str) -> tuple[CommentState, str]:
@@ -57,10 +65,19 @@ def state_of_report(text: str, *, name: str) -> tuple[CommentState, str]:
     if report.result is ApplyResult.NOTHING_TO_DO:
         return CommentState.APPLIED, "there was nothing to do"
     if report.result is ApplyResult.DONE:
-        read_back = "every broker shows it" if report.verified else "not read back"
-        return CommentState.APPLIED, f"wrote {_entities(report.counts[ChangeStatus.APPLIED])}, {read_back}"
+        count = report.counts[ChangeStatus.APPLIED]
+        took = f" in {duration(report.seconds)}" if report.seconds is not None else ""
+        return CommentState.APPLIED, f"{_entities(count)} written{took}, {_read_back(report, count)}"
     reasons = ": ".join(text.strip().rstrip(".") for text in (report.failure_reason, report.message) if text)
     return CommentState.FAILED, f"{_written(report.result, report.counts)}{f'; {reasons}' if reasons else ''}"
+
+
+def _read_back(report: ApplySummary, count: int) -> str:
+    if not report.verified:
+        return "not read back"
+    if report.brokers is not None:
+        return f"verified on {count_of(report.brokers, 'broker')}"
+    return f"and every broker shows {'it' if count == 1 else 'them'}"
 
 
 def _written(result: ApplyResult, counts: Mapping[ChangeStatus, int]) -> str:
@@ -77,8 +94,12 @@ def _written(result: ApplyResult, counts: Mapping[ChangeStatus, int]) -> str:
 
 
 def _entities(count: int) -> str:
-    return f"{count} entity" if count == 1 else f"{count} entities"
+    return count_of(count, "entity", "entities")
 
+
+_MOST_DATA: Final = 50_000_000
+"""Characters of a plan that a body carries; its text has 60,000 bytes at most."""
+_MARKER_ROOM: Final = 600
 
 _ROUNDS: Final = 3
 """How often a comment that somebody removes meanwhile is looked for again."""
@@ -147,12 +168,25 @@ class CommentOutcome:
     strangers: tuple[Comment, ...] = ()
 
 
-def body_content(text: str, *, name: str, cluster: str | None, label: str) -> Content:
-    """The body that ``plan --out markdown=FILE`` or ``render`` wrote, for the comment of this cluster and label.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommentBody:
+    """What BODY is: a plan, findings, or Markdown without the data of a plan. ``name`` is the file's."""
 
-    ``cluster`` is needed for a body that is about no cluster (findings of manifests that cannot be planned), else it must be
-    the body's own. Raises ``FileAccessError`` for any other text.
+    name: str
+    plan: Plan | None = None
+    findings: tuple[Finding, ...] | None = None
+    content: Content | None = None
+
+
+def read_body(text: str, *, name: str) -> CommentBody:
+    """A plan or findings as JSON, or the Markdown that ``plan --out markdown=FILE`` or ``render`` wrote.
+
+    Raises ``FileAccessError`` for any other text.
     """
+    if text.lstrip()[:1] == "{":
+        if _is_plan(text):
+            return CommentBody(name=name, plan=read_plan(text, name=name))
+        return CommentBody(name=name, findings=read_findings(text, name=name))
     if size((text,)) > BUDGET + 1:
         raise FileAccessError(
             f"{name} has {len(text.encode())} bytes; a body has {BUDGET} at most: make it anew with this version"
@@ -160,36 +194,79 @@ def body_content(text: str, *, name: str, cluster: str | None, label: str) -> Co
     content = read_content(text)
     if content is None or content.marker.state is not None:
         raise FileAccessError(
-            f"{name} is no comment that 'plan --out markdown=FILE' or 'render' wrote: its first line is no marker"
+            f"{name} is not a plan, and not a comment that 'plan --out markdown=FILE' or 'render' wrote: "
+            "its first line has no marker"
         )
+    data = hidden_data(text)
+    return CommentBody(name=name, plan=_unpacked(data, name=name) if data else None, content=content)
+
+
+def _is_plan(text: str) -> bool:
+    """Whether a JSON text is no list of findings; text that is not JSON is left to the reader of plans."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return True
+    return not isinstance(document, dict) or "findings" not in document or "changes" in document
+
+
+def _unpacked(data: str, *, name: str) -> Plan:
+    try:
+        text = zlib.decompressobj().decompress(base64.b64decode(data, validate=True), _MOST_DATA).decode("utf-8")
+    except (ValueError, zlib.error) as error:
+        raise FileAccessError(f"{name} was changed after it was written: its hidden plan cannot be read") from error
+    return read_plan(text, name=name)
+
+
+def body_content(
+    body: CommentBody,
+    *,
+    cluster: str | None,
+    label: str,
+    report: BacktestReport | None = None,
+    report_name: str = "the backtest",
+    links: CommentLinks | None = None,
+) -> Content:
+    """The content of the comment about this cluster and label: the plan with the backtest merged into it.
+
+    ``cluster`` is needed for a body that is about no cluster (findings of manifests that cannot be planned), else it must be
+    the body's own. Raises ``FileAccessError`` for a body or a report about another cluster.
+    """
+    content = _own_content(body, report, links)
     about = content.marker.cluster
     if cluster is not None and about not in (None, cluster):
-        raise FileAccessError(f"{name} is about cluster {about!r}, not {cluster!r}")
-    heading = content.heading if about or cluster is None else content_for(cluster, label).heading
-    marker = dataclasses.replace(content.marker, cluster=about or cluster, label=label)
-    return dataclasses.replace(content, marker=marker, heading=heading)
+        raise FileAccessError(f"{body.name} is about cluster {about!r}, not {cluster!r}")
+    if report is not None and report.cluster is not None and about is not None and report.cluster != about:
+        raise FileAccessError(f"{report_name} is about cluster {report.cluster!r}, not {about!r}")
+    content = dataclasses.replace(content, marker=dataclasses.replace(content.marker, cluster=about or cluster, label=label))
+    return content if report is None or body.plan is not None else _with_backtest_above(content, report, links)
 
 
-def with_backtest(content: Content, report: BacktestReport, *, name: str) -> Content:
-    """The content with what a backtest found below it, in as much room as is left; where there is little, in one line.
-
-    Raises ``FileAccessError`` for a report about another cluster.
-    """
-    about = content.marker.cluster
-    if report.cluster is not None and about is not None and report.cluster != about:
-        raise FileAccessError(f"{name} is about cluster {report.cluster!r}, not {about!r}")
-    advice = next_step(report)
-    plan = tuple(advice if advice is not None and _is_advice(line, report) else line for line in content.lines)
-    room = BUDGET - size(plan) - size((content.heading,)) - size((marker_line(content.marker),)) - 1
-    lines = (*plan, "", *backtest_section(report, room=room))
-    judged = report.findings or report.unjudged or any(one.changed for one in report.verdicts)
-    silent = content.marker.empty and not judged
-    return dataclasses.replace(content, lines=lines, marker=dataclasses.replace(content.marker, empty=silent))
+def _own_content(body: CommentBody, report: BacktestReport | None, links: CommentLinks | None) -> Content:
+    text = ""
+    if body.plan is not None:
+        text = plan_markdown(body.plan, report=report, links=links, foot=False)
+    elif body.findings is not None:
+        room = BUDGET if report is None else BUDGET - ROOM_FOR_BACKTEST
+        text = findings_markdown(body.findings, links=links, budget=room)
+    content = read_content(text) or body.content
+    if content is None:
+        raise FileAccessError(f"{body.name} has no content")
+    return content
 
 
-def _is_advice(line: str, report: BacktestReport) -> bool:
-    """Whether a line of a plan advises a next step that this backtest overrules: to merge, or to do anything when it refuses."""
-    return line == NEXT_MERGE or (report.refused and line.startswith(NEXT))
+def _with_backtest_above(content: Content, report: BacktestReport, links: CommentLinks | None) -> Content:
+    """For a plan that is too long to be carried in its body: the backtest in the room that is left, then the plan's own table."""
+    folded = ("<details>", "<summary>The plan</summary>", "", *content.lines, "", "</details>")
+    room = BUDGET - size(folded) - size((comment_heading(content.marker),)) - _MARKER_ROOM
+    above = read_content(render_backtest_markdown(report, links=links, budget=room))
+    if above is None or size(above.lines) > room:
+        raise FileAccessError(
+            "the plan leaves no room for the backtest: pass the plan itself, which 'plan --out json=FILE' writes"
+        )
+    verdict = worst_verdict(content.marker.verdict, above.marker.verdict)
+    marker = dataclasses.replace(content.marker, empty=False, verdict=verdict)
+    return dataclasses.replace(content, marker=marker, lines=(*above.lines, "", *folded))
 
 
 def keep_comment(comments: Comments, request: CommentRequest) -> CommentOutcome:
@@ -322,6 +399,25 @@ class PullRequestOutcome:
             yield "somebody had edited the comment; it was written anew"
         for one in self.comment.strangers:
             yield f"comment {one.id} of {one.author!r} has this tool's marker but is not by {self.comment.author!r}; left alone"
+
+
+def comment_links(
+    target: GitHubTarget,
+    *,
+    commit: str | None = None,
+    report: str | None = None,
+    docs: str | None = None,
+    places: RepoPaths | None = None,
+) -> CommentLinks:
+    """The addresses that the environment of a workflow gives; what it does not give is not linked.
+
+    ``commit``: of the files that are linked to, where it is not the one of the event. Raises ``FileAccessError``.
+    """
+    server = target.environment.get("GITHUB_SERVER_URL")
+    repository = target.repository or target.environment.get("GITHUB_REPOSITORY")
+    known = commit or read_event(target.environment).commit
+    files = f"{server}/{repository}/blob/{known}" if server and repository and known else None
+    return CommentLinks(files=files, report=report, docs=docs, places=places or RepoPaths())
 
 
 def post_comment(

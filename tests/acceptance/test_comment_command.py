@@ -89,7 +89,9 @@ def test_from_the_plan_to_the_end_of_apply(folder, github):
     body = rendered(folder)
     first = comment(folder, github, body, "--format", "json")
     applying = comment(folder, github, "--state", "applying", "--cluster", "prod")
-    applied = comment(folder, github, "--report", report(folder, summary={"applied": 1}), "--cluster", "prod")
+    applied = comment(
+        folder, github, "--report", report(folder, summary={"applied": 1}, seconds=8.2, brokers=3), "--cluster", "prod"
+    )
 
     assert (first.code, applying.code, applied.code) == (0, 0, 0)
     Draft202012Validator(SCHEMA).validate(first.json())
@@ -99,9 +101,12 @@ def test_from_the_plan_to_the_end_of_apply(folder, github):
         f"The comment on pull request {NUMBER} of {REPOSITORY} is updated; it says applied: "
         f"https://github.example.org/{REPOSITORY}/pull/{NUMBER}#issuecomment-{number}\n"
     )
-    assert f"**Applied** at commit `{HEAD}` ([log](<https://github.example.org/{REPOSITORY}/actions/runs/31>)): wrote" in text
-    assert "every broker shows it" in by_github(text).text()
-    assert "user=alice" in text
+    assert "### ✅ Kafka quotas for `prod`: applied" in text
+    assert (
+        "Applied: 1 entity written in 8 s, verified on 3 brokers. To undo it, run kafka-quotas revert" in by_github(text).text()
+    )
+    assert f"[Workflow run](https://github.example.org/{REPOSITORY}/actions/runs/31) · commit `{HEAD[:7]}`" in text
+    assert "`alice`" in text
 
 
 def test_with_if_there_a_comment_is_changed_and_none_is_made(folder, github):
@@ -113,7 +118,7 @@ def test_with_if_there_a_comment_is_changed_and_none_is_made(folder, github):
     comment(folder, github, rendered(folder))
     assert comment(folder, github, *applying).code == 0
     (only,) = github.comments.values()
-    assert "Being applied" in only["body"]
+    assert "being applied" in only["body"]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +136,7 @@ def test_a_run_that_failed_says_how(folder, github, fields, words):
     ((text),) = [one["body"] for one in github.comments.values()]
     assert done.code == 0
     assert words in by_github(text).text()
-    assert "Next: kafka-quotas plan shows what is left to do" in by_github(text).text()
+    assert "kafka-quotas plan shows what is left to do" in by_github(text).text()
     assert "@" not in by_github(text).outside("code")
 
 
@@ -155,7 +160,7 @@ def test_a_plan_of_5000_changes_stays_within_the_limit_and_says_where_the_rest_i
     ((text),) = [one["body"] for one in github.comments.values()]
     assert done.code == 0
     assert LIMIT * 0.9 < len(text.encode()) <= LIMIT
-    assert "of 5000 changed keys" in text
+    assert "of 5,000 changed limits" in text
     assert "`kafka-quotas plan` prints the whole plan" in text
 
 
@@ -294,7 +299,10 @@ def test_what_makes_no_sense_is_a_usage_error(folder, github, arguments):
 
 
 def test_a_body_may_come_from_standard_input_and_must_be_one(folder, github):
-    assert "standard input is no comment that 'plan --out markdown=FILE' or 'render' wrote" in comment(folder, github, "-").err
+    assert (
+        "standard input is not a plan, and not a comment that 'plan --out markdown=FILE' or 'render' wrote"
+        in comment(folder, github, "-").err
+    )
 
 
 def test_a_commit_without_pull_request_is_told_and_fine(folder, github):

@@ -1,24 +1,37 @@
-"""``comment --backtest``: what a backtest found stands below the plan, in the one comment that a reviewer reads."""
+"""``comment --backtest``: the results of a backtest stand in the rows of the plan, in the one comment that a reviewer reads."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from reconciler.documents.backtest import backtest_to_json
+from reconciler.documents.findings import findings_to_json
+from reconciler.documents.plan import plan_digest, plan_to_json
 from reconciler.errors import FileAccessError
 from reconciler.formats.canonical import document_text
 from reconciler.model.backtest import BacktestReport, FailedBucket, NotJudged, RuleOutcome, UnjudgedChange, Verdict
 from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.finding import Finding, Severity
 from reconciler.model.plan import Plan
-from reconciler.render.backtest_markdown import render_backtest_markdown
-from reconciler.render.markdown import BUDGET, plan_markdown
+from reconciler.render.markdown import BUDGET, plan_markdown, render_backtest_markdown
 from reconciler.render.markdown_text import size
-from reconciler.render.sticky_comment import LIMIT, CommentState, CommentStatus, read_content, read_marker, render_sticky_comment
-from reconciler.workflows.comment import body_content, with_backtest
+from reconciler.render.sticky_comment import (
+    DATA_START,
+    LIMIT,
+    CommentState,
+    CommentStatus,
+    Content,
+    read_content,
+    read_marker,
+    render_sticky_comment,
+)
+from reconciler.workflows.comment import body_content, read_body
 from tests.builders import plan, user
 from tests.support.backtest_reports import report_of, verdict
 from tests.support.command import Done, invoke
@@ -36,7 +49,8 @@ RULE = RuleOutcome(
 
 def planned(*names: str) -> Plan:
     key = KeyChange(key="producer_byte_rate", before=1.0, after=2.0, reason=Reason.VALUE_DIFFERS)
-    return plan(*(Change(entity=user(name), action=Action.UPDATE, keys=(key,)) for name in names))
+    changes = [Change(entity=user(name), action=Action.UPDATE, keys=(key,)) for name in names]
+    return plan(*changes, digest=plan_digest("c1", changes))
 
 
 def report(cluster: str | None = "prod") -> BacktestReport:
@@ -53,7 +67,7 @@ def github() -> Iterator[GitHubServer]:
 def folder(tmp_path: Path) -> Path:
     event = {"pull_request": {"number": NUMBER, "head": {"sha": HEAD}}}
     (tmp_path / "event.json").write_text(json.dumps(event), encoding="utf-8")
-    (tmp_path / "body.md").write_text(plan_markdown(planned("alice")), encoding="utf-8")
+    (tmp_path / "body.md").write_text(plan_markdown(planned("alice"), with_data=True), encoding="utf-8")
     (tmp_path / "backtest.json").write_text(document_text(backtest_to_json(report())), encoding="utf-8")
     return tmp_path
 
@@ -78,14 +92,16 @@ def test_one_comment_tells_the_plan_and_the_backtest_and_keeps_both(folder: Path
     seen = by_github(posted)
     assert "The proposed quotas would have throttled 1 of 1 quota group whose limit changes" in seen.text()
     assert "Rule 1 fails (gold is never throttled)" in seen.text()
-    assert posted.index("Digest") < posted.index("Backtest:")
+    assert "prod: blocked" in seen.text().splitlines()[1]
+    assert seen.rows[1][1:] == ["alice", "producer", "1\xa0B/s", "2\xa0B/s", "throttled 1\xa0%"]
     assert comment(folder, github, "--state", "applying", "--cluster", "prod").code == 0
     (posted,) = bodies(github)
-    assert "Being applied" in posted
-    assert "Backtest:" in posted
+    assert "being applied" in posted
+    assert "throttled 1\xa0%" in posted
     assert comment(folder, github, "body.md").code == 0
     (posted,) = bodies(github)
-    assert "Backtest:" not in posted, "a new plan has nothing of the old backtest"
+    assert "throttled" not in posted, "a new plan has nothing of the old backtest"
+    assert "no backtest ran" in posted
 
 
 def test_what_cannot_be_meant_is_refused_and_nothing_is_posted(folder: Path, github: GitHubServer) -> None:
@@ -101,98 +117,120 @@ def test_what_cannot_be_meant_is_refused_and_nothing_is_posted(folder: Path, git
     assert bodies(github) == []
 
 
-def content_of(text: str, cluster: str | None = None):
-    return body_content(text, name="body.md", cluster=cluster, label="")
+def content_of(text: str, cluster: str | None = None, found: BacktestReport | None = None) -> Content:
+    return body_content(read_body(text, name="body.md"), cluster=cluster, label="", report=found, report_name="b.json")
+
+
+def merged(one: Plan, found: BacktestReport) -> Content:
+    """From the plan as JSON, which is always merged."""
+    return content_of(document_text(plan_to_json(one)), found=found)
+
+
+def test_a_plan_as_json_and_its_markdown_make_the_same_comment() -> None:
+    one = planned("alice", "bob")
+    assert content_of(plan_markdown(one, with_data=True), found=report()) == merged(one, report())
+    assert content_of(plan_markdown(one, with_data=True)) == content_of(document_text(plan_to_json(one)))
+
+
+def test_findings_as_json_are_a_comment_too() -> None:
+    finding = Finding(id="bad", severity=Severity.ERROR, message="wrong")
+    content = content_of(document_text(findings_to_json([finding])), cluster="prod")
+    assert (content.marker.kind, content.marker.cluster, content.marker.verdict) == ("findings", "prod", "blocked")
+    assert "wrong" in "\n".join(content.lines)
+
+
+def test_a_hidden_plan_that_was_changed_is_refused() -> None:
+    text = plan_markdown(planned("alice"), with_data=True)
+    at = text.index(DATA_START) + len(DATA_START) + 20
+    with pytest.raises(FileAccessError, match=r"body\.md was changed"):
+        content_of(f"{text[:at]}AAAAAAAA{text[at + 8 :]}")
 
 
 def test_a_report_about_another_cluster_is_refused() -> None:
-    content = content_of(plan_markdown(planned("alice")))
     with pytest.raises(FileAccessError, match=r"b\.json is about cluster 'prod-eu', not 'prod'"):
-        with_backtest(content, report("prod-eu"), name="b.json")
+        merged(planned("alice"), report("prod-eu"))
 
 
+@pytest.mark.parametrize("from_json", [True, False])
 @pytest.mark.parametrize("entities", [1, 5000])
-def test_however_long_the_plan_the_verdict_has_room_and_the_whole_stays_within_its_size(entities: int) -> None:
-    body = plan_markdown(planned(*(f"user-{n:05}" for n in range(entities))))
+def test_however_long_the_plan_the_verdict_has_room_and_the_whole_stays_within_its_size(entities: int, from_json: bool) -> None:
+    one = planned(*(f"user-{n:05}-{n * 7919 % 100_003}" for n in range(entities)))
+    body = document_text(plan_to_json(one)) if from_json else plan_markdown(one, with_data=True)
     many = report_of(HIT, *(verdict(user=f"u{n}", verdict=Verdict.THROTTLED) for n in range(3000)), rules=(RULE,), cluster="prod")
-    content = with_backtest(content_of(body), many, name="b.json")
+    content = content_of(body, found=many)
     status = CommentStatus(
         state=CommentState.FAILED, commit=HEAD, detail="x " * 900, link="https://github.example.org/o/r/runs/1"
     )
     text = render_sticky_comment(content, status)
     assert size((text,)) <= LIMIT
-    assert "Backtest:" in text
-    assert ("Rule 1 fails" in text) or ("1 of 1 rules of the policy fail" in text)
+    assert content.marker.verdict == "blocked"
+    assert "throttled **3,001 of 3,001 quota groups**" in text
+    assert "Rule 1 fails" in text
+    first = by_github(text).rows[1]
+    assert (first[1], first[5]) == ("alice", "throttled 1\xa0%"), "the group that a rule rejects is the first row"
+    assert re.search(r"Left out, .*: [\d,]+ of [\d,]+ changed limits", text)
 
 
-def test_a_full_body_leaves_the_backtest_one_line() -> None:
-    body = plan_markdown(planned(*(f"user-{n:05}" for n in range(5000))))
-    assert len(body.encode()) > BUDGET - 1000
-    lines = with_backtest(content_of(body), report(), name="b.json").lines
-    (line,) = (line for line in lines if "Backtest:" in line)
-    assert line.startswith("**Backtest:** **The proposed quotas would have throttled 1 of 1 quota group whose limit changes.**")
-    assert "**1 of 1 rules of the policy fail.**" in line
-    assert size(lines[lines.index(line) :]) < 500
+def test_a_body_too_long_to_carry_its_plan_keeps_room_for_a_backtest() -> None:
+    one = planned(*(hashlib.sha256(str(n).encode()).hexdigest() for n in range(5000)))
+    body = plan_markdown(one, with_data=True)
+    assert len(body.encode()) <= BUDGET - 14_000
+    assert DATA_START not in body
+    content = content_of(body, found=report())
+    assert content.marker.verdict == "blocked"
+    text = by_github("\n".join(content.lines)).text()
+    assert text.index("alice") < text.index("no backtest ran")
 
 
 def test_a_backtest_alone_is_a_comment_too() -> None:
     text = render_backtest_markdown(report("prod-eu"))
     content = content_of(text, cluster="prod-eu")
     assert read_content(text) is not None
-    assert "**Backtested**" in render_sticky_comment(content, CommentStatus(state=CommentState.PLANNED))
+    assert "`prod-eu`: blocked" in render_sticky_comment(content, CommentStatus(state=CommentState.PLANNED))
 
 
 def test_a_plan_without_changes_stays_silent_unless_the_backtest_found_a_change() -> None:
-    content = content_of(plan_markdown(planned()))
-    assert content.marker.empty
-    assert with_backtest(content, report_of(verdict(changed=False), cluster=None), name="b.json").marker.empty
-    assert not with_backtest(content, report(), name="b.json").marker.empty
+    assert content_of(plan_markdown(planned())).marker.empty
+    assert merged(planned(), report_of(verdict(changed=False), cluster=None)).marker.empty
+    assert not merged(planned(), report()).marker.empty
 
 
-def test_the_section_is_part_of_what_is_guarded_against_edits() -> None:
-    content = with_backtest(content_of(plan_markdown(planned("alice"))), report(), name="b.json")
+def test_the_result_is_part_of_what_is_guarded_against_edits() -> None:
+    content = merged(planned("alice"), report())
     text = render_sticky_comment(content, CommentStatus(state=CommentState.PLANNED))
     marker = read_marker(text)
     assert marker is not None
     assert marker.checksum is not None
     kept = read_content(text)
     assert kept is not None
-    assert kept.lines == tuple(content.lines[:-1])
+    assert kept.lines == content.lines
 
 
-REFUSED = "Next: do not merge. The backtest refuses this change; change the quotas, or merge another rule first."
-MERGE = "Next: merge, and `kafka-quotas apply` writes exactly this, or refuses when the cluster has changed since."
+QUIET = UnjudgedChange(entity=user("quiet"), key="producer_byte_rate", before=1.0, after=2.0, reason=NotJudged.NO_CLIENT)
 
 
 @pytest.mark.parametrize(
-    ("found", "advice"),
+    ("names", "found", "wanted"),
     [
-        (report(), REFUSED),
-        (
-            report_of(HIT, cluster="prod"),
-            "Next: decide whether these clients may be throttled. Raise the limits to the recommended values, or merge.",
-        ),
-        (
-            report_of(
-                cluster="prod",
-                unjudged=(
-                    UnjudgedChange(
-                        entity=user("quiet"), key="producer_byte_rate", before=1.0, after=2.0, reason=NotJudged.NO_CLIENT
-                    ),
-                ),
-            ),
-            "Next: decide about the changes that the backtest does not clear, then merge.",
-        ),
-        (report_of(verdict(), cluster="prod"), MERGE),
+        (("alice",), report(), "blocked"),
+        (("alice",), report_of(HIT, cluster="prod"), "needs acceptance"),
+        (("alice",), report_of(verdict(verdict=Verdict.POSSIBLE), cluster="prod"), "needs acceptance"),
+        (("alice",), report_of(verdict(verdict=Verdict.INCONCLUSIVE), cluster="prod"), "not checked"),
+        (("quiet",), report_of(cluster="prod", unjudged=(QUIET,)), "not checked"),
+        (("alice", "quiet"), report_of(verdict(), cluster="prod", unjudged=(QUIET,)), "not checked"),
+        (("alice", "nowhere"), report_of(verdict(), cluster="prod"), "not checked"),
+        (("alice",), report_of(verdict(), cluster="prod"), "ready"),
+        ((), report_of(verdict(changed=False), cluster="prod"), "no change"),
     ],
-    ids=["refused", "throttled", "unjudged", "clear"],
 )
-def test_the_next_step_knows_the_plan_and_the_backtest(found: BacktestReport, advice: str) -> None:
-    lines = with_backtest(content_of(plan_markdown(planned("alice"))), found, name="b.json").lines
-    assert [one for one in lines if one.startswith("Next: ")] == [advice]
+def test_one_verdict_stands_over_the_plan_and_the_backtest(names: tuple[str, ...], found: BacktestReport, wanted: str) -> None:
+    content = merged(planned(*names), found)
+    assert content.marker.verdict == wanted
+    text = render_sticky_comment(content, CommentStatus(state=CommentState.PLANNED))
+    assert text.splitlines()[1].endswith(f"Kafka quotas for `prod`: {wanted}")
 
 
 def test_a_comment_of_an_unjudged_change_alone_is_posted() -> None:
-    change = UnjudgedChange(entity=user("quiet"), key="producer_byte_rate", before=None, after=2.0, reason=NotJudged.NO_CLIENT)
-    content = content_of(plan_markdown(planned()))
-    assert not with_backtest(content, report_of(unjudged=(change,), cluster=None), name="b.json").marker.empty
+    content = merged(planned(), report_of(unjudged=(QUIET,), cluster=None))
+    assert not content.marker.empty
+    assert "no traffic: nothing known" in "\n".join(content.lines)

@@ -76,11 +76,11 @@ def test_the_steps_post_the_plan_and_then_how_apply_ended(folder, github):
     applied = step(APPLY_STEP, folder, github.url)
 
     assert (planned.returncode, applied.returncode) == (0, 1), planned.stderr + applied.stderr
-    assert "Planned at commit" in after_plan
-    assert "user=payments-api" in after_plan
-    assert "Failed at commit" in comment(github)
+    assert "Kafka quotas for prod-eu: not checked" in after_plan
+    assert "payments-api" in after_plan
+    assert "Kafka quotas for prod-eu: apply failed" in comment(github)
     assert "no Kafka broker can be reached" in comment(github)
-    assert "user=payments-api" in comment(github)
+    assert "payments-api" in comment(github)
 
 
 def test_findings_are_posted_and_fail_the_step(folder, github):
@@ -88,8 +88,8 @@ def test_findings_are_posted_and_fail_the_step(folder, github):
 
     assert step(PLAN_STEP, folder, github.url).returncode == 1
     assert "unknown-unit" in comment(github)
-    assert "Cannot be planned at commit" in comment(github)
-    assert "Kafka quotas: prod-eu" in comment(github)
+    assert "these manifests cannot be planned" in comment(github)
+    assert "Kafka quotas for prod-eu: blocked" in comment(github)
 
 
 def test_without_github_the_steps_end_as_they_would_with_it(folder):

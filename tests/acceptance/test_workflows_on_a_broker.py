@@ -97,14 +97,14 @@ def test_the_template_s_own_workflows_from_a_proposal_to_drift(forge: Forge, cle
     assert (
         json.loads((planned.artifacts["quotas-plan-staging"] / "plan.json").read_text(encoding="utf-8"))["summary"]["update"] == 1
     )
-    assert "Planned at commit" in comment(forge)
+    assert ": not checked" in comment(forge)
     assert head in comment(forge)
     assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 10 * MIB
 
     merged = only(forge.on_push(forge.merge(), "quotas-apply.yml")["apply"], "apply")
     assert merged.result == "success", merged.log
     assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 12 * MIB
-    assert "Applied at commit" in comment(forge)
+    assert ": applied" in comment(forge)
     assert applied_commit(forge) == forge.ref("refs/heads/main")
     assert "nothing_to_do" not in merged.summary
 
@@ -140,7 +140,7 @@ def test_a_guard_stops_apply_until_it_is_accepted_and_the_cluster_is_found_again
     commit = forge.merge()
     refused = only(forge.on_push(commit, "apply.yml", publish_snapshot=True)["apply"])
     assert (refused.result, refused.step("apply").outputs["exit-code"]) == ("failure", "3")
-    assert "Failed at commit" in comment(forge)
+    assert ": apply failed" in comment(forge)
     assert "large-reduction" in comment(forge)
     assert applied_commit(forge) == base
     assert forge.ref(SNAPSHOT)
@@ -150,7 +150,7 @@ def test_a_guard_stops_apply_until_it_is_accepted_and_the_cluster_is_found_again
     assert only(accepted["apply"]).result == "success", only(accepted["apply"]).log
     assert applied_commit(forge) == commit
     assert live(forge, clean_kafka)[API]["producer_byte_rate"] == MIB
-    assert "Applied at commit" in comment(forge)
+    assert ": applied" in comment(forge)
 
     # Once more, nothing differs: the live state says so, and not what an earlier run stored.
     again = only(forge.on_push(commit, "apply.yml")["apply"])
@@ -174,7 +174,7 @@ def test_what_breaks_apply_before_it_has_a_report_is_a_failure_in_the_comment_to
     edit(forge.work.folder / PAYMENTS, "producer_byte_rate: 10MiB", "producer_byte_rate: 10XiB")
     broken = only(forge.on_push(forge.merge(), "apply.yml")["apply"])
     assert (broken.result, broken.step("apply").outputs["exit-code"]) == ("failure", "1")
-    assert "Failed at commit" in comment(forge)
+    assert ": apply failed" in comment(forge)
     assert forge.ref(BASELINE) == ""
 
 

@@ -74,6 +74,8 @@ class _Reader(HTMLParser):
             self.seen.rows[-1].append("")
 
     def handle_endtag(self, tag: str) -> None:
+        if tag in _VOID:
+            return  # <br />
         assert self.open, f"{tag} closes nothing"
         assert self.open.pop() == tag
 

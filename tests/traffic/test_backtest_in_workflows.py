@@ -38,7 +38,7 @@ def test_a_proposal_is_replayed_against_recorded_traffic_and_the_comment_says_so
         assert "would-throttle" in {finding["id"] for finding in report["findings"]}
         assert (planned.artifacts["quotas-plan-prod"] / "backtest.html").is_file()
         (posted,) = github.comments.values()
-        assert "Planned at commit" in by_github(str(posted["body"])).text()
+        assert "Kafka quotas for" in by_github(str(posted["body"])).text()
         assert "Backtest" in by_github(str(posted["body"])).text()
         assert planned.step("backtest").summary
 

@@ -17,7 +17,7 @@ from reconciler.errors import FileAccessError, ReconcilerError, UsageError
 if TYPE_CHECKING:
     from reconciler.formats import Json
     from reconciler.render import CommentStatus, Content, Line
-    from reconciler.workflows import PullRequestOutcome
+    from reconciler.workflows import GitHubTarget, PullRequestOutcome
 
 _STATES: Final = ("planned", "applying", "applied", "failed", "outdated")
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]{0,59}")
@@ -33,6 +33,8 @@ class CommentArguments(OutputArguments):
     state: str | None
     report: str | None
     backtest: str | None
+    html_report: str | None
+    docs_url: str | None
     cluster: str | None
     label: str
     commit: str | None
@@ -53,14 +55,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "body",
         nargs="?",
         metavar="BODY",
-        help="the file of plan --out markdown=FILE, or - for standard input [default: keep the plan of the comment]",
+        help="the file of plan --out json=FILE or markdown=FILE, or - for standard input [default: keep the comment's plan]",
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--state", choices=_STATES, metavar="STATE", help=f"set the state of the change: {', '.join(_STATES)} [default: planned]"
     )
     what.add_argument("--report", metavar="FILE", help="set the state to applied or failed, from the file of apply --report")
-    parser.add_argument("--backtest", metavar="FILE", help="add the file of backtest --out json=FILE below the plan")
+    parser.add_argument("--backtest", metavar="FILE", help="merge the file of backtest --out json=FILE into the plan")
+    parser.add_argument(
+        "--html-report", metavar="URL", help="link to the backtest's HTML report, such as an artifact of the workflow run"
+    )
+    parser.add_argument("--docs-url", metavar="URL", help="link guards to this page; {id} in it stands for the guard")
     parser.add_argument("--label", default="", metavar="WORD", help="keep a comment of its own under this label")
     parser.add_argument("--if-there", action="store_true", help="change an existing comment, and post no new one")
     parser.add_argument("--warn-only", action="store_true", help="exit 0 with a warning when the comment cannot be posted")
@@ -129,7 +135,7 @@ def _posted(args: CommentArguments) -> PullRequestOutcome:
         token_file=args.token_file,
         author=args.author,
     )
-    content, status = _content(args), _status(args)
+    content, status = _content(args, target), _status(args)
     return post_comment(
         target,
         content,
@@ -142,29 +148,27 @@ def _posted(args: CommentArguments) -> PullRequestOutcome:
     )
 
 
-def _content(args: CommentArguments) -> Content | None:
+def _content(args: CommentArguments, target: GitHubTarget) -> Content | None:
+    from reconciler.cli.renderings import places
     from reconciler.documents import read_backtest
-    from reconciler.workflows import with_backtest
-
-    content = _body(args)
-    if content is None or args.backtest is None:
-        return content
-    report = read_backtest(output.read_file(Path(args.backtest)), name=args.backtest)
-    return with_backtest(content, report, name=args.backtest)
-
-
-def _body(args: CommentArguments) -> Content | None:
-    from reconciler.workflows import body_content
+    from reconciler.workflows import body_content, comment_links, read_body
 
     if args.body is None:
         return None
-    if args.body != "-":
-        return body_content(output.read_file(Path(args.body)), name=args.body, cluster=args.cluster, label=args.label)
+    body = read_body(_body_text(args.body), name="standard input" if args.body == "-" else args.body)
+    report = read_backtest(output.read_file(Path(args.backtest)), name=args.backtest) if args.backtest else None
+    links = comment_links(target, commit=args.commit, report=args.html_report, docs=args.docs_url, places=places())
+    name = args.backtest or ""
+    return body_content(body, cluster=args.cluster, label=args.label, report=report, report_name=name, links=links)
+
+
+def _body_text(name: str) -> str:
+    if name != "-":
+        return output.read_file(Path(name))
     try:
-        text = sys.stdin.buffer.read().decode("utf-8")
+        return sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise FileAccessError("cannot read standard input: not UTF-8 text") from error
-    return body_content(text, name="standard input", cluster=args.cluster, label=args.label)
 
 
 def _status(args: CommentArguments) -> CommentStatus:

@@ -12,11 +12,13 @@ from reconciler.model.effect import Effect, KnownClient, Limit, PlanEffects
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.plan import GuardResult, GuardStatus, ManifestCommit, Plan, Summary
+from reconciler.render.comment_links import CommentLinks
 from reconciler.render.markdown import BUDGET, findings_markdown, plan_markdown
 from reconciler.render.markdown_text import code, prose
 from reconciler.render.plan_text import direction_sentence
 from reconciler.render.sticky_comment import Marker, read_marker
 from tests.builders import pair, plan, span, user
+from tests.support.backtest_reports import report_of, verdict
 from tests.support.markdown_views import by_github
 
 
@@ -35,6 +37,9 @@ def guard(status: GuardStatus, message: str = "it changes user=<default>", guard
     return GuardResult(id=guard_id, status=status, measured="1 entity", limit="0 entities", set_in="c.yaml:4:3", message=message)
 
 
+UNKNOWN = '<span role="img" aria-label="not checked">❓</span>'
+
+
 def rows(markdown: str) -> list[list[str]]:
     return by_github(markdown).rows[1:]
 
@@ -51,78 +56,157 @@ def test_the_whole_comment_of_a_small_plan() -> None:
         source=ManifestCommit(commit="1a2b3c4", dirty=True),
     )
     assert plan_markdown(one) == (
-        '<!-- kafka-quotas:plan {"v": 1, "kind": "plan", "cluster": "prod", "digest": "sha256:' + "0" * 64 + '"} -->\n'
-        "### Kafka quotas: `prod`\n"
+        '<!-- kafka-quotas:plan {"v": 1, "kind": "plan", "cluster": "prod", "digest": "sha256:' + "0" * 64 + '", '
+        '"verdict": "needs acceptance"} -->\n'
+        "### ⚠️ Kafka quotas for `prod`: needs acceptance\n"
         "\n"
-        "**1 tightens, 1 first limit, 1 removed**: 1 to create, 1 to update, 1 to delete; 412 unchanged, 3 unmanaged.\n"
+        "> [!WARNING]\n"
+        "> **1 guard needs acceptance**: `default-entity`. "
+        "**Not checked**: no backtest ran, so nothing is known about the effect on clients.\n"
         "\n"
-        "- **Blocked** by `default-entity`: it changes `user=<default>` Accept with "
-        "`--accept default-entity`\n"
-        "- **Accepted** `prune`: fine\n"
+        "**3 entities change** (1 created, 1 updated, 1 deleted) · limits: 1 tightens, 1 first limit, 1 removed\n"
         "\n"
-        "| Action | Entity | Key | Now | Planned | Factor | Source | Note |\n"
-        "| --- | --- | --- | ---: | ---: | ---: | --- | --- |\n"
-        '| removed (delete) | `user="<default>" client-id="a\\|b"` | `producer_byte_rate` | 1.465 KiB/s (1,500 B/s) '
-        "| **not set** |  | no manifest declares it |  |\n"
-        "| tightens (update) | `user=payments-api` | `producer_byte_rate` | 10 MiB/s | **5 MiB/s** | x0.5 "
-        "| `teams/payments.yaml:8:7` | smaller brokers |\n"
-        "| first limit (create) | `user=<default>` | `producer_byte_rate` | not set | **1 KiB/s** |  "
-        "| `teams/payments.yaml:8:7` |  |\n"
+        "| | Entity | Quota | Now | After | Backtest |\n"
+        "| --- | --- | --- | ---: | ---: | --- |\n"
+        f'| {UNKNOWN} | `"<default>"` / `"a\\|b"` | producer | 1.465\xa0KiB/s (1,500\xa0B/s) | *removed* | not checked |\n'
+        f"| {UNKNOWN} | `payments-api` | producer | 10\xa0MiB/s | **5\xa0MiB/s** | not checked |\n"
+        f"| {UNKNOWN} | `user=<default>` | producer | none | **1\xa0KiB/s** | not checked |\n"
         "\n"
-        "**Findings: 1 warning**\n"
+        "<details>\n"
+        "<summary>Guards: 1 needs acceptance, 1 accepted</summary>\n"
         "\n"
-        "- **warning** `user-prefix` `quotas.yaml:3:1`: looks like a principal\n"
+        "- **`default-entity`** needs acceptance (`kafka-quotas explain default-entity`): it changes `user=<default>`.\n"
+        "- **`prune`** accepted (`kafka-quotas explain prune`): fine.\n"
         "\n"
-        "**Notes**\n"
+        "Change the values so that no guard trips. To accept one guard instead, add it to `spec.accept` of the Cluster manifest "
+        "`c.yaml:4`:\n"
+        "\n"
+        "```yaml\n"
+        "accept:\n"
+        "  - guard: default-entity\n"
+        "    until: 2026-01-16\n"
+        "    reason: why this change is safe\n"
+        "```\n"
+        "\n"
+        "</details>\n"
+        "\n"
+        "<details>\n"
+        "<summary>Findings: 1 warning</summary>\n"
+        "\n"
+        "- ⚠️ **warning** `user-prefix` `quotas.yaml:3`: looks like a principal\n"
+        "\n"
+        "</details>\n"
+        "\n"
+        "<details>\n"
+        "<summary>More about the plan</summary>\n"
+        "\n"
+        "<details>\n"
+        "<summary>Notes (2), and the cluster that was read</summary>\n"
         "\n"
         "- the acceptance of guard prune did not trip\n"
+        "- `user=payments-api`: smaller brokers\n"
+        "- `prod`: id `c1`, Kafka `4.3`, read from its brokers at 2026-01-02 12:00:00 UTC.\n"
+        "- 412 entities are unchanged, 3 unmanaged.\n"
+        "- Manifests of commit `1a2b3c4`, with changes that are not committed.\n"
         "\n"
-        "Next: accept, with `kafka-quotas apply --accept default-entity` or in the Cluster document with a reason and a last "
-        "day; or change the manifests.\n"
+        "</details>\n"
         "\n"
-        "Digest `sha256:" + "0" * 64 + "`\n"
         "\n"
-        "Cluster id `c1`, Kafka `4.3`, read from its brokers at 2026-01-02 12:00:00 UTC. Commit `1a2b3c4` with changes that are "
-        "not committed.\n"
+        "</details>\n"
+        "\n"
+        "commit `1a2b3c4` · digest `00000000`\n"
     )
 
 
-def test_the_next_step_is_always_one_line() -> None:
-    def next_line(one: Plan) -> list[str]:
-        return [row for row in plan_markdown(one).splitlines() if row.startswith("Next: ")]
+def alert(one: Plan) -> str:
+    """The sentences of the alert."""
+    (line,) = [row for row in plan_markdown(one).splitlines() if row.startswith("> ") and not row.startswith("> [!")]
+    return line.removeprefix("> ")
 
+
+def test_the_alert_names_what_is_wrong_before_what_is_not_checked() -> None:
     error = Finding(id="x", severity=Severity.ERROR, message="wrong")
-    assert next_line(plan(change(user("a"), 1.0, 2.0))) == [
-        "Next: merge, and `kafka-quotas apply` writes exactly this, or refuses when the cluster has changed since."
+    unchecked = "**Not checked**: no backtest ran, so nothing is known about the effect on clients."
+    assert alert(plan(change(user("a"), 1.0, 2.0))) == unchecked
+    assert alert(plan()) == "No changes: the cluster has every declared value."
+    both = plan(change(user("a"), 1.0, 2.0), findings=(error,), guards=(guard(GuardStatus.NEEDS_ACCEPTANCE),))
+    assert alert(both) == (
+        "**1 finding is an error**, so this plan cannot be applied. **1 guard needs acceptance**: `default-entity`. " + unchecked
+    )
+
+
+def test_a_guard_is_accepted_in_the_manifest_and_never_by_a_list_of_flags() -> None:
+    guards = tuple(
+        guard(GuardStatus.NEEDS_ACCEPTANCE, guard_id=name) for name in ("default-entity", "prune", "too-many-removals")
+    )
+    text = plan_markdown(plan(change(user("a"), 1.0, 2.0), guards=guards))
+    assert "--accept" not in text
+    assert text.index("Change the values") < text.index("accept one guard")
+    assert text.count("- guard: ") == 1
+
+
+def test_manifests_guards_and_reports_are_linked_where_their_addresses_are_known() -> None:
+    links = CommentLinks(
+        files="https://git.example.org/o/r/blob/abc",
+        report="https://git.example.org/o/r/artifacts/1",
+        docs="https://docs.example.org/guards.html#{id}",
+    )
+    one = plan(
+        change(user("a|b"), 1.0, 2.0),
+        guards=(guard(GuardStatus.NEEDS_ACCEPTANCE),),
+        findings=(Finding(id="x", severity=Severity.INFO, message="m", span=span(2, "a b/ü(1).yaml")),),
+    )
+    text = plan_markdown(one, report=report_of(verdict(user="a|b", entity=user("a|b"))), links=links)
+    targets = [value for element, key, value in by_github(text).attributes if (element, key) == ("a", "href")]
+    assert targets == [
+        "https://git.example.org/o/r/artifacts/1",
+        "https://git.example.org/o/r/blob/abc/teams/payments.yaml#L8",
+        "https://docs.example.org/guards.html#default-entity",
+        "https://git.example.org/o/r/blob/abc/c.yaml#L4",
+        "https://git.example.org/o/r/blob/abc/a%20b/%C3%BC%281%29.yaml#L2",
+        "https://git.example.org/o/r/artifacts/1",
     ]
-    assert next_line(plan()) == ["Next: nothing to do on this cluster."]
-    assert next_line(plan(findings=(error,)))[0].startswith("Next: correct the errors")
+    outside = plan(
+        change(user("a"), 1, 2), findings=(Finding(id="x", severity=Severity.INFO, message="m", span=span(2, "/etc/x")),)
+    )
+    evil = CommentLinks(files="javascript:alert(1)//", report="https://e.org/a)b", docs="ftp://x/{id}")
+    for given in (evil, CommentLinks()):
+        page = by_github(plan_markdown(outside, report=report_of(verdict()), links=given))
+        assert "a" not in page.elements
 
 
-def test_an_empty_plan_says_so_in_bold() -> None:
+def test_an_empty_plan_says_so_first() -> None:
     markdown = plan_markdown(plan(summary=Summary(unchanged=2)))
-    assert "**No changes: the cluster has what the manifests say (2 unchanged, 0 unmanaged).**" in markdown
+    assert markdown.splitlines()[1:5] == [
+        "### ☑️ Kafka quotas for `prod`: no change",
+        "",
+        "> [!NOTE]",
+        "> No changes: the cluster has every declared value.",
+    ]
+    assert "2 entities are unchanged, 0 unmanaged" in markdown
     assert rows(markdown) == []
 
 
 def test_a_plan_of_some_manifests_and_one_with_errors_say_so_above_everything_else() -> None:
     bad = Finding(id="refused", severity=Severity.ERROR, message="no")
-    text = by_github(plan_markdown(plan(change(user("a"), 1, 2), complete=False, findings=(bad,)))).text()
-    assert "only some manifests were planned; nothing is pruned" in text
-    assert text.index("can be read, never applied") < text.index("user=a")
+    text = by_github(plan_markdown(plan(change(user("a"), 1, 2), complete=False))).text()
+    assert "Only some manifests were planned, so nothing is pruned" in text
+    errors = plan_markdown(plan(change(user("alice"), 1, 2), complete=False, findings=(bad,)))
+    assert errors.index("cannot be applied") < errors.index("alice")
+    assert "<details open>" in errors
 
 
-@pytest.mark.parametrize(("count", "folds"), [(15, False), (16, True)])
-def test_more_than_fifteen_rows_are_folded(count: int, folds: bool) -> None:
+@pytest.mark.parametrize(("count", "folds"), [(12, False), (13, True)])
+def test_more_than_twelve_rows_are_folded(count: int, folds: bool) -> None:
     markdown = plan_markdown(plan(*(change(user(f"u{n}"), 1, 2) for n in range(count))))
-    assert len(rows(markdown)) == count
-    assert ("<details>" in markdown) is folds
+    assert sum(row[1] != "Entity" for row in rows(markdown)) == count
+    assert ("1 more change: 1 not checked" in markdown) is folds
 
 
-def test_guards_are_never_folded_however_many_changes_there_are() -> None:
+def test_guards_are_named_first_however_many_changes_there_are() -> None:
     many = tuple(change(user(f"u{n}"), 1, 2) for n in range(3000))
     markdown = plan_markdown(plan(*many, guards=(guard(GuardStatus.NEEDS_ACCEPTANCE),)))
-    assert "--accept default-entity" in markdown.partition("<details>")[0]
+    assert "`default-entity`" in markdown.partition("<details>")[0]
 
 
 def test_a_plan_of_5000_changes_lists_every_removal_and_says_what_is_left_out() -> None:
@@ -134,9 +218,9 @@ def test_a_plan_of_5000_changes_lists_every_removal_and_says_what_is_left_out() 
     text = by_github(markdown).text()
     listed = text.split("producer_byte_rate:\n")[1].split("\n\n")[0].splitlines()
     assert listed[:1200] == [str(entity) for entity in removed]
-    shown = len(rows(markdown))
+    shown = sum(row[1] != "Entity" for row in rows(markdown))
     assert shown > 50
-    assert f"{3800 - shown} of 5000 changed keys" in text
+    assert f"{5000 - shown:,} of 5,000 changed limits, with {1200 - shown:,} removals (listed below)" in text
     assert "It is in the artifact plan.json." in text
 
 
@@ -171,8 +255,11 @@ def test_when_even_that_is_too_long_the_comment_says_first_how_many_removals_are
     assert 50_000 < len(markdown.encode()) <= BUDGET
     listed = markdown.count("xxxx" * 10)
     assert listed > 500
-    assert f"**{5000 - listed} of 5000 removals have no room here.**" in markdown
-    assert "--accept default-entity" in markdown
+    unlisted = re.search(r"\*\*(\d+) of 5000 removals have no room here.\*\*", markdown)
+    assert unlisted is not None
+    assert 0 <= listed - (5000 - int(unlisted[1])) == sum(row[1] != "Entity" for row in rows(markdown))
+    assert f"{int(unlisted[1]):,} of them in no list" in markdown
+    assert "`default-entity`" in markdown
 
 
 def test_names_as_long_as_kafka_takes_them_leave_room_for_every_guard() -> None:
@@ -183,7 +270,7 @@ def test_names_as_long_as_kafka_takes_them_leave_room_for_every_guard() -> None:
     assert len(markdown.encode()) <= BUDGET
     page = by_github(markdown)
     for n in range(10):
-        assert f"--accept guard-{n}" in page.text()
+        assert f"guard-{n} needs acceptance" in page.text()
     assert page.text().count("characters)") >= 50
 
 
@@ -205,7 +292,7 @@ def test_effects_are_folded_below_the_changes_and_cut_by_whole_lines() -> None:
     assert len(many.encode()) <= BUDGET
     shown = many.count("unlimited ->")
     assert 50 < shown < 3000
-    assert f"{3000 - shown} of 3000 effects" in many
+    assert f"{3000 - shown:,} of 3,000 effects" in many
 
 
 def test_effects_that_nobody_knows_are_one_sentence() -> None:
@@ -215,10 +302,7 @@ def test_effects_that_nobody_knows_are_one_sentence() -> None:
 
 def test_a_removed_key_of_a_kept_entity_is_a_removal_too() -> None:
     both = Change(entity=user("a"), action=Action.UPDATE, keys=(key(1, None, "consumer_byte_rate"), key(1, 2)))
-    assert [(row[0], row[2]) for row in rows(plan_markdown(plan(both)))] == [
-        ("removed (update)", "consumer_byte_rate"),
-        ("loosens (update)", "producer_byte_rate"),
-    ]
+    assert [(row[2], row[4]) for row in rows(plan_markdown(plan(both)))] == [("consumer", "removed"), ("producer", "2\xa0B/s")]
 
 
 def test_a_hundred_thousand_findings_are_counted_and_the_worst_are_shown() -> None:
@@ -226,17 +310,19 @@ def test_a_hundred_thousand_findings_are_counted_and_the_worst_are_shown() -> No
     worst = Finding(id="bad", severity=Severity.ERROR, message="the worst", span=span(9))
     markdown = plan_markdown(plan(change(user("a"), 1, 2), findings=(*many, worst)))
     assert len(markdown.encode()) <= BUDGET
-    assert markdown.index("`bad` `quotas.yaml:9:1`: the worst") < markdown.index("`info`")
-    assert "of 100001 findings" in markdown
-    assert rows(markdown)[0][1] == "user=a"
+    assert markdown.index("`bad` `quotas.yaml:9`: the worst") < markdown.index("`info`")
+    assert "of 100,001 findings" in markdown
+    assert rows(markdown)[0][1] == "a"
     alone = findings_markdown((*many, worst), cluster="prod")
     assert len(alone.encode()) <= BUDGET
     assert "Findings: 1 error, 100000 info" in alone
-    assert read_marker(alone) == Marker(kind="findings", cluster="prod", digest=None)
+    assert read_marker(alone) == Marker(kind="findings", cluster="prod", digest=None, verdict="blocked")
 
 
 def test_findings_alone_may_be_none() -> None:
-    assert by_github(findings_markdown(())).text().strip() == "Kafka quotas"
+    text = by_github(findings_markdown(())).text()
+    assert "Kafka quotas: not checked" in text
+    assert "no errors, and no plan was made" in text
 
 
 @pytest.mark.parametrize(
@@ -259,7 +345,7 @@ def test_what_is_no_marker_of_ours_is_none(comment: str) -> None:
 
 def test_a_marker_survives_the_line_ends_that_a_form_makes_of_it() -> None:
     markdown = plan_markdown(plan()).replace("\n", "\r\n")
-    assert read_marker(markdown) == Marker(kind="plan", cluster="prod", digest=plan().digest, empty=True)
+    assert read_marker(markdown) == Marker(kind="plan", cluster="prod", digest=plan().digest, empty=True, verdict="no change")
 
 
 def test_the_first_sentence_counts_directions() -> None:

@@ -1,0 +1,385 @@
+"""The rows of a comment's table: each changed limit with the result of the backtest, the worst first."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from reconciler.model import (
+    DEFAULT,
+    BacktestReport,
+    BucketName,
+    BucketVerdict,
+    Entity,
+    EntityType,
+    KeyChange,
+    NotJudged,
+    PeakBound,
+    Plan,
+    QuotaKey,
+    Span,
+    UnjudgedChange,
+    Verdict,
+    display_name,
+    worst_of_buckets,
+)
+from reconciler.render.backtest_sentences import who
+from reconciler.render.comment_links import CommentLinks
+from reconciler.render.markdown_text import code, in_cell, prose
+from reconciler.render.plan_text import ChangeDirection, direction
+from reconciler.text import amount, duration, factor, rate
+
+_NO_BREAK: Final = "\N{NO-BREAK SPACE}"
+_FAR: Final = 10.0
+"""From this factor on the change of a value is printed: a wrong unit is the mistake that reviewers must catch."""
+_SHORT_REASON: Final = 60
+_SHORT_KEYS: Final = {
+    QuotaKey.PRODUCER_BYTE_RATE.value: "producer",
+    QuotaKey.CONSUMER_BYTE_RATE.value: "consumer",
+    QuotaKey.REQUEST_PERCENTAGE.value: "request",
+    QuotaKey.CONTROLLER_MUTATION_RATE.value: "mutation",
+    QuotaKey.CONNECTION_CREATION_RATE.value: "connection",
+}
+
+
+class RowState(enum.Enum):
+    """What the backtest shows about one changed limit, worst first: words for a screen reader, and the mark."""
+
+    REJECTED = ("rejected", "⛔")
+    """A rule of the policy forbids what the backtest found."""
+    THROTTLED = ("throttled", "🔴")
+    POSSIBLE = ("possible", "🟡")
+    INCONCLUSIVE = ("inconclusive", "❓")
+    NOT_RECORDED = ("not recorded", "❓")
+    NOT_CHECKED = ("not checked", "❓")
+    CLEAR = ("clear", "🟢")
+    NO_TRAFFIC = ("no traffic", "❓")
+
+    @property
+    def words(self) -> str:
+        """The state in words."""
+        return self.value[0]
+
+    @property
+    def mark(self) -> str:
+        """The sign, with the words for those who do not see it."""
+        return f'<span role="img" aria-label="{self.words}">{self.value[1]}</span>'
+
+    @property
+    def sign(self) -> str:
+        """The sign alone, beside words."""
+        return self.value[1]
+
+
+_RANK: Final = {state: rank for rank, state in enumerate(RowState)}
+_OF_VERDICT: Final = {
+    Verdict.THROTTLED: RowState.THROTTLED,
+    Verdict.POSSIBLE: RowState.POSSIBLE,
+    Verdict.CLEAR: RowState.CLEAR,
+    Verdict.INCONCLUSIVE: RowState.INCONCLUSIVE,
+}
+_DIRECTIONS: Final = (
+    ChangeDirection.REMOVED,
+    ChangeDirection.TIGHTENS,
+    ChangeDirection.FIRST_LIMIT,
+    ChangeDirection.LOOSENS,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRow:
+    """One changed limit of one entity. ``groups``: its quota groups in the history, worst first."""
+
+    key: str
+    before: tuple[float | None, ...]
+    """All earlier limits; empty: not known."""
+    after: float | None
+    state: RowState
+    entity: Entity | None = None
+    source: Span | None = None
+    removed: bool = False
+    direction: ChangeDirection = ChangeDirection.TIGHTENS
+    groups: tuple[BucketVerdict, ...] = ()
+    unjudged: UnjudgedChange | None = None
+
+    @property
+    def unknown(self) -> bool:
+        """Whether the backtest has no result for it at all."""
+        return not self.groups
+
+    @property
+    def order(self) -> tuple[int, float, int]:
+        """Sorts the worst first."""
+        share = self.groups[0].share_over if self.groups else 0.0
+        return _RANK[self.state], -share, _DIRECTIONS.index(self.direction)
+
+
+HEAD_ROWS: Final = ("| | Entity | Quota | Now | After | {} |", "| --- | --- | --- | ---: | ---: | --- |")
+"""Of every table of changes; the last column's title says what was tested."""
+
+
+def change_rows(plan: Plan | None, report: BacktestReport | None) -> list[ChangeRow]:
+    """One row for each changed limit, and one for each quota group that is hit without a limit of its own changing."""
+    results = _Results.of(report)
+    rows = list(_of_plan(plan, results)) if plan is not None else []
+    if report is not None:
+        rows += results.rest(whole=plan is None)
+    return sorted(rows, key=lambda row: row.order)
+
+
+def staying_groups(report: BacktestReport) -> tuple[BucketVerdict, ...]:
+    """Quota groups that are over a limit that does not change, each once."""
+    hit = (Verdict.THROTTLED, Verdict.POSSIBLE)
+    return tuple(one for one in worst_of_buckets(report.verdicts) if not one.changed and one.verdict in hit)
+
+
+def changed_groups(report: BacktestReport) -> tuple[BucketVerdict, ...]:
+    """Quota groups whose limit changes, each once, by its worst broker."""
+    return tuple(one for one in worst_of_buckets(report.verdicts) if one.changed)
+
+
+def row_of_staying(one: BucketVerdict) -> ChangeRow:
+    """A quota group that is over its limit already."""
+    limit, state = one.limit_after, _OF_VERDICT[one.verdict]
+    return ChangeRow(key=one.key, before=(limit,), after=limit, state=state, groups=(one,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Results:
+    """What a report says, found by entity, and by the names of quota groups."""
+
+    known: bool
+    of_entity: dict[tuple[Entity, str], list[BucketVerdict]] = field(default_factory=dict)
+    of_name: dict[tuple[BucketName, str], list[BucketVerdict]] = field(default_factory=dict)
+    unjudged: dict[tuple[Entity, str], UnjudgedChange] = field(default_factory=dict)
+    failed: frozenset[tuple[object, str]] = frozenset()
+    """Quota groups, and entities without traffic, that a rule forbids."""
+    every: tuple[BucketVerdict, ...] = ()
+    used: set[tuple[BucketName, str, bool]] = field(default_factory=set)
+    told: set[tuple[Entity, str]] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, report: BacktestReport | None) -> _Results:
+        if report is None:
+            return cls(known=False)
+        results = cls(
+            known=True,
+            unjudged={(one.entity, one.key): one for one in report.unjudged},
+            failed=frozenset(_failed(report)),
+            every=changed_groups(report),
+        )
+        for one in results.every:
+            if one.entity is not None:
+                results.of_entity.setdefault((one.entity, one.key), []).append(one)
+            for name in (one.name, *one.buckets_before):
+                results.of_name.setdefault((name, one.key), []).append(one)
+        return results
+
+    def groups(self, entity: Entity, key: KeyChange) -> tuple[BucketVerdict, ...]:
+        groups = self.of_entity.get((entity, key.key), ())
+        if key.after is None and (name := _group_name(entity)) is not None:
+            groups = groups or self.of_name.get((name, key.key), ())
+        self.used.update((one.name, one.key, one.undecided) for one in groups)
+        return tuple(groups)
+
+    def state(self, entity: Entity | None, key: str, groups: Sequence[BucketVerdict]) -> RowState:
+        if not self.known:
+            return RowState.NOT_CHECKED
+        if (entity, key) in self.failed or any((one.name, key) in self.failed for one in groups):
+            return RowState.REJECTED
+        if groups:
+            return min((_OF_VERDICT[one.verdict] for one in groups), key=_RANK.__getitem__)
+        unjudged = self.unjudged.get((entity, key)) if entity else None
+        if unjudged is None:
+            return RowState.NOT_CHECKED
+        return RowState.NOT_RECORDED if unjudged.reason is NotJudged.NO_TRAFFIC else RowState.NO_TRAFFIC
+
+    def rest(self, *, whole: bool) -> Iterator[ChangeRow]:
+        """What no row of a plan is about; ``whole``: there is no plan, so it is everything."""
+        for one in self.every:
+            if (one.name, one.key, one.undecided) in self.used or (one.verdict is Verdict.CLEAR and not whole):
+                continue
+            yield ChangeRow(
+                key=one.key,
+                before=one.limits_before,
+                after=one.limit_after,
+                state=self.state(None, one.key, (one,)),
+                groups=(one,),
+            )
+        for (entity, key), unjudged in self.unjudged.items():
+            if (entity, key) not in self.told:
+                yield ChangeRow(
+                    key=key,
+                    before=(unjudged.before,),
+                    after=unjudged.after,
+                    state=self.state(entity, key, ()),
+                    entity=entity,
+                    removed=unjudged.after is None,
+                    unjudged=unjudged,
+                )
+
+
+def _failed(report: BacktestReport) -> Iterator[tuple[object, str]]:
+    for rule in report.rules:
+        yield from ((one.bucket, one.key) for one in rule.failed)
+        yield from ((one.entity, one.key) for one in rule.unjudged)
+
+
+def _of_plan(plan: Plan, results: _Results) -> Iterator[ChangeRow]:
+    for change in plan.changes:
+        for key in change.keys:
+            groups = results.groups(change.entity, key)
+            results.told.add((change.entity, key.key))
+            yield ChangeRow(
+                key=key.key,
+                before=(key.before,),
+                after=key.after,
+                state=results.state(change.entity, key.key, groups),
+                entity=change.entity,
+                source=key.source,
+                removed=key.after is None,
+                direction=direction(key),
+                groups=groups,
+                unjudged=results.unjudged.get((change.entity, key.key)),
+            )
+
+
+def _group_name(entity: Entity) -> BucketName | None:
+    names = dict(entity.parts)
+    user, client = names.pop(EntityType.USER, ""), names.pop(EntityType.CLIENT_ID, "")
+    return None if names or DEFAULT in (user, client) else BucketName(user=str(user), client_id=str(client))
+
+
+def row_markdown(row: ChangeRow, links: CommentLinks, *, limit: int) -> str:
+    """One line of the table: mark, entity, quota, now, after, backtest."""
+    cells = (
+        row.state.mark,
+        _whose(row, links, limit),
+        in_cell(key_markdown(row.key, limit)),
+        in_cell(_before(row)),
+        in_cell(_after(row)),
+        in_cell(_result(row)),
+    )
+    return "| " + " | ".join(cells) + " |"
+
+
+def _whose(row: ChangeRow, links: CommentLinks, limit: int) -> str:
+    if row.entity is None:
+        return in_cell(group_markdown(row.groups[0], limit)) if row.groups else ""
+    text = in_cell(entity_markdown(row.entity, limit))
+    return links.linked(text, row.source)
+
+
+def entity_markdown(entity: Entity, limit: int) -> str:
+    """```payments-api` / `settlement```: a user by its name alone, everything else with its type."""
+    return " / ".join(code(_part(kind, entity), limit=limit) for kind in entity.types)
+
+
+def group_markdown(one: BucketVerdict, limit: int) -> str:
+    """A quota group as the entity that its tags are, where they are one."""
+    names = {EntityType.USER: one.user, EntityType.CLIENT_ID: one.client_id}
+    tags: dict[str, str] = {kind: name for kind, name in names.items() if name}
+    if not tags or one.tags or one.undecided:
+        return code(who(one.name, undecided=one.undecided), limit=limit)
+    return entity_markdown(Entity.of(tags), limit)
+
+
+def _part(kind: str, entity: Entity) -> str:
+    name = entity.name(kind)
+    text = display_name(DEFAULT if name is None else name)
+    by_name = kind == EntityType.USER or entity.types == (EntityType.USER, EntityType.CLIENT_ID)
+    return text if by_name and name is not DEFAULT and "=" not in text else f"{kind}={text}"
+
+
+def key_markdown(key: str, limit: int) -> str:
+    """``producer`` for Kafka's own keys, any other as it is."""
+    return _SHORT_KEYS.get(key) or code(key, limit=limit)
+
+
+def amount_markdown(key: str, value: float | None) -> str:
+    """An amount that breaks before its exact bytes only."""
+    rounded, bracket, exact = amount(key, value).partition(" (")
+    text = rounded.replace(" ", _NO_BREAK)
+    return f"{text} ({exact.replace(' ', _NO_BREAK)}" if bracket else text
+
+
+def _before(row: ChangeRow) -> str:
+    if not row.before:
+        return "?"
+    none = "none" if row.entity is not None else "unlimited"
+    shown = [none if one is None else amount_markdown(row.key, one) for one in row.before[:3]]
+    more = len(row.before) - len(shown)
+    return " or ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _after(row: ChangeRow) -> str:
+    if row.groups and row.groups[0].undecided and row.entity is None:
+        return "?"
+    if row.after is None:
+        return "*removed*" if row.removed else "*unlimited*"
+    before = row.before[0] if len(row.before) == 1 else None
+    far = ""
+    if before and 0 < before < math.inf and not 1 / _FAR < row.after / before < _FAR:
+        far = f" {factor(before, row.after)}"
+    return f"**{amount_markdown(row.key, row.after)}**{far}"
+
+
+def _result(row: ChangeRow) -> str:
+    match row.state:
+        case RowState.NOT_CHECKED:
+            return "not checked"
+        case RowState.NOT_RECORDED:
+            return "not recorded: nothing known"
+        case RowState.NO_TRAFFIC:
+            overridden = row.unjudged is not None and row.unjudged.reason is NotJudged.OVERRIDDEN
+            return "overridden: nothing known" if overridden else "no traffic: nothing known"
+    if not row.groups:
+        return "a rule rejects: not recorded"
+    return _of_group(row.groups[0]) if len(row.groups) == 1 else _of_groups(row.groups)
+
+
+def _of_groups(groups: Sequence[BucketVerdict]) -> str:
+    worst = groups[0].verdict
+    same = sum(one.verdict is worst for one in groups)
+    name = group_markdown(groups[0], _SHORT_REASON)
+    if worst is Verdict.CLEAR:
+        return f"clear, {len(groups):,} quota groups"
+    return f"{worst.value} in {same:,} of {len(groups):,} quota groups, worst {name}"
+
+
+def _of_group(one: BucketVerdict) -> str:
+    safe = f"; safe from {rate(one.key, one.safe).replace(' ', _NO_BREAK)}" if one.safe is not None else ""
+    match one.verdict:
+        case Verdict.THROTTLED:
+            return f"throttled {throttled_words(one)}{safe}"
+        case Verdict.POSSIBLE:
+            most = f", at most{_NO_BREAK}{long_words(one.seconds_possible)}" if one.seconds_possible else ""
+            return f"possible{most}{safe}"
+        case Verdict.INCONCLUSIVE:
+            short = one.reason is not None and len(one.reason) <= _SHORT_REASON
+            return f"inconclusive: {prose(one.reason)}" if short and one.reason else "inconclusive: nothing proven"
+    peak = f"{one.peak_bound.words}{rate(one.key, one.peak)}".replace(" ", _NO_BREAK)
+    return f"clear; peak {peak}"
+
+
+def throttled_words(one: BucketVerdict) -> str:
+    """``49 %`` of the seconds with traffic, ``12 s`` where it is less than one in a hundred."""
+    if one.peak_bound is PeakBound.LOWER:
+        return "at least once"
+    percent = 100 * one.share_over
+    now = 100 * (one.seconds_over_before or 0) / one.active_seconds if one.active_seconds else 0.0
+    today = f" (today {now:.0f}{_NO_BREAK}%)" if now >= 1 else ""
+    return f"{percent:.0f}{_NO_BREAK}%{today}" if percent >= 1 else long_words(max(one.seconds_over, 1))
+
+
+def long_words(seconds: float) -> str:
+    """``24 h``; it does not break."""
+    return duration(seconds).replace(" ", _NO_BREAK)
+
+
+def removals(rows: Iterable[ChangeRow]) -> int:
+    """How many of these rows remove a limit."""
+    return sum(row.removed for row in rows)

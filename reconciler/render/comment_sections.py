@@ -1,0 +1,208 @@
+"""What is folded below the table of a comment: guards, rules, findings, effects, and what a backtest rests on."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from reconciler.documents import Tone, headline
+from reconciler.model import (
+    BacktestReport,
+    Finding,
+    Fit,
+    GuardResult,
+    GuardStatus,
+    Plan,
+    Severity,
+    Span,
+    display_name,
+)
+from reconciler.render.backtest_sentences import (
+    capacity_words,
+    fit_words,
+    history_words,
+    kept_words,
+    regrouped_words,
+    rule_sentences,
+    unjudged_sentence,
+    unused_words,
+    who,
+)
+from reconciler.render.comment_links import CommentLinks, web_address
+from reconciler.render.comment_rows import changed_groups
+from reconciler.render.comment_verdict import errors_in
+from reconciler.render.effects_text import effects_lines
+from reconciler.render.findings_text import counts_sentence
+from reconciler.render.layout import plain
+from reconciler.render.markdown_text import (
+    NAME_LIMIT,
+    Section,
+    code,
+    fence,
+    fold,
+    message_markdown,
+    prose,
+    rows_that_fit,
+    shorten,
+    size,
+)
+from reconciler.render.plan_text import read_words
+from reconciler.text import count_of
+
+_EXCEPTION_DAYS: Final = 14
+"""How long the exception of the example lasts."""
+_PLACE: Final = re.compile(r"(?P<file>.+):(?P<line>[1-9][0-9]*):(?P<column>[1-9][0-9]*)", re.DOTALL)
+_FRAME: Final = 200
+
+
+def guards_section(plan: Plan, links: CommentLinks, *, limit: int) -> tuple[str, ...]:
+    """Every guard that tripped or is accepted; none is cut. Then how to satisfy them, and how to accept one."""
+    accepted = [guard for guard in plan.guards if guard.status is GuardStatus.ACCEPTED]
+    if not (plan.tripped or accepted):
+        return ()
+    counts = [f"{len(plan.tripped)} need acceptance" if len(plan.tripped) != 1 else "1 needs acceptance"] if plan.tripped else []
+    counts += [f"{len(accepted)} accepted"] if accepted else []
+    lines = [_guard(guard, links, limit) for guard in (*plan.tripped, *accepted)]
+    how = _how_to_accept(plan.tripped[0], plan, links) if plan.tripped else ()
+    return fold(f"Guards: {', '.join(counts)}", (*lines, *how))
+
+
+def _guard(guard: GuardResult, links: CommentLinks, limit: int) -> str:
+    words = message_markdown(guard.message, limit=limit, begins_line=False, place=links.place).rstrip(".;, ")
+    state = "accepted" if guard.status is GuardStatus.ACCEPTED else "needs acceptance"
+    return f"- **{code(guard.id, limit=limit)}** {state} ({links.explained(guard.id)}): {words}."
+
+
+def _how_to_accept(guard: GuardResult, plan: Plan, links: CommentLinks) -> tuple[str, ...]:
+    place = _place(guard.set_in)
+    manifest = f"the Cluster manifest {links.place(place)}" if place else "the Cluster manifest"
+    until = (plan.observed.at + datetime.timedelta(days=_EXCEPTION_DAYS)).date()
+    return (
+        "",
+        f"Change the values so that no guard trips. To accept one guard instead, add it to `spec.accept` of {manifest}:",
+        "",
+        "```yaml",
+        "accept:",
+        f"  - guard: {guard.id if re.fullmatch('[a-z-]+', guard.id) else 'GUARD'}",
+        f"    until: {until:%Y-%m-%d}",
+        "    reason: why this change is safe",
+        "```",
+    )
+
+
+def _place(set_in: str) -> Span | None:
+    match = _PLACE.fullmatch(set_in)
+    return Span(file=match["file"], line=int(match["line"]), column=int(match["column"])) if match else None
+
+
+def findings_section(findings: Sequence[Finding], links: CommentLinks, *, room: int, limit: int) -> Section:
+    """The worst first; open where there are errors."""
+    if not findings:
+        return Section()
+    ordered = sorted(findings, key=lambda finding: finding.severity.rank)
+    title = f"Findings: {counts_sentence(findings)}"
+    opened = errors_in(findings) > 0
+    kept = rows_that_fit((_finding(one, links, limit) for one in ordered), room - size(fold(title, (), opened=opened)))
+    return Section(lines=fold(title, kept, opened=opened) if kept else (), left_out=len(ordered) - len(kept))
+
+
+_SEVERITY_SIGNS: Final = {Severity.ERROR: "⛔", Severity.WARNING: "⚠️", Severity.INFO: "💬"}
+
+
+def _finding(finding: Finding, links: CommentLinks, limit: int) -> str:
+    place = f" {links.place(finding.span, limit=limit)}" if finding.span else ""
+    related = (f"; {links.place(r.span, limit=limit)}: {message_markdown(r.message, limit=limit)}" for r in finding.related)
+    words = message_markdown(finding.message, limit=limit, begins_line=False, place=links.place)
+    sign = _SEVERITY_SIGNS[finding.severity]
+    return f"- {sign} **{finding.severity.value}** {code(finding.id, limit=limit)}{place}: {words}{''.join(related)}"
+
+
+def effects_section(plan: Plan, *, room: int) -> Section:
+    """Nothing when the plan was made without effects; else at most ``room`` bytes, folded unless it is one sentence."""
+    if plan.effects is None:
+        return Section()
+    title, *rows = (shorten(line, NAME_LIMIT) for line in plain(effects_lines(plan.effects, changes=plan.changes)).splitlines())
+    if not rows:
+        return Section(lines=(f"**{prose(title)}**", ""))
+    kept = rows_that_fit(rows, room - size(fold(title, ())) - 2 * size((fence("".join(rows)),)))
+    ticks = fence("\n".join(kept))
+    # A client is a line of its own, its effects are below it and stand further in.
+    left_out = sum(1 for row in rows[len(kept) :] if row.startswith("      "))
+    return Section(lines=fold(title, (f"{ticks}text", *kept, ticks)) if kept else (), left_out=left_out)
+
+
+def rules_section(report: BacktestReport, *, room: int, limit: int) -> Section:
+    """The rules of the policy with their results, failed ones first."""
+    if not report.rules:
+        return Section()
+    failed = sum(not rule.holds for rule in report.rules)
+    title = f"Rules of the backtest: {failed:,} of {count_of(len(report.rules), 'rule')} {'fails' if failed == 1 else 'fail'}"
+    sentences = sorted(rule_sentences(report.rules), key=lambda pair: pair[1])
+    rows = (f"- {'✅' if holds else '⛔ **Rejected.**'} {prose(words, limit=limit)}" for words, holds in sentences)
+    return _folded(title, rows, total=len(report.rules), room=room)
+
+
+def backtest_section(report: BacktestReport, links: CommentLinks, *, room: int, limit: int) -> Section:
+    """What the verdicts rest on, and what else the history shows."""
+    sentences = [*_basis(report), *_further(report)]
+    rows = (f"- {'**Note:** ' if tone is not Tone.GOOD else ''}{prose(words, limit=limit)}" for words, tone in sentences)
+    address = web_address(links.report)
+    whole = (f"- [The whole report]({address})",) if address else ()
+    return _folded("Backtest: history, capacity, assumptions", (*whole, *rows), total=len(sentences) + len(whole), room=room)
+
+
+def _basis(report: BacktestReport) -> Iterator[tuple[str, Tone]]:
+    yield headline(report)
+    for words, tone in history_words(report.provenance):
+        yield f"{words}.", tone
+    yield "Percentages are shares of the seconds with traffic.", Tone.GOOD
+    if (kept := kept_words(report)) is not None:
+        yield kept, Tone.GOOD
+    for one in changed_groups(report):
+        for why in (one.reason, regrouped_words(one)):
+            if why:
+                yield f"{who(one.name, undecided=one.undecided)}, {one.key}: {why}.", Tone.GOOD
+
+
+def _further(report: BacktestReport) -> Iterator[tuple[str, Tone]]:
+    lists = (
+        [f"Not checked: {unjudged_sentence(one)}." for one in report.unjudged],
+        [f"Capacity: {capacity_words(use)}." for use in report.capacity],
+        [f"{fit_words(fit)}." for kind in (Fit.NEAR, Fit.LOOSE) for fit in report.fits if fit.fit is kind],
+        [f"Not used in this history: {unused_words(one)}." for one in report.unused],
+        list(report.notes),
+        [f"Assumed: {one}." for one in report.provenance.assumptions],
+    )
+    for sentences in lists:
+        yield from ((sentence, Tone.GOOD) for sentence in sentences)
+
+
+def notes_section(plan: Plan, *, room: int, limit: int) -> Section:
+    """Notes of the plan and of its changes, and which cluster was read when."""
+    notes = [message_markdown(note, limit=limit) for note in plan.notes]
+    notes += [
+        f"{code(str(change.entity), limit=limit)}: {prose(change.note, limit=limit)}" for change in plan.changes if change.note
+    ]
+    facts = tuple(_facts(plan, limit))
+    title = f"Notes ({len(notes)}), and the cluster that was read" if notes else "The cluster that was read"
+    kept = rows_that_fit((f"- {note}" for note in notes), room - size(fold(title, facts)) - _FRAME)
+    return Section(lines=fold(title, (*kept, *facts)), left_out=len(notes) - len(kept))
+
+
+def _facts(plan: Plan, limit: int) -> Iterator[str]:
+    known = [f"id {code(plan.cluster.id, limit=limit)}"] if plan.cluster.id else []
+    known += [f"Kafka {code(plan.cluster.kafka_version, limit=limit)}"] if plan.cluster.kafka_version else []
+    name = code(display_name(plan.cluster.name), limit=limit) if plan.cluster.name else "The cluster"
+    yield f"- {name}: {', '.join((*known, read_words(plan)))}."
+    summary = plan.summary
+    yield f"- {count_of(summary.unchanged, 'entity is', 'entities are')} unchanged, {summary.unmanaged:,} unmanaged."
+    if plan.source.commit:
+        changed = ", with changes that are not committed" if plan.source.dirty else ""
+        yield f"- Manifests of commit {code(plan.source.commit, limit=limit)}{changed}."
+
+
+def _folded(title: str, rows: Iterable[str], *, total: int, room: int) -> Section:
+    kept = rows_that_fit(rows, room - size(fold(title, ())))
+    return Section(lines=fold(title, kept) if kept else (), left_out=total - len(kept))

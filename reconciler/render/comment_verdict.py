@@ -1,0 +1,200 @@
+"""One verdict over plan and backtest, and the at most three sentences that stand first in a comment."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from reconciler.model import BacktestReport, BucketVerdict, Finding, Plan, Severity, Verdict
+from reconciler.render.comment_rows import (
+    ChangeRow,
+    RowState,
+    changed_groups,
+    group_markdown,
+    long_words,
+    throttled_words,
+)
+from reconciler.render.markdown_text import code, prose
+from reconciler.render.plan_text import undecided_words
+from reconciler.text import count_of, list_some
+
+_MOST_SENTENCES: Final = 3
+_MOST_GUARDS: Final = 5
+_WORTH_SHARE: Final = 0.01
+_UNKNOWN: Final = (RowState.INCONCLUSIVE, RowState.NOT_RECORDED, RowState.NOT_CHECKED, RowState.NO_TRAFFIC)
+
+
+class CommentVerdict(enum.StrEnum):
+    """What a reviewer must know first."""
+
+    BLOCKED = "blocked"
+    """It cannot be applied: errors, or a rule of the policy that the backtest violates."""
+    NEEDS_ACCEPTANCE = "needs acceptance"
+    """A reviewer must decide: a guard that is not accepted, or clients that would or might be throttled."""
+    NOT_CHECKED = "not checked"
+    """Nothing speaks against it, and for at least one change nothing is known about its effect."""
+    READY = "ready"
+    NO_CHANGE = "no change"
+
+    @property
+    def sign(self) -> str:
+        """The mark before the heading."""
+        return _SIGNS[self]
+
+    @property
+    def alert(self) -> str:
+        """The kind of alert, as Markdown of forges spells it."""
+        return _ALERTS[self]
+
+
+_SIGNS: Final = {
+    CommentVerdict.BLOCKED: "⛔",
+    CommentVerdict.NEEDS_ACCEPTANCE: "⚠️",
+    CommentVerdict.NOT_CHECKED: "❓",
+    CommentVerdict.READY: "✅",
+    CommentVerdict.NO_CHANGE: "☑️",
+}
+_ALERTS: Final = {
+    CommentVerdict.BLOCKED: "CAUTION",
+    CommentVerdict.NEEDS_ACCEPTANCE: "WARNING",
+    CommentVerdict.NOT_CHECKED: "IMPORTANT",
+    CommentVerdict.READY: "TIP",
+    CommentVerdict.NO_CHANGE: "NOTE",
+}
+
+
+def worst_verdict(plan: str | None, backtest: str | None) -> str | None:
+    """The verdict over both, of the verdicts of a plan without a backtest and of a backtest without a plan."""
+    decided = (CommentVerdict.BLOCKED, CommentVerdict.NEEDS_ACCEPTANCE)
+    return next((one.value for one in decided if one in (plan, backtest)), backtest)
+
+
+def judge_comment(
+    plan: Plan | None, report: BacktestReport | None, findings: Sequence[Finding], rows: Sequence[ChangeRow]
+) -> CommentVerdict:
+    """The verdict over both. ``rows``: as ``change_rows`` makes them of the same plan and report."""
+    states = {row.state for row in rows}
+    if errors_in(findings) or (report is not None and (report.refused or errors_in(report.findings))):
+        return CommentVerdict.BLOCKED
+    if (plan is not None and plan.tripped) or states & {RowState.REJECTED, RowState.THROTTLED, RowState.POSSIBLE}:
+        return CommentVerdict.NEEDS_ACCEPTANCE
+    if states & set(_UNKNOWN):
+        return CommentVerdict.NOT_CHECKED
+    if plan is None and report is None:
+        return CommentVerdict.NOT_CHECKED
+    return CommentVerdict.READY if rows or (plan is not None and plan.changes) else CommentVerdict.NO_CHANGE
+
+
+def errors_in(findings: Sequence[Finding]) -> int:
+    """How many findings are errors."""
+    return sum(one.severity is Severity.ERROR for one in findings)
+
+
+def alert_sentences(
+    plan: Plan | None,
+    report: BacktestReport | None,
+    findings: Sequence[Finding],
+    rows: Sequence[ChangeRow],
+    *,
+    verdict: CommentVerdict,
+    limit: int,
+) -> list[str]:
+    """At most three sentences in Markdown: the answer, what was not checked, the next step."""
+    every = (
+        *_errors(plan, findings),
+        *_backtest(report, rows, limit),
+        *_guards(plan),
+        *_without_backtest(plan, report, rows),
+        *_next(plan, report, verdict),
+    )
+    return list(every[:_MOST_SENTENCES])
+
+
+def _errors(plan: Plan | None, findings: Sequence[Finding]) -> Iterator[str]:
+    count = errors_in(findings)
+    if count:
+        what = "this plan cannot be applied" if plan is not None else "these manifests cannot be planned"
+        yield f"**{count_of(count, 'finding is an error', 'findings are errors')}**, so {what}."
+    elif plan is not None and not plan.complete:
+        yield "**Only some manifests were planned**, so nothing is pruned."
+
+
+def _backtest(report: BacktestReport | None, rows: Sequence[ChangeRow], limit: int) -> Iterator[str]:
+    if report is None:
+        return
+    if report.refused:
+        failed = sum(not rule.holds for rule in report.rules)
+        yield f"**The backtest rejects this change**: {_of(failed, len(report.rules), 'rule')} {_agree(failed, 'fails', 'fail')}."
+    unknown = sum(row.unknown for row in rows)
+    missing = f"**{_of(unknown, len(rows), 'change')} {_agree(unknown, 'is', 'are')} not checked**"
+    if unknown and not changed_groups(report):
+        limits, effects = _agree(unknown, "its limit", "their limits"), _agree(unknown, "its effect", "their effects")
+        yield f"{missing}: no recorded traffic uses {limits}, so nothing is known about {effects}."
+        return
+    yield f"{_of_changed(report, limit)}{f', and {missing}' if unknown else ''}."
+
+
+def _of_changed(report: BacktestReport, limit: int) -> str:
+    """Of each quota group once, by its worst broker."""
+    changed = changed_groups(report)
+    history = f"In {history_length(report)} of traffic"
+    count = {verdict: sum(one.verdict is verdict for one in changed) for verdict in Verdict}
+    for verdict, verb in ((Verdict.THROTTLED, "would have"), (Verdict.POSSIBLE, "might have")):
+        if count[verdict]:
+            groups = f"**{_of(count[verdict], len(changed), 'quota group')}**"
+            first = next(one for one in changed if one.verdict is verdict)
+            return f"{history} the new limits {verb} throttled {groups}{_worst(first, limit) if len(changed) > 1 else ''}"
+    if count[Verdict.INCONCLUSIVE]:
+        groups = _of(count[Verdict.INCONCLUSIVE], len(changed), "quota group")
+        return f"**Inconclusive**: {history_length(report)} of traffic does not show enough to clear {groups}"
+    if changed:
+        return f"{history} the new limits would have throttled **none** of {count_of(len(changed), 'quota group')}"
+    return f"{history} no limit of a recorded client changes"
+
+
+def _worst(one: BucketVerdict, limit: int) -> str:
+    share = f" ({throttled_words(one)} of its time)" if one.share_over >= _WORTH_SHARE else ""
+    return f", most of all {group_markdown(one, limit)}{share if one.verdict is Verdict.THROTTLED else ''}"
+
+
+def _agree(count: int, one: str, many: str) -> str:
+    return one if count == 1 else many
+
+
+def history_length(report: BacktestReport) -> str:
+    """``24 h``, from the first to the last request."""
+    return long_words((report.provenance.end - report.provenance.start).total_seconds())
+
+
+def _of(count: int, total: int, noun: str) -> str:
+    return f"{count:,} of {count_of(total, noun)}"
+
+
+def _guards(plan: Plan | None) -> Iterator[str]:
+    if plan is None or not plan.tripped:
+        return
+    names = list_some([code(guard.id) for guard in plan.tripped], _MOST_GUARDS)
+    verb = "guard needs acceptance" if len(plan.tripped) == 1 else "guards need acceptance"
+    yield f"**{len(plan.tripped)} {verb}**: {names}."
+
+
+def _without_backtest(plan: Plan | None, report: BacktestReport | None, rows: Sequence[ChangeRow]) -> Iterator[str]:
+    if plan is not None and report is None and rows:
+        yield "**Not checked**: no backtest ran, so nothing is known about the effect on clients."
+
+
+def _next(plan: Plan | None, report: BacktestReport | None, verdict: CommentVerdict) -> Iterator[str]:
+    match verdict:
+        case CommentVerdict.BLOCKED:
+            yield "Correct the manifests, then push again."
+        case CommentVerdict.NO_CHANGE if plan is not None and plan.undecided:
+            yield f"The plan writes nothing, but {prose(undecided_words(plan), begins_line=False)}."
+        case CommentVerdict.NO_CHANGE if plan is not None:
+            yield "No changes: the cluster has every declared value."
+        case CommentVerdict.NOT_CHECKED if plan is None and report is None:
+            yield "The manifests have no errors, and no plan was made."
+        case CommentVerdict.READY if plan is not None:
+            yield "After the merge, `kafka-quotas apply` writes exactly these changes."
+        case CommentVerdict.NEEDS_ACCEPTANCE if plan is not None and not plan.tripped:
+            yield "Raise the limits, or decide that these clients may be throttled."
