@@ -16,7 +16,7 @@ from reconciler.model import (
 )
 from reconciler.render.effects_text import effect_table
 from reconciler.render.plan_text import cluster_title
-from reconciler.render.styled import Block, Line, Style, line
+from reconciler.render.styled import Block, Column, Line, Style, labelled, line, table
 from reconciler.resolution import (
     CLIENT_LEVELS,
     CLIENT_PRECEDENCE,
@@ -36,7 +36,7 @@ _WIDTH: Final = max(len(key) for key in ("controller_mutation_rate", "connection
 _ORIGINS: Final = {ObservedFrom.BROKER: "its brokers", ObservedFrom.ZOOKEEPER: "ZooKeeper", ObservedFrom.SNAPSHOT: "a snapshot"}
 
 
-def resolution_lines(resolution: Resolution, *, every_key: bool) -> tuple[Line, ...]:
+def resolution_lines(resolution: Resolution, *, every_key: bool) -> tuple[Block, ...]:
     """One client with a row a key; ``every_key``: also those that are unlimited."""
     return tuple(_lines(resolution, every_key=every_key))
 
@@ -52,7 +52,7 @@ def view_title(view: QuotaView) -> str:
 
 def note_lines(notes: Iterable[str]) -> Iterator[Line]:
     """What is to be said beside the answers."""
-    return (line(("Note: ", Style.FAINT), note) for note in notes)
+    return (labelled("Note: ", Style.FAINT, note) for note in notes)
 
 
 def ladders_of(resolutions: Sequence[Resolution]) -> Iterator[Line]:
@@ -64,41 +64,42 @@ def ladders_of(resolutions: Sequence[Resolution]) -> Iterator[Line]:
         yield line(("  client-id=(none): a client that sends no client id", Style.FAINT))
 
 
-def _lines(resolution: Resolution, *, every_key: bool) -> Iterator[Line]:
+_COLUMNS: Final = (
+    Column(title="key"),
+    Column(title="limit", least=9),
+    Column(title="level"),
+    Column(title="set by", least=12),
+    Column(title="quota group", least=12),
+)
+
+
+def _lines(resolution: Resolution, *, every_key: bool) -> Iterator[Block]:
     yield line((str(resolution.client), Style.STRONG))
-    limits = [amount(key, answer.value) for key, answer in resolution.quotas.items()]
-    width = max(map(len, limits), default=0)
-    sources = max((len(str(answer.source)) for answer in resolution.quotas.values()), default=0)
-    rows = 0
+    rows: list[tuple[str | tuple[str, Style], ...] | Line] = []
     for key in resolution.keys:
         if (answer := resolution.quotas.get(key)) is not None:
-            yield from _row(resolution.client, key, answer, width, sources)
+            rows += _rows(resolution.client, key, answer)
         elif key in resolution.unknown:
-            yield line(f"  {key:<{_WIDTH}}  ", ("unknown", Style.WARN), f": {resolution.unknown[key]}")
+            rows.append(line(f"  {key:<{_WIDTH}}  ", ("unknown", Style.WARN), f": {resolution.unknown[key]}"))
         elif every_key:
-            yield line(f"  {key:<{_WIDTH}}  ", ("unlimited", Style.FAINT))
-        else:
-            continue
-        rows += 1
-    if not rows:
-        yield line(("  unlimited", Style.FAINT))
+            rows.append(line(f"  {key:<{_WIDTH}}  ", ("unlimited", Style.FAINT)))
+    yield table(_COLUMNS, rows, titled=False) if rows else line(("  unlimited", Style.FAINT))
     for key, rungs in (resolution.ladder or {}).items():
         yield from ladder_lines(key, resolution.client, rungs)
 
 
-def _row(client: Known, key: str, answer: KeyAnswer, width: int, sources: int) -> Iterator[Line]:
-    yield line(
-        f"  {key:<{_WIDTH}}  {amount(key, answer.value):<{width}}  ",
-        (f"level {answer.level}  {answer.source!s:<{sources}}  ", Style.PLAIN),
-        (f"bucket {_tags(answer.bucket)}: {_whose(client, answer)}", Style.FAINT),
-    )
+def _rows(client: Known, key: str, answer: KeyAnswer) -> Iterator[tuple[str | tuple[str, Style], ...] | Line]:
+    whose = f"bucket {_tags(answer.bucket)}: {_whose(client, answer)}"
+    yield f"{key:<{_WIDTH}}", amount(key, answer.value), f"level {answer.level}", str(answer.source), (whose, Style.FAINT)
     for hidden in answer.overridden or ():
-        text = f"  {'  hides':<{_WIDTH}}  {amount(key, hidden.value):<{width}}  level {hidden.level}  {hidden.entity}"
-        yield line((text, Style.FAINT))
+        level = f"level {hidden.level}"
+        texts = ("  hides", amount(key, hidden.value), level, str(hidden.entity))
+        yield (*((text, Style.FAINT) for text in texts), "")
     if answer.shared_with is not None and answer.shared_with.clients:
         shared = answer.shared_with
         more = f", and {shared.more} more" if shared.more else ""
-        yield line((f"  {'  shared with':<{_WIDTH}}  {', '.join(map(str, shared.clients))}{more}", Style.FAINT))
+        clients = f"{', '.join(map(str, shared.clients))}{more}"
+        yield line((f"  {'  shared with':<{_WIDTH}}  {clients}", Style.FAINT), hang=6)
 
 
 def _tags(bucket: Tags) -> str:

@@ -16,7 +16,7 @@ from reconciler.errors import FileAccessError, ManifestError, OutputError, Usage
 
 if TYPE_CHECKING:
     from reconciler.model import Entity
-    from reconciler.render import Line
+    from reconciler.render import Block
     from reconciler.resolution import EffectiveQuotas, QuotaView, Resolution, ResolveOptions, ViewComparison
     from reconciler.workflows import AskedClient, Sources
 
@@ -191,7 +191,7 @@ def print_one(args: OutputArguments, view: QuotaView, entity: Entity, wanted: Re
         _notes_aside(args, (*view.notes, *notes))
         return not is_unknown(resolution)
 
-    def lines() -> Iterator[Line]:
+    def lines() -> Iterator[Block]:
         from reconciler.render import ladders_of, line, note_lines, resolution_lines, view_title
 
         yield line(f"In {view_title(view)}:")
