@@ -61,11 +61,6 @@ def card(group: Sequence[BucketVerdict], report: BacktestReport, *, opened: bool
     yield "</div></details>"
 
 
-def key_html(key: str) -> str:
-    """A quota key that breaks between its words only."""
-    return name(key).replace("_", "_<wbr>")
-
-
 def limits_html(one: BucketVerdict) -> str:
     """The limits now, each an amount in one piece."""
     if not one.limits_before:

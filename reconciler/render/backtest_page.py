@@ -15,7 +15,7 @@ from reconciler.model import (
     Verdict,
     display_name,
 )
-from reconciler.render.backtest_card import VERDICT_STYLES, after_html, anchor, card, key_html, limits_html, over_share
+from reconciler.render.backtest_card import VERDICT_STYLES, after_html, anchor, card, limits_html, over_share
 from reconciler.render.backtest_plot import DEFINITIONS
 from reconciler.render.backtest_sentences import (
     capacity_words,
@@ -43,6 +43,7 @@ from reconciler.render.html_page import (
     folded,
     found_table,
     items,
+    key_name,
     message_html,
     name,
     page,
@@ -173,7 +174,7 @@ def _row(group: Group, *, linked: bool) -> FoundRow:
     cells = (
         f'<a href="#{anchor(worst)}">{title}</a>' if linked else title,
         chip(worst.verdict.value, VERDICT_STYLES[worst.verdict]),
-        key_html(worst.key),
+        key_name(worst.key),
         limits_html(worst),
         f"<strong>{after}</strong>" if worst.changed else after,
         unbroken(_bound(peak_text(peak))),

@@ -186,6 +186,11 @@ def name(value: str) -> str:
     return f"<code><bdi>{text(_shortened(value))}</bdi></code>"
 
 
+def key_name(key: str) -> str:
+    """A quota key, which breaks between its words only."""
+    return name(key).replace("_", "_<wbr>")
+
+
 def quoted(value: str) -> str:
     """Text of a stranger within a sentence, kept from turning round what is beside it."""
     return f"<bdi>{text(' '.join(value.splitlines()))}</bdi>"

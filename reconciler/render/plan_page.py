@@ -23,6 +23,7 @@ from reconciler.render.html_page import (
     folded,
     found_table,
     items,
+    key_name,
     message_html,
     name,
     note,
@@ -153,7 +154,7 @@ def _row(change: Change, key: KeyChange) -> FoundRow:
     cells = (
         name(str(change.entity)),
         f"{chip(way.value, _DIRECTIONS[way])} ({change.action.value})",
-        name(key.key),
+        key_name(key.key),
         amount_html(key.key, key.before),
         f"<strong>{amount_html(key.key, key.after)}</strong>",
         text(factor(key.before, key.after)),

@@ -156,6 +156,16 @@ def test_a_link_unfolds_the_card_that_it_leads_to(browser: Chromium, tmp_path: P
     assert browser.evaluate("document.querySelector('details.card').open") is True
 
 
+def test_without_script_all_rows_and_cards_are_there(browser: Chromium, page: Path) -> None:
+    browser.look(width=1280, script=False)
+    browser.open(page, ready="document.documentElement.dataset.ready === undefined")
+    assert browser.evaluate("document.querySelectorAll('form.filter:not([hidden]), th button').length") == 0
+    shown = "(selector) => [...document.querySelectorAll(selector)].filter((one) => one.getClientRects().length).length"
+    assert browser.run(shown, "details.card") == 40
+    assert browser.run(shown, "tr[data-find]") == len(HOSTILE) + 1
+    browser.look(width=1280)
+
+
 def test_it_prints_without_losing_a_card(browser: Chromium, page: Path) -> None:
     browser.look(width=1280, media="print")
     browser.open(page)

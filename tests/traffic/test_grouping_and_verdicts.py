@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.formats.units import parse_value
-from reconciler.model.backtest import UnusedReason
+from reconciler.model.backtest import UnusedReason, Verdict
 from reconciler.model.cluster import ClusterSpec, Prune
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Span
@@ -29,11 +29,12 @@ from reconciler.traffic.judging.exact import ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Series, group_series
 from reconciler.traffic.judging.recommendations import add_recommendations, safe_byte_rate
 from reconciler.traffic.judging.unjudged import unused_quotas
-from reconciler.traffic.judging.verdicts import request_verdicts
+from reconciler.traffic.judging.verdicts import request_verdicts, worth_a_plot
 from reconciler.traffic.kernels.exact_totals import ExactSide, ExactVerdict
 from reconciler.traffic.kernels.group_statistics import Episodes
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
 from reconciler.workflows.backtest import propose
+from tests.support.backtest_reports import verdict as bucket_verdict
 
 PRODUCE = "producer_byte_rate"
 ALICE, ANYONE = Entity.of({"user": "alice"}), Entity.of({"user": DEFAULT})
@@ -54,6 +55,17 @@ def verdict_of(group: int, *, peak: float, throttled: int = 0) -> ExactVerdict:
 
 
 CLIENTS = series(("alice", "a"), ("alice", "b"), ("bob", "a"))
+
+
+def test_plots_are_of_quota_groups_with_all_their_brokers() -> None:
+    rows = [
+        bucket_verdict(user=user, broker=broker, verdict=found, changed=changed)
+        for user, found, changed in (("a", Verdict.THROTTLED, True), ("b", Verdict.CLEAR, True), ("calm", Verdict.CLEAR, False))
+        for broker in (1, 2, 3)
+    ]
+    assert [(one.user, one.broker) for one in worth_a_plot(rows, 1)] == [("a", 1), ("a", 2), ("a", 3)]
+    assert {one.user for one in worth_a_plot(rows, 12)} == {"a", "b"}
+    assert worth_a_plot(rows, 0) == ()
 
 
 def test_a_bucket_with_the_same_members_is_replayed_once() -> None:

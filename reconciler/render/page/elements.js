@@ -39,6 +39,11 @@ function tableElement(caption, heads, rows) {
   );
 }
 
+// An amount, which never breaks between its number and its unit.
+function amountElement(key, value) {
+  return element("span", { class: "amount" }, amount(key, value));
+}
+
 function option(value, text) {
   return element("option", { value }, text);
 }

@@ -48,9 +48,9 @@ function limitLines(cluster, one) {
     const key = cluster.keys[number];
     const [wanted, held, before] = [declared, live, baseline].map((side) => valueOf(side, number));
     const line = element("li", {}, nameElement(escaped(key)), " ");
-    if (same || wanted === held) line.append(amount(key, wanted === null ? held : wanted));
-    else line.append("declared " + amount(key, wanted) + ", ", element("strong", {}, "live " + amount(key, held)));
-    if (baseline !== null && before !== held) line.append(element("span", { class: "faint" }, ", applied last " + amount(key, before)));
+    if (same || wanted === held) line.append(amountElement(key, wanted === null ? held : wanted));
+    else line.append("declared ", amountElement(key, wanted), ", ", element("strong", {}, "live ", amountElement(key, held)));
+    if (baseline !== null && before !== held) line.append(element("span", { class: "faint" }, ", applied last ", amountElement(key, before)));
     return line;
   });
 }
