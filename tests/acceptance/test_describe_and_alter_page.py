@@ -15,7 +15,9 @@ PAGE = (Path(__file__).parents[2] / "docs" / "describe-and-alter.md").read_text(
 SHOWN = [
     (command, printed)
     for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
-    for command, printed in re.findall(r"^\$ kafka-quotas ([^\n]*)\n(.*?)(?=^\$ |\Z)", block, re.DOTALL | re.MULTILINE)
+    for command, printed in re.findall(
+        r"^\$ kafka-quotas ((?:[^\n]*\\\n)*[^\n]*)\n(.*?)(?=^\$ |\Z)", block, re.DOTALL | re.MULTILINE
+    )
 ]
 EXIT_CODES = {"Refused": 3, "kafka-quotas: there is no": 64, "kafka-quotas: --name": 64, "kafka-quotas: '": 64}
 EXIT_CODES |= {"kafka-quotas: an ip": 64, "kafka-quotas: producer_byte_rate=0": 64}
@@ -35,7 +37,7 @@ def test_every_command_prints_what_the_page_says(tmp_path: Path, clean_kafka: Sa
     (tmp_path / "quotas").mkdir()
     (tmp_path / "quotas" / "payments.yaml").write_text(manifest)
     for command, printed in SHOWN:
-        arguments = shlex.split(command.replace("b1:9092", clean_kafka.bootstrap_servers))
+        arguments = shlex.split(command.replace("b1:9092", clean_kafka.bootstrap_servers).replace("\\\n", ""))
         done = run(*arguments, cwd=tmp_path)
         assert as_on_the_page(done.err + done.out, clean_kafka.cluster_id) == printed, command
         expected = next((code for words, code in EXIT_CODES.items() if printed.startswith(words)), 0)

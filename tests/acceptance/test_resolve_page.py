@@ -14,7 +14,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "resolve.md").read_text("utf-8")
 SHOWN = [
     (command, printed)
     for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
-    for command, printed in re.findall(r"^\$ ([^\n]*)\n(.*?)(?=^\$ |\Z)", block, re.DOTALL | re.MULTILINE)
+    for command, printed in re.findall(r"^\$ ((?:[^\n]*\\\n)*[^\n]*)\n(.*?)(?=^\$ |\Z)", block, re.DOTALL | re.MULTILINE)
 ]
 MIB = 1024.0**2
 LIVE = {
@@ -38,7 +38,7 @@ def prepare(folder: Path) -> None:
 def test_every_command_prints_what_the_page_says(tmp_path: Path) -> None:
     prepare(tmp_path)
     for command, printed in SHOWN:
-        program, *arguments = shlex.split(command)
+        program, *arguments = shlex.split(command.replace("\\\n", ""))
         if program == "cat":
             (tmp_path / arguments[0]).write_text(printed)
             continue
