@@ -36,6 +36,8 @@ _NO_BREAK: Final = "\N{NO-BREAK SPACE}"
 _FAR: Final = 10.0
 """From this factor on the change of a value is printed: a wrong unit is the mistake that reviewers must catch."""
 _SHORT_REASON: Final = 60
+_NAME: Final = 400
+"""Characters of a name in a cell: enough for each that Kafka's own tools make, escaped or not."""
 _SHORT_KEYS: Final = {
     QuotaKey.PRODUCER_BYTE_RATE.value: "producer",
     QuotaKey.CONSUMER_BYTE_RATE.value: "consumer",
@@ -254,7 +256,8 @@ def _group_name(entity: Entity) -> BucketName | None:
 
 
 def row_markdown(row: ChangeRow, links: CommentLinks, *, limit: int) -> str:
-    """One line of the table: mark, entity, quota, now, after, backtest."""
+    """One line of the table: mark, entity, quota, now, after, backtest; of a name at most ``_NAME`` characters."""
+    limit = min(limit, _NAME)
     cells = (
         row.state.mark,
         _whose(row, links, limit),

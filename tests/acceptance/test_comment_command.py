@@ -155,7 +155,7 @@ def test_a_plan_of_5000_changes_stays_within_the_limit_and_says_where_the_rest_i
     many = planned(*(f"team-{n:04d}-{'😀' * 20}" for n in range(5_000)))
     (folder / "many.json").write_text(document_text(plan_to_json(many)), encoding="utf-8")
 
-    done = comment(folder, github, rendered(folder, "many.json"), "--label", "-".join("abcdefghij"))
+    done = comment(folder, github, "many.json", "--label", "-".join("abcdefghij"))
 
     ((text),) = [one["body"] for one in github.comments.values()]
     assert done.code == 0

@@ -83,7 +83,7 @@ def test_one_plan_can_be_written_in_every_format_at_once(folder: Path) -> None:
     jsonschema.validate(json.loads((folder / "out.json").read_text()), json.loads((SCHEMAS / "plan.v1.schema.json").read_text()))
     page = by_github((folder / "out.markdown").read_text(encoding="utf-8"))
     assert ["❓", "client-id=old", "producer", "4\xa0KiB/s", "removed"] in [row[:5] for row in page.rows]
-    assert 'user="a|b @team"' in [row[1] for row in page.rows]
+    assert '"a|b @team"' in [row[1] for row in page.rows]
     sarif = json.loads((folder / "out.sarif").read_text())
     jsonschema.validators.validator_for(sarif_schema())(sarif_schema()).validate(sarif)
     assert {result["ruleId"] for result in sarif["runs"][0]["results"]} >= {"guard/default-entity", "guard/prune"}

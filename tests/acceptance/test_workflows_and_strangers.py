@@ -82,7 +82,7 @@ def test_the_trusted_run_comments_with_the_base_branch_s_settings(forge: Forge) 
     assert "payments-api" in text
     # The protection that the fork takes away still holds, and its connection is not the one that counts.
     assert "protected-entity" in text
-    assert "connection of the Cluster document prod differs" in text
+    assert "connection of the Cluster manifest prod differs" in text
 
 
 def test_nothing_of_a_fork_is_run_and_no_file_of_this_machine_is_read(forge: Forge, tmp_path: Path) -> None:

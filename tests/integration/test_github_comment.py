@@ -309,7 +309,7 @@ def test_nothing_is_posted_only_to_be_outdated(github):
 def test_a_state_without_a_plan_is_posted_too(github):
     post(github, None, CommentState.APPLIED, cluster="prod")
 
-    assert "### Kafka quotas: `prod`" in only(github)
+    assert "Kafka quotas for `prod`: " in only(github)
     assert state_of(only(github)) is CommentState.APPLIED
 
 
@@ -318,7 +318,7 @@ def test_findings_of_no_cluster_take_the_comment_of_the_cluster_that_is_given(gi
     outcome = post(github, findings_markdown([]), cluster="prod")
 
     assert outcome.result is CommentResult.UPDATED
-    assert "### Kafka quotas: `prod`" in only(github)
+    assert "Kafka quotas for `prod`: " in only(github)
 
 
 def test_findings_may_be_about_the_whole_repository(github):

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from reconciler.model.backtest import Verdict
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.effect import Effect, KnownClient, Limit, PlanEffects
 from reconciler.model.entity import Entity
@@ -272,6 +273,29 @@ def test_names_as_long_as_kafka_takes_them_leave_room_for_every_guard() -> None:
     for n in range(10):
         assert f"guard-{n} needs acceptance" in page.text()
     assert page.text().count("characters)") >= 50
+
+
+def test_a_name_of_20000_letters_takes_a_few_lines_of_its_cell() -> None:
+    markdown = plan_markdown(plan(change(user("x" * 20_000), 1.0, 2.0)))
+    (row,) = rows(markdown)
+    assert row[1].endswith("xxx (20000 characters)")
+    assert len(row[1]) < 450
+
+
+def test_of_5000_changes_with_a_backtest_the_worst_stand_first_and_the_rest_is_counted() -> None:
+    kinds = (Verdict.CLEAR, Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE)
+    found = [
+        verdict(user=f"u{n}", entity=user(f"u{n}"), verdict=kinds[n % 4], seconds_over=n if n % 4 == 1 else 0)
+        for n in range(5000)
+    ]
+    report = report_of(*sorted(found, key=lambda one: -one.seconds_over))
+    markdown = plan_markdown(plan(*(change(user(f"u{n}"), 1, 2) for n in range(5000))), report=report)
+    assert 50_000 < len(markdown.encode()) <= BUDGET
+    shown = [row for row in rows(markdown) if row[1] != "Entity"]
+    assert [row[1] for row in shown[:3]] == ["u4997", "u4993", "u4989"]
+    assert {row[5].split(" ")[0].split("\xa0")[0] for row in shown} == {"throttled"}
+    assert f"{5000 - len(shown):,} of 5,000 changed limits" in markdown
+    assert "🔴 1,250 throttled · 🟡 1,250 possible · ❓ 1,250 inconclusive · 🟢 1,250 clear" in markdown
 
 
 def effects(count: int, name: str = "app") -> PlanEffects:
