@@ -201,7 +201,10 @@ def test_an_old_java_is_named_before_anything_is_read(tmp_path: Path) -> None:
             "a Python process of a worker ended",
         ),
         (": SparkException: Exception thrown in awaitResult:\n\tat a.b\nCaused by: c.D: the reason\n\tat e.f", "c.D: the reason"),
-        ("file:/x/a b.parquet is not a Parquet file. Expected magic number at tail", "no Parquet file"),
+        (
+            "file:/x/a b.parquet is not a Parquet file. Expected magic number at tail",
+            "b.parquet is not a Parquet file, or was not finished",
+        ),
         ("[CANNOT_MERGE_SCHEMAS] Failed merging schemas:", "one type in some files of --traffic and another in others"),
         (
             "Encountered error while reading file file:///a b.log.gz.  SQLSTATE\nEOFException: Unexpected end of input stream",
