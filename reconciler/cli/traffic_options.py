@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import datetime
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reconciler.cli import options
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.workflows import PrometheusRequest
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
@@ -50,3 +59,67 @@ def _share(text: str) -> float:
     if not 0 <= number <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a share: write a number from 0 to 1, or a percentage such as 5%")
     return number
+
+
+def add_prometheus_options(parser: argparse.ArgumentParser) -> None:
+    """``--since``, ``--until``, ``--http-config`` and ``--traffic-store``, in the section of the traffic."""
+    group = options.section(parser, "Traffic")
+    group.add_argument(
+        "--since", type=_moment, metavar="TIME", help="read samples of Prometheus after this time [default: 24 h before --until]"
+    )
+    group.add_argument(
+        "--until", type=_moment, metavar="TIME", help="read samples of Prometheus up to this time, with its offset [default: now]"
+    )
+    group.add_argument(
+        "--http-config",
+        metavar="FILE",
+        help="take the login for Prometheus from this file, which has the form of Prometheus's own http_config",
+    )
+    group.add_argument(
+        "--traffic-store",
+        metavar="DIR",
+        help="keep the samples of Prometheus here, so that the next run reads only new ones [default: the user's cache folder]",
+    )
+
+
+def prometheus_request(
+    traffic: Sequence[str],
+    *,
+    since: datetime.datetime | None,
+    until: datetime.datetime | None,
+    http_config: str | None,
+    store: str | None,
+) -> PrometheusRequest | None:
+    """What the options ask of a server; ``None`` when ``--traffic`` names none. Raises ``UsageError``."""
+    from reconciler.workflows import PrometheusRequest, is_prometheus, prometheus_address
+
+    named = [argument for argument in traffic if is_prometheus(argument)]
+    if not named:
+        given = {"--since": since, "--until": until, "--http-config": http_config, "--traffic-store": store}
+        if unused := [name for name, value in given.items() if value is not None]:
+            raise UsageError(f"{unused[0]} is for --traffic prometheus+http(s)://HOST only")
+        return None
+    if len(traffic) > 1:
+        raise UsageError("--traffic prometheus+... stands alone: give one source at a time")
+    end = until or datetime.datetime.now(datetime.UTC)
+    return PrometheusRequest(
+        address=prometheus_address(named[0]),
+        since=since or end - datetime.timedelta(hours=24),
+        until=end,
+        store=Path(store) if store else _cache_folder(),
+        http_config=Path(http_config) if http_config else None,
+    )
+
+
+def _cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-quotas" / "prometheus"
+
+
+def _moment(text: str) -> datetime.datetime:
+    try:
+        at = datetime.datetime.fromisoformat(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 2026-11-22T14:00:00Z") from error
+    if at.tzinfo is None:
+        raise argparse.ArgumentTypeError(f"{text!r} has no offset from UTC: write {text}Z if it is UTC")
+    return at.astimezone(datetime.UTC)

@@ -20,17 +20,31 @@ if TYPE_CHECKING:
     )
     from reconciler.integrations.github.token import read_token
     from reconciler.integrations.github.transport import PUBLIC, api_address, repository_name
+    from reconciler.integrations.prometheus_api import (
+        SCHEME_PREFIX,
+        HttpLogin,
+        PrometheusApi,
+        SampledSeries,
+        TooManySamplesError,
+        basic_auth,
+    )
     from reconciler.integrations.prometheus_metrics import LabelValues, RunMetrics
 
 __all__ = [
     "ACTIONS",
     "PUBLIC",
+    "SCHEME_PREFIX",
     "Comment",
     "GitHubApi",
+    "HttpLogin",
     "LabelValues",
+    "PrometheusApi",
     "PullRequestComments",
     "RunMetrics",
+    "SampledSeries",
+    "TooManySamplesError",
     "api_address",
+    "basic_auth",
     "has_artifact",
     "newest_commit",
     "pull_request_of",

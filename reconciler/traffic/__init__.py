@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.judging.grouping import BrokerRule
     from reconciler.traffic.kernels.sampled_rate import Era, Window
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
+    from reconciler.traffic.metric_pages import PageCounts, write_page
     from reconciler.traffic.requirements import require_arrow
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.sources.log_evidence import CLUSTER
     from reconciler.traffic.sources.log_files import split_argument
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
+    from reconciler.traffic.sources.metric_layouts import SERIES_SELECTOR
     from reconciler.traffic.traffic_files import Traffic, find_traffic, keep_rows, look_first, open_traffic, read_batches
     from reconciler.traffic.traffic_source import Source
 
@@ -79,12 +81,14 @@ __all__ = [
     "BYTES",
     "CLUSTER",
     "KEY_OF_KIND",
+    "SERIES_SELECTOR",
     "Backtest",
     "BacktestRequest",
     "BrokerRule",
     "Compaction",
     "Era",
     "Kind",
+    "PageCounts",
     "Segment",
     "SegmentFolder",
     "SessionOptions",
@@ -103,6 +107,7 @@ __all__ = [
     "require_arrow",
     "spark_with_progress",
     "split_argument",
+    "write_page",
 ]
 
 __getattr__ = lazy_face(__name__)

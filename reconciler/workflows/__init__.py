@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.init import CLUSTER_FOLDER, Made, Setting, make_repository, parse_workflows, require_room
     from reconciler.workflows.load import find_repository_root, stop_on
     from reconciler.workflows.plan import Checker, Extras, Intent, load_intent, make_plan, plan_with
+    from reconciler.workflows.prometheus_traffic import PrometheusRequest, is_prometheus, prometheus_address
     from reconciler.workflows.reconcile import Observation, observe, write_observed
     from reconciler.workflows.references import References
     from reconciler.workflows.report import ReportRequest, has_failed, load_report_intents, make_report, read_report_inputs
@@ -103,6 +104,7 @@ __all__ = [
     "Made",
     "ModelOptions",
     "Observation",
+    "PrometheusRequest",
     "PullRequestOutcome",
     "References",
     "ReportRequest",
@@ -141,6 +143,7 @@ __all__ = [
     "has_failed",
     "import_files",
     "is_clean",
+    "is_prometheus",
     "is_unknown",
     "load_every_intent",
     "load_intent",
@@ -160,6 +163,7 @@ __all__ = [
     "plan_with",
     "post_comment",
     "principal",
+    "prometheus_address",
     "proposal_of",
     "quota_reader",
     "read_body",

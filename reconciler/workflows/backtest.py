@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from reconciler.planning import difference, quotas_after
 from reconciler.policy import judged_by_rules
 from reconciler.ports import Progress
 from reconciler.workflows.broker_model import ModelOptions, broker_model
+from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ class BacktestOptions:
     model: ModelOptions = field(default_factory=ModelOptions)
     plots: int = 0
     """Of how many buckets, the worst ones, the report has the rate over time: one more look at their traffic."""
+    prometheus: PrometheusRequest | None = None
+    """The server to read, in place of ``traffic``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +134,10 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
         brokers=proposal.brokers,
         plots=options.plots,
     )
+    if options.prometheus is not None:
+        pages = fetch_prometheus(options.prometheus, now=datetime.datetime.now(datetime.UTC), progress=progress)
+        proposal = replace(proposal, notes=(*proposal.notes, *pages.notes))
+        options = replace(options, traffic=tuple(map(str, pages.files)))
     traffic = find_traffic(options.traffic, _trusted_mapping(options, proposal.trusted))
     if options.exact and not traffic.of_requests:
         raise UsageError(
@@ -172,7 +180,7 @@ def _trusted_mapping(options: BacktestOptions, trusted: TrustedTree | None) -> T
     if trusted is None:
         return read_mapping(options.mapping) if options.mapping else None
     files = trusted.files
-    for argument in options.traffic:
+    for argument in () if options.prometheus else options.traffic:
         files.require_same_below(str(split_argument(argument)[1]))
     if options.mapping is None:
         return None

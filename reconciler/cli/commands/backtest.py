@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, options, output
 from reconciler.cli.arguments import OutputArguments, typed
-from reconciler.cli.traffic_options import add_reading_options, add_spark_options
+from reconciler.cli.traffic_options import add_prometheus_options, add_reading_options, add_spark_options, prometheus_request
 from reconciler.errors import ManifestError, UsageError
 
 if TYPE_CHECKING:
@@ -57,6 +58,10 @@ class BacktestArguments(OutputArguments):
     fail_on: str
     details: bool
     out: tuple[str, ...]
+    since: datetime.datetime | None
+    until: datetime.datetime | None
+    http_config: str | None
+    traffic_store: str | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,11 +87,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--traffic",
         action="append",
         required=True,
-        metavar="[BROKER=]PATH",
-        help="replay these request logs of one broker (kafka.request.logger at DEBUG): a file, or a folder with rotated and "
-        "gzipped files. Or replay Parquet in the canonical traffic schema, or a folder of compact. Repeatable. Without BROKER= "
-        "the broker's id comes from a name such as node-3 or broker-3 in the path, else from a count that begins with 0",
+        metavar="SOURCE",
+        help="replay the samples of a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), or [BROKER=]PATH: request "
+        "logs of one broker (kafka.request.logger at DEBUG), a file or a folder with rotated and gzipped files. Or Parquet "
+        "in the canonical traffic schema, or a folder of compact. Repeatable for paths. Without BROKER= the broker's id comes "
+        "from a name such as node-3 or broker-3 in the path, else from a count that begins with 0",
     )
+    add_prometheus_options(parser)
     add_reading_options(parser)
     add_spark_options(parser)
     _add_broker_model_options(parser)
@@ -136,6 +143,9 @@ def run(args: BacktestArguments) -> int:
     if args.without_python_workers:
         raise UsageError(_NO_SQL)
     plots = _plots(args, [args.format, *(name for name, _ in files)])
+    prometheus = prometheus_request(
+        args.traffic, since=args.since, until=args.until, http_config=args.http_config, store=args.traffic_store
+    )
     try:
         intent = load_intent(args.paths, cluster=args.cluster, references=References(trusted=args.trusted_ref))
     except ManifestError as error:
@@ -155,6 +165,7 @@ def run(args: BacktestArguments) -> int:
         exact=args.exact,
         model=_model_options(args),
         plots=plots,
+        prometheus=prometheus,
     )
     report = run_backtest(proposal_of(intent, _current(args, intent)), chosen, progress=output.StderrProgress(args))
     print_backtest(args, report, files)

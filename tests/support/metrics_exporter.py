@@ -1,0 +1,43 @@
+"""An exporter's ``/metrics`` on a port of its own, and faults of a Prometheus server."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+Reply = Callable[[str, dict[str, str], bytes], tuple[int, str, bytes]]
+
+
+@contextmanager
+def served(reply: Reply) -> Iterator[int]:
+    """Answer each request with what ``reply(path, headers, body)`` returns: status, content type and body. Gives the port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer(b"")
+
+        def do_POST(self) -> None:
+            self._answer(self.rfile.read(int(self.headers.get("content-length", "0"))))
+
+        def _answer(self, body: bytes) -> None:
+            status, kind, content = reply(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
+            self.send_response(status)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *args: object) -> None:
+            """Tests print nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(10)

@@ -1,0 +1,152 @@
+"""Reading a metrics server: pages, logins, what is read again, and servers that answer wrongly."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import urllib.parse
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.errors import TrafficError, UsageError
+from reconciler.integrations import PrometheusApi
+from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus
+from tests.support.metrics_exporter import served
+
+START = datetime.datetime(2026, 11, 20, 8, tzinfo=datetime.UTC)
+NOW = datetime.datetime(2026, 11, 22, 12, tzinfo=datetime.UTC)
+ALICE = {"__name__": "kafka_server_produce_byte_rate", "user": "alice", "client_id": "app", "instance": "kafka-1:7071"}
+
+
+def matrix(*series: tuple[dict[str, str], list[tuple[float, str]]]) -> bytes:
+    rows = [{"metric": labels, "values": [list(one) for one in values]} for labels, values in series]
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": rows}}).encode()
+
+
+class Server:
+    """One sample of each series at the end of each query, and a note of what was asked."""
+
+    def __init__(self, *series: dict[str, str], value: str = "5000000", most_seconds: int = 86_400) -> None:
+        self.series, self.value, self.most_seconds = series, value, most_seconds
+        self.asked: list[tuple[float, int]] = []
+        self.headers: dict[str, str] = {}
+
+    def __call__(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
+        fields = urllib.parse.parse_qs(body.decode())
+        end, length = float(fields["time"][0]), int(fields["query"][0].rpartition("[")[2].removesuffix("s]"))
+        self.headers = headers
+        if length > self.most_seconds:
+            words = "query processing would load too many samples into memory in query execution"
+            return 422, "application/json", json.dumps({"status": "error", "error": words}).encode()
+        self.asked.append((end, length))
+        return 200, "application/json", matrix(*((one, [(end, self.value), (end - length, "9")]) for one in self.series))
+
+
+def request(port: int, store: Path, *, hours: int = 2, http_config: Path | None = None) -> PrometheusRequest:
+    until = START + datetime.timedelta(hours=hours)
+    return PrometheusRequest(
+        address=f"http://127.0.0.1:{port}/prom", since=START, until=until, store=store, http_config=http_config
+    )
+
+
+def rows(files: tuple[Path, ...]) -> list[dict[str, object]]:
+    return [row for file in files for row in pq.read_table(file).to_pylist()]
+
+
+def test_each_hour_is_a_page_and_the_second_run_reads_none_again(tmp_path: Path) -> None:
+    server = Server(ALICE)
+    with served(server) as port:
+        first = fetch_prometheus(request(port, tmp_path), now=NOW)
+        assert [length for _, length in server.asked] == [3600, 3600]
+        assert fetch_prometheus(request(port, tmp_path, hours=3), now=NOW).files[:2] == first.files
+        assert len(server.asked) == 3
+    assert [(row["broker"], row["user"], row["client_id"], row["kind"], row["amount"]) for row in rows(first.files)] == [
+        (1, "alice", "app", "produce", 5_000_000)
+    ] * 2, "a sample at the start of a page belongs to the page before"
+
+
+def test_a_server_that_limits_samples_is_asked_for_shorter_times(tmp_path: Path) -> None:
+    server = Server(ALICE, most_seconds=1000)
+    with served(server) as port:
+        found = fetch_prometheus(request(port, tmp_path, hours=1), now=NOW)
+    assert [length for _, length in server.asked] == [900] * 4
+    assert [end - START.timestamp() for end, _ in server.asked] == [900, 1800, 2700, 3600]
+    assert len(rows(found.files)) == 4
+    with served(Server(ALICE, most_seconds=10)) as port, pytest.raises(TrafficError, match=r"--query\.max-samples"):
+        fetch_prometheus(request(port, tmp_path / "b", hours=1), now=NOW)
+
+
+@pytest.mark.parametrize("value", ["NaN", "+Inf", "-1"])
+def test_a_value_that_is_not_a_rate_is_not_a_sample(tmp_path: Path, value: str) -> None:
+    with served(Server(ALICE, value=value)) as port:
+        assert rows(fetch_prometheus(request(port, tmp_path), now=NOW).files) == []
+
+
+def test_series_without_a_client_or_a_broker_are_counted_with_the_repair(tmp_path: Path) -> None:
+    lost = {"__name__": "kafka_server_produce_user_alice_client_id_app_byte_rate", "instance": "kafka-1:7071"}
+    nowhere = {**ALICE, "instance": "10.0.0.7:9404"}
+    with served(Server(ALICE, lost, nowhere)) as port:
+        found = fetch_prometheus(request(port, tmp_path), now=NOW)
+    first, second = found.notes
+    assert first.startswith("1 series have user and client-id in their metric name only")
+    assert second.startswith("1 series have no broker id.")
+    assert len(rows(found.files)) == 2
+
+
+def test_the_login_comes_from_a_file_and_is_in_no_message(tmp_path: Path) -> None:
+    server = Server(ALICE)
+    (tmp_path / "token").write_text("s3cret\n")
+    config = tmp_path / "http.yaml"
+    config.write_text("authorization: {credentials_file: token}\nhttp_headers: {X-Scope-OrgID: {values: [team-a]}}\n")
+    with served(server) as port:
+        fetch_prometheus(request(port, tmp_path / "store", http_config=config), now=NOW)
+    assert (server.headers["authorization"], server.headers["x-scope-orgid"]) == ("Bearer s3cret", "team-a")
+
+    def refuse(path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
+        return 401, "text/plain", headers["authorization"].encode()
+
+    with served(refuse) as port, pytest.raises(TrafficError, match="HTTP status 401") as refused:
+        fetch_prometheus(request(port, tmp_path / "other", http_config=config), now=NOW)
+    assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "words"),
+    [
+        (403, b"{}", "may not read these metrics"),
+        (404, b"no", "This address has no Prometheus API"),
+        (200, b"<html>login</html>", "not a Prometheus document"),
+        (200, b'{"status": "success", "data": {"resultType": "vector", "result": []}}', "not a matrix"),
+        (200, b'{"status": "success", "data": {"resultType": "matrix", "result": [{"metric": {}}]}}', "cannot be read"),
+        (200, matrix(({}, []))[:-9], "not a Prometheus document"),
+        (400, b'{"status": "error", "error": "bad \\u202equery"}', r"bad \\u202equery"),
+    ],
+)
+def test_another_answer_is_an_error_with_the_address(tmp_path: Path, status: int, body: bytes, words: str) -> None:
+    with served(lambda *_: (status, "text/plain", body)) as port, pytest.raises(TrafficError, match=words) as refused:
+        fetch_prometheus(request(port, tmp_path), now=NOW)
+    assert f"http://127.0.0.1:{port}/prom" in str(refused.value)
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: PrometheusApi("ftp://host"),
+        lambda: PrometheusApi("http://user:word@host"),
+        lambda: PrometheusApi("http://host?x=1"),
+        lambda: PrometheusApi("http://"),
+    ],
+)
+def test_an_address_that_is_none_or_has_a_login_is_refused(make: Callable[[], object]) -> None:
+    with pytest.raises(UsageError) as refused:
+        make()
+    assert "word" not in str(refused.value)
+
+
+def test_a_time_without_an_hour_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="empty or in the future"):
+        fetch_prometheus(request(9, tmp_path, hours=0), now=NOW)
