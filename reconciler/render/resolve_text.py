@@ -68,7 +68,7 @@ _COLUMNS: Final = (
     Column(title="key"),
     Column(title="limit", least=9),
     Column(title="level"),
-    Column(title="set by", least=12),
+    Column(title="set by", least=16),
     Column(title="quota group", least=12),
 )
 
