@@ -1,11 +1,11 @@
 """The pictures of README and docs: the commands run on an example, a real browser shows what they write. See ``make pictures``.
 
-Without arguments all of ``PICTURES``; with names, those. The session needs Kafka, the comment npm, which brings GitHub's CSS.
+Without arguments all of ``PICTURES``; with names, those. The session needs Kafka. The comment needs npm, which brings GitHub's
+style sheet and fonts.
 """
 
 from __future__ import annotations
 
-import html
 import io
 import json
 import math
@@ -31,8 +31,8 @@ from reconciler.documents import write_snapshot
 from reconciler.model import Entity
 from tests.builders import current
 from tests.support.chromium import Chromium, chromium
+from tests.support.forge_page import comment_page
 from tests.support.github_server import HEAD, NUMBER, REPOSITORY, TOKEN, github_server
-from tests.support.markdown_views import github_html
 from tests.support.recorded_parquet import SCHEMA, START
 
 PICTURES: Final = (
@@ -46,7 +46,8 @@ PICTURES: Final = (
     "demo.svg",
 )
 FOLDER: Final = ROOT / "docs" / "pictures"
-_CSS: Final = "5.8.1"
+_FONTS: Final = ("@fontsource/noto-sans@5.3.0", "@fontsource/noto-color-emoji@5.3.2")
+"""Open fonts (OFL-1.1) of the picture of the comment."""
 _MIB: Final = 1024 * 1024
 _EVERY_S: Final = 20
 _CLIENTS: Final = (
@@ -102,9 +103,10 @@ def main(names: list[str]) -> None:
 
 def write_example(folder: Path) -> None:
     """Manifests in a repository, the quotas of a cluster, 24 hours of traffic on three brokers, and the outputs."""
-    (folder / "cluster.yaml").write_text(_CLUSTER, encoding="utf-8")
+    (folder / "quotas").mkdir()
+    (folder / "quotas" / "cluster.yaml").write_text(_CLUSTER, encoding="utf-8")
     for owner, users in _AFTER.items():
-        path = folder / "teams" / owner / "quotas.yaml"
+        path = folder / "quotas" / "teams" / owner / "quotas.yaml"
         path.parent.mkdir(parents=True)
         path.write_text(_manifest(owner, users), encoding="utf-8")
     live = {
@@ -113,13 +115,13 @@ def write_example(folder: Path) -> None:
     write_snapshot(current(live), folder / "now.json")
     pq.write_table(pa.Table.from_pylist(list(_requests()), schema=SCHEMA), folder / "traffic.parquet")
     _git(folder, "init", "-q")
-    _git(folder, "add", "cluster.yaml", "teams")
+    _git(folder, "add", "quotas")
     _git(folder, "commit", "-q", "-m", "Quotas")
-    _run(folder, "plan", "cluster.yaml", "teams", "--current", "now.json", "--out", "markdown=plan.md", "--out", "html=plan.html")
+    _run(folder, "plan", "quotas", "--current", "now.json", "--out", "markdown=plan.md", "--out", "html=plan.html")
     outs = [part for form in ("html=backtest.html", "json=backtest.json") for part in ("--out", form)]
-    _run(folder, "backtest", "cluster.yaml", "teams", "--current", "now.json", "--traffic", "traffic.parquet", *outs)
+    _run(folder, "backtest", "quotas", "--current", "now.json", "--traffic", "traffic.parquet", *outs)
     shown = ("--backtest", "backtest.json", "--out", "html=report.html")
-    _run(folder, "report", "cluster.yaml", "teams", "--current", "now.json", *shown)
+    _run(folder, "report", "quotas", "--current", "now.json", *shown)
 
 
 def _manifest(owner: str, users: dict[str, dict[str, int]]) -> str:
@@ -184,13 +186,14 @@ def browser_pictures(browser: Chromium, folder: Path, wanted: set[str]) -> Itera
             yield f"card-{scheme}.png", browser.screenshot(selector="details.card")
         if f"comment-{scheme}.png" in wanted:
             path = folder / f"comment-{scheme}.html"
-            path.write_text(comment_page(folder, scheme), encoding="utf-8")
+            path.write_text(comment_on_page(folder, dark=dark), encoding="utf-8")
             browser.look(width=860, dark=dark)
             browser.open(path, ready="true")
+            browser.evaluate("document.fonts.ready.then(() => true)")
             yield f"comment-{scheme}.png", browser.screenshot(selector="article")
 
 
-def comment_page(folder: Path, scheme: str) -> str:
+def comment_on_page(folder: Path, *, dark: bool) -> str:
     """The comment that the command posts, as GitHub's parser and style sheet show it."""
     event = {"pull_request": {"number": NUMBER, "head": {"sha": HEAD}}}
     (folder / "event.json").write_text(json.dumps(event), encoding="utf-8")
@@ -199,26 +202,25 @@ def comment_page(folder: Path, scheme: str) -> str:
         github |= {"GITHUB_REPOSITORY": REPOSITORY, "GITHUB_TOKEN": TOKEN}
         _run(folder, "comment", "plan.md", "--backtest", "backtest.json", "--cluster", "prod-eu", env=github)
         (posted,) = (one["body"] for one in server.comments.values())
-    body = re.sub(
-        r"<blockquote>\s*<p>\[!(\w+)\](?:<br\s*/?>)?\s*",
-        lambda kind: (
-            f'<blockquote class="markdown-alert markdown-alert-{kind[1].lower()}">'
-            f'<p class="markdown-alert-title">{html.escape(kind[1].title())}</p><p>'
-        ),
-        github_html(posted),
-    )
-    style = _github_css(folder, scheme) + "body{margin:0} article{padding:16px 20px; width:820px}"
-    head = f'<meta charset="utf-8"><title>Comment</title><style>{style}</style>'
-    return f'<!DOCTYPE html><html lang="en">{head}<body><article class="markdown-body">{body}</article></body></html>'
+    fonts = "".join(_font(folder, package) for package in _FONTS)
+    families = "body, .markdown-body { font-family: 'Noto Sans', 'Noto Color Emoji', sans-serif !important; }"
+    ground = "body { background: #0d1117; }" if dark else ""
+    return comment_page(posted).replace("</style>", f"{fonts}{families}{ground}</style>", 1)
 
 
-def _github_css(folder: Path, scheme: str) -> str:
-    package = f"github-markdown-css@{_CSS}"
-    done = subprocess.run(["npm", "pack", package, "--json", "--silent"], cwd=folder, capture_output=True, text=True, check=True)
-    with tarfile.open(folder / json.loads(done.stdout)[0]["filename"]) as archive:
-        style = archive.extractfile(f"package/github-markdown-{scheme}.css")
-        assert style is not None
-        return style.read().decode("utf-8")
+def _font(folder: Path, package: str) -> str:
+    """The rules of a font package, with its files on this machine: pictures are the same on machines without these fonts."""
+    place = folder / "fonts" / package.rpartition("/")[2]
+    if not place.exists():
+        place.mkdir(parents=True)
+        subprocess.run(["npm", "pack", "--silent", package], cwd=place, check=True, capture_output=True, timeout=300)
+        (archive,) = place.glob("*.tgz")
+        with tarfile.open(archive) as files:
+            files.extractall(place, filter="data")
+    files = (place / "package" / "files").as_uri()
+    names = ("400.css", "600.css", "700.css")
+    styles = [path.read_text("utf-8") for name in names if (path := place / "package" / name).exists()]
+    return "".join(styles).replace("url(./files", f"url({files}")
 
 
 def demo_output() -> str:

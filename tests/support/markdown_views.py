@@ -15,12 +15,7 @@ _VOID = {"br", "hr", "img", "meta", "input", "wbr"}
 
 def by_github(markdown: str) -> Seen:
     """GitHub's own parser with GitHub's extensions."""
-    return seen(github_html(markdown))
-
-
-def github_html(markdown: str) -> str:
-    """What GitHub's own parser makes of it."""
-    return str(cmarkgfm.markdown_to_html_with_extensions(markdown, Options.CMARK_OPT_UNSAFE, _EXTENSIONS))
+    return seen(cmarkgfm.markdown_to_html_with_extensions(markdown, Options.CMARK_OPT_UNSAFE, _EXTENSIONS))
 
 
 def by_markdown_it(markdown: str) -> Seen:
