@@ -46,7 +46,7 @@ def _headline(report: ApplyReport) -> tuple[str, Style]:
 
 
 def _time(report: ApplyReport) -> str:
-    return "" if report.seconds is None else f" in {duration(report.seconds)}"
+    return "" if report.seconds is None else f" in {duration(max(report.seconds, 0.1))}"
 
 
 def _where(report: ApplyReport) -> str:

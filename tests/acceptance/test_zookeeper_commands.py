@@ -126,7 +126,7 @@ def test_what_somebody_changed_is_drift_and_its_credentials_stay(repository: Zoo
 
 def test_a_report_is_reverted(repository: ZooKeeperRepository) -> None:
     repository.declare(("{user: bob}", "{producer_byte_rate: 1MiB}"))
-    assert "ZooKeeper has what was written" in repository.run(*APPLY).out
+    assert "verified in ZooKeeper." in repository.run(*APPLY).out
     before = repository.nodes()
     repository.declare(
         ("{user: bob}", "{producer_byte_rate: 9MiB}"), ("{user: bob, client-id: app}", "{consumer_byte_rate: 8MiB}")
@@ -163,7 +163,7 @@ def test_an_export_is_planned_without_a_change_and_names_the_zookeeper(
     repository: ZooKeeperRepository, zookeeper_kafka: Sandbox, tmp_path: Path
 ) -> None:
     repository.declare(*TEN)
-    assert "ZooKeeper has what was written" in repository.run(*APPLY).out
+    assert "verified in ZooKeeper." in repository.run(*APPLY).out
     assert invoke("export", "--zookeeper", repository.zookeeper, "--folder", "exported", cwd=tmp_path).code == 0
 
     cluster = (tmp_path / "exported" / "cluster.yaml").read_text()
