@@ -14,6 +14,7 @@ from reconciler.model import (
     BucketName,
     BucketVerdict,
     Entity,
+    EntityName,
     EntityType,
     KeyChange,
     NotJudged,
@@ -37,7 +38,7 @@ _FAR: Final = 10.0
 """From this factor on the change of a value is printed: a wrong unit is the mistake that reviewers must catch."""
 _SHORT_REASON: Final = 60
 _NAME: Final = 400
-"""Characters of a name in a cell: enough for each that Kafka's own tools make, escaped or not."""
+"""A name with more characters than this is cut to as many in its cell."""
 _SHORT_KEYS: Final = {
     QuotaKey.PRODUCER_BYTE_RATE.value: "producer",
     QuotaKey.CONSUMER_BYTE_RATE.value: "consumer",
@@ -256,8 +257,7 @@ def _group_name(entity: Entity) -> BucketName | None:
 
 
 def row_markdown(row: ChangeRow, links: CommentLinks, *, limit: int) -> str:
-    """One line of the table: mark, entity, quota, now, after, backtest; of a name at most ``_NAME`` characters."""
-    limit = min(limit, _NAME)
+    """One line of the table: mark, entity, quota, now, after, backtest."""
     cells = (
         row.state.mark,
         _whose(row, links, limit),
@@ -278,7 +278,12 @@ def _whose(row: ChangeRow, links: CommentLinks, limit: int) -> str:
 
 def entity_markdown(entity: Entity, limit: int) -> str:
     """```payments-api` / `settlement```: a user by its name alone, everything else with its type."""
-    return " / ".join(code(_part(kind, entity), limit=limit) for kind in entity.types)
+    return " / ".join(code(_part(kind, entity), limit=_name_limit(entity.name(kind), limit)) for kind in entity.types)
+
+
+def _name_limit(name: EntityName | None, limit: int) -> int:
+    """Less for names that are longer than Kafka's own tools make them; the escaped form of a shorter one is shown whole."""
+    return min(limit, _NAME) if isinstance(name, str) and len(name) > _NAME else limit
 
 
 def group_markdown(one: BucketVerdict, limit: int) -> str:
