@@ -20,4 +20,5 @@ myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 4
 copybutton_prompt_text = "$ "  # a transcript is copied without its prompts and without what the commands print
 copybutton_line_continuation_character = "\\"
+smartquotes = False  # "--flag" stays what a shell takes
 suppress_warnings = ["misc.highlighting_failure"]  # console transcripts are not always their language

@@ -8,7 +8,7 @@ from reconciler.model import Explanation, Topic
 from reconciler.workflows.explain import explanations
 
 _HEAD: Final = """\
-# Ids of findings, guards and drift
+# Message ids
 
 Every message has an id in `[brackets]`. Each id has a page here, with what to write instead.
 

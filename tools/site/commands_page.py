@@ -54,7 +54,7 @@ def _item(name: str, summary: str) -> str:
 
 
 def _page(name: str, parser: Parser) -> str:
-    parts = [f"# {name}\n", f"{_escaped(parser.description or '')}\n"]
+    parts = [f"# kafka-quotas {name}\n", f"{_escaped(parser.description or '')}\n"]
     nested = _subparsers(parser)
     for one, sub in nested.items():
         parts += [f"## {name} {one}\n", f"{_escaped(sub.description or '')}\n", *_body(sub, f"{name} {one}", level=3)]

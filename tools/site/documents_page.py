@@ -63,8 +63,9 @@ def _version(path: Path) -> int:
 
 
 def _title(path: Path, page: str) -> str:
-    name = _KINDS.get(_name(path), _name(path))
-    return name if page == _name(path) else f"{name}, version {_version(path)}"
+    name = _name(path)
+    title = f"{_KINDS[name]} manifest" if name in _KINDS else f"{name} document"
+    return title if page == name else f"{title}, version {_version(path)}"
 
 
 def _toctree(pages: Iterator[str]) -> str:

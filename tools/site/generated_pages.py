@@ -14,11 +14,11 @@ from sphinx.application import Sphinx
 
 ROOT: Final = Path(__file__).parents[2]
 _FOLDERS: Final = {
-    "deploy": ("Files for a service", "What `deploy/` of the repository holds; [how to use it](../run.md)."),
-    "examples/many-teams": ("A repository of many teams", "What `examples/many-teams` of the repository holds."),
+    "deploy": ("Service files", "The files in `deploy/`. [Run as a service](../run.md) uses them."),
+    "examples/many-teams": ("Many-team repository", "The files in `examples/many-teams`."),
     "examples/gitops-repository": (
-        "A repository with its workflows",
-        "What `examples/gitops-repository` of the repository holds.",
+        "GitOps repository",
+        "The files in `examples/gitops-repository`.",
     ),
 }
 _FILES: Final = {"README.md": "index.md", "benchmarks/README.md": "reference/benchmarks.md"}
