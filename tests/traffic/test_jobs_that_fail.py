@@ -22,6 +22,8 @@ pytestmark = pytest.mark.spark
 ROWS = 300_000
 ROOM = 1_000_000
 """Bytes: more than anything that Spark writes before it has rows to send, less than the rows."""
+LOOKING_S = 0.03
+"""Between two looks for workers: less than they take to read the rows, more than a look costs."""
 MANIFEST = """
 apiVersion: kafka-quotas/v1
 kind: ClientQuotas
@@ -99,6 +101,8 @@ def test_a_worker_that_is_killed_ends_the_run_with_a_sentence_and_the_next_one_d
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(worker, signal.SIGKILL)
                     killed += 1
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(LOOKING_S)
         out, err = process.communicate(timeout=60)
     assert killed
     assert (process.returncode, out) == (1, "")
