@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 
 from reconciler.sandbox.jars import DEFAULT_KAFKA_VERSION, cache_folder
+from tests.support.command import run
 from tests.support.polling import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -41,11 +42,12 @@ def environ(tmp_path: Path) -> dict[str, str]:
 def sandbox(environ: dict[str, str]) -> Iterator[Run]:
     """Runs ``kafka-quotas sandbox ARGUMENTS``; whatever was started is stopped at the end."""
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*COMMAND, *arguments], env=environ, capture_output=True, text=True, timeout=120, check=False)
+    def sandbox(*arguments: str) -> subprocess.CompletedProcess[str]:
+        done = run("sandbox", *arguments, cwd=Path.cwd(), env=environ)
+        return subprocess.CompletedProcess(arguments, done.code, done.out, done.err)
 
-    yield run
-    run("stop")
+    yield sandbox
+    sandbox("stop")
 
 
 def left_over(environ: dict[str, str]) -> list[str]:
@@ -208,7 +210,12 @@ def test_a_wrong_call_is_a_usage_error_and_starts_nothing(
 
 
 @pytest.mark.parametrize(
-    ("how", "number"), [("terminal", signal.SIGINT), ("process", signal.SIGINT), ("process", signal.SIGTERM)]
+    ("how", "number"),
+    [
+        ("terminal", signal.SIGINT),
+        pytest.param("process", signal.SIGINT, marks=pytest.mark.large),
+        ("process", signal.SIGTERM),
+    ],
 )
 def test_an_interrupt_during_run_leaves_no_process_and_no_folder(
     environ: dict[str, str], how: str, number: signal.Signals
