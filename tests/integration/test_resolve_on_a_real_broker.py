@@ -71,7 +71,8 @@ def test_the_cluster_its_snapshot_and_its_plan_are_asked_and_compared(clean_kafk
         ({"client-id": "a,b=c}\u20ac"}, {REQUEST: 300.0}),
         ({"ip": "10.0.0.7"}, {"connection_creation_rate": 50.0}),
     )
-    run("export", "--bootstrap-server", server, "--snapshot", "before.json", cwd=tmp_path)
+    exported = run("export", "--bootstrap-server", server, "--snapshot", "before.json", cwd=tmp_path)
+    assert exported.code == 0, exported.err
     lines = [
         {"user": "alice", "client-id": "x"},
         {"user": "<default>"},

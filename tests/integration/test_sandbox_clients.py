@@ -10,6 +10,7 @@ import pytest
 
 from reconciler.errors import SandboxError
 from reconciler.sandbox.clients import consume_all, create_topic, produce_steadily
+from reconciler.sandbox.connection import admin_client
 from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.polling import wait_until
@@ -61,6 +62,8 @@ def test_a_client_stops_when_it_is_told(clean_kafka: Sandbox, topic: str) -> Non
 
 def test_making_a_topic_that_exists_is_no_error(clean_kafka: Sandbox, topic: str) -> None:
     create_topic(clean_kafka.bootstrap_servers, topic)
+    with admin_client(clean_kafka.bootstrap_servers) as client:
+        assert client.list_topics().count(topic) == 1
 
 
 def test_a_topic_that_cannot_be_is_an_error_in_our_words(clean_kafka: Sandbox) -> None:
