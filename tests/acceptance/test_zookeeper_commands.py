@@ -182,7 +182,7 @@ def test_nodes_that_brokers_cannot_read_are_told_of_everywhere(repository: ZooKe
     plan = repository.run("plan", "--format", "json").json()
     assert [f["message"] for f in plan["findings"] if f["id"] == "unreadable-node"] == [
         "ZooKeeper's node /config/users/broken (user=broken): its data are not a JSON object",
-        "ZooKeeper's node /config/users/raw name: its name is none that brokers look for, so it applies to nobody",
+        "ZooKeeper's node /config/users/raw name: brokers never look for its name, so it applies to no client",
     ]
     assert "/config/users/broken" in repository.run("drift").out
     export = repository.run("export", ".", "--folder", "exported", "--format", "json").json()
@@ -253,14 +253,14 @@ def test_a_migration_that_copied_the_nodes_names_is_found_and_explained(
     plan = done.json()
     assert (done.code, plan["summary"]["create"]) == (2, 3)
     found = {
-        json.dumps(f["entity"], sort_keys=True): f["message"].partition("; if ")[2]
+        json.dumps(f["entity"], sort_keys=True): f["message"].partition(". If ")[2]
         for f in plan["findings"]
         if f["id"] == "migrated-name"
     }
     assert found == {
-        '{"user": "alice%40EXAMPLE.COM"}': "user=alice@EXAMPLE.COM is meant, declare that and remove this one",
-        '{"user": "<default>"}': "user=<default> is meant, declare that and remove this one",
-        '{"client-id": "etl", "user": "<default>"}': "user=<default> client-id=etl is meant, declare that and remove this one",
+        '{"user": "alice%40EXAMPLE.COM"}': "user=alice@EXAMPLE.COM is meant, declare that and remove this one.",
+        '{"user": "<default>"}': "user=<default> is meant, declare that and remove this one.",
+        '{"client-id": "etl", "user": "<default>"}': "user=<default> client-id=etl is meant, declare that and remove this one.",
     }
     assert "3.6.2" in invoke("explain", "migrated-name", cwd=tmp_path).out
 
