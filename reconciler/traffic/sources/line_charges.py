@@ -37,7 +37,7 @@ from reconciler.traffic.sources.log_documents import (
     FetchedPartition,
     FetchedTopic,
     FetchLine,
-    Line,
+    LogLine,
     ProducedTopic,
     ProduceLine,
     ProduceRequest,
@@ -117,12 +117,12 @@ class LineReader:
         """Whether lines of this kind of request are charged for anything; an unknown kind may be."""
         return self._time or api in (PRODUCE, FETCH, SHARE_FETCH, None) or (self._topics and api in MUTATING)
 
-    def decode(self, api: int | None, document: bytes) -> Line | None:
+    def decode(self, api: int | None, document: bytes) -> LogLine | None:
         """``None`` for a document that lacks a needed field."""
         if api is None:
             return None
         if api == PRODUCE:
-            line: Line | None = decode_produce(document)
+            line: LogLine | None = decode_produce(document)
         elif api == FETCH:
             line = decode_fetch(document)
         elif self._topics and api in MUTATING:
@@ -139,7 +139,7 @@ class LineReader:
         of_bytes = api in (FETCH, SHARE_FETCH, None) or not self._time
         return Entry(status, Kind.FETCH.value if of_bytes else Kind.REQUEST.value)
 
-    def entries(self, api: int, line: Line) -> list[Entry]:
+    def entries(self, api: int, line: LogLine) -> list[Entry]:
         """All entries of a line that is wanted, at least one."""
         if isinstance(line, ProduceLine):
             return self._with_time(_produce_entry(line), line, free=line.request.acks == 0)
@@ -153,17 +153,17 @@ class LineReader:
             found += _topic_entries(api, line, begins=not found)
         return found or [Entry(OTHER_API, Kind.MUTATION.value)]
 
-    def _with_time(self, entry: Entry, line: Line, *, free: bool) -> list[Entry]:
+    def _with_time(self, entry: Entry, line: LogLine, *, free: bool) -> list[Entry]:
         if free or not self._time:
             return [entry]
         return [entry, Entry(CHARGED, Kind.REQUEST.value, _thread_nanos(line), begins_line=False)]
 
-    def _alone(self, api: int, line: Line) -> Entry:
+    def _alone(self, api: int, line: LogLine) -> Entry:
         exempt = api in _BETWEEN_BROKERS or (api in _OF_THE_QUORUM and bool(line.is_forwarded))
         return Entry(EXEMPT if exempt else CHARGED, Kind.REQUEST.value, _thread_nanos(line))
 
 
-def _thread_nanos(line: Line) -> int:
+def _thread_nanos(line: LogLine) -> int:
     """A lower bound."""
     return int((line.local_time_ms or 0.0) * 1000 + 0.5) * _NANOS
 

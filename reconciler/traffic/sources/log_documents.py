@@ -41,7 +41,7 @@ class Header(_Decoded):
     client_id: str | None = None
 
 
-class Line(_Decoded):
+class LogLine(_Decoded):
     """The fields that all lines have."""
 
     request_header: Header
@@ -76,7 +76,7 @@ class ProduceRequest(_Decoded):
     transactional_id: str | None = None
 
 
-class ProduceLine(Line, kw_only=True):
+class ProduceLine(LogLine, kw_only=True):
     """The answer stays undecoded: it is an empty text without acknowledgement, and seldom needed."""
 
     request: ProduceRequest
@@ -135,7 +135,7 @@ class FetchRequest(_Decoded):
     replica_state: ReplicaState | None = None
 
 
-class FetchLine(Line, kw_only=True):
+class FetchLine(LogLine, kw_only=True):
     """A fetch."""
 
     response: FetchAnswer
@@ -176,7 +176,7 @@ class TopicsAnswer(_Decoded):
     responses: list[AnsweredTopic] | None = None
 
 
-class TopicsLine(Line, kw_only=True):
+class TopicsLine(LogLine, kw_only=True):
     """A request that creates, extends or deletes topics."""
 
     request: TopicsRequest | None = None
@@ -198,7 +198,7 @@ class _CodedAnswer(_Decoded):
 _of_produce = msgspec.json.Decoder(ProduceLine)
 _of_fetch = msgspec.json.Decoder(FetchLine)
 _of_topics = msgspec.json.Decoder(TopicsLine)
-_of_any = msgspec.json.Decoder(Line)
+_of_any = msgspec.json.Decoder(LogLine)
 _of_codes = msgspec.json.Decoder(_CodedAnswer)
 
 
@@ -228,7 +228,7 @@ def decode_topics(document: bytes) -> TopicsLine | None:
     return _decoded(_of_topics, document)
 
 
-def decode_any(document: bytes) -> Line | None:
+def decode_any(document: bytes) -> LogLine | None:
     """Who asked, and how long it took."""
     begin, end = document.find(_REQUEST), document.rfind(_CONNECTION)
     # Otherwise a field is missing, or they come in an order that is not the broker's.

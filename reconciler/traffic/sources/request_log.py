@@ -22,7 +22,7 @@ from reconciler.text import list_some
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.sources.line_charges import MUTATING, Entry, LineReader, is_strict
 from reconciler.traffic.sources.line_time import LineClock
-from reconciler.traffic.sources.log_documents import MARKER, Line, api_key, document_of
+from reconciler.traffic.sources.log_documents import MARKER, LogLine, api_key, document_of
 from reconciler.traffic.sources.log_evidence import (
     CLUSTER,
     NAMED_BROKERS,
@@ -168,7 +168,7 @@ class _RowReader:
         return [self._row(api, line, user, answered_us, entry, cluster) for entry in found]
 
     def _row(
-        self, api: int, line: Line, user: str, answered_us: int, entry: Entry, cluster: tuple[str | None, str | None]
+        self, api: int, line: LogLine, user: str, answered_us: int, entry: Entry, cluster: tuple[str | None, str | None]
     ) -> _Row:
         header = line.request_header
         throttle_ms = line.throttle_time_ms or 0.0
@@ -223,7 +223,7 @@ def _user_of(principal: str) -> str | None:
     return name if colon else None
 
 
-def _has_sane_times(line: Line) -> bool:
+def _has_sane_times(line: LogLine) -> bool:
     waited = (line.response_queue_time_ms, line.send_time_ms, line.local_time_ms or 0.0, line.remote_time_ms or 0.0)
     return min(waited) >= 0 and max(waited) <= _LONGEST_MS and 0 <= (line.throttle_time_ms or 0.0) < 2**31
 
