@@ -125,7 +125,7 @@ def test_another_address_of_production_needs_production_s_id_and_then_its_entiti
     production.repo.write("teams/payments/quotas.yaml", quotas(({"user": "payments-1"}, {RATE: 5}), owner="payments"))
     overlapping = production.apply()
     assert (overlapping.code, production.is_untouched()) == (3, True), overlapping.err
-    assert "Guard scope-overlap: user=payments-1 is declared for production too" in overlapping.out
+    assert "Guard scope-overlap: The manifests also declare user=payments-1 for production" in overlapping.out
 
 
 def test_credentials_are_not_sent_to_an_address_that_a_team_names(tmp_path: Path) -> None:
