@@ -189,7 +189,7 @@ def browser_pictures(browser: Chromium, folder: Path, wanted: set[str]) -> Itera
             path.write_text(comment_on_page(folder, dark=dark), encoding="utf-8")
             browser.look(width=860, dark=dark)
             browser.open(path, ready="true")
-            browser.evaluate("document.fonts.ready.then(() => true)")
+            browser.evaluate("Promise.all([...document.fonts].map((one) => one.load())).then(() => true)")
             yield f"comment-{scheme}.png", browser.screenshot(selector="article")
 
 
