@@ -115,15 +115,17 @@ def _stages(session: SparkSession) -> dict[int, dict[str, int]]:
         context: Any = session.sparkContext
         core = context._jsc.sc()  # noqa: SLF001 - pyspark has no public way to the figures of a stage
         core.listenerBus().waitUntilEmpty(_LISTENERS_MS)
-        found = core.statusStore().stageList(*_ALL_STAGES)
+        store = core.statusStore()
+        no_quantiles = getattr(store, "stageList$default$4")()
+        found = store.stageList(None, *_NO_DETAILS, no_quantiles, None)
         stages = map(found.apply, range(found.size()))
         return {stage.stageId(): {name: figure(stage) for name, figure in _FIGURES.items()} for stage in stages}
     return {}
 
 
-_ALL_STAGES: Final = (None, False, False, None, None)
-"""Of any status, without details, summaries and quantiles."""
-_LISTENERS_MS: Final = 1000
+_NO_DETAILS: Final = (False, False)
+"""Neither details of tasks nor summaries of them."""
+_LISTENERS_MS: Final = 10_000
 """How long Spark may take to write down the figures of what has ended."""
 _LONGEST: Final = 300
 _CAUSE: Final = "Caused by:"
