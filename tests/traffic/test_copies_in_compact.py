@@ -50,7 +50,9 @@ def write_copies(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [HERE, SPARK])
-def test_copied_lines_count_once_and_are_reported(tmp_path: Path, options: tuple[str, ...], warm_command: Command) -> None:
+def test_copied_lines_count_once_and_are_reported(
+    tmp_path: Path, options: tuple[str, ...], request: pytest.FixtureRequest
+) -> None:
     from reconciler.traffic.seconds.folder import SegmentFolder
 
     (tmp_path / "alone" / "logs").mkdir(parents=True)
@@ -59,7 +61,9 @@ def test_copied_lines_count_once_and_are_reported(tmp_path: Path, options: tuple
     assert alone["copies"] == 0
 
     write_copies(tmp_path)
-    found = compact(tmp_path, "--traffic", "8=elsewhere-request.log.gz", *options, command=warm_command)
+    # Only the parameter that asks for Spark starts the session.
+    command: Command = request.getfixturevalue("warm_command") if options else run
+    found = compact(tmp_path, "--traffic", "8=elsewhere-request.log.gz", *options, command=command)
     assert found["requests"] == alone["requests"] > 1000
     marked = sum(b"Completed request:" in line for line in [*LINES[1:], *LINES[len(LINES) // 2 :]])
     assert 0.5 * marked < found["copies"] <= marked
