@@ -46,8 +46,17 @@ PICTURES: Final = (
     "demo.svg",
 )
 FOLDER: Final = ROOT / "docs" / "pictures"
-_FONTS: Final = ("@fontsource/noto-sans@5.3.0", "@fontsource/noto-color-emoji@5.3.2")
+_FONTS: Final = ("@fontsource/noto-sans@5.3.0",)
 """Open fonts (OFL-1.1) of the picture of the comment."""
+_SIGNS: Final = {
+    "\N{LARGE RED CIRCLE}": ("\N{BLACK CIRCLE}", "#d1242f"),
+    "\N{LARGE ORANGE CIRCLE}": ("\N{BLACK CIRCLE}", "#d97706"),
+    "\N{LARGE YELLOW CIRCLE}": ("\N{BLACK CIRCLE}", "#d4a72c"),
+    "\N{LARGE GREEN CIRCLE}": ("\N{BLACK CIRCLE}", "#1a7f37"),
+    "\N{BLACK QUESTION MARK ORNAMENT}": ("?", "#d1242f"),
+    "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}": ("\N{WARNING SIGN}", "#9a6700"),
+}
+"""Emoji as signs of common fonts: machines without a display have no font of emoji."""
 _MIB: Final = 1024 * 1024
 _EVERY_S: Final = 20
 _CLIENTS: Final = (
@@ -203,9 +212,12 @@ def comment_on_page(folder: Path, *, dark: bool) -> str:
         _run(folder, "comment", "plan.md", "--backtest", "backtest.json", "--cluster", "prod-eu", env=github)
         (posted,) = (one["body"] for one in server.comments.values())
     fonts = "".join(_font(folder, package) for package in _FONTS)
-    families = "body, .markdown-body { font-family: 'Noto Sans', 'Noto Color Emoji', sans-serif !important; }"
+    families = "body, .markdown-body { font-family: 'Noto Sans', sans-serif !important; }"
     ground = "body { background: #0d1117; }" if dark else ""
-    return comment_page(posted).replace("</style>", f"{fonts}{families}{ground}</style>", 1)
+    page = comment_page(posted).replace("</style>", f"{fonts}{families}{ground}</style>", 1)
+    for sign, (plain, color) in _SIGNS.items():
+        page = page.replace(sign, f'<span style="color: {color}">{plain}</span>')
+    return page
 
 
 def _font(folder: Path, package: str) -> str:

@@ -327,6 +327,7 @@ def test_the_search_finds_by_name_owner_file_and_note_and_by_state(browser: Chro
     assert browser.run(look, "runbook nightly", "", "")[0] == "2 entities of 18"
     assert browser.run(look, "payments/quotas.yaml:9", "", "1")[1] == ["user=payments-api"]
     assert browser.run(look, "", "differences", "")[1] == [
+        'user="<default>"',
         "user=payments-api client-id=settlement",
         "user=reporting",
         "user=search-indexer",

@@ -102,7 +102,7 @@ class Limits {
     return { key, winner, unknown: callback || unlimited, rungs: callback ? [] : rungs };
   }
 
-  // Spellings of one address that disagree are unclear: in each broker the one applied last holds.
+  // Spellings of one address that disagree are unclear: in each broker the one applied last decides.
   address(name) {
     const found = this.explicit(name);
     const fallback = this.byName.get(DEFAULT) || null;
@@ -111,7 +111,7 @@ class Limits {
     const winner = unclear ? null : held.find((one) => one !== null) || null;
     const spellings = found.map((one) => entityText(one.entity)).join(", ");
     const unknown = unclear
-      ? spellings + " are one address with different limits; in each broker the one applied last holds"
+      ? spellings + " are one address with different limits; in each broker the one applied last decides"
       : null;
     const rungs = held.map((one, at) => {
       const reachable = ADDRESS_PRECEDENCE[at] === "default" || name !== OTHER;
