@@ -126,7 +126,7 @@ def test_cells_are_judged_here_as_they_are_on_workers(spark: SparkSession, tmp_p
         report(SecondsSource(SegmentFolder(tmp_path / "cells"), lambda: spark, most_here=most)) for most in (10**6, 0)
     )
     assert here == by_workers
-    assert json.loads(here)["summary"]["throttled"]
+    assert json.loads(here)["summary"]["changed"]["throttled"]
 
 
 MANIFEST = """
