@@ -127,14 +127,15 @@ class Backtest:
             provenance=provenance,
             verdicts=verdicts,
             unjudged=unjudged,
-            unused=unused,
+            unused=tuple(one for one in unused if (one.entity, one.key) not in means.limiting),
             findings=(
                 *throttle_findings(verdicts, question.sources, of_requests=isinstance(self._recorded, RequestSource)),
                 *unkept.findings(of_requests, self._grouping, question.sources),
                 *report_findings(verdicts, capacity),
                 *unjudged_findings(unjudged, question.sources),
             ),
-            fits=quota_fits(verdicts, source=provenance.source),
+            # Means do not show how full a quota group is most of the time.
+            fits=quota_fits(of_requests, source=provenance.source),
             capacity=capacity,
         )
 

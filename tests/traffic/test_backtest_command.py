@@ -111,7 +111,7 @@ def test_a_log_without_client_requests_is_no_all_clear(spark: SparkSession, tmp_
     log = tmp_path / "kafka-request.log"
     for text, said in (
         ("[2026-11-21 13:00:00,123] INFO started\n", "no line has 'Completed request:'"),
-        (line("METADATA", request={}, response={}) + "\n", "hold no produce or fetch request of a client"),
+        (line("METADATA", request={}, response={}) + "\n", "is a produce or fetch request of a client"),
         (line()[:300] + "\n", "1 of 1 request lines cannot be read"),
     ):
         log.write_text(text, encoding="utf-8")

@@ -80,13 +80,14 @@ def test_a_mean_above_the_limit_is_certain_and_one_below_is_inconclusive(
 
 
 def test_the_text_names_the_proof_and_clears_nothing(tmp_path: Path) -> None:
-    done = backtest(invoke, tmp_path, "delta", DELTAS)
+    done = backtest(invoke, tmp_path, "delta", DELTAS, "--details")
     assert (done.code, done.err) == (0, "")
-    assert "THROTTLED  user busy: producer_byte_rate on broker 1" in done.out
-    assert "why      a recorded mean is above the limit" in done.out
-    assert "peak     at least 1001 B/s" in done.out
-    assert "over     at least once; a mean does not show how often" in done.out
-    assert "inconclusive  user calm: producer_byte_rate on broker 1" in done.out
+    assert "throttled     user busy: producer_byte_rate  1000 B/s  at least 1001 B/s" in done.out
+    assert "why          a recorded mean is above the limit" in done.out
+    assert "at least once; a mean does not show how often" in done.out
+    assert "inconclusive  user calm: producer_byte_rate  1000 B/s  at least 986 B/s" in done.out
+    assert "no client in this history" not in done.out
+    assert "loose" not in done.out
     assert "which can prove throttling and never its absence" in done.out
     assert "clear " not in done.out
 
