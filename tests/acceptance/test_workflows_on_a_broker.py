@@ -93,7 +93,7 @@ def test_the_template_s_own_workflows_from_a_proposal_to_drift(forge: Forge, cle
     assert planned.step("plan").outputs["changes"] == "1"
     assert planned.step("plan").outputs["digest"].startswith("sha256:")
     assert planned.step("plan").outputs["applyable"] == "true"
-    assert "12 MiB/s" in planned.summary
+    assert "12\N{NO-BREAK SPACE}MiB/s" in planned.summary
     assert (
         json.loads((planned.artifacts["quotas-plan-staging"] / "plan.json").read_text(encoding="utf-8"))["summary"]["update"] == 1
     )
