@@ -98,7 +98,7 @@ def test_the_template_s_own_workflows_from_a_proposal_to_drift(forge: Forge, cle
         json.loads((planned.artifacts["quotas-plan-staging"] / "plan.json").read_text(encoding="utf-8"))["summary"]["update"] == 1
     )
     assert ": not checked" in comment(forge)
-    assert head in comment(forge)
+    assert head[:7] in comment(forge)
     assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 10 * MIB
 
     merged = only(forge.on_push(forge.merge(), "quotas-apply.yml")["apply"], "apply")
