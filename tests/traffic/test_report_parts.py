@@ -110,7 +110,7 @@ def test_a_sum_above_the_capacity_is_a_finding() -> None:
     uses = capacity_uses(grouped(None, {ANYONE: 9.0}), {KEY: 10.0})
     (found,) = report_findings((), uses)
     assert (found.id, found.severity) == ("limits-above-capacity", "info")
-    assert "add up to 18, 1.8 times its capacity of 10" in found.message
+    assert "add up to 18 B/s, 1.8 times its capacity of 10 B/s." in found.message
     assert list(report_findings((), capacity_uses(grouped(None, {ANYONE: 9.0}), {KEY: 18.0}))) == []
 
 
@@ -309,15 +309,15 @@ def test_inconclusive_buckets_are_one_finding_a_reason() -> None:
     other = verdict(user="c", verdict=Verdict.INCONCLUSIVE, changed=False, reason="another")
     (found,) = report_findings([*some, other], ())
     assert (found.id, found.severity) == ("history-incomplete", "warning")
-    assert found.message == "2 quota groups that this change touches are inconclusive: a hole"
+    assert found.message == "2 quota groups that this change touches are inconclusive: a hole."
 
 
 def test_what_may_be_throttled_is_told_once_and_only_where_nothing_is_certain() -> None:
     maybe = verdict(verdict=Verdict.POSSIBLE, seconds_possible=7, seconds_over=2, peak=120_000.0)
     (found,) = throttle_findings([maybe, dataclasses.replace(maybe, broker=2)])
     assert (found.id, found.severity) == ("may-throttle", "info")
-    assert "may have been throttled while producing, on broker 1 in up to 7 of 4000 s" in found.message
-    assert "--exact decides, and 118KiB/s (120832) is safe" in found.message
+    assert "may have been throttled while producing, on broker 1 in up to 7 of 4,000 s" in found.message
+    assert "--exact decides, and 118 KiB/s is safe." in found.message
     certain = dataclasses.replace(maybe, verdict=Verdict.THROTTLED, broker=3)
     assert [one.id for one in throttle_findings([certain, maybe])] == ["would-throttle"]
     assert throttle_findings([dataclasses.replace(maybe, changed=False)]) == ()

@@ -17,17 +17,25 @@ from reconciler.model import (
     BucketVerdict,
     CapacityUse,
     Entity,
+    Filling,
     Finding,
+    Message,
+    MessagePart,
     PeakBound,
     QuotaKey,
     Severity,
     Span,
     Verdict,
     broker_words,
+    compose,
     display_name,
+    flag_part,
+    join_messages,
+    key_part,
+    name_part,
     worst_of_buckets,
 )
-from reconciler.text import number_text, rate
+from reconciler.text import amount_part, number_text, rate_part
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.recommendations import safe_byte_rate, safe_limit
 from reconciler.traffic.judging.verdicts import row_of, target_numbers
@@ -39,10 +47,7 @@ WOULD_THROTTLE: Final = "would-throttle"
 ALREADY_OVER: Final = "over-current-limit"
 MAY_THROTTLE: Final = "may-throttle"
 
-_PER_SECOND: Final = {
-    QuotaKey.CONTROLLER_MUTATION_RATE: " partitions/s",
-    QuotaKey.CONNECTION_CREATION_RATE: " connections/s",
-}
+_OWN_TAGS: Final = frozenset({"user", "client-id", "ip"})
 _WHILE: Final = {
     QuotaKey.PRODUCER_BYTE_RATE: "while producing",
     QuotaKey.CONSUMER_BYTE_RATE: "while fetching",
@@ -112,32 +117,52 @@ def _quota(verdict: BucketVerdict) -> _Quota:
     return verdict.entity or verdict.name
 
 
-def _maybe(hit: Sequence[BucketVerdict], *, of_requests: bool) -> str:
+def _maybe(hit: Sequence[BucketVerdict], *, of_requests: bool) -> Message:
     worst, key = hit[0], QuotaKey(hit[0].key)
-    limit = rate(key, worst.limit_after or 0.0)
-    return (
-        f"{bucket_words(worst)}{_also(hit)} may have been throttled {_WHILE[key]}, on {broker_words(worst.broker)} in up to "
-        f"{worst.seconds_possible} of {worst.active_seconds} s with traffic, probably in {worst.seconds_over}: its rate is at "
-        f"most {rate(key, worst.peak)} against a limit of {limit}, and whole seconds do not "
-        f"decide. {'--exact decides, and ' if of_requests else ''}{_safe(hit)} is safe"
+    return compose(
+        "{group}{also} may have been throttled {doing}, on {broker} in up to {possible} of {active} s with traffic, probably in "
+        "{over}. The rate is at most {peak} against a limit of {limit}, and whole seconds do not decide. {exact}{safe} is safe.",
+        possible=worst.seconds_possible,
+        exact=compose("{flag} decides, and ", flag=flag_part("--exact")) if of_requests else "",
+        **_words(hit, key),
     )
 
 
-def _message(hit: Sequence[BucketVerdict], *, changed: bool) -> str:
+def _words(hit: Sequence[BucketVerdict], key: QuotaKey) -> dict[str, Filling]:
+    """The fillings that the messages about throttled groups share; the first of ``hit`` is the worst."""
+    worst = hit[0]
+    return {
+        "group": bucket_words(worst),
+        "also": _also(hit),
+        "doing": _WHILE[key],
+        "broker": broker_words(worst.broker),
+        "active": worst.active_seconds,
+        "over": worst.seconds_over,
+        "peak": rate_part(key, worst.peak),
+        "limit": rate_part(key, worst.limit_after or 0.0),
+        "safe": _safe(hit),
+    }
+
+
+def _message(hit: Sequence[BucketVerdict], *, changed: bool) -> Message:
     worst, key = hit[0], QuotaKey(hit[0].key)
-    limit = rate(key, worst.limit_after or 0.0)
     longest_from = f"{worst.longest_from:%H:%M:%S}" if worst.longest_from else "?"
     verb = "would have been throttled" if changed else "is over its limit, which does not change, and would have been throttled"
     if worst.peak_bound is PeakBound.LOWER:
-        return (
-            f"{bucket_words(worst)}{_also(hit)} {verb} {_WHILE[key]}, on {broker_words(worst.broker)}: a recorded mean proves a "
-            f"rate of at least {rate(key, worst.peak)} against a limit of {limit}. How often is not known"
+        return compose(
+            "{group}{also} {verb} {doing}, on {broker}: a recorded mean proves a rate of at least {peak} against a limit of "
+            "{limit}. How often is not known.",
+            verb=verb,
+            **_words(hit, key),
         )
-    return (
-        f"{bucket_words(worst)}{_also(hit)} {verb} {_WHILE[key]}, on {broker_words(worst.broker)} in {worst.seconds_over} of "
-        f"{worst.active_seconds} s with traffic (longest from {longest_from} UTC for {worst.longest_s} s): "
-        f"peak {worst.peak_bound.words}{rate(key, worst.peak)} against a limit of {limit}. "
-        f"{_safe(hit)} would have been safe"
+    return compose(
+        "{group}{also} {verb} {doing}, on {broker} in {over} of {active} s with traffic (longest from {longest_from} UTC for "
+        "{longest} s): peak {bound}{peak} against a limit of {limit}. {safe} would have been safe.",
+        verb=verb,
+        longest_from=longest_from,
+        longest=worst.longest_s,
+        bound=worst.peak_bound.words,
+        **_words(hit, key),
     )
 
 
@@ -146,23 +171,21 @@ def _also(hit: Sequence[BucketVerdict]) -> str:
     return f" (and {others} more {'quota group' if others == 1 else 'quota groups'} of the same quota)" if others else ""
 
 
-def _safe(hit: Sequence[BucketVerdict]) -> str:
+def _safe(hit: Sequence[BucketVerdict]) -> MessagePart:
     key = QuotaKey(hit[0].key)
-    number, text = safe_limit(key, max(v.peak if v.safe is None else v.safe for v in hit))
-    return f"{text}/s ({number_text(number)})" if key.is_bytes else f"{text}{_PER_SECOND.get(key, '')}"
+    return amount_part(key, safe_limit(key, max(v.peak if v.safe is None else v.safe for v in hit))[0])
 
 
-def bucket_words(verdict: BucketVerdict) -> str:
+def bucket_words(verdict: BucketVerdict) -> Message:
     """Whose traffic shares the limit: ``user payments``, ``user payments with client-id app``, ``client-id app``."""
-    user, client_id = verdict.user, verdict.client_id
-    if verdict.tags:
-        names = (("user", user), ("client-id", client_id), *verdict.tags)
-        return " with ".join(f"{display_name(tag)} {display_name(name)}" for tag, name in names if name)
-    if user and client_id:
-        return f"user {display_name(user)} with client-id {display_name(client_id)}"
-    if user:
-        return f"user {display_name(user)}"
-    return f"client-id {display_name(client_id)}"
+    tags = [(tag, name) for tag, name in (("user", verdict.user), ("client-id", verdict.client_id), *verdict.tags) if name]
+    named = (
+        compose(
+            "{tag} {name}", tag=name_part(display_name(tag)) if tag not in _OWN_TAGS else tag, name=name_part(display_name(name))
+        )
+        for tag, name in tags or [("client-id", "")]
+    )
+    return join_messages(named, " with ")
 
 
 INCOMPLETE: Final = "history-incomplete"
@@ -178,19 +201,27 @@ def report_findings(verdicts: Sequence[BucketVerdict], capacity: Sequence[Capaci
     for reason, rows in reasons.items():
         count = len(worst_of_buckets(rows))
         what = "1 quota group that this change touches is" if count == 1 else f"{count} quota groups that this change touches are"
-        yield Finding(id=INCOMPLETE, severity=Severity.WARNING, message=f"{what} inconclusive: {reason}")
+        yield Finding(
+            id=INCOMPLETE, severity=Severity.WARNING, message=compose("{what} inconclusive: {reason}.", what=what, reason=reason)
+        )
     for use in capacity:
         if use.after > use.capacity:
             yield Finding(id=ABOVE_CAPACITY, severity=Severity.INFO, message=_above(use), key=use.key)
 
 
-def _above(use: CapacityUse) -> str:
-    before = "" if use.before is None else f" (before the change {number_text(use.before)})"
-    unlimited = f", and {use.unlimited} quota groups have no limit" if use.unlimited else ""
-    return (
-        f"on broker {use.broker} the {use.key} of the {use.buckets} quota groups recorded there add up to "
-        f"{number_text(use.after)}{before}, {use.after / use.capacity:.3g} times its capacity of "
-        f"{number_text(use.capacity)}{unlimited}"
+def _above(use: CapacityUse) -> Message:
+    before = "" if use.before is None else compose(" (before the change {sum})", sum=rate_part(use.key, use.before))
+    return compose(
+        "On broker {broker}, the {key} of the {groups} quota groups recorded there add up to {sum}{before}, {times} times its "
+        "capacity of {capacity}{unlimited}.",
+        broker=str(use.broker),
+        key=key_part(use.key),
+        groups=use.buckets,
+        sum=rate_part(use.key, use.after),
+        before=before,
+        times=f"{use.after / use.capacity:.3g}",
+        capacity=rate_part(use.key, use.capacity),
+        unlimited=f", and {use.unlimited} quota groups have no limit" if use.unlimited else "",
     )
 
 
@@ -239,7 +270,9 @@ class UnkeptLimits:
                 yield Finding(
                     id=finding_id,
                     severity=Severity.WARNING if one.changed else Severity.INFO,
-                    message=f"{bucket_words(one)} on {broker_words(one.broker)}: {words}",
+                    message=compose(
+                        "{group} on {broker}: {words}.", group=bucket_words(one), broker=broker_words(one.broker), words=words
+                    ),
                     span=sources.get((one.entity, one.key)) if one.entity else None,
                     entity=one.entity,
                     key=one.key,

@@ -18,6 +18,8 @@ from reconciler.model import (
     UnjudgedChange,
     UnusedQuota,
     UnusedReason,
+    compose,
+    key_part,
 )
 from reconciler.resolution import AddressLimits, QuotaTable, Resolver
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables
@@ -76,8 +78,12 @@ def unjudged_findings(unjudged: Sequence[UnjudgedChange], sources: Mapping[tuple
             yield Finding(
                 id=NOT_RECORDED,
                 severity=Severity.WARNING,
-                message=(
-                    f"The backtest cannot judge {key} of {one.entity}: {one.why}. The effect of this change is not known.{more}"
+                message=compose(
+                    "The backtest cannot judge {key} of {entity}: {why}. The effect of this change is not known.{more}",
+                    key=key_part(key),
+                    entity=one.entity,
+                    why=one.why,
+                    more=more,
                 ),
                 span=sources.get((one.entity, key)),
                 entity=one.entity,
