@@ -13,7 +13,8 @@ from functools import cache
 from typing import Any, Final
 
 from reconciler.formats.schema_files import load_schema
-from reconciler.text import did_you_mean, shown
+from reconciler.model import Message, MessagePart, compose
+from reconciler.text import did_you_mean, shown_part
 from reconciler.yaml import Plain, YamlMapping, YamlNode, YamlSequence
 
 
@@ -101,7 +102,12 @@ def _unknown_fields(error: Any, path: tuple[str | int, ...], root: YamlNode) -> 
     for name in error.instance:
         if name in known:
             continue
-        message = f"{_title(path)} has no field {shown(name)}{did_you_mean(name, known)}"
+        message = compose(
+            "{field} has no field {name}{hint}",
+            field=_title(path),
+            name=shown_part(name),
+            hint=did_you_mean(name, known),
+        )
         line, column = _key_place(root, (*path, name))
         yield SchemaProblem(
             kind=SchemaProblemKind.UNKNOWN_FIELD,
@@ -117,50 +123,55 @@ def _missing_fields(error: Any, path: tuple[str | int, ...], root: YamlNode) -> 
     line, column = _place(root, path)
     for name in error.validator_value:
         if name not in error.instance:
-            message = f"{_title(path)} needs the field {shown(name)}"
+            message = compose("{field} needs the field {name}", field=_title(path), name=shown_part(name))
             yield SchemaProblem(
                 kind=SchemaProblemKind.MISSING_FIELD, path=(*path, name), message=message, line=line, column=column
             )
 
 
-def _message(error: Any, path: tuple[str | int, ...]) -> str:
+def _message(error: Any, path: tuple[str | int, ...]) -> Message:
     wanted, instance = error.validator_value, error.instance
+    value = _described(instance)
     match error.validator:
         case "type":
             types = [wanted] if isinstance(wanted, str) else wanted
-            words = f"must be {' or '.join(_TYPE_WORDS[t] for t in types)}, not {_described(instance)}"
+            words = compose("must be {types}, not {value}", types=" or ".join(_TYPE_WORDS[t] for t in types), value=value)
         case "enum":
-            words = f"cannot be {_described(instance)}{did_you_mean(str(instance), [str(choice) for choice in wanted])}"
+            hint = did_you_mean(str(instance), [str(choice) for choice in wanted])
+            words = compose("cannot be {value}{hint}", value=value, hint=hint)
         case "const":
-            words = f"must be {_described(wanted)}, not {_described(instance)}"
+            words = compose("must be {wanted}, not {value}", wanted=_described(wanted), value=value)
         case "minItems" | "minProperties" | "minLength":
-            words = "is empty"
+            words = compose("is empty")
         case "maxProperties":
-            words = f"has {len(instance)} fields; give exactly one of them"
+            words = compose("has {count} fields; give exactly one of them", count=len(instance))
         case "pattern":
-            words = f"cannot be {_described(instance)}: {error.schema.get('description', 'it has another form')}"
+            form = error.schema.get("description", "it has another form")
+            words = compose("cannot be {value}: {form}", value=value, form=form)
         case "minimum" | "exclusiveMinimum" | "maximum":
-            words = f"must be {_BOUNDS[error.validator]} {wanted}, not {_described(instance)}"
+            bound = f"{_BOUNDS[error.validator]} {wanted}"
+            words = compose("must be {bound}, not {value}", bound=bound, value=value)
         case _:
-            words = f"is refused by the schema ({error.validator})"
-    return f"{_title(path)} {words}"
+            words = compose("is refused by the schema ({rule})", rule=str(error.validator))
+    return compose("{field} {words}", field=_title(path), words=words)
 
 
-def _title(path: tuple[str | int, ...]) -> str:
+def _title(path: tuple[str | int, ...]) -> Message:
     names = [part for part in path if isinstance(part, str)]
     if not names:
-        return "the document"
-    return shown(names[-1]) if isinstance(path[-1], str) else f"an item of {shown(names[-1])}"
+        return compose("the document")
+    name = shown_part(names[-1])
+    return compose("{name}" if isinstance(path[-1], str) else "an item of {name}", name=name)
 
 
-def _described(value: object) -> str:
+def _described(value: object) -> str | MessagePart:
     match value:
         case None:
             return "empty"
         case bool():
             return str(value).lower()
         case str():
-            return shown(value)
+            return shown_part(value)
         case int() | float():
             return str(value)[:60]
         case Mapping():

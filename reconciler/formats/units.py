@@ -13,8 +13,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from reconciler.model import INT_MAX, LONG_MAX, QuotaKey, ValueType
-from reconciler.text import number_text, shown
+from reconciler.model import INT_MAX, LONG_MAX, QuotaKey, ValueType, compose
+from reconciler.text import number_text, shown_part
 
 DECIMAL_UNITS: Final = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
 BINARY_UNITS: Final = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
@@ -58,7 +58,10 @@ def parse_value(key: QuotaKey, text: str) -> WrittenValue:
         raise _not_in_grammar(key, text)
     unit = match["unit"] or ""
     if match["blank"] and not unit:
-        raise ValueRefusedError("value-syntax", f"{shown(text)} ends in a blank; write {shown(text.strip())}")
+        raise ValueRefusedError(
+            "value-syntax",
+            compose("{text} ends in a blank; write {stripped}", text=shown_part(text), stripped=shown_part(text.strip())),
+        )
     factor = _factor(key, text, unit)
     exponent = int(match["exponent"] or "0")
     if abs(exponent) > _LARGEST_EXPONENT:
@@ -74,22 +77,50 @@ def _factor(key: QuotaKey, text: str, unit: str) -> int:
     if key.is_bytes:
         size = _UNITS.get(unit.removesuffix("/s"))
         if size is None:
-            raise ValueRefusedError("unknown-unit", f"the unit of {shown(text)} is not known; {unit_hint(text, unit)}")
+            raise ValueRefusedError(
+                "unknown-unit",
+                compose(
+                    "the unit of {text} is not known; {hint}",
+                    text=shown_part(text),
+                    hint=unit_hint(text, unit),
+                ),
+            )
         return size
     if key is QuotaKey.REQUEST_PERCENTAGE and unit == "%":
         return 1
     wanted = "write the number alone, or with %" if key is QuotaKey.REQUEST_PERCENTAGE else "write the number alone"
-    raise ValueRefusedError("unknown-unit", f"{shown(text)}: {key} is in {key.unit} and takes no unit {shown(unit)}; {wanted}")
+    raise ValueRefusedError(
+        "unknown-unit",
+        compose(
+            "{text}: {key} is in {unit_of_key} and takes no unit {unit}; {wanted}",
+            text=shown_part(text),
+            key=key,
+            unit_of_key=key.unit,
+            unit=shown_part(unit),
+            wanted=wanted,
+        ),
+    )
 
 
 def _checked(key: QuotaKey, text: str, exact: Fraction) -> float:
     if exact == 0:
-        message = f"{shown(text)}: Kafka refuses 0, and older versions read it in several ways; a limit is above 0; {_LEAVE_OUT}"
+        message = compose(
+            "{text}: Kafka refuses 0, and older versions read it in several ways; a limit is above 0; {leave_out}",
+            text=shown_part(text),
+            leave_out=_LEAVE_OUT,
+        )
         raise ValueRefusedError("value-not-positive", message)
     integer = key.value_type is not ValueType.DOUBLE
     if integer and exact.denominator != 1:
         nearest = max(1, round(exact))
-        message = f"{shown(text)} is {_decimal(exact)} {key.unit}, and {key} takes whole numbers only; the nearest is {nearest}"
+        message = compose(
+            "{text} is {decimal_exact} {unit_of_key}, and {key} takes whole numbers only; the nearest is {nearest}",
+            text=shown_part(text),
+            decimal_exact=_decimal(exact),
+            unit_of_key=key.unit,
+            key=key,
+            nearest=nearest,
+        )
         raise ValueRefusedError("value-fractional", message)
     if exact > _largest(key):
         raise _out_of_range(key, text)
@@ -112,18 +143,31 @@ def _decimal(exact: Fraction) -> str:
 
 def _out_of_range(key: QuotaKey, text: str) -> ValueRefusedError:
     most = number_text(float(_largest(key)))
-    return ValueRefusedError("value-too-large", f"{shown(text)} is above the largest value of {key} ({most}); {_LEAVE_OUT}")
+    return ValueRefusedError(
+        "value-too-large",
+        compose(
+            "{text} is above the largest value of {key} ({most}); {leave_out}",
+            text=shown_part(text),
+            key=key,
+            most=most,
+            leave_out=_LEAVE_OUT,
+        ),
+    )
 
 
 def _inexact(text: str, number: float | None) -> ValueRefusedError:
     held = f"the nearest that it can is {number_text(number)}" if number else "it is too small"
-    message = f"{shown(text)} is a number that Kafka (a 64-bit float) cannot hold exactly; {held}"
+    message = compose(
+        "{text} is a number that Kafka (a 64-bit float) cannot hold exactly; {held}", text=shown_part(text), held=held
+    )
     return ValueRefusedError("value-not-exact", message)
 
 
 def _not_in_grammar(key: QuotaKey, text: str) -> ValueRefusedError:
     problem_id, hint = syntax_hint(text, is_bytes=key.is_bytes)
-    return ValueRefusedError(problem_id, f"{shown(text)} is not a value for {key}; {hint}")
+    return ValueRefusedError(
+        problem_id, compose("{text} is not a value for {key}; {hint}", text=shown_part(text), key=key, hint=hint)
+    )
 
 
 @lru_cache(maxsize=65536)

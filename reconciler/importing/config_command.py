@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.importing.shell import Word
-from reconciler.model import DEFAULT, Entity, EntityName
-from reconciler.text import did_you_mean, shown
+from reconciler.model import DEFAULT, Entity, EntityName, compose
+from reconciler.text import did_you_mean, shown_part
 
 _TYPES: Final = {"users": "user", "clients": "client-id", "ips": "ip"}
 _SHORT: Final = {"--user": "user", "--client": "client-id", "--ip": "ip"}
@@ -137,8 +137,10 @@ def _options(words: Sequence[Word]) -> Options:
             options.faults.append(RefusedCommandError("import-syntax", f"{name} needs a value", word))
             continue
         if value.varies and name not in _FREE:
-            message = (
-                f"the value of {name} is made by the shell ({shown(value.text)}); write it out, or import what --describe prints"
+            message = compose(
+                "the value of {name} is made by the shell ({value}); write it out, or import what --describe prints",
+                name=name,
+                value=shown_part(value.text),
             )
             options.faults.append(RefusedCommandError("import-template", message, value))
         _valued(options, name, value)
@@ -147,13 +149,22 @@ def _options(words: Sequence[Word]) -> Options:
 
 def _unexpected(word: Word, name: str) -> RefusedCommandError:
     if word.varies:
-        message = f"{shown(word.text)} is made by the shell, so the rest of this command is not known; write it out"
+        message = compose(
+            "{word} is made by the shell, so the rest of this command is not known; write it out",
+            word=shown_part(word.text),
+        )
         return RefusedCommandError("import-template", message, word)
     if word.text.startswith("--"):
-        message = f"kafka-configs has no option {shown(name)}{did_you_mean(name, _WITH_VALUE | _ALONE)}"
+        message = compose(
+            "kafka-configs has no option {name}{hint}",
+            name=shown_part(name),
+            hint=did_you_mean(name, _WITH_VALUE | _ALONE),
+        )
         return RefusedCommandError("import-unsupported", message, word)
     return RefusedCommandError(
-        "import-syntax", f"{shown(word.text)} belongs to no option; is a quote or a backslash missing?", word
+        "import-syntax",
+        compose("{word} belongs to no option; is a quote or a backslash missing?", word=shown_part(word.text)),
+        word,
     )
 
 
@@ -252,5 +263,5 @@ def _split_list(word: Word | None) -> list[str]:
 def _pair(text: str, place: Word) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals:
-        raise RefusedCommandError("import-syntax", f"{shown(key)} is not KEY=VALUE", place)
+        raise RefusedCommandError("import-syntax", compose("{key} is not KEY=VALUE", key=shown_part(key)), place)
     return key.strip(), value.strip()

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from reconciler.importing.import_result import Gatherer, ImportResult, plain_number, read_value
-from reconciler.model import DEFAULT, INT_MAX, Entity, EntityName, Span
-from reconciler.text import did_you_mean, shown
+from reconciler.model import DEFAULT, INT_MAX, Entity, EntityName, Span, compose
+from reconciler.text import did_you_mean, shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
 
 _KEYS: Final = {
@@ -58,7 +58,10 @@ def _configuration(root: YamlMapping, out: Gatherer, other: Callable[[str], tupl
     if quotas is None and isinstance(named, YamlScalar):
         opened = other(named.text)
         if opened is None:
-            message = f"the quotasFile {shown(named.text)} is neither there nor beside this file; import where helmsman runs"
+            message = compose(
+                "the quotasFile {named} is neither there nor beside this file; import where helmsman runs",
+                named=shown_part(named.text),
+            )
             out.refuse("import-nothing-found", message, named)
             return out.found()
         listed = Gatherer(opened[0])
@@ -106,7 +109,11 @@ class _Quotas:
         found: dict[str, Values] = {}
         for name, overlay in node.items.items():
             if not isinstance(overlay, YamlMapping):
-                out.refuse("import-syntax", f"the values for cluster {shown(name)} are a mapping, {{}} for none", overlay)
+                out.refuse(
+                    "import-syntax",
+                    compose("the values for cluster {name} are a mapping, {{}} for none", name=shown_part(name)),
+                    overlay,
+                )
                 return None
             values = self.values(overlay, out, entity=None)
             if values is None:
@@ -126,7 +133,15 @@ class _Quotas:
             elif name in _NAMES and entity is None:
                 out.refuse("import-unsupported", f"{name} cannot be set here; give such an entity a quota of its own", value)
             elif name not in _FIELDS:
-                out.refuse("import-unsupported", f"helmsman has no field {shown(name)}{did_you_mean(name, _KEYS)}", value)
+                out.refuse(
+                    "import-unsupported",
+                    compose(
+                        "helmsman has no field {name}{hint}",
+                        name=shown_part(name),
+                        hint=did_you_mean(name, _KEYS),
+                    ),
+                    value,
+                )
         return found if len(out.findings) == before else None
 
     def value(self, key: str, node: YamlNode, out: Gatherer) -> Values:
@@ -135,7 +150,11 @@ class _Quotas:
             return {}
         number = plain_number(text)
         if number is not None and (not number.is_integer() or number > INT_MAX):
-            message = f"{shown(text)} is not a whole number up to {int(INT_MAX)}, and helmsman allows no other"
+            message = compose(
+                "{text} is not a whole number up to {most}, and helmsman allows no other",
+                text=shown_part(text),
+                most=int(INT_MAX),
+            )
             out.refuse("import-ambiguous", message, node)
             return {}
         return {key: (text, out.span(node))}

@@ -10,8 +10,8 @@ from typing import Final
 
 from reconciler.formats import ValueRefusedError, declarable, parse_value
 from reconciler.importing.rules import IMPORT_RULES
-from reconciler.model import KNOWN_KEYS, Entity, Finding, QuotaKey, Related, Severity, Span, legal_keys
-from reconciler.text import did_you_mean, number_text, shown
+from reconciler.model import KNOWN_KEYS, Entity, Finding, QuotaKey, Related, Severity, Span, compose, legal_keys
+from reconciler.text import did_you_mean, number_text, shown_part
 from reconciler.yaml import YamlNode, YamlProblem
 
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -95,7 +95,16 @@ def read_value(out: Gatherer, entity: Entity, key: str, text: str, place: Span) 
     """
     legal = legal_keys(entity.types)
     if key not in KNOWN_KEYS:
-        out.refuse("unknown-quota-key", f"{shown(key)} is not a quota key{did_you_mean(key, KNOWN_KEYS)}", place, entity=entity)
+        out.refuse(
+            "unknown-quota-key",
+            compose(
+                "{key} is not a quota key{hint}",
+                key=shown_part(key),
+                hint=did_you_mean(key, KNOWN_KEYS),
+            ),
+            place,
+            entity=entity,
+        )
         return None
     if key not in legal:
         message = f"{key} cannot be set for {' and '.join(entity.types)}; possible: {', '.join(legal)}"
@@ -103,7 +112,7 @@ def read_value(out: Gatherer, entity: Entity, key: str, text: str, place: Span) 
         return None
     number = plain_number(text)
     if number is None:
-        message = f"{key} is {shown(text)}, which is not a plain number; write its digits"
+        message = compose("{key} is {text}, which is not a plain number; write its digits", key=key, text=shown_part(text))
         out.refuse("value-syntax", message, place, entity=entity, key=key)
         return None
     if not declarable(QuotaKey(key), number):

@@ -6,8 +6,8 @@ import re
 from typing import Final
 
 from reconciler.importing.import_result import Gatherer, ImportResult, read_value
-from reconciler.model import DEFAULT, Entity, EntityName
-from reconciler.text import did_you_mean, shown
+from reconciler.model import DEFAULT, Entity, EntityName, compose
+from reconciler.text import did_you_mean, shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
 
 _API: Final = "kafka.jikkou.io/"
@@ -68,7 +68,12 @@ def _document(root: YamlNode, out: Gatherer) -> None:
         out.refuse("import-syntax", "this YAML document is not a jikkou resource: it has no apiVersion or no kind", root)
     elif not api.startswith(_API):
         if "quota" in kind.lower():
-            message = f"{shown(kind)} of {shown(api)} is another kind of quota; only {_API}... is read"
+            message = compose(
+                "{kind} of {api} is another kind of quota; only {api_2}... is read",
+                kind=shown_part(kind),
+                api=shown_part(api),
+                api_2=_API,
+            )
             out.refuse("import-unsupported", message, root.items["kind"])
     elif kind == _QUOTA:
         _resource(root, out)
@@ -80,7 +85,11 @@ def _document(root: YamlNode, out: Gatherer) -> None:
         for item in items.items:
             _resource(item, out)
     elif "quota" in kind.lower():
-        out.refuse("import-unsupported", f"{shown(kind)} is not a kind that is read: {_QUOTA}, {_LIST}", root.items["kind"])
+        out.refuse(
+            "import-unsupported",
+            compose("{kind} is not a kind that is read: {quota}, {list}", kind=shown_part(kind), quota=_QUOTA, list=_LIST),
+            root.items["kind"],
+        )
 
 
 def _resource(root: YamlNode, out: Gatherer) -> None:
@@ -97,7 +106,9 @@ def _resource(root: YamlNode, out: Gatherer) -> None:
             return
     unknown = [name for name in spec.items if name not in ("type", "entity", "configs")]
     for name in unknown:
-        out.refuse("import-unsupported", f"{shown(name)} is not a field of jikkou's quotas", spec.items[name])
+        out.refuse(
+            "import-unsupported", compose("{name} is not a field of jikkou's quotas", name=shown_part(name)), spec.items[name]
+        )
     entity = _entity(spec, out)
     if entity is None or unknown:
         return
@@ -114,7 +125,11 @@ def _entity(spec: YamlMapping, out: Gatherer) -> Entity | None:
     type_node = spec.items.get("type")
     type_name = _text(type_node)
     if type_node is None or type_name not in _TYPES:
-        message = f"the type {shown(type_name or '')} is not known{did_you_mean(type_name or '', _TYPES)}"
+        message = compose(
+            "the type {type_name} is not known{hint}",
+            type_name=shown_part(type_name or ""),
+            hint=did_you_mean(type_name or "", _TYPES),
+        )
         out.refuse("import-unsupported", message, type_node or spec)
         return None
     entity_node = spec.items.get("entity")
@@ -126,20 +141,29 @@ def _entity(spec: YamlMapping, out: Gatherer) -> Entity | None:
         if wanted == _NAMED and text:
             names[entity_type] = text
         elif wanted == _NAMED:
-            message = (
-                f"the type {type_name} needs {field}; for the default, use USERS_DEFAULT, CLIENTS_DEFAULT or USER_ALL_CLIENTS"
+            message = compose(
+                "the type {type_name} needs {field}; for the default, use USERS_DEFAULT, CLIENTS_DEFAULT or USER_ALL_CLIENTS",
+                type_name=type_name,
+                field=field,
             )
             out.refuse("import-ambiguous", message, node or entity_node or spec)
             return None
         elif text:
-            message = f"the type {type_name} has no named {field}, and here it is {shown(text)}; correct one of the two"
+            message = compose(
+                "the type {type_name} has no named {field}, and here it is {text}; correct one of the two",
+                type_name=type_name,
+                field=field,
+                text=shown_part(text),
+            )
             out.refuse("import-ambiguous", message, node or spec)
             return None
         elif wanted == _DEFAULT:
             names[entity_type] = DEFAULT
     for field in given:
         if field not in ("user", "clientId"):
-            out.refuse("import-unsupported", f"{shown(field)} is not a part of jikkou's entities", given[field])
+            out.refuse(
+                "import-unsupported", compose("{field} is not a part of jikkou's entities", field=shown_part(field)), given[field]
+            )
             return None
     return Entity.of(names)
 
@@ -149,7 +173,16 @@ def _quotas(configs: YamlMapping, entity: Entity, out: Gatherer) -> dict[str, fl
     before = len(out.findings)
     for name, node in configs.items.items():
         if name not in _KEYS:
-            out.refuse("import-unsupported", f"jikkou has no quota {shown(name)}{did_you_mean(name, _KEYS)}", node, entity=entity)
+            out.refuse(
+                "import-unsupported",
+                compose(
+                    "jikkou has no quota {name}{hint}",
+                    name=shown_part(name),
+                    hint=did_you_mean(name, _KEYS),
+                ),
+                node,
+                entity=entity,
+            )
         elif isinstance(node, YamlScalar) and node.data is None:
             continue  # a null is a key that is not set
         else:

@@ -13,8 +13,8 @@ from typing import Final
 from reconciler.importing.config_command import ConfigCommand, RefusedCommandError, read_config_alteration
 from reconciler.importing.import_result import Gatherer, ImportResult, read_value
 from reconciler.importing.shell import Command, ShellSyntaxError, Word, commands
-from reconciler.model import DEFAULT, Entity, EntityName, Span
-from reconciler.text import shown
+from reconciler.model import DEFAULT, Entity, EntityName, Span, compose
+from reconciler.text import shown_part
 
 _STARTS: Final = ("Quota configs for ", "Configs for ")
 _OF_QUOTAS: Final = ("user-principal", "client-id", "ip ", "the default ", "default ")
@@ -66,7 +66,11 @@ def read_description(text: str, out: Gatherer) -> None:
         entities = list(_readings(parts[0]))
         if len(entities) != 1:
             how = "reads in two ways" if entities else "names no entity that can have a quota"
-            out.refuse("import-ambiguous", f"{shown(parts[0])} {how}; write its manifest by hand", span)
+            out.refuse(
+                "import-ambiguous",
+                compose("{name} {how}; write its manifest by hand", name=shown_part(parts[0]), how=how),
+                span,
+            )
             continue
         quotas = _quotas(parts[1], entities[0], span, out)
         if quotas is None:
@@ -86,7 +90,9 @@ def _other_line(line: str, span: Span, out: Gatherer) -> None:
     elif _SEEMS_DESCRIBED.search(line):
         out.refuse(
             "import-syntax",
-            f"this line is cut, has something before it, or a name in it is broken over lines: {shown(line)}",
+            compose(
+                "this line is cut, has something before it, or a name in it is broken over lines: {line}", line=shown_part(line)
+            ),
             span,
         )
 
@@ -201,7 +207,11 @@ class _Script:
             return  # a text that only mentions the command
         if word is not None:
             message = "this seems to call kafka-configs in a way that is not read (a variable, an alias, a quoted command)"
-            self.refuse("import-template", f"{message}; write the command out: {shown(word.text)}", word)
+            self.refuse(
+                "import-template",
+                compose("{message}; write the command out: {word}", message=message, word=shown_part(word.text)),
+                word,
+            )
 
     def alter(self, alteration: ConfigCommand) -> None:
         entity, place = alteration.entity, alteration.place
@@ -235,9 +245,11 @@ class _Script:
             return True
         if given == self.server:
             return True
-        message = (
-            f"this command is for {shown(given[1])} and an earlier one for {shown(self.server[1])}; "
-            "if these are two clusters, split the script and import each part by itself"
+        message = compose(
+            "this command is for {server} and an earlier one for {earlier}; if these are two "
+            "clusters, split the script and import each part by itself",
+            server=shown_part(given[1]),
+            earlier=shown_part(self.server[1]),
         )
         self.refuse("import-ambiguous", message, alteration.place)
         return False

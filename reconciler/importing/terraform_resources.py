@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from reconciler.importing.import_result import Gatherer, read_value
-from reconciler.model import DEFAULT, Entity, EntityName, Span
-from reconciler.text import did_you_mean, shown
+from reconciler.model import DEFAULT, Entity, EntityName, Span, compose
+from reconciler.text import did_you_mean, shown_part
 
 _META: Final = frozenset({"provider", "lifecycle", "depends_on", "timeouts", "id"})
 _EVALUATE: Final = "only Terraform can evaluate it; import what terraform show -json prints"
@@ -172,7 +172,12 @@ _READERS: Final[Mapping[str, Callable[[Resource], tuple[Entity, Mapping[str, Con
 def _only(resource: Resource, known: set[str]) -> None:
     for name, value in resource.body.items():
         if name not in known and name not in _META:
-            message = f"{resource.address} has no argument {shown(name)}{did_you_mean(name, known)}"
+            message = compose(
+                "{address} has no argument {name}{hint}",
+                address=resource.address,
+                name=shown_part(name),
+                hint=did_you_mean(name, known),
+            )
             raise _RefusedError("import-unsupported", message, value.span)
 
 
@@ -187,7 +192,13 @@ def _entity_type(value: Value | None, span: Span, known: tuple[str, ...]) -> str
     if text not in known:
         place = value.span if value is not None else span
         raise _RefusedError(
-            "unknown-entity-type", f"{shown(text or '')} is not an entity type{did_you_mean(text or '', known)}", place
+            "unknown-entity-type",
+            compose(
+                "{text} is not an entity type{hint}",
+                text=shown_part(text or ""),
+                hint=did_you_mean(text or "", known),
+            ),
+            place,
         )
     return text
 
@@ -228,5 +239,9 @@ def _constant(value: Value) -> Constant:
 
 def _unknown(value: Value, what: str) -> _RefusedError:
     if isinstance(value, Expression):
-        return _RefusedError("import-template", f"{what} is {shown(value.text)}: {_EVALUATE}", value.span)
+        return _RefusedError(
+            "import-template",
+            compose("{what} is {value}: {evaluate}", what=what, value=shown_part(value.text), evaluate=_EVALUATE),
+            value.span,
+        )
     return _RefusedError("import-syntax", f"{what} is a list or a map, where a text or a number belongs", value.span)

@@ -38,9 +38,10 @@ from reconciler.model import (
     VolumeLimit,
     Weekly,
     WindowKind,
+    compose,
 )
 from reconciler.resolution import BROKER_SETTINGS
-from reconciler.text import shown
+from reconciler.text import shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar
 
 _PRUNE: Final = {prune.value: prune for prune in Prune}
@@ -94,7 +95,11 @@ def _acceptances(nodes: tuple[YamlNode, ...], out: Collector) -> Iterator[Accept
         try:
             day = datetime.date.fromisoformat(until.text)
         except ValueError:
-            out.add("invalid-date", f"{shown(until.text)} is not a day written as YYYY-MM-DD", until)
+            out.add(
+                "invalid-date",
+                compose("{until} is not a day written as YYYY-MM-DD", until=shown_part(until.text)),
+                until,
+            )
             continue
         match = node.items.get("match") if isinstance(node, YamlMapping) else None
         chosen = selector(match, out)
@@ -278,7 +283,11 @@ def _once(node: YamlMapping, out: Collector) -> Once | None:
         moments[name] = None if written is None else _moment(written.text)
         if written is not None and moments[name] is None:
             example = "2026-12-23T18:00:00+01:00"
-            message = f"{shown(written.text)} is not a moment with its offset from UTC, such as {example}"
+            message = compose(
+                "{written} is not a moment with its offset from UTC, such as {example}",
+                written=shown_part(written.text),
+                example=example,
+            )
             out.add("invalid-freeze-window", message, written)
             return None
     start, end = moments["from"], moments["to"]
@@ -306,7 +315,11 @@ def _weekly(node: YamlMapping, out: Collector) -> Weekly | None:
     if hours is not None:
         match = _HOURS.fullmatch(hours.text)
         if match is None:
-            out.add("invalid-freeze-window", f"{shown(hours.text)} are not hours such as 18:00-08:00 or 09:00-24:00", hours)
+            out.add(
+                "invalid-freeze-window",
+                compose("{hours} are not hours such as 18:00-08:00 or 09:00-24:00", hours=shown_part(hours.text)),
+                hours,
+            )
             return None
         start = int(match[1]) * 60 + int(match[2])
         end = 1440 if match[3] is None else int(match[3]) * 60 + int(match[4])
@@ -315,7 +328,10 @@ def _weekly(node: YamlMapping, out: Collector) -> Weekly | None:
             return None
     zone = scalar(node, "timeZone")
     if zone is not None and not _known_zone(zone.text):
-        message = f"there is no time zone {shown(zone.text)}; write a name of the IANA database, such as Europe/Berlin"
+        message = compose(
+            "there is no time zone {zone}; write a name of the IANA database, such as Europe/Berlin",
+            zone=shown_part(zone.text),
+        )
         out.add("invalid-freeze-window", message, zone)
         return None
     return Weekly(days=days, start=start, end=end, time_zone=zone.text if zone else "UTC")

@@ -18,9 +18,10 @@ from reconciler.model import (
     QuotaKey,
     Related,
     Scope,
+    compose,
     display_name,
 )
-from reconciler.text import did_you_mean, shown
+from reconciler.text import did_you_mean, shown_part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +110,11 @@ def cluster_findings(documents: Sequence[ClientQuotasDocument], clusters: Sequen
             continue
         first = by_name.setdefault(one.spec.name, one)
         if first is not one:
-            message = f"there is already a cluster {shown(one.spec.name)} at {first.span}; give one of them another name"
+            message = compose(
+                "there is already a cluster {cluster} at {place}; give one of them another name",
+                cluster=shown_part(one.spec.name),
+                place=first.span,
+            )
             related = Related(span=first.span, message="the first of this name")
             found.append(finding("duplicate-cluster", message, one.span, related=[related]))
     specs = [one.spec for one in clusters]
@@ -129,7 +134,7 @@ def _choice_findings(
     for name, span in choice.names:
         if name not in by_name:
             hint = did_you_mean(name, by_name) if by_name else "; no Cluster document was read"
-            yield finding("unknown-cluster", f"there is no cluster {shown(name)}{hint}", span)
+            yield finding("unknown-cluster", compose("there is no cluster {name}{hint}", name=shown_part(name), hint=hint), span)
     if choice.labels is not None and not any(choice.chooses(spec) for spec in specs):
         labels = ", ".join(f"{label}: {value}" for label, value in choice.labels.items())
-        yield finding("no-cluster-matches", f"no cluster has the labels {shown(labels)}", choice.span)
+        yield finding("no-cluster-matches", compose("no cluster has the labels {labels}", labels=shown_part(labels)), choice.span)

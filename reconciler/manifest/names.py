@@ -8,8 +8,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.model import EntityType
-from reconciler.text import shown
+from reconciler.model import EntityType, compose
+from reconciler.text import shown_part
 
 MAX_NAME_BYTES: Final = 32767
 """The protocol's limit for one string, in UTF-8."""
@@ -37,25 +37,49 @@ def name_problems(entity_type: str, name: str) -> Iterator[tuple[str, str]]:
             f"this is the literal name '<default>'; for the default {entity_type} write {{default: true}}",
         )
     elif entity_type == EntityType.USER and name.startswith("User:"):
-        yield "user-prefix", f"{shown(name)}: quotas take the name without its type; did you mean {shown(name[5:])}?"
+        yield (
+            "user-prefix",
+            compose(
+                "{name}: quotas take the name without its type; did you mean {bare}?",
+                name=shown_part(name),
+                bare=shown_part(name[5:]),
+            ),
+        )
     yield from _oddities(name)
 
 
 def _oddities(name: str) -> Iterator[tuple[str, str]]:
     """Pairs of rule id and message for what Kafka takes in any name, and is most likely a mistake."""
     if _ENCODED.search(name):
-        yield "percent-encoded-name", f"{shown(name)} looks percent-encoded; write the name as the client sends it"
+        yield (
+            "percent-encoded-name",
+            compose("{name} looks percent-encoded; write the name as the client sends it", name=shown_part(name)),
+        )
     if name != name.strip() or not name.isprintable():
-        yield "unusual-name", f"{shown(name)} has blanks at its ends, control characters or invisible characters"
+        yield (
+            "unusual-name",
+            compose("{name} has blanks at its ends, control characters or invisible characters", name=shown_part(name)),
+        )
     if name != "<default>" and (found := _TEMPLATE.search(name)):
         yield (
             "unrendered-template",
-            f"{shown(found[0])} in {shown(name)} is a template that was not filled in; write the name itself",
+            compose(
+                "{template} in {name} is a template that was not filled in; write the name itself",
+                template=shown_part(found[0]),
+                name=shown_part(name),
+            ),
         )
     if not name.isascii() and (word := _mixed_word(name)):
-        yield "mixed-scripts", f"{shown(name)} mixes letters of two scripts that look alike: {word!a}; type the name again"
+        yield (
+            "mixed-scripts",
+            compose(
+                "{name} mixes letters of two scripts that look alike: {word}; type the name again",
+                name=shown_part(name),
+                word=f"{word!a}",
+            ),
+        )
     if name.endswith("*"):
-        yield "wildcard-name", f"{shown(name)}: names are literal, an asterisk matches nothing but itself"
+        yield "wildcard-name", compose("{name}: names are literal, an asterisk matches nothing but itself", name=shown_part(name))
 
 
 def _mixed_word(name: str) -> str | None:
@@ -76,16 +100,25 @@ def _address_problems(name: str) -> Iterator[tuple[str, str]]:
         return
     canonical = str(getattr(address, "ipv4_mapped", None) or address)
     if canonical != name:
-        yield "ip-not-canonical", f"{shown(name)} is another spelling of {canonical}, which brokers treat as the same address"
+        yield (
+            "ip-not-canonical",
+            compose(
+                "{name} is another spelling of {canonical}, which brokers treat as the same address",
+                name=shown_part(name),
+                canonical=canonical,
+            ),
+        )
 
 
 def _not_an_address(name: str) -> tuple[str, str]:
     if "/" in name:
-        return "ip-invalid", f"{shown(name)} is a network; Kafka limits single addresses"
+        return "ip-invalid", compose("{name} is a network; Kafka limits single addresses", name=shown_part(name))
     if _HOST_NAME.fullmatch(name) and len(name) <= 253 and not _all_numeric(name):
-        message = f"{shown(name)} is a host name; brokers resolve it once, each for itself: write the address"
+        message = compose(
+            "{name} is a host name; brokers resolve it once, each for itself: write the address", name=shown_part(name)
+        )
         return "ip-host-name", message
-    return "ip-invalid", f"{shown(name)} is not an IPv4 or IPv6 address"
+    return "ip-invalid", compose("{name} is not an IPv4 or IPv6 address", name=shown_part(name))
 
 
 def _all_numeric(name: str) -> bool:

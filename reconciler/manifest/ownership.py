@@ -33,9 +33,10 @@ from reconciler.model import (
     Related,
     Selector,
     Span,
+    compose,
     display_name,
 )
-from reconciler.text import did_you_mean, shown
+from reconciler.text import did_you_mean, shown, shown_part
 
 
 def ownership_findings(
@@ -58,7 +59,12 @@ def ownership_findings(
         matches = matchers.get(owner.name)
         path = relative(document.file)
         if matches is not None and not matches(path):
-            message = f"{shown(path)} is outside the paths of {shown(owner.name)} ({_paths(owner)})"
+            message = compose(
+                "{path} is outside the paths of {owner} ({paths})",
+                path=shown_part(path),
+                owner=shown_part(owner.name),
+                paths=_paths(owner),
+            )
             yield finding("outside-owner-paths", message, place, related=[_said(owner)])
         yield from _wrong_clusters(document, owner, clusters, place)
         for entry in document.entries:
@@ -71,7 +77,11 @@ def _no_owner(document: ClientQuotasDocument, owners: Mapping[str, Owner]) -> Fi
     if document.owner is None:
         message = "this document names no owner, and the repository has owners; write metadata.owner"
         return finding("missing-owner", message, document.span, related=related)
-    message = f"there is no owner {shown(document.owner)}{did_you_mean(document.owner, owners)}"
+    message = compose(
+        "there is no owner {owner}{hint}",
+        owner=shown_part(document.owner),
+        hint=did_you_mean(document.owner, owners),
+    )
     return finding("unknown-owner", message, document.owner_span or document.span, related=related)
 
 
@@ -85,7 +95,12 @@ def _wrong_clusters(
     wrong = [spec.name for spec in meant if spec.name is not None and not allowed.chooses(spec)]
     if wrong:
         some = "; write spec.clusters" if document.clusters is None else ""
-        message = f"{shown(owner.name)} may declare nothing for cluster {shown(wrong[0])}{some}"
+        message = compose(
+            "{owner} may declare nothing for cluster {cluster}{some}",
+            owner=shown_part(owner.name),
+            cluster=shown_part(wrong[0]),
+            some=some,
+        )
         span = document.clusters.span if document.clusters is not None else place
         yield finding("outside-owner-clusters", message, span, related=[_said(owner)])
 
@@ -97,10 +112,15 @@ def _wrong_entity(entry: QuotaEntry, owner: Owner, owners: Mapping[str, Owner]) 
         return
     stronger = next((one for one in owners.values() if one is not owner and _has(one, entity, users_only=bool(own))), None)
     if stronger is not None:
-        message = f"{entity} belongs to {shown(stronger.name)}, so {shown(owner.name)} cannot declare it"
+        message = compose(
+            "{entity} belongs to {stronger}, so {owner} cannot declare it",
+            entity=entity,
+            stronger=shown_part(stronger.name),
+            owner=shown_part(owner.name),
+        )
         yield finding("foreign-entity", message, entry.declared.source, related=[_said(stronger)], entity=entity)
     elif owner.entities is not None and not own:
-        message = f"{entity} is not an entity of {shown(owner.name)}"
+        message = compose("{entity} is not an entity of {owner}", entity=entity, owner=shown_part(owner.name))
         yield finding("outside-owner-entities", message, entry.declared.source, related=[_said(owner)], entity=entity)
 
 
@@ -145,17 +165,28 @@ def _refused(place: str, repository: RepositoryDocument) -> tuple[str, Related] 
         if path_matcher(allowed)(place):
             return None
         globs = ", ".join(shown(glob) for glob in allowed[:3]) + (", ..." if len(allowed) > 3 else "")
-        message = f"a Cluster manifest must not lie in {shown(place)}; move it to one of the clusterPaths ({globs})"
+        message = compose(
+            "a Cluster manifest must not lie in {place}; move it to one of the clusterPaths ({globs})",
+            place=shown_part(place),
+            globs=globs,
+        )
         return message, Related(span=repository.span, message="where Cluster manifests may lie")
     advice = "move it out of the owners' folders, or write clusterPaths in kafka-quotas.yaml"
     for owner in repository.owners.values():
         if owner.paths is not None and path_matcher(owner.paths)(place):
-            message = f"a Cluster manifest must not lie in {shown(place)}, which is a path of owner {shown(owner.name)}; {advice}"
+            message = compose(
+                "a Cluster manifest must not lie in {place}, which is a path of owner {owner}; {advice}",
+                place=shown_part(place),
+                owner=shown_part(owner.name),
+                advice=advice,
+            )
             return message, Related(span=owner.span, message=f"the paths of {owner.name}")
         if owner.paths is None and "/" in place:
-            message = (
-                f"a Cluster manifest must not lie in {shown(place)} while owner {shown(owner.name)} has no paths: any folder may "
-                "be that owner's; write clusterPaths in kafka-quotas.yaml"
+            message = compose(
+                "a Cluster manifest must not lie in {place} while owner {owner} has no paths: any folder "
+                "may be that owner's; write clusterPaths in kafka-quotas.yaml",
+                place=shown_part(place),
+                owner=shown_part(owner.name),
             )
             return message, Related(span=owner.span, message=f"owner {owner.name} without paths")
     return None
@@ -191,9 +222,11 @@ def clusters_without_id(clusters: Sequence[ClusterDocument]) -> Iterator[Finding
         others = [o for s in sorted(endpoints(document.spec)) for o in named[s] if o.spec.name != document.spec.name]
         if others:
             other = others[0]
-            message = (
-                f"cluster {shown(document.spec.name or '')} has no clusterId and names a server of cluster "
-                f"{shown(other.spec.name or '')}; write clusterId in both, or give each its own servers"
+            message = compose(
+                "cluster {cluster} has no clusterId and names a server of cluster "
+                "{other}; write clusterId in both, or give each its own servers",
+                cluster=shown_part(document.spec.name or ""),
+                other=shown_part(other.spec.name or ""),
             )
             related = Related(span=other.span, message="the other Cluster manifest of these servers")
             yield finding("cluster-without-id", message, document.span, related=[related])
@@ -223,6 +256,14 @@ def _beyond(
     ):
         if bound is not None and beyond:
             direction = rule_id.partition("-")[0]
-            message = f"{key} of {declared.entity} is {shown(quota.text)}, {direction} the limit{whose}, {shown(bound.text)}"
+            message = compose(
+                "{key} of {entity} is {quota}, {direction} the limit{whose}, {bound}",
+                key=key,
+                entity=declared.entity,
+                quota=shown_part(quota.text),
+                direction=direction,
+                whose=whose,
+                bound=shown_part(bound.text),
+            )
             related = Related(span=bound.source, message="the limit")
             yield finding(rule_id, message, quota.source, related=[related], entity=declared.entity, key=key.value)

@@ -12,8 +12,8 @@ from reconciler.manifest.collector import MAX_FINDINGS, Collector
 from reconciler.manifest.documents import Document
 from reconciler.manifest.quota_entries import client_quotas
 from reconciler.manifest.repository_document import repository
-from reconciler.model import KNOWN_KEYS, EntityType, Finding, Span
-from reconciler.text import did_you_mean, shown
+from reconciler.model import KNOWN_KEYS, EntityType, Finding, Span, compose
+from reconciler.text import did_you_mean, shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, read_yaml
 
 API_VERSION: Final = "kafka-quotas/v1"
@@ -72,7 +72,12 @@ def _kind(root: YamlMapping, out: Collector) -> str | None:
         word = node.text if isinstance(node, YamlScalar) else "a list or mapping"
         if word not in known:
             field = "apiVersion" if node is version else "kind"
-            message = f"the {field} {shown(word)} is not known{did_you_mean(word, known)}"
+            message = compose(
+                "the {field} {word} is not known{hint}",
+                field=field,
+                word=shown_part(word),
+                hint=did_you_mean(word, known),
+            )
             out.add(
                 "unknown-document",
                 f"{message} (a file that is not a manifest goes under spec.exclude in kafka-quotas.yaml)",
@@ -103,7 +108,15 @@ def _report(problem: SchemaProblem, out: Collector) -> None:
 def _unknown_field(where: str | int | None, problem: SchemaProblem) -> tuple[str, str]:
     name = str(problem.path[-1])
     if where == "quotas":
-        return "unknown-quota-key", f"{shown(name)} is not a quota key{did_you_mean(name, KNOWN_KEYS)}"
+        return "unknown-quota-key", compose(
+            "{name} is not a quota key{hint}",
+            name=shown_part(name),
+            hint=did_you_mean(name, KNOWN_KEYS),
+        )
     if where == "match":
-        return "unknown-entity-type", f"{shown(name)} is not an entity type{did_you_mean(name, _TYPES)}"
+        return "unknown-entity-type", compose(
+            "{name} is not an entity type{hint}",
+            name=shown_part(name),
+            hint=did_you_mean(name, _TYPES),
+        )
     return problem.kind.value, problem.message

@@ -15,8 +15,8 @@ from reconciler.manifest.collector import Collector, items, mapping, scalar, tex
 from reconciler.manifest.documents import Owner, RepositoryDocument, ValueBounds, ValueLimit
 from reconciler.manifest.quota_entries import cluster_choice, quota_value
 from reconciler.manifest.selectors import selector, selectors
-from reconciler.model import LINT_RULES, DesiredQuota, QuotaKey, Severity, Span
-from reconciler.text import did_you_mean, shown
+from reconciler.model import LINT_RULES, DesiredQuota, QuotaKey, Severity, Span, compose
+from reconciler.text import did_you_mean, shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar
 
 _SEVERITIES: Final[Mapping[str, Severity | None]] = {s.value: s for s in Severity} | {"off": None}
@@ -32,7 +32,16 @@ def repository(root: YamlMapping, out: Collector) -> RepositoryDocument:
     for rule_id, value in lint.items.items() if lint else ():
         if rule_id not in adjustable:
             why = "its severity cannot be changed" if rule_id in RULES else "there is no such rule"
-            out.add("unknown-lint-rule", f"{shown(rule_id)}: {why}{did_you_mean(rule_id, adjustable)}", value)
+            out.add(
+                "unknown-lint-rule",
+                compose(
+                    "{rule_id}: {why}{hint}",
+                    rule_id=shown_part(rule_id),
+                    why=why,
+                    hint=did_you_mean(rule_id, adjustable),
+                ),
+                value,
+            )
         elif isinstance(value, YamlScalar) and value.text in _SEVERITIES:
             severities[rule_id] = _SEVERITIES[value.text]
     return RepositoryDocument(
@@ -73,7 +82,15 @@ def _limits(nodes: tuple[YamlNode, ...], owners: Mapping[str, Owner], out: Colle
             continue
         owner = scalar(node, "owner")
         if owner is not None and owners and owner.text not in owners:
-            out.add("unknown-owner", f"there is no owner {shown(owner.text)}{did_you_mean(owner.text, owners)}", owner)
+            out.add(
+                "unknown-owner",
+                compose(
+                    "there is no owner {owner}{hint}",
+                    owner=shown_part(owner.text),
+                    hint=did_you_mean(owner.text, owners),
+                ),
+                owner,
+            )
         yield ValueLimit(
             owner=owner.text if owner is not None else None,
             match=selector(node.items.get("match"), out),
@@ -86,7 +103,15 @@ def _limits(nodes: tuple[YamlNode, ...], owners: Mapping[str, Owner], out: Colle
 def _bounds(key: QuotaKey, node: YamlMapping, out: Collector) -> ValueBounds:
     least, most = _bound(key, node, "min", out), _bound(key, node, "max", out)
     if least is not None and most is not None and least.value > most.value:
-        out.add("invalid-limit", f"the smallest value {shown(least.text)} is above the largest, {shown(most.text)}", least.source)
+        out.add(
+            "invalid-limit",
+            compose(
+                "the smallest value {least} is above the largest, {most}",
+                least=shown_part(least.text),
+                most=shown_part(most.text),
+            ),
+            least.source,
+        )
     return ValueBounds(least=least, most=most)
 
 

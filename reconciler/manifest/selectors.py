@@ -7,8 +7,8 @@ from typing import Final
 
 from reconciler.errors import MissingDependencyError
 from reconciler.manifest.collector import Collector
-from reconciler.model import MAX_REGEXES, EntityType, MatchKind, PatternError, Selector, TypeMatch, compile_regex
-from reconciler.text import shown
+from reconciler.model import MAX_REGEXES, EntityType, MatchKind, PatternError, Selector, TypeMatch, compile_regex, compose
+from reconciler.text import shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
 
 _KINDS: Final = {kind.value: kind for kind in MatchKind if kind is not MatchKind.NAME}
@@ -51,7 +51,15 @@ def _type_match(node: YamlNode, out: Collector) -> TypeMatch | None:
     if kind in (MatchKind.DEFAULT, MatchKind.NAMED, MatchKind.ANY):
         return TypeMatch(kind=kind)
     if kind is MatchKind.REGEX and (problem := _regex_problem(value.text, out)):
-        out.add("invalid-selector", f"{shown(value.text)} cannot be used as a regular expression: {problem}", value)
+        out.add(
+            "invalid-selector",
+            compose(
+                "{value} cannot be used as a regular expression: {problem}",
+                value=shown_part(value.text),
+                problem=problem,
+            ),
+            value,
+        )
         return None
     return TypeMatch(kind=kind, text=value.text)
 

@@ -9,7 +9,7 @@ from reconciler.faces import lazy_face
 if TYPE_CHECKING:
     from reconciler.text.amounts import amount, amount_part, duration, factor, number_text, number_to_json, rate, rate_part
     from reconciler.text.listing import count_of, list_entities, list_some
-    from reconciler.text.quoting import DEFAULT_TEXT, did_you_mean, entity_text, near_miss, quoted, shown, word
+    from reconciler.text.quoting import DEFAULT_TEXT, did_you_mean, entity_text, near_miss, quoted, shown, shown_part, word
 
 __all__ = [
     "DEFAULT_TEXT",
@@ -29,6 +29,7 @@ __all__ = [
     "rate",
     "rate_part",
     "shown",
+    "shown_part",
     "word",
 ]
 

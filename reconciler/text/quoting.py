@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from reconciler.model import DEFAULT, Entity, EntityName, escaped
+from reconciler.model import DEFAULT, Entity, EntityName, Message, MessagePart, PartKind, compose, escaped, join_messages
 
 DEFAULT_TEXT: Final = "<default>"
 
@@ -53,25 +53,33 @@ def shown(text: str) -> str:
     return f"'{escaped(cut)}'"
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def shown_part(text: str) -> MessagePart:
+    """The same as a part of a message."""
+    return MessagePart(kind=PartKind.NAME, text=shown(text))
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> Message:
     """``; did you mean 'x'?`` for a near miss, else the choices."""
     choices = tuple(sorted(known))
-    listed = f"; known: {', '.join(shown(c) for c in choices[:12])}" if choices else ""
-    return _suggestion(word, choices) or listed
+    if suggestion := _suggestion(word, choices):
+        return suggestion
+    if not choices:
+        return compose("")
+    return compose("; known: {choices}", choices=join_messages(Message([shown_part(choice)]) for choice in choices[:12]))
 
 
-def near_miss(word: str, known: Iterable[str]) -> str:
+def near_miss(word: str, known: Iterable[str]) -> Message:
     """``; did you mean 'x'?`` for a near miss, else nothing."""
     return _suggestion(word, tuple(sorted(known)))
 
 
 @lru_cache(maxsize=1024)
-def _suggestion(word: str, choices: tuple[str, ...]) -> str:
+def _suggestion(word: str, choices: tuple[str, ...]) -> Message:
     """Cached, because a slip of the keyboard is copied from entry to entry."""
     from difflib import get_close_matches
 
     for spelling in (word[:100], word[:100].lower()):
         close = get_close_matches(spelling, choices, n=1, cutoff=0.6)
         if close:
-            return f"; did you mean {shown(close[0])}?"
-    return ""
+            return compose("; did you mean {choice}?", choice=shown_part(close[0]))
+    return compose("")

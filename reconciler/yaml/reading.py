@@ -21,8 +21,8 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-from reconciler.model import escaped
-from reconciler.text import shown
+from reconciler.model import compose, escaped
+from reconciler.text import shown_part
 from reconciler.yaml.nodes import (
     TYPED_STARTS,
     YamlMapping,
@@ -181,7 +181,12 @@ class _Reader:
         frame.key = text
         frame.key_place = (line, column)
         if text in frame.node.items:
-            self.problem("duplicate-key", f"the key {shown(text)} is already in this mapping; keep one of the two", line, column)
+            self.problem(
+                "duplicate-key",
+                compose("the key {text} is already in this mapping; keep one of the two", text=shown_part(text)),
+                line,
+                column,
+            )
             frame.skip = True
         elif plain and text == "<<":
             self.problem("yaml-merge-key", "merge keys (<<) are not supported; write the keys out", line, column)
@@ -271,7 +276,7 @@ class _Reader:
 
     def tag(self, event: Any) -> None:
         mark = event.start_mark
-        message = f"the tag {shown(event.tag)} is not supported; every value is read as it is written"
+        message = compose("the tag {tag} is not supported; every value is read as it is written", tag=shown_part(event.tag))
         self.problem("yaml-tag", message, mark.line + 1, mark.column + 1)
 
     def problem(self, problem_id: str, message: str, line: int, column: int) -> None:
