@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,7 @@ from reconciler.model.backtest_policy import HistoryNeeds
 from reconciler.model.entity import Entity
 from reconciler.traffic.kinds import BYTES, Kind
 from tests.support import raw_quotas
+from tests.support.polling import wait_until
 from tests.support.wire_client import WireClient, record_batch
 
 if TYPE_CHECKING:
@@ -56,6 +58,12 @@ class Client:
         entity = frozenset({("client-id", self.name)})
         raw_quotas.alter(self._sandbox.bootstrap_servers, {entity: dict(quotas)})
         assert raw_quotas.settled(self._sandbox.bootstrap_servers)[entity] == dict(quotas)
+
+    def wait_until_logged(self, api: str) -> None:
+        """A broker writes the line of a request after its answer."""
+        words = (f'"requestApiKeyName":"{api}"', f'"clientId":"{self.name}"')
+        log = Path(self._sandbox.nodes[0].request_log_file)
+        wait_until(lambda: any(all(word in line for word in words) for line in log.read_text().splitlines()), within_s=30)
 
     def backtest(self, spark: SparkSession, quotas: Mapping[str, float], *, exact: bool) -> tuple[BacktestReport, BucketVerdict]:
         """The whole report, and the verdict of this client."""
@@ -107,6 +115,7 @@ def test_a_consumer_whose_batch_is_larger_than_the_window_is_not_clear(
         connection.produce(topic, record_batch(BATCH_BYTES))
     with client.connect() as connection:
         assert connection.fetch_records(topic)[0] > BATCH_BYTES
+    client.wait_until_logged("FETCH")
 
     report, verdict = client.backtest(spark, limit, exact=True)
     assert verdict.verdict is Verdict.POSSIBLE
