@@ -10,7 +10,7 @@ from typing import Final
 
 from reconciler.formats import ValueRefusedError, declarable, parse_value
 from reconciler.importing.rules import IMPORT_RULES
-from reconciler.model import KNOWN_KEYS, Entity, Finding, QuotaKey, Related, Severity, Span, compose, legal_keys
+from reconciler.model import KNOWN_KEYS, Entity, Finding, QuotaKey, Related, Severity, Span, compose, key_part, legal_keys
 from reconciler.text import did_you_mean, number_text, shown_part
 from reconciler.yaml import YamlNode, YamlProblem
 
@@ -79,7 +79,12 @@ class Gatherer:
         """Note one converted entity; one without any key declares nothing, and is only mentioned."""
         span = place if isinstance(place, Span) else self.span(place)
         if not quotas:
-            self.refuse("import-left-out", f"{entity} has no quota here, so there is nothing to declare", span, entity=entity)
+            self.refuse(
+                "import-left-out",
+                compose("{entity} has no quota here, so there is nothing to declare", entity=entity),
+                span,
+                entity=entity,
+            )
             return
         self.quotas.append(ImportedQuota(entity=entity, quotas=dict(quotas), span=span, cluster=cluster))
 
@@ -107,7 +112,12 @@ def read_value(out: Gatherer, entity: Entity, key: str, text: str, place: Span) 
         )
         return None
     if key not in legal:
-        message = f"{key} cannot be set for {' and '.join(entity.types)}; possible: {', '.join(legal)}"
+        message = compose(
+            "{key} cannot be set for {types}; possible: {legal}",
+            key=key_part(key),
+            types=" and ".join(entity.types),
+            legal=", ".join(legal),
+        )
         out.refuse("key-not-for-entity", message, place, entity=entity, key=key)
         return None
     number = plain_number(text)
@@ -116,8 +126,8 @@ def read_value(out: Gatherer, entity: Entity, key: str, text: str, place: Span) 
         out.refuse("value-syntax", message, place, entity=entity, key=key)
         return None
     if not declarable(QuotaKey(key), number):
-        rule_id, message = _why_not(QuotaKey(key), number)
-        out.refuse(rule_id, message, place, entity=entity, key=key)
+        rule_id, why = _why_not(QuotaKey(key), number)
+        out.refuse(rule_id, why, place, entity=entity, key=key)
         return None
     return number
 
@@ -129,7 +139,7 @@ def plain_number(text: str) -> float | None:
 
 def _why_not(key: QuotaKey, number: float) -> tuple[str, str]:
     if math.isinf(number):
-        return "value-not-finite", f"{key} is beyond every number; to set no limit, leave the key out"
+        return "value-not-finite", compose("{key} is beyond every number; to set no limit, leave the key out", key=key_part(key))
     try:
         parse_value(key, number_text(number))
     except ValueRefusedError as refused:

@@ -13,7 +13,7 @@ from typing import Final
 from reconciler.importing.config_command import ConfigCommand, RefusedCommandError, read_config_alteration
 from reconciler.importing.import_result import Gatherer, ImportResult, read_value
 from reconciler.importing.shell import Command, ShellSyntaxError, Word, commands
-from reconciler.model import DEFAULT, Entity, EntityName, Span, compose
+from reconciler.model import DEFAULT, Entity, EntityName, Span, compose, key_part
 from reconciler.text import shown_part
 
 _STARTS: Final = ("Quota configs for ", "Configs for ")
@@ -222,7 +222,11 @@ class _Script:
         known: dict[str, float] = {}
         for key, text in alteration.add:
             if _CREDENTIALS.fullmatch(key):
-                self.out.refuse("import-left-out", f"the {key} credential of {entity} is left out: it is not a quota", span)
+                self.out.refuse(
+                    "import-left-out",
+                    compose("the {key} credential of {entity} is left out: it is not a quota", key=key_part(key), entity=entity),
+                    span,
+                )
                 continue
             value = read_value(self.out, entity, key, text, span)
             if value is None:

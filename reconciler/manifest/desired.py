@@ -74,7 +74,11 @@ def _overlaid(entry: QuotaEntry, cluster: ClusterSpec, findings: list[Finding]) 
         return entry.declared
     first = matching[0]
     for later in matching[1:]:
-        message = f"two overrides of {entry.declared.entity} match {_named(cluster)}; their order must not decide"
+        message = compose(
+            "two overrides of {entity} match {cluster}; their order must not decide",
+            entity=entry.declared.entity,
+            cluster=_named(cluster),
+        )
         related = Related(span=first.span, message="the first override that matches")
         findings.append(finding("overlapping-overrides", message, later.span, related=[related], entity=entry.declared.entity))
     return replace(entry.declared, quotas=_merged(entry, first))
@@ -86,13 +90,22 @@ def _merged(entry: QuotaEntry, override: Override) -> dict[QuotaKey, DesiredQuot
 
 
 def _claimed_twice(later: DesiredEntity, first: DesiredEntity, cluster: ClusterSpec) -> Finding:
-    message = f"{later.entity} is already declared for {_named(cluster)} at {first.source}; keep one of the two"
+    message = compose(
+        "{entity} is already declared for {cluster} at {place}; keep one of the two",
+        entity=later.entity,
+        cluster=_named(cluster),
+        place=first.source,
+    )
     related = Related(span=first.source, message="the first declaration")
     return finding("duplicate-entity", message, later.source, related=[related], entity=later.entity)
 
 
 def _outside(declared: DesiredEntity, cluster: ClusterSpec) -> Finding:
-    message = f"{declared.entity} is outside the scope of {_named(cluster)}, so it could never be written"
+    message = compose(
+        "{entity} is outside the scope of {cluster}, so it could never be written",
+        entity=declared.entity,
+        cluster=_named(cluster),
+    )
     related = [Related(span=cluster.span, message="the cluster whose scope it is")] if cluster.span else []
     return finding("outside-scope", message, declared.source, related=related, entity=declared.entity)
 

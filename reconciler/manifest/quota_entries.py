@@ -9,7 +9,19 @@ from reconciler.formats import ValueRefusedError, parse_value
 from reconciler.manifest.collector import Collector, mapping, scalar, text
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, Override, QuotaEntry
 from reconciler.manifest.names import name_problems
-from reconciler.model import DEFAULT, DesiredEntity, DesiredQuota, Entity, EntityName, EntityType, QuotaKey, Span, legal_keys
+from reconciler.model import (
+    DEFAULT,
+    DesiredEntity,
+    DesiredQuota,
+    Entity,
+    EntityName,
+    EntityType,
+    QuotaKey,
+    Span,
+    compose,
+    key_part,
+    legal_keys,
+)
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
 
 _KEYS: Final = {key.value: key for key in QuotaKey}
@@ -110,9 +122,14 @@ def _quotas(node: YamlNode | None, entity: Entity | None, out: Collector) -> Ite
         key = _KEYS.get(name)
         if key is None or not isinstance(value, YamlScalar):
             continue
-        if key not in legal:
+        if entity is not None and key not in legal:
             line, column = node.keys[name]
-            message = f"{name} cannot be set for {entity}; it takes {', '.join(sorted(legal))}"
+            message = compose(
+                "{key} cannot be set for {entity}; it takes {legal}",
+                key=key_part(name),
+                entity=entity,
+                legal=", ".join(sorted(legal)),
+            )
             out.add("key-not-for-entity", message, Span(file=out.file, line=line, column=column), entity=entity, key=name)
         elif value.data is None:
             yield key, None

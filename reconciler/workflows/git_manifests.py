@@ -14,7 +14,7 @@ from typing import Final
 from reconciler.errors import GitError, ManifestError, UntrustedError
 from reconciler.logs import log_event
 from reconciler.manifest import REPOSITORY_FILE
-from reconciler.model import Finding, Severity, Span
+from reconciler.model import Finding, Message, Severity, Span, parts_of
 from reconciler.text import shown
 from reconciler.workflows.git_repository import Git, TreeEntry, repository_around
 from reconciler.workflows.load import LoadedManifests, find_repository_root, load_manifests
@@ -59,7 +59,8 @@ class ManifestsAt:
     def _named(self, one: Finding) -> Finding:
         # A span that was relocate_spans already is not in the folder.
         named = relocate_spans(one, lambda span: self.span(span) if span.file.startswith(self.folder) else span)
-        return replace(named, message=one.message.replace(f"{self.folder}/", f"{self.ref}:"))
+        parts = (replace(part, text=part.text.replace(f"{self.folder}/", f"{self.ref}:")) for part in parts_of(one.message))
+        return replace(named, message=Message(parts))
 
 
 def manifests_at(ref: str, paths: Sequence[str], *, same_links: bool = False) -> ManifestsAt:

@@ -10,7 +10,7 @@ from typing import Final
 from reconciler.errors import UsageError
 from reconciler.importing import ImportedQuota, ImportResult, read_helmsman, read_jikkou, read_kafka_configs, read_terraform
 from reconciler.manifest import RULES, ExportedFile, UnreadableError, emit_clusters, name_problems, read_file
-from reconciler.model import DEFAULT, Entity, Finding, Related, Severity, Span, display_name, escaped, in_order
+from reconciler.model import DEFAULT, Entity, Finding, Related, Severity, Span, compose, display_name, escaped, in_order
 from reconciler.workflows.export import require_free, write_files
 
 MARK: Final = "# Written by kafka-quotas import"
@@ -154,7 +154,7 @@ def _one_each(quotas: Iterator[ImportedQuota], findings: list[Finding]) -> Itera
         if earlier is not quota:
             twice.add(place)
             related = (Related(span=earlier.span, message="the first one"),)
-            message = f"there is another quota for {quota.entity}; the two would overwrite each other"
+            message = compose("there is another quota for {entity}; the two would overwrite each other", entity=quota.entity)
             findings.append(replace(_error("duplicate-entity", message, quota), related=related))
     yield from (quota for place, quota in first.items() if place not in twice)
 

@@ -39,8 +39,8 @@ from reconciler.manifest import (
     read_documents,
     read_file,
 )
-from reconciler.model import ClusterSpec, DesiredState, Finding, Severity, display_name, in_order
-from reconciler.text import did_you_mean, shown
+from reconciler.model import ClusterSpec, DesiredState, Finding, Severity, compose, display_name, in_order
+from reconciler.text import did_you_mean, shown, shown_part
 
 _log: Final = logging.getLogger(__name__)
 
@@ -329,7 +329,11 @@ def _unknown_guards(clusters: Sequence[ClusterDocument]) -> Iterator[Finding]:
     for document in accepting:
         for acceptance in document.spec.accept:
             if acceptance.guard not in GUARDS and acceptance.guard not in RENAMED:
-                message = f"there is no guard {shown(acceptance.guard)}{did_you_mean(acceptance.guard, GUARDS)}"
+                message = compose(
+                    "there is no guard {guard}{hint}",
+                    guard=shown_part(acceptance.guard),
+                    hint=did_you_mean(acceptance.guard, GUARDS),
+                )
                 yield finding("unknown-guard", message, acceptance.span or document.span)
 
 
@@ -341,10 +345,14 @@ def _unknown_owners(clusters: Sequence[ClusterDocument], owners: Mapping[str, Ow
             where = rule.span or document.span
             for name in chosen.names if chosen is not None else ():
                 if name not in owners:
-                    yield finding("unknown-owner", f"there is no owner {shown(name)}{did_you_mean(name, owners)}", where)
+                    yield finding(
+                        "unknown-owner",
+                        compose("there is no owner {name}{hint}", name=shown_part(name), hint=did_you_mean(name, owners)),
+                        where,
+                    )
             if chosen is not None and chosen.labels and not any(chosen.chooses(o.name, o.labels) for o in owners.values()):
                 wanted = ", ".join(f"{label}: {value}" for label, value in chosen.labels.items())
-                yield finding("unknown-owner", f"no owner has the labels {shown(wanted)}", where)
+                yield finding("unknown-owner", compose("no owner has the labels {wanted}", wanted=shown_part(wanted)), where)
 
 
 def _nothing_found(paths: Sequence[str], found: Discovery) -> Finding:
