@@ -12,7 +12,7 @@ import reconciler
 if TYPE_CHECKING:
     from reconciler.formats import Json
     from reconciler.model import Drift, Finding, Plan
-    from reconciler.render import CommentLinks, RepoPaths
+    from reconciler.render import RepoPaths, RepositoryLinks
 
 FINDINGS_FORMATS: Final = ("text", "json", "github", "sarif")
 PLAN_FORMATS: Final = (
@@ -91,13 +91,13 @@ def _plan_json(plan: Plan) -> str:
 def _plan_markdown(plan: Plan) -> str:
     from reconciler.render import plan_markdown
 
-    return plan_markdown(plan, links=_links(plan.source.commit), with_data=True)
+    return plan_markdown(plan, links=repository_links(plan.source.commit), with_data=True)
 
 
 def _plan_summary(plan: Plan) -> str:
     from reconciler.render import plan_markdown
 
-    return plan_markdown(plan, links=_links(plan.source.commit), budget=SUMMARY_BUDGET)
+    return plan_markdown(plan, links=repository_links(plan.source.commit), budget=SUMMARY_BUDGET)
 
 
 def _plan_annotations(plan: Plan) -> str:
@@ -115,7 +115,7 @@ def _plan_sarif(plan: Plan) -> str:
 def _plan_html(plan: Plan) -> str:
     from reconciler.render import plan_html
 
-    return plan_html(plan)
+    return plan_html(plan, repository_links(plan.source.commit))
 
 
 def _plan_outputs(plan: Plan) -> str:
@@ -169,7 +169,7 @@ def _findings_sarif(findings: Sequence[Finding]) -> str:
 def _findings_html(findings: Sequence[Finding]) -> str:
     from reconciler.render import findings_html
 
-    return findings_html(findings)
+    return findings_html(findings, repository_links(os.environ.get("GITHUB_SHA")))
 
 
 def _findings_code_quality(findings: Sequence[Finding]) -> str:
@@ -238,13 +238,13 @@ def explanations() -> Mapping[str, str]:
     return {f"{prefixes.get(one.topic, '')}{one.id}": one.text for one in catalogue().values()}
 
 
-def _links(commit: str | None) -> CommentLinks:
+def repository_links(commit: str | None) -> RepositoryLinks:
     """To files at this commit, as the environment of a workflow knows the repository."""
-    from reconciler.render import CommentLinks
+    from reconciler.render import RepositoryLinks
 
     server, repository = os.environ.get("GITHUB_SERVER_URL"), os.environ.get("GITHUB_REPOSITORY")
     files = f"{server}/{repository}/blob/{commit}" if server and repository and commit else None
-    return CommentLinks(files=files, places=places())
+    return RepositoryLinks(files=files, places=places())
 
 
 def places() -> RepoPaths:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from reconciler.render.backtest_sentences import answer
     from reconciler.render.backtest_text import backtest_lines
     from reconciler.render.ci_reports import render_code_quality, render_junit
-    from reconciler.render.comment_links import CommentLinks
     from reconciler.render.comment_verdict import worst_verdict
     from reconciler.render.derived_findings import DRIFT_PREFIX, GUARD_PREFIX, findings_of_drift, findings_of_guards
     from reconciler.render.drift_summary import drift_markdown
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from reconciler.render.plan_text import MANY_CHANGES, failure_lines, join_parts, plan_lines
     from reconciler.render.repo_paths import RepoPaths
     from reconciler.render.report_page import overview_lines, report_html
+    from reconciler.render.repository_links import RepositoryLinks
     from reconciler.render.resolve_text import comparison_lines, ladders_of, note_lines, resolution_lines, view_title
     from reconciler.render.sarif import findings_to_sarif, plan_to_sarif
     from reconciler.render.sink import Sink
@@ -52,12 +52,12 @@ __all__ = [
     "MANY_CHANGES",
     "ROOM_FOR_BACKTEST",
     "Block",
-    "CommentLinks",
     "CommentState",
     "CommentStatus",
     "Content",
     "Line",
     "RepoPaths",
+    "RepositoryLinks",
     "Sink",
     "Style",
     "answer",

@@ -19,7 +19,8 @@ from reconciler.render.backtest_sentences import (
     waiting_words,
     who,
 )
-from reconciler.render.html_page import amount_html, chip, folded, name, table_cells, table_head, text, unbroken
+from reconciler.render.html_page import amount_html, chip, folded, name, place_html, table_cells, table_head, text, unbroken
+from reconciler.render.repository_links import RepositoryLinks
 from reconciler.text import amount, duration, factor
 
 VERDICT_STYLES: Final = {
@@ -41,14 +42,14 @@ def anchor(one: BucketVerdict) -> str:
     return f"group-{hashlib.sha256(canonical_bytes(about)).hexdigest()[:12]}"
 
 
-def card(group: Sequence[BucketVerdict], report: BacktestReport, *, opened: bool) -> Iterator[str]:
+def card(group: Sequence[BucketVerdict], report: BacktestReport, links: RepositoryLinks, *, opened: bool) -> Iterator[str]:
     """The rows of one quota group, the worst first."""
     worst = group[0]
     yield f'<details class="card" data-find="{worst.verdict.value}"{" open" if opened else ""}>'
     yield (
         f"<summary><h3>{chip(worst.verdict.value, VERDICT_STYLES[worst.verdict])} "
         f"{name(who(worst.name, undecided=worst.undecided))}</h3> "
-        f'<span class="from">{name(worst.key)}{_declared(worst, report)}</span></summary>'
+        f'<span class="from">{name(worst.key)}{_declared(worst, report, links)}</span></summary>'
     )
     yield f'<div class="card-body" id="{anchor(worst)}">'
     yield '<dl class="facts">'
@@ -87,13 +88,13 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.01 or not share else "< 1 %"
 
 
-def _declared(one: BucketVerdict, report: BacktestReport) -> str:
+def _declared(one: BucketVerdict, report: BacktestReport, links: RepositoryLinks) -> str:
     if one.entity is None:
         return ""
     owner, span = report.owner_of.get(one.entity), report.sources.get((one.entity, one.key))
     parts = [f"limit of {name(str(one.entity))}"]
     parts += [f"owner {name(owner)}"] if owner else []
-    parts += [name(f"{span.file}:{span.line}")] if span else []
+    parts += [place_html(span, links)] if span else []
     return " \N{MIDDLE DOT} " + " \N{MIDDLE DOT} ".join(parts)
 
 

@@ -51,6 +51,7 @@ from reconciler.render.html_page import (
     tiles,
     unbroken,
 )
+from reconciler.render.repository_links import NO_LINKS, RepositoryLinks
 from reconciler.text import count_of, duration
 
 _CARDS: Final = 40
@@ -65,11 +66,12 @@ Group = tuple[BucketVerdict, ...]
 """The rows of one quota group, the worst broker first."""
 
 
-def backtest_html(report: BacktestReport) -> str:
+def backtest_html(report: BacktestReport, links: RepositoryLinks = NO_LINKS) -> str:
     """The page: nothing loaded, the same bytes for the same report."""
     cluster = f": {display_name(report.cluster)}" if report.cluster else ""
     groups = quota_groups(report.verdicts)
-    return page(f"Kafka quotas, backtest{cluster}", _masthead(report, groups), _sections(report, groups), main=(DEFINITIONS,))
+    sections = _sections(report, groups, links)
+    return page(f"Kafka quotas, backtest{cluster}", _masthead(report, groups), sections, main=(DEFINITIONS,))
 
 
 def _masthead(report: BacktestReport, groups: Sequence[Group]) -> Masthead:
@@ -117,11 +119,11 @@ def _rule(sentence: str, *, holds: bool) -> str:
     return f"{chip('Allowed', 'good') if holds else chip('Refused', 'bad')} {message_html(sentence)}"
 
 
-def _sections(report: BacktestReport, groups: Sequence[Group]) -> Iterator[PageSection]:
+def _sections(report: BacktestReport, groups: Sequence[Group], links: RepositoryLinks) -> Iterator[PageSection]:
     changed = [group for group in groups if _is_changed(group)]
     already = _over_already(groups)
     if changed:
-        body = tuple(_groups(changed, report, cards=_CARDS))
+        body = tuple(_groups(changed, report, links, cards=_CARDS))
         yield PageSection(place="changed", title="Changed by this pull request", count=len(changed), body=body)
     if report.unjudged:
         yield PageSection(
@@ -131,13 +133,13 @@ def _sections(report: BacktestReport, groups: Sequence[Group]) -> Iterator[PageS
             body=tuple(_listed([unjudged_sentence(one) for one in report.unjudged])),
         )
     if already:
-        body = tuple(_groups(already, report, cards=max(_CARDS - len(changed), 0)))
+        body = tuple(_groups(already, report, links, cards=max(_CARDS - len(changed), 0)))
         yield PageSection(place="already", title="Over its limit already today", count=len(already), body=body)
     history = (*_history(report.provenance), *_paragraph(kept_words(report) or ""))
     yield PageSection(place="history", title="What this rests on", body=history)
     if report.findings:
         found = sorted(report.findings, key=lambda finding: finding.severity.rank)
-        body = items(finding_item(one) for one in found[:_NOTES])
+        body = items(finding_item(one, links) for one in found[:_NOTES])
         if len(found) > _OPEN:
             body = tuple(folded(counts_sentence(found), body))
         yield PageSection(place="findings", title="Findings", count=len(found), body=body)
@@ -151,7 +153,7 @@ _FILTERED: Final = 5
 """Rows from which on a table has a filter."""
 
 
-def _groups(groups: Sequence[Group], report: BacktestReport, *, cards: int) -> Iterator[str]:
+def _groups(groups: Sequence[Group], report: BacktestReport, links: RepositoryLinks, *, cards: int) -> Iterator[str]:
     if len(groups) > 1:
         if len(groups) >= _FILTERED:
             yield from filter_form("Search", "Verdict", (one.value for one in Verdict))
@@ -160,7 +162,7 @@ def _groups(groups: Sequence[Group], report: BacktestReport, *, cards: int) -> I
         if len(groups) > _ROWS:
             yield from _paragraph(f"{len(groups) - _ROWS:,} more are in the JSON report.")
     for group in groups[:cards]:
-        yield from card(group, report, opened=group[0].verdict is not Verdict.CLEAR)
+        yield from card(group, report, links, opened=group[0].verdict is not Verdict.CLEAR)
     if len(groups) > cards:
         yield from _paragraph(f"{len(groups) - cards:,} more quota groups have only their row in the table above.")
 

@@ -28,9 +28,9 @@ from reconciler.model import (
     worst_of_buckets,
 )
 from reconciler.render.backtest_sentences import who
-from reconciler.render.comment_links import CommentLinks
 from reconciler.render.markdown_text import code, in_cell, prose
 from reconciler.render.plan_text import ChangeDirection, direction
+from reconciler.render.repository_links import RepositoryLinks
 from reconciler.text import amount, duration, factor, rate
 
 _NO_BREAK: Final = "\N{NO-BREAK SPACE}"
@@ -256,7 +256,7 @@ def _group_name(entity: Entity) -> BucketName | None:
     return None if names or DEFAULT in (user, client) else BucketName(user=str(user), client_id=str(client))
 
 
-def row_markdown(row: ChangeRow, links: CommentLinks, *, limit: int) -> str:
+def row_markdown(row: ChangeRow, links: RepositoryLinks, *, limit: int) -> str:
     """One line of the table: mark, entity, quota, now, after, backtest."""
     cells = (
         row.state.mark,
@@ -269,7 +269,7 @@ def row_markdown(row: ChangeRow, links: CommentLinks, *, limit: int) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _whose(row: ChangeRow, links: CommentLinks, limit: int) -> str:
+def _whose(row: ChangeRow, links: RepositoryLinks, limit: int) -> str:
     if row.entity is None:
         return in_cell(group_markdown(row.groups[0], limit)) if row.groups else ""
     text = in_cell(entity_markdown(row.entity, limit))

@@ -30,7 +30,6 @@ from reconciler.render.backtest_sentences import (
     unused_words,
     who,
 )
-from reconciler.render.comment_links import CommentLinks, web_address
 from reconciler.render.comment_rows import changed_groups
 from reconciler.render.comment_verdict import errors_in
 from reconciler.render.effects_text import effects_lines
@@ -49,6 +48,7 @@ from reconciler.render.markdown_text import (
     size,
 )
 from reconciler.render.plan_text import read_words
+from reconciler.render.repository_links import RepositoryLinks, web_address
 from reconciler.text import count_of
 
 _EXCEPTION_DAYS: Final = 14
@@ -57,7 +57,7 @@ _PLACE: Final = re.compile(r"(?P<file>.+):(?P<line>[1-9][0-9]*):(?P<column>[1-9]
 _FRAME: Final = 200
 
 
-def guards_section(plan: Plan, links: CommentLinks, *, limit: int) -> tuple[str, ...]:
+def guards_section(plan: Plan, links: RepositoryLinks, *, limit: int) -> tuple[str, ...]:
     """Every guard that tripped or is accepted; none is cut. Then how to satisfy them, and how to accept one."""
     accepted = [guard for guard in plan.guards if guard.status is GuardStatus.ACCEPTED]
     if not (plan.tripped or accepted):
@@ -69,13 +69,13 @@ def guards_section(plan: Plan, links: CommentLinks, *, limit: int) -> tuple[str,
     return fold(f"Guards: {', '.join(counts)}", (*lines, *how))
 
 
-def _guard(guard: GuardResult, links: CommentLinks, limit: int) -> str:
+def _guard(guard: GuardResult, links: RepositoryLinks, limit: int) -> str:
     words = message_markdown(guard.message, limit=limit, begins_line=False, place=links.place).rstrip(".;, ")
     state = "accepted" if guard.status is GuardStatus.ACCEPTED else "needs acceptance"
     return f"- **{code(guard.id, limit=limit)}** {state} ({links.explained(guard.id)}): {words}."
 
 
-def _how_to_accept(guard: GuardResult, plan: Plan, links: CommentLinks) -> tuple[str, ...]:
+def _how_to_accept(guard: GuardResult, plan: Plan, links: RepositoryLinks) -> tuple[str, ...]:
     place = _place(guard.set_in)
     manifest = f"the Cluster manifest {links.place(place)}" if place else "the Cluster manifest"
     until = (plan.observed.at + datetime.timedelta(days=_EXCEPTION_DAYS)).date()
@@ -97,7 +97,7 @@ def _place(set_in: str) -> Span | None:
     return Span(file=match["file"], line=int(match["line"]), column=int(match["column"])) if match else None
 
 
-def findings_section(findings: Sequence[Finding], links: CommentLinks, *, room: int, limit: int) -> Section:
+def findings_section(findings: Sequence[Finding], links: RepositoryLinks, *, room: int, limit: int) -> Section:
     """The worst first; open where there are errors."""
     if not findings:
         return Section()
@@ -111,7 +111,7 @@ def findings_section(findings: Sequence[Finding], links: CommentLinks, *, room: 
 _SEVERITY_SIGNS: Final = {Severity.ERROR: "⛔", Severity.WARNING: "⚠️", Severity.INFO: "💬"}
 
 
-def _finding(finding: Finding, links: CommentLinks, limit: int) -> str:
+def _finding(finding: Finding, links: RepositoryLinks, limit: int) -> str:
     place = f" {links.place(finding.span, limit=limit)}" if finding.span else ""
     related = (f"; {links.place(r.span, limit=limit)}: {message_markdown(r.message, limit=limit)}" for r in finding.related)
     words = message_markdown(finding.message, limit=limit, begins_line=False, place=links.place)
@@ -144,7 +144,7 @@ def rules_section(report: BacktestReport, *, room: int, limit: int) -> Section:
     return _folded(title, rows, total=len(report.rules), room=room)
 
 
-def backtest_section(report: BacktestReport, links: CommentLinks, *, room: int, limit: int) -> Section:
+def backtest_section(report: BacktestReport, links: RepositoryLinks, *, room: int, limit: int) -> Section:
     """What the verdicts rest on, and what else the history shows."""
     sentences = [*_basis(report), *_further(report)]
     rows = (f"- {'**Note:** ' if tone is not Tone.GOOD else ''}{prose(words, limit=limit)}" for words, tone in sentences)

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from reconciler import __version__
-from reconciler.model import Finding, ManifestCommit, MessagePart, PartKind, Severity, escaped, parts_of
+from reconciler.model import Finding, ManifestCommit, MessagePart, PartKind, Severity, Span, escaped, parts_of
+from reconciler.render.repository_links import NO_LINKS, RepositoryLinks
 from reconciler.text import amount
 
 MOST_ROWS: Final = 200
@@ -196,12 +197,20 @@ def quoted(value: str) -> str:
     return f"<bdi>{text(' '.join(value.splitlines()))}</bdi>"
 
 
-def message_html(value: str) -> str:
-    """A message: names, keys, places and flags as code, amounts in one piece."""
-    return "".join(_message_part(part) for part in parts_of(value))
+def message_html(value: str, links: RepositoryLinks = NO_LINKS) -> str:
+    """A message: names, keys and flags as code, places as links to their line where that is known, amounts in one piece."""
+    return "".join(_message_part(part, links) for part in parts_of(value))
 
 
-def _message_part(part: MessagePart) -> str:
+def place_html(span: Span, links: RepositoryLinks) -> str:
+    """``file:line:column``, as a link where the address of the line is known."""
+    address, shown = links.line_address(span), name(str(span))
+    return f'<a href="{text(address)}">{shown}</a>' if address else shown
+
+
+def _message_part(part: MessagePart, links: RepositoryLinks) -> str:
+    if part.span is not None:
+        return place_html(part.span, links)
     match part.kind:
         case PartKind.TEXT:
             return text(part.text)
@@ -346,12 +355,12 @@ def _class(kind: str) -> str:
     return f' class="{kind}"' if kind else ""
 
 
-def finding_item(finding: Finding) -> str:
+def finding_item(finding: Finding, links: RepositoryLinks = NO_LINKS) -> str:
     """One finding, for a list."""
-    place = f" {name(str(finding.span))}" if finding.span else ""
-    related = "".join(f"<br>{name(str(one.span))}: {message_html(one.message)}" for one in finding.related)
+    place = f" {place_html(finding.span, links)}" if finding.span else ""
+    related = "".join(f"<br>{place_html(one.span, links)}: {message_html(one.message, links)}" for one in finding.related)
     severity = chip(finding.severity.value, _SEVERITIES[finding.severity])
-    return f"{severity} {name(finding.id)}{place}: {message_html(finding.message)}{related}"
+    return f"{severity} {name(finding.id)}{place}: {message_html(finding.message, links)}{related}"
 
 
 def commit_words(source: ManifestCommit) -> str | None:

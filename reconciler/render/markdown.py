@@ -15,7 +15,6 @@ from typing import Final
 from reconciler.documents import plan_to_json
 from reconciler.formats import canonical_bytes
 from reconciler.model import BacktestReport, Finding, Plan, Verdict
-from reconciler.render.comment_links import CommentLinks, short_commit, short_digest, web_address
 from reconciler.render.comment_rows import (
     HEAD_ROWS,
     ChangeRow,
@@ -39,6 +38,7 @@ from reconciler.render.comment_verdict import alert_sentences, history_length, j
 from reconciler.render.markdown_text import NAME_LIMIT, Section, code, fold, rows_that_fit, size
 from reconciler.render.plan_text import direction_sentence
 from reconciler.render.removal_list import removal_list
+from reconciler.render.repository_links import RepositoryLinks, short_commit, short_digest, web_address
 from reconciler.render.sticky_comment import DATA_START, Marker, comment_heading, marker_line
 from reconciler.text import count_of
 
@@ -83,7 +83,7 @@ def plan_markdown(
     plan: Plan,
     *,
     report: BacktestReport | None = None,
-    links: CommentLinks | None = None,
+    links: RepositoryLinks | None = None,
     full_plan: str = FULL_PLAN,
     budget: int = BUDGET,
     with_data: bool = False,
@@ -108,7 +108,7 @@ def plan_markdown(
 
 
 def findings_markdown(
-    findings: Sequence[Finding], *, cluster: str | None = None, links: CommentLinks | None = None, budget: int = BUDGET
+    findings: Sequence[Finding], *, cluster: str | None = None, links: RepositoryLinks | None = None, budget: int = BUDGET
 ) -> str:
     """Findings alone, e.g. of manifests that cannot be planned, in at most ``budget`` bytes."""
     subject = _Subject(findings=tuple(findings))
@@ -117,7 +117,7 @@ def findings_markdown(
     return _composed(subject, marker, links, full=FULL_FINDINGS, budget=budget)
 
 
-def render_backtest_markdown(report: BacktestReport, *, links: CommentLinks | None = None, budget: int = BUDGET) -> str:
+def render_backtest_markdown(report: BacktestReport, *, links: RepositoryLinks | None = None, budget: int = BUDGET) -> str:
     """A backtest alone, in at most ``budget`` bytes."""
     subject = _Subject(report=report, rows=tuple(change_rows(None, report)))
     verdict = judge_comment(None, report, (), subject.rows)
@@ -136,9 +136,9 @@ def _speaks(report: BacktestReport) -> bool:
 
 
 def _composed(
-    subject: _Subject, marker: Marker, links: CommentLinks | None, *, full: str, budget: int, last: tuple[str, ...] = ()
+    subject: _Subject, marker: Marker, links: RepositoryLinks | None, *, full: str, budget: int, last: tuple[str, ...] = ()
 ) -> str:
-    links = links or CommentLinks()
+    links = links or RepositoryLinks()
     for limit in _LIMITS:
         top = (marker_line(marker), comment_heading(marker, limit=limit), "", *_alert(subject, limit), *_counts(subject))
         guards = guards_section(subject.plan, links, limit=limit) if subject.plan else ()
@@ -196,7 +196,7 @@ def _backtest_counts(subject: _Subject) -> str:
     return f"{moved}: {' · '.join(shown)}" if shown else moved
 
 
-def _sections(subject: _Subject, links: CommentLinks, *, room: int, limit: int) -> list[tuple[str, int, Section]]:
+def _sections(subject: _Subject, links: RepositoryLinks, *, room: int, limit: int) -> list[tuple[str, int, Section]]:
     """What is folded below the tables, each with what it is counted in."""
     plan, report = subject.plan, subject.report
     share = room // 4 if plan is not None or report is not None else room
@@ -222,14 +222,14 @@ def _sections(subject: _Subject, links: CommentLinks, *, room: int, limit: int) 
     return [*shown, *((what, total, Section(left_out=section.left_out)) for what, total, section in inner), around]
 
 
-def _staying(report: BacktestReport, links: CommentLinks, *, room: int, limit: int) -> Section:
+def _staying(report: BacktestReport, links: RepositoryLinks, *, room: int, limit: int) -> Section:
     groups = staying_groups(report)
     title = f"Over a limit already, and the limit stays: {count_of(len(groups), 'quota group')}"
     rows = rows_that_fit((row_markdown(row_of_staying(one), links, limit=limit) for one in groups), room - _TABLES // 3)
     return Section(lines=fold(title, (*_head(report, links), *rows)) if rows else (), left_out=len(groups) - len(rows))
 
 
-def _head(report: BacktestReport | None, links: CommentLinks) -> tuple[str, str]:
+def _head(report: BacktestReport | None, links: RepositoryLinks) -> tuple[str, str]:
     names, line = HEAD_ROWS
     if report is None:
         return names.format("Backtest"), line
@@ -259,7 +259,7 @@ class _Tables:
         return f"{words}, with {count_of(self.removed, 'removal')} ({listed})"
 
 
-def _tables(subject: _Subject, links: CommentLinks, *, room: int, limit: int) -> _Tables:
+def _tables(subject: _Subject, links: RepositoryLinks, *, room: int, limit: int) -> _Tables:
     rows = subject.rows
     space = room - _TABLES
     kept = rows_that_fit((row_markdown(row, links, limit=limit) for row in rows), space)

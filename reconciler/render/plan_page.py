@@ -28,6 +28,7 @@ from reconciler.render.html_page import (
     name,
     note,
     page,
+    place_html,
     text,
     tiles,
 )
@@ -41,6 +42,7 @@ from reconciler.render.plan_text import (
     read_words,
     summary_sentence,
 )
+from reconciler.render.repository_links import NO_LINKS, RepositoryLinks
 from reconciler.text import count_of, factor
 
 _HEADS: Final = ("Entity", "Change", "Key", "Now", "Planned", "Factor", "Declared at", "Note")
@@ -66,20 +68,20 @@ _GUARDS: Final = {
 }
 
 
-def plan_html(plan: Plan) -> str:
+def plan_html(plan: Plan, links: RepositoryLinks = NO_LINKS) -> str:
     """The page."""
     return page(
         f"Kafka quotas: {cluster_title(plan.cluster)}",
         _masthead(plan),
-        _sections(plan),
+        _sections(plan, links),
         footer=(f"Digest {name(plan.digest)}",),
     )
 
 
-def findings_html(findings: Sequence[Finding]) -> str:
+def findings_html(findings: Sequence[Finding], links: RepositoryLinks = NO_LINKS) -> str:
     """Findings alone, e.g. of manifests that cannot be planned."""
     top = Masthead(kicker="Kafka quotas: findings", answer=counts_sentence(findings))
-    body = items(finding_item(one) for one in findings)
+    body = items(finding_item(one, links) for one in findings)
     return page("Kafka quotas: findings", top, (PageSection(place="findings", title="Findings", body=body),))
 
 
@@ -119,12 +121,12 @@ def _top(plan: Plan) -> Iterator[str]:
         yield from tiles("Limits that change", rows)
 
 
-def _sections(plan: Plan) -> Iterator[PageSection]:
+def _sections(plan: Plan, links: RepositoryLinks) -> Iterator[PageSection]:
     if plan.guards:
         order = sorted(plan.guards, key=lambda guard: list(_GUARDS).index(guard.status))
-        yield PageSection(place="guards", title="Guards", count=len(order), body=items(_guard(guard) for guard in order))
+        yield PageSection(place="guards", title="Guards", count=len(order), body=items(_guard(guard, links) for guard in order))
     if plan.changes:
-        rows = [_row(change, key) for change in plan.changes for key in change.keys]
+        rows = [_row(change, key, links) for change in plan.changes for key in change.keys]
         more = f'<p class="faint">{len(rows) - _ROWS:,} more are not listed here.</p>' if len(rows) > _ROWS else ""
         body = (
             *filter_form("Search", "Change", (one.value for one in ChangeDirection)),
@@ -139,18 +141,19 @@ def _sections(plan: Plan) -> Iterator[PageSection]:
         yield PageSection(place="effects", title="Effects", body=body)
     if plan.findings:
         found = sorted(plan.findings, key=lambda finding: finding.severity.rank)
-        listed = items(finding_item(finding) for finding in found)
+        listed = items(finding_item(finding, links) for finding in found)
         yield PageSection(place="findings", title=f"Findings: {counts_sentence(found)}", body=listed)
     if plan.notes:
-        yield PageSection(place="notes", title="Notes", body=items(message_html(one) for one in plan.notes))
+        yield PageSection(place="notes", title="Notes", body=items(message_html(one, links) for one in plan.notes))
 
 
 _OPEN_LINES: Final = 40
 
 
-def _row(change: Change, key: KeyChange) -> FoundRow:
+def _row(change: Change, key: KeyChange, links: RepositoryLinks) -> FoundRow:
     way = direction(key)
-    where = name(str(key.source)) if key.source else "no manifest declares it" if way is ChangeDirection.REMOVED else ""
+    undeclared = "no manifest declares it" if way is ChangeDirection.REMOVED else ""
+    where = place_html(key.source, links) if key.source else undeclared
     cells = (
         name(str(change.entity)),
         f"{chip(way.value, _DIRECTIONS[way])} ({change.action.value})",
@@ -171,9 +174,9 @@ def _number(value: float | None) -> float:
     return -1.0 if value is None else value
 
 
-def _guard(guard: GuardResult) -> str:
+def _guard(guard: GuardResult, links: RepositoryLinks) -> str:
     word, style = _GUARDS[guard.status]
     # Saved plans keep the advice as text, so it has no parts here either.
     advice = guard.advice or f"To accept, pass {acceptance(guard)}."
     how = f" {text(advice)}" if guard.status is GuardStatus.NEEDS_ACCEPTANCE else ""
-    return f"{chip(word, style)} {name(guard.id)}: {message_html(guard.message)}{how}"
+    return f"{chip(word, style)} {name(guard.id)}: {message_html(guard.message, links)}{how}"

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.model import display_name, escaped
-from reconciler.render.comment_links import short_commit, short_digest, web_address
 from reconciler.render.comment_verdict import CommentVerdict
 from reconciler.render.markdown_text import NAME_LIMIT, code, fold, prose, shorten, size
+from reconciler.render.repository_links import short_commit, short_digest, web_address
 
 _VERSION: Final = 1
 _START: Final = "<!-- kafka-quotas:"

@@ -33,11 +33,11 @@ from reconciler.ports import Clock
 from reconciler.render import (
     BUDGET,
     ROOM_FOR_BACKTEST,
-    CommentLinks,
     CommentState,
     CommentStatus,
     Content,
     RepoPaths,
+    RepositoryLinks,
     comment_heading,
     content_for,
     findings_markdown,
@@ -225,7 +225,7 @@ def body_content(
     label: str,
     report: BacktestReport | None = None,
     report_name: str = "the backtest",
-    links: CommentLinks | None = None,
+    links: RepositoryLinks | None = None,
 ) -> Content:
     """The content of the comment about this cluster and label: the plan with the backtest merged into it.
 
@@ -242,7 +242,7 @@ def body_content(
     return content if report is None or body.plan is not None else _with_backtest_above(content, report, links)
 
 
-def _own_content(body: CommentBody, report: BacktestReport | None, links: CommentLinks | None) -> Content:
+def _own_content(body: CommentBody, report: BacktestReport | None, links: RepositoryLinks | None) -> Content:
     text = ""
     if body.plan is not None:
         text = plan_markdown(body.plan, report=report, links=links, foot=False)
@@ -255,7 +255,7 @@ def _own_content(body: CommentBody, report: BacktestReport | None, links: Commen
     return content
 
 
-def _with_backtest_above(content: Content, report: BacktestReport, links: CommentLinks | None) -> Content:
+def _with_backtest_above(content: Content, report: BacktestReport, links: RepositoryLinks | None) -> Content:
     """For a plan that is too long to be carried in its body: the backtest in the room that is left, then the plan's own table."""
     folded = ("<details>", "<summary>The plan</summary>", "", *content.lines, "", "</details>")
     room = BUDGET - size(folded) - size((comment_heading(content.marker),)) - _MARKER_ROOM
@@ -408,7 +408,7 @@ def comment_links(
     report: str | None = None,
     docs: str | None = None,
     places: RepoPaths | None = None,
-) -> CommentLinks:
+) -> RepositoryLinks:
     """The addresses that the environment of a workflow gives; what it does not give is not linked.
 
     ``commit``: of the files that are linked to, where it is not the one of the event. Raises ``FileAccessError``.
@@ -417,7 +417,7 @@ def comment_links(
     repository = target.repository or target.environment.get("GITHUB_REPOSITORY")
     known = commit or read_event(target.environment).commit
     files = f"{server}/{repository}/blob/{known}" if server and repository and known else None
-    return CommentLinks(files=files, report=report, docs=docs, places=places or RepoPaths())
+    return RepositoryLinks(files=files, report=report, docs=docs, places=places or RepoPaths())
 
 
 def post_comment(

@@ -11,8 +11,8 @@ import pytest
 from reconciler.model.backtest import BacktestReport, Coverage, NotJudged, UnjudgedChange, Verdict
 from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.plan import GuardResult, GuardStatus, Plan, Summary
-from reconciler.render.comment_links import CommentLinks
 from reconciler.render.markdown import plan_markdown
+from reconciler.render.repository_links import RepositoryLinks
 from reconciler.render.sticky_comment import CommentState, CommentStatus, read_content, render_sticky_comment
 from tests.builders import plan, span, user
 from tests.support.backtest_reports import START, provenance, report_of, verdict
@@ -67,7 +67,7 @@ def backtest() -> BacktestReport:
 
 
 def posted(report: BacktestReport | None) -> str:
-    links = CommentLinks(files="https://git.example.org/o/r/blob/abc", report="https://git.example.org/o/r/artifacts/1")
+    links = RepositoryLinks(files="https://git.example.org/o/r/blob/abc", report="https://git.example.org/o/r/artifacts/1")
     content = read_content(plan_markdown(twelve_changes(), report=report, links=links, foot=False))
     assert content is not None
     status = CommentStatus(state=CommentState.PLANNED, commit="a1" * 20, link="https://git.example.org/o/r/actions/runs/1")

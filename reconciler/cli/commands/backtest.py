@@ -230,9 +230,10 @@ def backtest_as(name: str, report: BacktestReport, *, details: bool = False) -> 
 
             return render_backtest_markdown(report, budget=SUMMARY_BUDGET)
         case "html":
+            from reconciler.cli.renderings import repository_links
             from reconciler.render import backtest_html
 
-            return backtest_html(report)
+            return backtest_html(report, repository_links(report.commit.commit))
     from reconciler.render import backtest_lines, plain
 
     return plain(backtest_lines(report, details=details))

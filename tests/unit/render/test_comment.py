@@ -13,10 +13,10 @@ from reconciler.model.effect import Effect, KnownClient, Limit, PlanEffects
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.plan import GuardResult, GuardStatus, ManifestCommit, Plan, Summary
-from reconciler.render.comment_links import CommentLinks
 from reconciler.render.markdown import BUDGET, findings_markdown, plan_markdown
 from reconciler.render.markdown_text import code, prose
 from reconciler.render.plan_text import direction_sentence
+from reconciler.render.repository_links import RepositoryLinks
 from reconciler.render.sticky_comment import Marker, read_marker
 from tests.builders import pair, plan, span, user
 from tests.support.backtest_reports import report_of, verdict
@@ -147,7 +147,7 @@ def test_a_guard_is_accepted_in_the_manifest_and_never_by_a_list_of_flags() -> N
 
 
 def test_manifests_guards_and_reports_are_linked_where_their_addresses_are_known() -> None:
-    links = CommentLinks(
+    links = RepositoryLinks(
         files="https://git.example.org/o/r/blob/abc",
         report="https://git.example.org/o/r/artifacts/1",
         docs="https://docs.example.org/guards.html#{id}",
@@ -170,8 +170,8 @@ def test_manifests_guards_and_reports_are_linked_where_their_addresses_are_known
     outside = plan(
         change(user("a"), 1, 2), findings=(Finding(id="x", severity=Severity.INFO, message="m", span=span(2, "/etc/x")),)
     )
-    evil = CommentLinks(files="javascript:alert(1)//", report="https://e.org/a)b", docs="ftp://x/{id}")
-    for given in (evil, CommentLinks()):
+    evil = RepositoryLinks(files="javascript:alert(1)//", report="https://e.org/a)b", docs="ftp://x/{id}")
+    for given in (evil, RepositoryLinks()):
         page = by_github(plan_markdown(outside, report=report_of(verdict()), links=given))
         assert "a" not in page.elements
 

@@ -1,4 +1,4 @@
-"""Where a comment leads: lines of manifests, the run, the page of the backtest, the page of a guard. Unknown: no link.
+"""Where a comment or a page leads: lines of manifests, the run, the page of the backtest, the page of a guard. Unknown: no link.
 
 Addresses are data that the caller knows. One that is not a plain web address is treated as unknown.
 """
@@ -20,8 +20,8 @@ _SHORT_DIGEST: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommentLinks:
-    """Addresses of one comment; ``None``: not known."""
+class RepositoryLinks:
+    """Addresses of one comment or page; ``None``: not known."""
 
     files: str | None = None
     """Of the repository's files at one commit, without a path: ``https://HOST/OWNER/NAME/blob/COMMIT``."""
@@ -34,7 +34,7 @@ class CommentLinks:
 
     def linked(self, markdown: str, span: Span | None) -> str:
         """A code span as a link to the line of a manifest, or as it is."""
-        address = self._line(span) if span else None
+        address = self.line_address(span) if span else None
         return f"[{markdown}]({address})" if address else markdown
 
     def place(self, span: Span, *, limit: int = NAME_LIMIT) -> str:
@@ -46,12 +46,17 @@ class CommentLinks:
         address = web_address((self.docs or "").replace("{id}", urllib.parse.quote(guard_id, safe="")))
         return f"[explained here]({address})" if address else code(f"kafka-quotas explain {guard_id}")
 
-    def _line(self, span: Span) -> str | None:
+    def line_address(self, span: Span) -> str | None:
+        """The web address of a line; ``None`` for a file outside of the repository, too."""
         path = self.places.relative(span.file)
         if self.files is None or path.startswith(("/", "../")) or len(path) > NAME_LIMIT:
             return None
         quoted = urllib.parse.quote(path, safe="/", errors="surrogatepass")
         return web_address(f"{self.files}/{quoted}#L{span.line}")
+
+
+NO_LINKS: Final = RepositoryLinks()
+"""Where no address is known."""
 
 
 def web_address(text: str | None) -> str | None:
