@@ -28,7 +28,7 @@ _TRIES: Final = 5
 _PASSING: Final = (429, 500, 502, 503, 504)
 _SHOWN: Final = 300
 _MOST_BYTES: Final = 1 << 30
-_INSTALL: Final = "pip install 'kafka-quota-reconciler[github]'"
+_INSTALL: Final = "pip install 'kafka-quota-reconciler[traffic]'"
 _ADVICE: Final = {
     401: "The server refuses the login. Check --http-config.",
     403: "The login may not read these metrics. Check --http-config.",
