@@ -91,7 +91,7 @@ def unclear_addresses(tables: Sequence[AddressTable], names: Iterable[str]) -> M
     for name in sorted({canonical_address(name) for name in names}):
         spellings = next((unclear for table in tables if (unclear := table.resolve(name).unclear)), ())
         if spellings:
-            entities = ", ".join(str(candidate.entity) for candidate in spellings)
+            entities = ", ".join(sorted(str(candidate.entity) for candidate in spellings))
             found[name] = f"{entities} are one address with different limits; in each broker the one applied last decides"
     return found
 

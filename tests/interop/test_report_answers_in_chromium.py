@@ -332,7 +332,7 @@ def test_the_search_finds_by_name_owner_file_and_note_and_by_state(browser: Chro
         "user=reporting",
         "user=search-indexer",
     ]
-    assert browser.run(look, "", "unmanaged", "")[1] == ['user="<default>"', "client-id=mirror-maker"]
+    assert browser.run(look, "", "unmanaged", "")[1] == ["client-id=mirror-maker"]
     assert browser.run(look, "", "protected", "0")[0] == "3 entities of 18"
     assert browser.run(look, "", "", "2")[0] == "4 entities of 18"
     assert browser.run(look, "no such thing", "", "") == ["No entity is like that.", []]

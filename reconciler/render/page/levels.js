@@ -109,7 +109,7 @@ class Limits {
     const unclear = found.some((one) => one.value !== found[0].value);
     const held = ADDRESS_PRECEDENCE.map((match) => (match === "default" ? fallback : found[0] || null));
     const winner = unclear ? null : held.find((one) => one !== null) || null;
-    const spellings = found.map((one) => entityText(one.entity)).join(", ");
+    const spellings = found.map((one) => entityText(one.entity)).sort().join(", ");
     const unknown = unclear
       ? spellings + " are one address with different limits; in each broker the one applied last decides"
       : null;

@@ -111,7 +111,7 @@ def test_two_spellings_of_one_address_are_one_address() -> None:
     before, after = {ip("010.0.0.1"): {rate: 50.0}}, {ip("010.0.0.1"): {rate: 50.0}, ip("10.0.0.1"): {rate: 10.0}}
     assert effects_between(before, after).effects == ()
     (reason,) = unclear_effects(before, after)
-    assert "ip=10.0.0.1, ip=010.0.0.1 are one address with different limits" in reason
+    assert "ip=010.0.0.1, ip=10.0.0.1 are one address with different limits" in reason
 
 
 def test_entities_of_unknown_types_and_unknown_keys_affect_nobody() -> None:

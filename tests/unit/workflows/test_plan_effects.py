@@ -129,4 +129,4 @@ def test_an_address_whose_spellings_disagree_has_unknown_effects_and_not_none() 
     assert quotas_after(before, changes) == changed
     found = with_effects(plan(*changes), current(before), source=object())
     assert found.effects is not None
-    assert "ip=10.0.0.1, ip=010.0.0.1 are one address with different limits" in str(found.effects.unknown)
+    assert "ip=010.0.0.1, ip=10.0.0.1 are one address with different limits" in str(found.effects.unknown)
