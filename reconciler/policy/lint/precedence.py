@@ -21,6 +21,7 @@ from reconciler.model import (
     key_part,
     name_part,
 )
+from reconciler.policy.guard_context import name_entities
 from reconciler.policy.lint.subject import (
     CLIENT,
     DEFAULT_CLIENT,
@@ -32,7 +33,6 @@ from reconciler.policy.lint.subject import (
     USER_DEFAULTS,
     Subject,
     lint,
-    name_entities,
 )
 from reconciler.resolution import CLIENT_PRECEDENCE, USER_LEVELS, NameMatch, level_of, named_or_other, weaker_levels
 from reconciler.text import count_of

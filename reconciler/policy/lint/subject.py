@@ -15,7 +15,6 @@ from reconciler.model import (
     Entity,
     EntityType,
     Finding,
-    Message,
     QuotaKey,
     Quotas,
     Related,
@@ -23,7 +22,6 @@ from reconciler.model import (
     UnreadableNode,
 )
 from reconciler.resolution import CLIENT_LEVELS, CLIENT_PRECEDENCE
-from reconciler.text import list_entities
 
 USER: Final = EntityType.USER.value
 CLIENT: Final = EntityType.CLIENT_ID.value
@@ -40,7 +38,6 @@ USER_DEFAULTS: Final = tuple(
 )
 """Defaults that each client with a client-id meets before any level of client-ids; with one of them, it meets none of those."""
 
-_LISTED: Final = 3
 _RELATED: Final = 10
 
 
@@ -88,8 +85,3 @@ def lint(
     """A finding of a lint rule, with the rule's own severity."""
     severity = LINT_RULES[rule_id].severity
     return Finding(id=rule_id, severity=severity, message=message, span=span, related=tuple(related), entity=entity, key=key)
-
-
-def name_entities(entities: Sequence[Entity]) -> Message:
-    """The first few, and how many more."""
-    return list_entities(entities, _LISTED)
