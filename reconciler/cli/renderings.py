@@ -240,11 +240,10 @@ def explanations() -> Mapping[str, str]:
 
 def repository_links(commit: str | None) -> RepositoryLinks:
     """To files at this commit, as the environment of a workflow knows the repository."""
-    from reconciler.render import RepositoryLinks
+    from reconciler.render import RepositoryLinks, files_at
 
     server, repository = os.environ.get("GITHUB_SERVER_URL"), os.environ.get("GITHUB_REPOSITORY")
-    files = f"{server}/{repository}/blob/{commit}" if server and repository and commit else None
-    return RepositoryLinks(files=files, places=places())
+    return RepositoryLinks(files=files_at(server, repository, commit), places=places())
 
 
 def places() -> RepoPaths:

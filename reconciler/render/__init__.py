@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from reconciler.render.plan_text import MANY_CHANGES, failure_lines, join_parts, plan_lines
     from reconciler.render.repo_paths import RepoPaths
     from reconciler.render.report_page import overview_lines, report_html
-    from reconciler.render.repository_links import RepositoryLinks
+    from reconciler.render.repository_links import RepositoryLinks, files_at
     from reconciler.render.resolve_text import comparison_lines, ladders_of, note_lines, resolution_lines, view_title
     from reconciler.render.sarif import findings_to_sarif, plan_to_sarif
     from reconciler.render.sink import Sink
@@ -72,6 +72,7 @@ __all__ = [
     "drift_outputs",
     "explanation_lines",
     "failure_lines",
+    "files_at",
     "findings_annotations",
     "findings_html",
     "findings_lines",

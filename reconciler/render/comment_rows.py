@@ -162,7 +162,7 @@ class _Results:
     """Quota groups, and entities without traffic, that a rule forbids."""
     every: tuple[BucketVerdict, ...] = ()
     used: set[tuple[BucketName, str, bool]] = field(default_factory=set)
-    told: set[tuple[Entity, str]] = field(default_factory=set)
+    listed: set[tuple[Entity, str]] = field(default_factory=set)
 
     @classmethod
     def of(cls, report: BacktestReport | None) -> _Results:
@@ -213,7 +213,7 @@ class _Results:
                 groups=(one,),
             )
         for (entity, key), unjudged in self.unjudged.items():
-            if (entity, key) not in self.told:
+            if (entity, key) not in self.listed:
                 yield ChangeRow(
                     key=key,
                     before=(unjudged.before,),
@@ -235,7 +235,7 @@ def _of_plan(plan: Plan, results: _Results) -> Iterator[ChangeRow]:
     for change in plan.changes:
         for key in change.keys:
             groups = results.groups(change.entity, key)
-            results.told.add((change.entity, key.key))
+            results.listed.add((change.entity, key.key))
             yield ChangeRow(
                 key=key.key,
                 before=(key.before,),

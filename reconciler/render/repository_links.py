@@ -55,6 +55,11 @@ class RepositoryLinks:
         return web_address(f"{self.files}/{quoted}#L{span.line}")
 
 
+def files_at(server: str | None, repository: str | None, commit: str | None) -> str | None:
+    """The address of a repository's files at a commit, as GitHub spells it; ``None`` when a part is not known."""
+    return f"{server}/{repository}/blob/{commit}" if server and repository and commit else None
+
+
 NO_LINKS: Final = RepositoryLinks()
 """Where no address is known."""
 

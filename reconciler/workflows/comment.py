@@ -40,6 +40,7 @@ from reconciler.render import (
     RepositoryLinks,
     comment_heading,
     content_for,
+    files_at,
     findings_markdown,
     hidden_data,
     is_edited,
@@ -416,8 +417,7 @@ def comment_links(
     server = target.environment.get("GITHUB_SERVER_URL")
     repository = target.repository or target.environment.get("GITHUB_REPOSITORY")
     known = commit or read_event(target.environment).commit
-    files = f"{server}/{repository}/blob/{known}" if server and repository and known else None
-    return RepositoryLinks(files=files, report=report, docs=docs, places=places or RepoPaths())
+    return RepositoryLinks(files=files_at(server, repository, known), report=report, docs=docs, places=places or RepoPaths())
 
 
 def post_comment(
