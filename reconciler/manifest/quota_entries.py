@@ -27,7 +27,6 @@ from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
 _KEYS: Final = {key.value: key for key in QuotaKey}
 _TYPES: Final = frozenset(entity_type.value for entity_type in EntityType)
 _IP: Final = EntityType.IP.value
-_ALL_KEYS: Final = frozenset(QuotaKey)
 _IP_KEYS: Final = frozenset(legal_keys((_IP,)))
 _CLIENT_KEYS: Final = frozenset(legal_keys((EntityType.USER.value,)))
 
@@ -117,7 +116,7 @@ def _quotas(node: YamlNode | None, entity: Entity | None, out: Collector) -> Ite
     """The keys of one ``quotas:``; ``None`` for a null, which only an override may have."""
     if not isinstance(node, YamlMapping):
         return
-    legal = _ALL_KEYS if entity is None else _IP_KEYS if entity.parts[0][0] == _IP else _CLIENT_KEYS
+    legal = _IP_KEYS if entity is not None and entity.parts[0][0] == _IP else _CLIENT_KEYS
     for name, value in node.items.items():
         key = _KEYS.get(name)
         if key is None or not isinstance(value, YamlScalar):
