@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.sources.log_evidence import CLUSTER
     from reconciler.traffic.sources.log_files import split_argument
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
-    from reconciler.traffic.sources.metric_layouts import SERIES_SELECTOR
+    from reconciler.traffic.sources.metric_layouts import SERIES_SELECTOR, Measure, MetricSeries, Unattributed, read_series
     from reconciler.traffic.traffic_files import Traffic, find_traffic, keep_rows, look_first, open_traffic, read_batches
     from reconciler.traffic.traffic_source import Source
 
@@ -88,6 +88,8 @@ __all__ = [
     "Compaction",
     "Era",
     "Kind",
+    "Measure",
+    "MetricSeries",
     "PageCounts",
     "Segment",
     "SegmentFolder",
@@ -96,6 +98,7 @@ __all__ = [
     "SourceFile",
     "Traffic",
     "TrafficMapping",
+    "Unattributed",
     "Window",
     "find_traffic",
     "keep_rows",
@@ -104,6 +107,7 @@ __all__ = [
     "parse_mapping",
     "read_batches",
     "read_mapping",
+    "read_series",
     "require_arrow",
     "spark_with_progress",
     "split_argument",

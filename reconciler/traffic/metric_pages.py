@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reconciler.traffic.sources.metric_layouts import MetricSeries, Unattributed, read_series
+from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries, Unattributed, read_series
 from reconciler.traffic.sources.normal_form import GAUGE, MOST_AMOUNT
 
 _SCHEMA: Final = pa.schema(
@@ -46,7 +46,7 @@ def write_page(path: Path, found: Iterable[tuple[Mapping[str, str], Iterable[tup
         series = read_series(labels)
         if isinstance(series, Unattributed):
             unattributed[series] += 1
-        elif series is not None:
+        elif series is not None and series.measure is Measure.RATE:
             count += 1
             _add(columns, series, samples)
     table = pa.table(columns, schema=_SCHEMA)

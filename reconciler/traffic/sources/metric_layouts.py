@@ -1,4 +1,4 @@
-r"""Metric series of brokers' quota sensors, as exporters name them: which client's rate on which broker each one is.
+r"""Metric series of brokers' quota sensors, as exporters name them: whose they are, on which broker, and what they measure.
 
 Sources: the MBeans ``kafka.server:type=Produce|Fetch|Request|ControllerMutation`` of Kafka's ``ClientQuotaManager``, and what
 the jmx_exporter's examples, its default format, Confluent's monitoring stacks, koperator and Strimzi's reporter make of them.
@@ -30,33 +30,61 @@ class Unattributed(enum.StrEnum):
     """No label has a broker id."""
 
 
+class Measure(enum.StrEnum):
+    """What the samples of a series are."""
+
+    RATE = "rate"
+    """The rate that the broker compares with the limit: bytes/s, percent of a thread, mutations/s."""
+    THROTTLE_TIME = "throttle-time"
+    """Milliseconds: the mean of the throttles of the last minute, NaN without one."""
+    TOKENS = "tokens"
+    """Tokens left of a controller mutation quota, negative in debt."""
+    QUEUE_SIZE = "queue-size"
+    """Connections of all clients that the broker has muted for this kind of quota."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSeries:
-    """The sampled rate of one client on one broker. ``user`` and ``client_id`` ``None``: not in the series."""
+    """What one client does on one broker. ``user`` and ``client_id`` ``None``: not in the series.
+
+    A queue size belongs to the broker and the kind: it has neither user nor client-id.
+    """
 
     broker: int
     kind: Kind
     user: str | None
     client_id: str | None
+    measure: Measure = Measure.RATE
 
     @property
     def amounts_a_unit(self) -> float:
         """How many amounts of the canonical schema a value of 1 is: percent of a thread become nanoseconds."""
-        return self.kind.amounts_a_unit
+        return self.kind.amounts_a_unit if self.measure is Measure.RATE else 1.0
 
 
-_GENERIC: Final = re.compile(r"kafka_server_quota_(byte_rate|request_time|mutation_rate)")
-_OF_KIND: Final = re.compile(
-    r"kafka_server_(produce|fetch|request|controller_?mutation)_(byte_rate|request_time|mutation_rate)", re.IGNORECASE
-)
+_SENSORS: Final = r"(byte_rate|request_time|mutation_rate|throttle_time|throttle_time_ms|tokens|queue_size)"
+_GENERIC: Final = re.compile(rf"kafka_server_quota_{_SENSORS}")
+_OF_KIND: Final = re.compile(rf"kafka_server_(produce|fetch|request|controller_?mutation)_{_SENSORS}", re.IGNORECASE)
 _NAME_ONLY: Final = re.compile(
-    r"kafka_server_(?:produce|fetch|request|controllermutation)_(?:user|client_id)_.+_(?:byte_rate|request_time|mutation_rate)"
+    r"kafka_server_(?:produce|fetch|request|controllermutation)_(?:user|client_id)_.+_"
+    r"(?:byte_rate|request_time|mutation_rate|throttle_time|tokens)"
 )
 _KINDS: Final = {
-    ("produce", "byte_rate"): Kind.PRODUCE,
-    ("fetch", "byte_rate"): Kind.FETCH,
-    ("request", "request_time"): Kind.REQUEST,
-    ("controllermutation", "mutation_rate"): Kind.MUTATION,
+    "produce": Kind.PRODUCE,
+    "fetch": Kind.FETCH,
+    "request": Kind.REQUEST,
+    "controllermutation": Kind.MUTATION,
+}
+_RATES: Final = {
+    Kind.PRODUCE: "byte_rate",
+    Kind.FETCH: "byte_rate",
+    Kind.REQUEST: "request_time",
+    Kind.MUTATION: "mutation_rate",
+}
+_MEASURES: Final = {
+    "throttle_time": Measure.THROTTLE_TIME,
+    "throttle_time_ms": Measure.THROTTLE_TIME,
+    "queue_size": Measure.QUEUE_SIZE,
 }
 _KIND_LABELS: Final = ("resource", "quota_type", "quota_kind", "type")
 _USER_LABELS: Final = ("user", "principal_name")
@@ -71,9 +99,9 @@ _ESCAPES: Final = re.compile(r"\\([\\\"*?n])")
 
 
 def read_series(labels: Mapping[str, str]) -> MetricSeries | Unattributed | None:
-    """The client and broker of a series; ``None`` for one that is not the rate of a client.
+    """Whose series this is and what it measures; ``None`` for one of another sensor.
 
-    ``labels`` has ``__name__``. A series without user and client-id belongs to the broker, not to a client.
+    ``labels`` has ``__name__``. Of the series without user and client-id, only the queue size is of use.
     """
     name = labels.get("__name__", "")
     user = next((labels[label] for label in _USER_LABELS if labels.get(label, "") not in _ABSENT), None)
@@ -83,12 +111,14 @@ def read_series(labels: Mapping[str, str]) -> MetricSeries | Unattributed | None
         # An older order of rules leaves the user in the label of the kind.
         if both := _RESOURCE_AND_USER.fullmatch(resource):
             resource, user = both[1], both[2]
-        kind = _KINDS.get((resource.lower(), match[1]))
+        kind, sensor = _KINDS.get(resource.lower()), match[1]
     elif match := _OF_KIND.fullmatch(name):
-        kind = _KINDS.get((match[1].lower().replace("_", ""), match[2].lower()))
+        kind, sensor = _KINDS.get(match[1].lower().replace("_", "")), match[2].lower()
     else:
         return Unattributed.NAME_ONLY if _NAME_ONLY.fullmatch(name) else None
-    if kind is None or (user is None and client_id is None):
+    measure = _measure_of(kind, sensor)
+    # Each sensor but the queue size is of a client, and the queue size is of none.
+    if kind is None or measure is None or (user is None and client_id is None) is not (measure is Measure.QUEUE_SIZE):
         return None
     broker = broker_of(labels)
     if broker is None:
@@ -98,7 +128,16 @@ def read_series(labels: Mapping[str, str]) -> MetricSeries | Unattributed | None
         kind=kind,
         user=None if user is None else urllib.parse.unquote(user),
         client_id=None if client_id is None else unquote_client_id(client_id),
+        measure=measure,
     )
+
+
+def _measure_of(kind: Kind | None, sensor: str) -> Measure | None:
+    if kind is not None and sensor == _RATES[kind]:
+        return Measure.RATE
+    if sensor == "tokens":
+        return Measure.TOKENS if kind is Kind.MUTATION else None
+    return _MEASURES.get(sensor)
 
 
 def broker_of(labels: Mapping[str, str]) -> int | None:

@@ -9,13 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.metric_layouts import MetricSeries, Unattributed, broker_of, read_series, unquote_client_id
+from reconciler.traffic.sources.metric_layouts import (
+    Measure,
+    MetricSeries,
+    Unattributed,
+    broker_of,
+    read_series,
+    unquote_client_id,
+)
 
 BROKER = {"instance": "kafka-2:7071", "job": "kafka"}
 
 
-def series(kind: Kind, user: str | None, client_id: str | None) -> MetricSeries:
-    return MetricSeries(broker=2, kind=kind, user=user, client_id=client_id)
+def series(kind: Kind, user: str | None, client_id: str | None, measure: Measure = Measure.RATE) -> MetricSeries:
+    return MetricSeries(broker=2, kind=kind, user=user, client_id=client_id, measure=measure)
 
 
 @pytest.mark.parametrize(
@@ -60,12 +67,35 @@ def series(kind: Kind, user: str | None, client_id: str | None) -> MetricSeries:
             },
             series(Kind.PRODUCE, "alice", None),
         ),
+        # other measures
+        (
+            {"__name__": "kafka_server_quota_throttle_time", "resource": "Fetch", "user": "alice", "clientId": "app"},
+            series(Kind.FETCH, "alice", "app", Measure.THROTTLE_TIME),
+        ),
+        (
+            {"__name__": "kafka_server_request_throttle_time", "user": "alice"},
+            series(Kind.REQUEST, "alice", None, Measure.THROTTLE_TIME),
+        ),
+        (
+            {"__name__": "kafka_server_quota_throttle_time_ms", "quota_type": "Produce", "user": "alice"},
+            series(Kind.PRODUCE, "alice", None, Measure.THROTTLE_TIME),
+        ),
+        (
+            {"__name__": "kafka_server_ControllerMutation_tokens", "user": "ops"},
+            series(Kind.MUTATION, "ops", None, Measure.TOKENS),
+        ),
+        ({"__name__": "kafka_server_Produce_queue_size"}, series(Kind.PRODUCE, None, None, Measure.QUEUE_SIZE)),
+        ({"__name__": "kafka_server_controllermutation_queue_size"}, series(Kind.MUTATION, None, None, Measure.QUEUE_SIZE)),
         # jmx_exporter, example kafka-kraft-3_0_0
         ({"__name__": "kafka_server_produce_user_alice_client_id_app_byte_rate"}, Unattributed.NAME_ONLY),
-        # not the rate of a client
+        # series of other sensors
         ({"__name__": "kafka_server_quota_byte_rate", "resource": "FetchSessionCache", "user": "x"}, None),
-        ({"__name__": "kafka_server_produce_queue_size"}, None),
-        ({"__name__": "kafka_server_produce_throttle_time", "user": "alice"}, None),
+        # a queue size without a kind, or of a client, is of another sensor
+        ({"__name__": "kafka_server_quota_queue_size"}, None),
+        ({"__name__": "kafka_server_produce_queue_size", "user": "alice"}, None),
+        ({"__name__": "kafka_server_produce_throttle_time"}, None),
+        ({"__name__": "kafka_server_produce_tokens", "user": "alice"}, None),
+        ({"__name__": "kafka_server_request_byte_rate", "user": "alice"}, None),
         ({"__name__": "kafka_server_request_request_time"}, None),
         ({"__name__": "up"}, None),
     ],
