@@ -99,7 +99,8 @@ class NodeFiles:
 
     def broker_command(self, spec: SandboxSpec, runtime: Runtime) -> list[str]:
         """Runs the node in the foreground."""
-        return [*self._jvm(spec, runtime, heap_mb=spec.heap_mb), *spec.java_options, "kafka.Kafka", str(self.properties)]
+        options = (*spec.java_options, *spec.node_java_options.get(self.id, ()))
+        return [*self._jvm(spec, runtime, heap_mb=spec.heap_mb), *options, "kafka.Kafka", str(self.properties)]
 
     def running(self, spec: SandboxSpec, process: ProcessRef, ports: NodePorts) -> SandboxNode:
         """What callers see of this node."""

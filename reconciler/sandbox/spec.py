@@ -31,6 +31,10 @@ def _no_properties() -> Mapping[str, str]:
     return MappingProxyType({})
 
 
+def _no_node_options() -> Mapping[int, tuple[str, ...]]:
+    return MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
     """A user of the SASL/PLAIN listener."""
@@ -84,7 +88,8 @@ class SandboxSpec:
     Without a ``kafka_version`` it is the newest that can be so.
 
     With ``users``, a SASL/PLAIN listener stands beside the plaintext one; ``listeners`` come beside both. ``properties`` are
-    further broker settings, which win over the sandbox's own defaults. ``java_options`` come last on the JVM's command line.
+    further broker settings, which win over the sandbox's own defaults. ``java_options`` come last on the JVM's command line,
+    and after them the ``node_java_options`` of that node (by id).
     Raises ``UsageError`` for values that cannot work.
     """
 
@@ -95,6 +100,7 @@ class SandboxSpec:
     heap_mb: int = 512
     properties: Mapping[str, str] = field(default_factory=_no_properties)
     java_options: tuple[str, ...] = ()
+    node_java_options: Mapping[int, tuple[str, ...]] = field(default_factory=_no_node_options)
     listeners: tuple[Listener, ...] = ()
     zookeeper: bool = False
     zookeeper_server: ZooKeeperSpec = field(default_factory=ZooKeeperSpec)

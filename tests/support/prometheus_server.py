@@ -1,4 +1,4 @@
-"""A real Prometheus (Debian and Ubuntu: package prometheus) that scrapes one target."""
+"""A real Prometheus (Debian and Ubuntu: package prometheus) that scrapes exporters."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import shutil
 import subprocess
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,27 @@ import yaml
 
 from reconciler.sandbox.ports import free_ports
 from tests.support.polling import wait_until
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScrapeJob:
+    """Ports of loopback that are scraped every ``interval_s`` whole seconds, each with labels of its own."""
+
+    name: str = "kafka-quotas"
+    ports: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    interval_s: int = 1
+
+    @classmethod
+    def of(cls, *ports: int, name: str = "kafka-quotas", interval_s: int = 1) -> ScrapeJob:
+        return cls(name=name, ports={port: {} for port in ports}, interval_s=interval_s)
+
+    def config(self) -> dict[str, Any]:
+        return {
+            "job_name": self.name,
+            "scrape_interval": f"{self.interval_s}s",
+            "scrape_timeout": f"{min(self.interval_s, 10)}s",
+            "static_configs": [{"targets": [f"127.0.0.1:{port}"], "labels": dict(own)} for port, own in self.ports.items()],
+        }
 
 
 class Prometheus:
@@ -44,15 +66,16 @@ class Prometheus:
 
 
 @contextmanager
-def prometheus(folder: Path, target: int, rules: Path | None = None) -> Iterator[Prometheus]:
-    """Started in ``folder``; it scrapes ``127.0.0.1:target`` each second."""
+def prometheus(folder: Path, scrape: int | Sequence[ScrapeJob], rules: Path | None = None) -> Iterator[Prometheus]:
+    """Started in ``folder``. ``scrape`` is a port of loopback, scraped each second, or any number of jobs."""
     assert shutil.which("prometheus"), "Prometheus is not installed: apt install prometheus"
     if rules is not None:
         shutil.copy(rules, folder / "rules.yaml")
+    jobs = (ScrapeJob.of(scrape),) if isinstance(scrape, int) else scrape
     config = {
-        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "global": {"evaluation_interval": "1s"},
         "rule_files": ["rules.yaml"] if rules else [],
-        "scrape_configs": [{"job_name": "kafka-quotas", "static_configs": [{"targets": [f"127.0.0.1:{target}"]}]}],
+        "scrape_configs": [job.config() for job in jobs],
     }
     (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
     (port,) = free_ports(1)
