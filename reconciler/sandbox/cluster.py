@@ -12,7 +12,7 @@ from typing import Final
 
 from reconciler.errors import SandboxError
 from reconciler.ports import Progress
-from reconciler.sandbox import process, zookeeper
+from reconciler.sandbox import class_archive, process, zookeeper
 from reconciler.sandbox.guard import Guard, guarding
 from reconciler.sandbox.jars import available_fetchers, ensure_jars, jar_set
 from reconciler.sandbox.java import Runtime, find_java
@@ -24,6 +24,7 @@ from reconciler.sandbox.spec import CLIENT_PROPERTIES, Sandbox, SandboxSpec
 _PORT_ATTEMPTS: Final = 3
 _STOP_GRACE_S: Final = 3.0
 """A sandbox's data is thrown away, so a node that waits for the others of its quorum may be killed."""
+_ARCHIVE_GRACE_S: Final = 30.0
 
 
 def runtime_for(kafka_version: str, *, progress: Progress | None = None) -> Runtime:
@@ -83,7 +84,11 @@ def stop(sandbox: Sandbox) -> None:
     """Ends the sandbox's processes (and never another that has one of their numbers now) and removes its folder."""
     try:
         # ZooKeeper last: a broker that cannot reach it takes long to end.
-        process.end([node.process for node in sandbox.nodes], grace_s=_STOP_GRACE_S)
+        folders = [NodeFiles(id=node.id, sandbox_folder=sandbox.folder).folder for node in sandbox.nodes]
+        writes = any(class_archive.is_written_to(folder) for folder in folders)
+        ended = process.end([node.process for node in sandbox.nodes], grace_s=_ARCHIVE_GRACE_S if writes else _STOP_GRACE_S)
+        for folder in folders if ended else ():
+            class_archive.keep(folder)
         process.end(sandbox.processes, grace_s=_STOP_GRACE_S)
     finally:
         _remove(sandbox.folder)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from reconciler.sandbox import class_archive
 from reconciler.sandbox.configuration import logging_file_name, logging_options, logging_text, server_properties
 from reconciler.sandbox.java import Runtime, jvm_command
 from reconciler.sandbox.ports import NodePorts
@@ -100,7 +101,11 @@ class NodeFiles:
     def broker_command(self, spec: SandboxSpec, runtime: Runtime) -> list[str]:
         """Runs the node in the foreground."""
         options = (*spec.java_options, *spec.node_java_options.get(self.id, ()))
-        return [*self._jvm(spec, runtime, heap_mb=spec.heap_mb), *options, "kafka.Kafka", str(self.properties)]
+        # The nodes of a quorum wait for each other when they stop: they would not end in time to write an archive.
+        writes = spec.nodes == 1 and not options
+        archive = class_archive.writing_options(runtime, self.folder) if writes else ()
+        jvm = self._jvm(spec, runtime, heap_mb=spec.heap_mb)
+        return [*jvm, *archive, *options, "kafka.Kafka", str(self.properties)]
 
     def running(self, spec: SandboxSpec, process: ProcessRef, ports: NodePorts) -> SandboxNode:
         """What callers see of this node."""
@@ -118,6 +123,7 @@ class NodeFiles:
     def _jvm(self, spec: SandboxSpec, runtime: Runtime, *, heap_mb: int) -> list[str]:
         return [
             *jvm_command(runtime, folder=self.folder, temporary=self.temporary, heap_mb=heap_mb),
+            *class_archive.reading_options(runtime),
             *logging_options(spec.kafka_version, config=self._logging(spec), request_log=self.request_log),
         ]
 

@@ -91,17 +91,18 @@ def is_alive(process: ProcessRef) -> bool:
     return mark == process.mark
 
 
-def end(processes: Sequence[ProcessRef], *, grace_s: float) -> None:
-    """TERM to those that still run, ``grace_s`` seconds to end, then KILL. Returns when none is left.
+def end(processes: Sequence[ProcessRef], *, grace_s: float) -> bool:
+    """TERM to those that still run, ``grace_s`` seconds to end, then KILL. Returns when none is left: whether none was killed.
 
     Interrupted while it waits, it kills them at once.
     """
     _signal(processes, signal.SIGTERM)
     try:
-        wait_ended(processes, within_s=grace_s)
+        ended = wait_ended(processes, within_s=grace_s)
     finally:
         _signal(processes, signal.SIGKILL)
         wait_ended(processes, within_s=10.0)
+    return ended
 
 
 def wait_ended(processes: Sequence[ProcessRef], *, within_s: float) -> bool:

@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.errors import SandboxError, UsageError
 from reconciler.sandbox import process
-from reconciler.sandbox.cluster import running, start, stop
+from reconciler.sandbox.cluster import running, runtime_for, start, stop
 from reconciler.sandbox.connection import admin_client, brokers_up, cluster_id
 from reconciler.sandbox.ports import LOOPBACK, free_ports
 from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
@@ -54,6 +54,21 @@ def test_kafka_3_9_starts_with_users_and_logs_their_requests(start_kafka: Start)
     with admin_client(sandbox.sasl_bootstrap_servers, login=alice) as client:
         assert brokers_up(client) == {1}
     wait_until(lambda: "METADATA" in requests_of(sandbox, alice.name))
+
+
+def test_the_second_broker_maps_the_classes_that_the_first_one_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jars = runtime_for("4.3.1").jars
+    folder = tmp_path / "jars" / jars[0].parent.name
+    folder.mkdir(parents=True)
+    for jar in jars:
+        (folder / jar.name).symlink_to(jar)
+    monkeypatch.setenv("KAFKA_QUOTAS_CACHE", str(tmp_path))
+    maps = []
+    for _ in range(2):
+        with running(SandboxSpec()) as sandbox:
+            maps.append(Path(f"/proc/{sandbox.nodes[0].process.pid}/maps").read_text("utf-8"))
+    (archive,) = (path for path in folder.iterdir() if not path.is_symlink())
+    assert [str(archive) in text for text in maps] == [False, True]
 
 
 def test_the_block_leaves_no_process_and_no_folder_also_when_it_fails() -> None:
