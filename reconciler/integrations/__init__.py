@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
+    from reconciler.integrations.exporter_page import PAGE_PREFIX, ExporterPage, PageRead, PageSample, PageSeries
     from reconciler.integrations.github.api import GitHubApi
     from reconciler.integrations.github.event import read_event, run_link
     from reconciler.integrations.github.pull_requests import (
@@ -32,12 +33,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACTIONS",
+    "PAGE_PREFIX",
     "PUBLIC",
     "SCHEME_PREFIX",
     "Comment",
+    "ExporterPage",
     "GitHubApi",
     "HttpLogin",
     "LabelValues",
+    "PageRead",
+    "PageSample",
+    "PageSeries",
     "PrometheusApi",
     "PullRequestComments",
     "RunMetrics",

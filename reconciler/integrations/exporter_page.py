@@ -1,0 +1,256 @@
+"""The ``/metrics`` page of an exporter, as labelled samples: what Prometheus would scrape, read without a Prometheus.
+
+Sources: Prometheus documentation, "Exposition formats" (text format 0.0.4), and the OpenMetrics specification 1.0.0. A page may
+have every metric of a broker, so lines of other metrics are skipped. The labels of a series are parsed once, since the next page
+has the same text before the value.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import urllib.parse
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from reconciler.errors import MissingDependencyError, TrafficError, UsageError
+from reconciler.integrations.prometheus_api import HttpLogin
+from reconciler.logs import log_event
+from reconciler.model import escaped
+
+if TYPE_CHECKING:
+    import urllib3
+
+PAGE_PREFIX: Final = "metrics+"
+"""``metrics+http://HOST:PORT/metrics`` names a page."""
+_SHOWN: Final = 300
+_CHUNK: Final = 1 << 18
+_LONGEST_LINE: Final = 1 << 20
+_TAIL: Final = 16
+_ACCEPT: Final = "text/plain;version=0.0.4,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1"
+_OPEN_METRICS: Final = "application/openmetrics-text"
+_INSTALL: Final = "pip install 'kafka-quota-reconciler[traffic]'"
+_ADVICE: Final = {
+    401: "The exporter refuses the login. Check --http-config.",
+    403: "The login may not read this page. Check --http-config.",
+    404: "This address has no metrics page. Check the path.",
+}
+_FIRST_LINE: Final = re.compile(rb"\s*+(?:#|[a-zA-Z_:][a-zA-Z0-9_:]*+[ \t{])")
+_LABEL: Final = re.compile(r'[ \t]*+([a-zA-Z_][a-zA-Z0-9_]*+)[ \t]*+=[ \t]*+"((?:[^"\\\n]|\\.)*+)"[ \t]*+(?:,|$)')
+_ESCAPED: Final = re.compile(r'\\([\\"n])')
+_NUMBER: Final = re.compile(rb"[-+]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?|[iI]nf|[nN]a[nN])")
+_log: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PageSeries:
+    """One series of a page. Reads of one ``ExporterPage`` give the same object for as long as the page has the series."""
+
+    labels: Mapping[str, str]
+    """With ``__name__``, ``instance`` (host and port, as Prometheus sets it) and the labels given for the page."""
+
+
+PageSample: TypeAlias = "tuple[PageSeries, float]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRead:
+    """One read of a page. ``at_s``: seconds since 1970 when the request was sent."""
+
+    at_s: float
+    samples: tuple[PageSample, ...]
+    unreadable: int
+    """Lines of wanted metrics that are not in the exposition format."""
+    bytes: int
+    """Of the page, unpacked."""
+
+
+class PageParser:
+    """Parse a page block by block; series known from the page before are not parsed again.
+
+    ``names``: a regular expression for the beginning of wanted metric names, without groups.
+    """
+
+    def __init__(self, names: str, labels: Mapping[str, str]) -> None:
+        wanted = rf"{names}[a-zA-Z0-9_:]*+"
+        quoted = r'"(?:[^"\\\n]|\\.)*+"'
+        series = rf'{wanted}(?:[ \t]*+\{{(?:[^"}}\n]|{quoted})*+\}}|(?=[ \t]))'
+        line = rf"^[ \t]*+(?:({series})[ \t]*+([^\s{{}}]++)(?:[ \t]++[-+0-9.eE]++)?+[ \t]*+(?:#.*+)?\r?$|({wanted}.*)$)"
+        self._lines = re.compile(line.encode(), re.MULTILINE)
+        self._labels = dict(labels)
+        self._known: dict[bytes, PageSeries] = {}
+
+    def parse(self, text: bytes) -> tuple[list[PageSample], int]:
+        """The samples of whole lines, and how many lines could not be read."""
+        samples: list[PageSample] = []
+        unreadable = 0
+        known = self._known
+        for key, value, broken in self._lines.findall(text):
+            series = known.get(key)
+            if series is None and not broken:
+                series = self._read_series(key)
+            if series is None or not _NUMBER.fullmatch(value):
+                unreadable += 1
+                continue
+            samples.append((series, float(value)))
+        return samples, unreadable
+
+    def forget_others(self, samples: list[PageSample]) -> None:
+        """Keep only the series of these samples for later pages."""
+        if len(self._known) > len(samples):
+            kept = {series for series, _ in samples}
+            self._known = {key: series for key, series in self._known.items() if series in kept}
+
+    def _read_series(self, key: bytes) -> PageSeries | None:
+        try:
+            name, _, text = key.decode("utf-8").partition("{")
+        except UnicodeDecodeError:
+            return None
+        labels = {"__name__": name.strip()}
+        text = text.removesuffix("}").strip(" \t")
+        place = 0
+        while place < len(text):
+            match = _LABEL.match(text, place)
+            if match is None or match[1] in labels:
+                return None
+            labels[match[1]] = _ESCAPED.sub(_unescape, match[2])
+            place = match.end()
+        series = self._known[key] = PageSeries({**labels, **self._labels})
+        return series
+
+
+class ExporterPage:
+    """The page of one exporter. ``read`` raises ``TrafficError`` where there is no such page."""
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        names: str,
+        labels: Mapping[str, str] | None = None,
+        login: HttpLogin | None = None,
+        timeout_s: float = 10.0,
+        most_bytes: int = 1 << 28,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """``address``: ``http(s)://HOST[:PORT][/PATH][?QUERY]``, without a path ``/metrics``. Raises ``UsageError`` for another.
+
+        ``names``: a regular expression for the beginning of wanted metric names. ``labels``: set for every series, whatever the
+        page has. ``timeout_s``: for the whole page.
+        """
+        try:
+            import urllib3
+        except ImportError as error:
+            raise MissingDependencyError(f"Reading metrics needs urllib3, which is not installed: {_INSTALL}") from error
+        self.address = _checked_address(address)
+        login = login or HttpLogin()
+        self._headers = {"Accept": _ACCEPT, "Accept-Encoding": "gzip", **login.headers}
+        self._timeout_s, self._most_bytes, self._clock = timeout_s, most_bytes, clock
+        self._pool: urllib3.PoolManager = urllib3.PoolManager(
+            maxsize=1,
+            timeout=urllib3.Timeout(connect=timeout_s, read=timeout_s),
+            retries=False,
+            ca_certs=str(login.ca_file) if login.ca_file else None,
+            cert_file=str(login.cert_file) if login.cert_file else None,
+            key_file=str(login.key_file) if login.key_file else None,
+        )
+        self._parser = PageParser(names, {"instance": urllib.parse.urlsplit(self.address).netloc, **(labels or {})})
+
+    def read(self) -> PageRead:
+        """Read the page once, without retries: the next read is the retry."""
+        from urllib3.exceptions import HTTPError
+
+        at_s, deadline = self._clock(), time.monotonic() + self._timeout_s
+        try:
+            response = self._pool.request("GET", self.address, headers=self._headers, preload_content=False, redirect=False)
+        except (HTTPError, OSError) as error:
+            raise self._silent(error) from error
+        whole = False
+        try:
+            if response.status != 200:
+                advice = _ADVICE.get(response.status, "")
+                raise TrafficError(f"{self.address} answers with HTTP status {response.status}. {advice}".rstrip())
+            page = self._read_body(response, at_s, deadline)
+            whole = True
+        except (HTTPError, OSError, zlib.error) as error:
+            raise self._silent(error) from error
+        finally:
+            if not whole:
+                response.close()
+            response.release_conn()
+        log_event(_log, "read a metrics page", address=self.address, bytes=page.bytes, samples=len(page.samples))
+        return page
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._pool.clear()
+
+    def _read_body(self, response: urllib3.BaseHTTPResponse, at_s: float, deadline: float) -> PageRead:
+        unpack = zlib.decompressobj(wbits=31) if response.headers.get("content-encoding", "").lower() == "gzip" else None
+        samples: list[PageSample] = []
+        unreadable = size = 0
+        line = tail = b""
+        known_form = False
+        while chunk := response.read1(_CHUNK, decode_content=False):
+            while chunk:
+                block = unpack.decompress(chunk, _CHUNK) if unpack else chunk
+                chunk = unpack.unconsumed_tail if unpack else b""
+                size += len(block)
+                tail = (tail + block)[-_TAIL:]
+                text, newline, line = (line + block).rpartition(b"\n")
+                if newline and not known_form:
+                    self._require_form(text)
+                    known_form = True
+                more, wrong = self._parser.parse(text)
+                samples += more
+                unreadable += wrong
+                self._require_bounds(size, len(line), deadline)
+        if not size:
+            raise self._foreign("the page is empty")
+        if not known_form:
+            self._require_form(line)
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        ends = tail.strip().endswith(b"# EOF")
+        if (unpack is not None and not unpack.eof) or (line.strip() and not ends) or (kind == _OPEN_METRICS and not ends):
+            raise self._foreign("the page is not complete")
+        self._parser.forget_others(samples)
+        return PageRead(at_s=at_s, samples=tuple(samples), unreadable=unreadable, bytes=size)
+
+    def _require_form(self, text: bytes) -> None:
+        if not _FIRST_LINE.match(text):
+            raise self._foreign("the first line is not in the exposition format")
+
+    def _require_bounds(self, size: int, line: int, deadline: float) -> None:
+        if size > self._most_bytes:
+            raise self._foreign(f"the page is larger than {self._most_bytes:,} bytes")
+        if line > _LONGEST_LINE:
+            raise self._foreign(f"a line is longer than {_LONGEST_LINE:,} bytes")
+        if time.monotonic() > deadline:
+            raise TrafficError(f"{self.address} needs longer than {self._timeout_s:g} s for its page")
+
+    def _silent(self, error: Exception) -> TrafficError:
+        reason = getattr(error, "reason", None) or error
+        return TrafficError(f"{self.address} does not answer: {escaped(str(reason))[:_SHOWN]}")
+
+    def _foreign(self, problem: str) -> TrafficError:
+        return TrafficError(f"{self.address} is not a metrics page: {problem}. Check the address and its path.")
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return "\n" if match[1] == "n" else match[1]
+
+
+def _checked_address(text: str) -> str:
+    try:
+        parts = urllib.parse.urlsplit(text)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable or parts.fragment or not text.isascii() or not text.isprintable() or " " in text:
+        raise UsageError(f"A metrics page is metrics+http(s)://HOST[:PORT]/metrics, not {escaped(text)!r}")
+    if parts.username is not None or parts.password is not None:
+        raise UsageError("The address of a metrics page has no login in it. Put the login into the file of --http-config")
+    return urllib.parse.urlunsplit(parts._replace(path=parts.path or "/metrics"))

@@ -1,0 +1,196 @@
+"""Reading the metrics page of an exporter: what is accepted, what is refused with which sentence, and what is bounded."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from reconciler.errors import TrafficError, UsageError
+from reconciler.integrations import ExporterPage, HttpLogin
+from reconciler.integrations.prometheus_api import basic_auth
+from tests.support.bad_servers import hangs_up, refusing_port, serving, silent
+from tests.support.metrics_exporter import Reply, served
+
+NAMES = "kafka_server_(?:[Pp]roduce|quota)_"
+PAGE = b"""# HELP kafka_server_Produce_byte_rate rate
+# TYPE kafka_server_Produce_byte_rate gauge
+kafka_server_Produce_byte_rate{client_id="app",user="alice",} 1234.5
+kafka_server_Produce_throttle_time{client_id="\\"a\\\\\\"b\\"",user="alice"} NaN
+kafka_server_Produce_queue_size 2.0
+jvm_threads_current 47.0
+"""
+
+
+@contextmanager
+def page(reply: Reply, **options: object) -> Iterator[ExporterPage]:
+    with served(reply) as port:
+        reader = ExporterPage(f"http://127.0.0.1:{port}", names=NAMES, **options)  # type: ignore[arg-type]  # options of each test
+        try:
+            yield reader
+        finally:
+            reader.close()
+
+
+def text_page(body: bytes, kind: str = "text/plain; version=0.0.4") -> Reply:
+    return lambda *_: (200, kind, body)
+
+
+def test_wanted_series_of_a_page_with_the_address_as_instance() -> None:
+    with page(text_page(PAGE), labels={"broker": "3"}, clock=lambda: 1000.5) as reader:
+        read = reader.read()
+        instance = reader.address.removeprefix("http://").removesuffix("/metrics")
+    rows = [(dict(series.labels), value) for series, value in read.samples]
+    more = {"instance": instance, "broker": "3"}
+    assert rows[0] == (
+        {"__name__": "kafka_server_Produce_byte_rate", "client_id": "app", "user": "alice", **more},
+        1234.5,
+    )
+    assert rows[1][0]["client_id"] == '"a\\"b"'
+    assert math.isnan(rows[1][1])
+    assert rows[2] == ({"__name__": "kafka_server_Produce_queue_size", **more}, 2.0)
+    assert (len(rows), read.unreadable, read.at_s, read.bytes) == (3, 0, 1000.5, len(PAGE))
+
+
+def test_a_series_is_the_same_object_on_the_next_page_and_forgotten_when_it_is_gone() -> None:
+    bodies = [PAGE, PAGE.replace(b"1234.5", b"7"), b"jvm_threads_current 47.0\n", PAGE]
+    with page(lambda *_: (200, "text/plain", bodies.pop(0))) as reader:
+        first, second, empty, third = (reader.read() for _ in range(4))
+    assert first.samples[0][0] is second.samples[0][0]
+    assert second.samples[0][1] == 7
+    assert empty.samples == ()
+    assert third.samples[0][0] is not first.samples[0][0]
+
+
+def test_a_later_page_may_have_other_labels_first() -> None:
+    bodies = [PAGE, PAGE.replace(b'client_id="app",user="alice",', b'user="bob"')]
+    with page(lambda *_: (200, "text/plain", bodies.pop(0))) as reader:
+        reader.read()
+        assert dict(reader.read().samples[0][0].labels)["user"] == "bob"
+
+
+@pytest.mark.parametrize("line", [b'{user="alice" 1', b'{user="a",user="b"} 1', b'{user="a"} one', b'{user="\xff"} 1', b"{} 1_0"])
+def test_a_damaged_line_of_a_wanted_metric_is_counted(line: bytes) -> None:
+    with page(text_page(PAGE + b"kafka_server_Produce_byte_rate" + line + b"\n")) as reader:
+        read = reader.read()
+    assert (len(read.samples), read.unreadable) == (3, 1)
+
+
+def test_gzip_and_the_headers_of_the_login() -> None:
+    seen: list[dict[str, str]] = []
+
+    def reply(_path: str, headers: dict[str, str], _body: bytes) -> tuple[int, str, bytes]:
+        seen.append(headers)
+        return (200, "text/plain\r\ncontent-encoding: gzip", gzip.compress(PAGE))
+
+    with page(reply, login=HttpLogin(headers={"Authorization": basic_auth("u", "p")})) as reader:
+        assert len(reader.read().samples) == 3
+    assert (seen[0]["accept-encoding"], seen[0]["authorization"]) == ("gzip", "Basic dTpw")
+
+
+def test_open_metrics_with_an_exemplar_and_a_time() -> None:
+    body = b'kafka_server_produce_x{user="a # b"} 2.5 1700000000.5 # {trace="t"} 1\n# EOF\n'
+    with page(text_page(body, "application/openmetrics-text; version=1.0.0; charset=utf-8")) as reader:
+        ((series, value),) = reader.read().samples
+    assert (series.labels["user"], value) == ("a # b", 2.5)
+
+
+REFUSED = {
+    "html": (200, "text/html", b"<!DOCTYPE html>\n<html>\n", "the first line is not in the exposition format"),
+    "json": (200, "application/json", b'{"status":"success"}', "the first line is not in the exposition format"),
+    "empty": (200, "text/plain", b"", "the page is empty"),
+    "half a line": (200, "text/plain", PAGE[:-2], "the page is not complete"),
+    "no end": (200, "application/openmetrics-text", PAGE, "the page is not complete"),
+    "login": (401, "text/plain", b"no", "HTTP status 401. The exporter refuses the login. Check --http-config."),
+    "path": (404, "text/plain", b"no", "HTTP status 404. This address has no metrics page. Check the path."),
+    "elsewhere": (302, "text/plain", b"", "HTTP status 302."),
+    "half of gzip": (200, "text/plain\r\ncontent-encoding: gzip", gzip.compress(PAGE)[:-12], "the page is not complete"),
+    "not gzip": (200, "text/plain\r\ncontent-encoding: gzip", PAGE, "does not answer"),
+    "bomb": (200, "text/plain\r\ncontent-encoding: gzip", gzip.compress(b"a 1\n" * 600_000), "larger than 1,000,000 bytes"),
+    "endless line": (200, "text/plain", b"a 1\n" + b"x" * 999_000 * 2, "is not a metrics page"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_not_a_whole_page_is_refused(case: str) -> None:
+    status, kind, body, message = REFUSED[case]
+    with page(lambda *_: (status, kind, body), most_bytes=1_000_000) as reader, pytest.raises(TrafficError) as caught:
+        reader.read()
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(f"{reader.address} ")
+
+
+def test_a_cut_answer_is_no_page_and_the_next_read_works() -> None:
+    answers = [PAGE[:90], PAGE]
+
+    def cut(connection: socket.socket) -> None:
+        connection.recv(4096)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n" % len(PAGE))
+        connection.sendall(answers.pop(0))
+
+    with serving(cut) as port:
+        reader = ExporterPage(f"http://127.0.0.1:{port}/metrics", names=NAMES)
+        with pytest.raises(TrafficError, match="does not answer"):
+            reader.read()
+        assert len(reader.read().samples) == 3
+        reader.close()
+
+
+def test_chunked_pages_are_read() -> None:
+    def chunked(connection: socket.socket) -> None:
+        connection.recv(4096)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for place in range(0, len(PAGE), 50):
+            part = PAGE[place : place + 50]
+            connection.sendall(b"%x\r\n%s\r\n" % (len(part), part))
+        connection.sendall(b"0\r\n\r\n")
+
+    with serving(chunked) as port:
+        reader = ExporterPage(f"http://127.0.0.1:{port}/metrics", names=NAMES)
+        assert len(reader.read().samples) == 3
+        reader.close()
+
+
+def test_a_page_that_drips_is_given_up_at_the_deadline() -> None:
+    def drip(connection: socket.socket) -> None:
+        connection.recv(4096)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
+        connection.settimeout(0.01)
+        for _ in range(10_000):
+            connection.sendall(b"jvm 1\n")
+            with suppress(TimeoutError):
+                connection.recv(1)
+
+    with serving(drip) as port:
+        reader = ExporterPage(f"http://127.0.0.1:{port}/metrics", names=NAMES, timeout_s=0.5)
+        with pytest.raises(TrafficError, match=r"needs longer than 0\.5 s"):
+            reader.read()
+        reader.close()
+
+
+def test_servers_that_do_not_answer() -> None:
+    reader = ExporterPage(f"http://127.0.0.1:{refusing_port()}/metrics", names=NAMES)
+    with pytest.raises(TrafficError, match="does not answer"):
+        reader.read()
+    for handle in (silent, hangs_up):
+        with serving(handle) as port:
+            reader = ExporterPage(f"http://127.0.0.1:{port}/metrics", names=NAMES, timeout_s=0.3)
+            with pytest.raises(TrafficError, match="does not answer"):
+                reader.read()
+            reader.close()
+
+
+@pytest.mark.parametrize("address", ["kafka-1:7071", "ftp://h/metrics", "http://", "http://h:x/", "http://h/a b", "http://h/#x"])
+def test_an_address_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(UsageError, match="A metrics page is metrics"):
+        ExporterPage(address, names=NAMES)
+
+
+def test_a_login_in_the_address_is_refused_without_printing_it() -> None:
+    with pytest.raises(UsageError) as caught:
+        ExporterPage("http://user:geheim@h/metrics", names=NAMES)
+    assert "geheim" not in str(caught.value)
