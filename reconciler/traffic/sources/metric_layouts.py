@@ -1,23 +1,29 @@
-r"""Metric series of brokers' quota sensors, as exporters name them: whose they are, on which broker, and what they measure.
+"""Metric series of brokers' quota sensors, as exporters name them: whose they are, on which broker, and what they measure.
 
-Sources: the MBeans ``kafka.server:type=Produce|Fetch|Request|ControllerMutation`` of Kafka's ``ClientQuotaManager``, and what
-the jmx_exporter's examples, its default format, Confluent's monitoring stacks, koperator and Strimzi's reporter make of them.
-A user is percent-encoded there (Kafka's ``Sanitizer.sanitize``); a client-id with other characters than ``[\w-%\. \t]`` is
-quoted as ``ObjectName.quote`` does.
+Sources: the MBeans ``kafka.server:type=Produce|Fetch|Request|ControllerMutation`` of Kafka's ``ClientQuotaManager`` and
+``type=socket-server-metrics,ip=`` of its ``ConnectionQuotas``, and what the jmx_exporter's examples, its default format,
+Confluent's monitoring stacks, koperator and Strimzi's reporter make of them.
 """
 
 from __future__ import annotations
 
 import enum
+import fnmatch
+import functools
 import re
-import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from reconciler.traffic.kinds import Kind
+from reconciler.traffic.sources.client_names import ClientNames, NameIndex
+from reconciler.traffic.sources.metric_encoding import decode_user, unquote_client_id
 
-SERIES_SELECTOR: Final = '{__name__=~"kafka_server_(quota|[Pp]roduce|[Ff]etch|[Rr]equest|[Cc]ontroller_?[Mm]utation)_.+"}'
+SERIES_NAMES: Final = (
+    "kafka_server_(quota|[Pp]roduce|[Ff]etch|[Rr]equest|[Cc]ontroller_?[Mm]utation)_.+",
+    "kafka_server_socket_server_metrics_connection_accept_rate",
+)
+SERIES_SELECTOR: Final = f'{{__name__=~"{"|".join(SERIES_NAMES)}"}}'
 """The series to ask a server for; ``read_series`` sorts out those of other sensors."""
 
 
@@ -25,7 +31,9 @@ class Unattributed(enum.StrEnum):
     """Why the client of a series is not known."""
 
     NAME_ONLY = "name-only"
-    """User and client-id are part of the metric name, where case and special characters are lost."""
+    """User and client-id are part of the metric name, and no known client has this name there."""
+    SHARED_NAME = "shared-name"
+    """Several known clients have the same metric name."""
     NO_BROKER = "no-broker"
     """No label has a broker id."""
 
@@ -34,7 +42,7 @@ class Measure(enum.StrEnum):
     """What the samples of a series are."""
 
     RATE = "rate"
-    """The rate that the broker compares with the limit: bytes/s, percent of a thread, mutations/s."""
+    """The rate that the broker compares with the limit: bytes/s, percent of a thread, mutations/s, connections/s."""
     THROTTLE_TIME = "throttle-time"
     """Milliseconds: the mean of the throttles of the last minute, NaN without one."""
     TOKENS = "tokens"
@@ -43,11 +51,30 @@ class Measure(enum.StrEnum):
     """Connections of all clients that the broker has muted for this kind of quota."""
 
 
+class Layout(enum.StrEnum):
+    """What made the names and labels of a series."""
+
+    QUOTA_LABELS = "quota-labels"
+    """``kafka_server_quota_*`` with ``resource``, ``user``, ``clientId``: the jmx_exporter's example kafka-2_0_0, koperator."""
+    OLD_RULE_ORDER = "old-rule-order"
+    """The same rules in an older order: several tags of the MBean are in one label."""
+    NAME_ONLY = "name-only"
+    """User and client-id are in the metric name: the jmx_exporter's example kafka-kraft-3_0_0."""
+    LOWER_CASE = "lower-case"
+    """``kafka_server_produce_*`` with labels: Confluent's jmx-monitoring-stacks, Strimzi's metrics-reporter."""
+    DEFAULT_FORMAT = "default-format"
+    """``kafka_server_Produce_*`` with labels: the jmx_exporter without rules, Amazon MSK."""
+    CONTRACT = "contract"
+    """``kafka_server_quota_*`` with ``quota_type``."""
+    MAPPED = "mapped"
+    """A rule of a mapping file."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSeries:
     """What one client does on one broker. ``user`` and ``client_id`` ``None``: not in the series.
 
-    A queue size belongs to the broker and the kind: it has neither user nor client-id.
+    A queue size belongs to the broker and the kind: it has neither user nor client-id. Connections have an ``ip`` only.
     """
 
     broker: int
@@ -55,6 +82,7 @@ class MetricSeries:
     user: str | None
     client_id: str | None
     measure: Measure = Measure.RATE
+    ip: str | None = None
 
     @property
     def amounts_a_unit(self) -> float:
@@ -62,13 +90,28 @@ class MetricSeries:
         return self.kind.amounts_a_unit if self.measure is Measure.RATE else 1.0
 
 
-_SENSORS: Final = r"(byte_rate|request_time|mutation_rate|throttle_time|throttle_time_ms|tokens|queue_size)"
-_GENERIC: Final = re.compile(rf"kafka_server_quota_{_SENSORS}")
-_OF_KIND: Final = re.compile(rf"kafka_server_(produce|fetch|request|controller_?mutation)_{_SENSORS}", re.IGNORECASE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricRule:
+    """How series of other names are read. ``name`` is a glob. A label without a name has the usual spellings."""
+
+    name: str
+    kind: Kind
+    measure: Measure = Measure.RATE
+    user: str | None = None
+    client_id: str | None = None
+    ip: str | None = None
+    broker: str | None = None
+    is_plain: bool = False
+    """Whether users and client-ids are in the labels as they are: neither percent-encoded nor quoted."""
+
+
+_SENSORS: Final = "(byte_rate|request_time|mutation_rate|throttle_time|throttle_time_ms|tokens|queue_size)"
+_GENERIC: Final = re.compile(f"kafka_server_quota_{_SENSORS}")
+_OF_KIND: Final = re.compile(f"kafka_server_(produce|fetch|request|controller_?mutation)_{_SENSORS}", re.IGNORECASE)
 _NAME_ONLY: Final = re.compile(
-    r"kafka_server_(?:produce|fetch|request|controllermutation)_(?:user|client_id)_.+_"
-    r"(?:byte_rate|request_time|mutation_rate|throttle_time|tokens)"
+    f"kafka_server_(produce|fetch|request|controllermutation)_((?:user|client_id)_(?:.*_)?){_SENSORS}", re.IGNORECASE | re.DOTALL
 )
+_CONNECTIONS: Final = "kafka_server_socket_server_metrics_connection_accept_rate"
 _KINDS: Final = {
     "produce": Kind.PRODUCE,
     "fetch": Kind.FETCH,
@@ -88,48 +131,125 @@ _MEASURES: Final = {
 }
 _KIND_LABELS: Final = ("resource", "quota_type", "quota_kind", "type")
 _USER_LABELS: Final = ("user", "principal_name")
-_CLIENT_LABELS: Final = ("client_id", "clientId", "clientid", "client", "client_name")
-_BROKER_LABELS: Final = ("broker", "broker_id", "kafka_broker_id", "kafka_node_id", "node_id")
-_HOST_LABELS: Final = ("pod", "kubernetes_pod_name", "instance")
+_CLIENT_LABELS: Final = ("client_id", "clientId", "clientid", "client-id", "client", "client_name")
+_BROKER_LABELS: Final = ("broker", "broker_id", "kafka_broker_id", "kafka_node_id", "node_id", "node")
+_HOST_LABELS: Final = ("pod", "kubernetes_pod_name", "broker", "instance")
+"""Not ``node``: on Kubernetes that is the machine, whose number is not a broker's."""
 _ABSENT: Final = frozenset({"", "not_applicable"})
-_BROKER: Final = re.compile(r"[0-9]{1,9}")
-_ORDINAL: Final = re.compile(r"[A-Za-z0-9.-]*?[A-Za-z-]([0-9]{1,9})(?:\.[A-Za-z][A-Za-z0-9.-]*)?(?::[0-9]+)?")
-_RESOURCE_AND_USER: Final = re.compile(r"(\w+), user=(.*)", re.DOTALL)
-_ESCAPES: Final = re.compile(r"\\([\\\"*?n])")
+_BROKER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
+_ORDINAL: Final = re.compile(r"[A-Za-z0-9.-]*?[A-Za-z-]([0-9]{1,9})(?:\.[A-Za-z][A-Za-z0-9.-]*)?(?::[0-9]+)?", re.ASCII)
+_ADDRESS_AS_NAME: Final = re.compile(r"(?:.*[^0-9])?[0-9]{1,3}(?:-[0-9]{1,3}){3}(?:[.:].*)?", re.DOTALL)
+"""``ip-10-0-0-3.ec2.internal`` ends with a part of an address."""
+_TAGS: Final = re.compile(r"([^,]*)(?:, user=([^,]*))?(?:, client-id=(.*))?", re.DOTALL)
+_USER_AND_CLIENT: Final = re.compile(r"([^,]*), client-id=(.*)", re.DOTALL)
 
 
-def read_series(labels: Mapping[str, str]) -> MetricSeries | Unattributed | None:
+def read_series(
+    labels: Mapping[str, str], known: NameIndex | None = None, rules: Sequence[MetricRule] = ()
+) -> MetricSeries | Unattributed | None:
     """Whose series this is and what it measures; ``None`` for one of another sensor.
 
-    ``labels`` has ``__name__``. Of the series without user and client-id, only the queue size is of use.
+    ``labels`` has ``__name__``. ``known``: names to look up where a metric name is all there is. ``rules`` come first. Of the
+    series without user and client-id, only the queue size is of use.
     """
     name = labels.get("__name__", "")
-    user = next((labels[label] for label in _USER_LABELS if labels.get(label, "") not in _ABSENT), None)
-    client_id = next((labels[label] for label in _CLIENT_LABELS if labels.get(label, "") not in _ABSENT), None)
+    for rule in rules:
+        if glob_pattern(rule.name).fullmatch(name):
+            return _mapped(rule, labels)
+    if name == _CONNECTIONS:
+        return _located(labels, Kind.CONNECTION, Measure.RATE, ip=labels.get("ip")) if labels.get("ip") else None
+    user, client_id = _first(labels, _USER_LABELS), _first(labels, _CLIENT_LABELS)
     if match := _GENERIC.fullmatch(name):
-        resource = next((labels[label] for label in _KIND_LABELS if label in labels), "")
-        # An older order of rules leaves the user in the label of the kind.
-        if both := _RESOURCE_AND_USER.fullmatch(resource):
-            resource, user = both[1], both[2]
+        resource, user, client_id = _joined_tags(_first(labels, _KIND_LABELS) or "", user, client_id)
         kind, sensor = _KINDS.get(resource.lower()), match[1]
     elif match := _OF_KIND.fullmatch(name):
         kind, sensor = _KINDS.get(match[1].lower().replace("_", "")), match[2].lower()
+    elif match := _NAME_ONLY.fullmatch(name):
+        return _named_only(labels, match, known)
     else:
-        return Unattributed.NAME_ONLY if _NAME_ONLY.fullmatch(name) else None
+        return None
     measure = _measure_of(kind, sensor)
     # Each sensor but the queue size is of a client, and the queue size is of none.
     if kind is None or measure is None or (user is None and client_id is None) is not (measure is Measure.QUEUE_SIZE):
         return None
-    broker = broker_of(labels)
-    if broker is None:
-        return Unattributed.NO_BROKER
-    return MetricSeries(
-        broker=broker,
-        kind=kind,
-        user=None if user is None else urllib.parse.unquote(user),
+    return _located(
+        labels,
+        kind,
+        measure,
+        user=None if user is None else decode_user(user),
         client_id=None if client_id is None else unquote_client_id(client_id),
-        measure=measure,
     )
+
+
+class SeriesReader:
+    """``read_series`` with names that it learns: the clients of series with labels are known to those without."""
+
+    def __init__(self, known: ClientNames | None = None, rules: Sequence[MetricRule] = ()) -> None:
+        self._known = NameIndex.of(known or ClientNames())
+        self.rules = tuple(rules)
+
+    def read(self, labels: Mapping[str, str]) -> MetricSeries | Unattributed | None:
+        """The series. Read those of a page again that are ``NAME_ONLY`` or ``SHARED_NAME``: later names may decide."""
+        series = read_series(labels, self._known, self.rules)
+        if isinstance(series, MetricSeries):
+            self._known.add(filter(None, [series.user]), filter(None, [series.client_id]))
+        return series
+
+
+def layout_of(labels: Mapping[str, str], rules: Sequence[MetricRule] = ()) -> Layout | None:
+    """What made this series, whether or not its client is known; ``None`` for a series of another sensor."""
+    name = labels.get("__name__", "")
+    if any(glob_pattern(rule.name).fullmatch(name) for rule in rules):
+        return Layout.MAPPED
+    if _GENERIC.fullmatch(name):
+        if _first(labels, _KIND_LABELS) is None:
+            return None
+        if any(", " in labels.get(label, "") for label in ("resource", "user")):
+            return Layout.OLD_RULE_ORDER
+        return Layout.CONTRACT if "quota_type" in labels else Layout.QUOTA_LABELS
+    if match := _OF_KIND.fullmatch(name):
+        return Layout.LOWER_CASE if match[1].islower() else Layout.DEFAULT_FORMAT
+    return Layout.NAME_ONLY if _NAME_ONLY.fullmatch(name) else None
+
+
+def selector_of(rules: Sequence[MetricRule] = ()) -> str:
+    """The series to ask a server for: those of the known layouts and those of ``rules``."""
+    names = (*SERIES_NAMES, *(re.sub(r"[^\w:*?]", ".", rule.name).replace("*", ".*").replace("?", ".") for rule in rules))
+    return f'{{__name__=~"{"|".join(names)}"}}'
+
+
+@functools.lru_cache(maxsize=256)
+def glob_pattern(text: str) -> re.Pattern[str]:
+    """``*`` and ``?`` as in file names; all else is literal."""
+    return re.compile(fnmatch.translate(text.replace("[", "[[]")), re.DOTALL)
+
+
+def broker_of(labels: Mapping[str, str]) -> int | None:
+    """The broker id: a label of it, else the number at the end of a pod's or host's name (``kafka-3:7071``)."""
+    for label in _BROKER_LABELS:
+        if _BROKER.fullmatch(labels.get(label, "")):
+            return int(labels[label])
+    for label in _HOST_LABELS:
+        host = labels.get(label, "")
+        if (match := _ORDINAL.fullmatch(host)) and not _ADDRESS_AS_NAME.fullmatch(host):
+            return int(match[1])
+    return None
+
+
+def _first(labels: Mapping[str, str], spellings: Sequence[str]) -> str | None:
+    return next((labels[label] for label in spellings if labels.get(label, "") not in _ABSENT), None)
+
+
+def _joined_tags(resource: str, user: str | None, client_id: str | None) -> tuple[str, str | None, str | None]:
+    """Kind, user and client-id where an older order of rules left several tags in one label.
+
+    The tag of a user is percent-encoded, so that it has no comma of its own.
+    """
+    if match := _TAGS.fullmatch(resource):
+        resource, user, client_id = match[1], match[2] or user, match[3] or client_id
+    if user is not None and (match := _USER_AND_CLIENT.fullmatch(user)):
+        user, client_id = match[1], match[2] or client_id
+    return resource, user, client_id
 
 
 def _measure_of(kind: Kind | None, sensor: str) -> Measure | None:
@@ -140,19 +260,43 @@ def _measure_of(kind: Kind | None, sensor: str) -> Measure | None:
     return _MEASURES.get(sensor)
 
 
-def broker_of(labels: Mapping[str, str]) -> int | None:
-    """The broker id: a label of it, else the number at the end of a pod's or host's name (``kafka-3:7071``)."""
-    for label in _BROKER_LABELS:
-        if _BROKER.fullmatch(labels.get(label, "")):
-            return int(labels[label])
-    for label in _HOST_LABELS:
-        if match := _ORDINAL.fullmatch(labels.get(label, "")):
-            return int(match[1])
-    return None
+def _located(
+    labels: Mapping[str, str],
+    kind: Kind,
+    measure: Measure,
+    *,
+    user: str | None = None,
+    client_id: str | None = None,
+    ip: str | None = None,
+) -> MetricSeries | Unattributed:
+    broker = broker_of(labels)
+    if broker is None:
+        return Unattributed.NO_BROKER
+    return MetricSeries(broker=broker, kind=kind, user=user, client_id=client_id, measure=measure, ip=ip)
 
 
-def unquote_client_id(text: str) -> str:
-    """The client-id of a label: ``ObjectName.quote`` undone. A client-id is never percent-encoded."""
-    if len(text) < 2 or not (text.startswith('"') and text.endswith('"')):
-        return text
-    return _ESCAPES.sub(lambda match: "\n" if match[1] == "n" else match[1], text[1:-1])
+def _named_only(labels: Mapping[str, str], match: re.Match[str], known: NameIndex | None) -> MetricSeries | Unattributed | None:
+    kind = _KINDS[match[1].lower()]
+    measure = _measure_of(kind, match[3].lower())
+    if measure is None or measure is Measure.QUEUE_SIZE:
+        return None
+    candidates = known.candidates(match[2].removesuffix("_")) if known is not None else ()
+    if len(candidates) != 1:
+        return Unattributed.SHARED_NAME if candidates else Unattributed.NAME_ONLY
+    user, client_id = candidates[0]
+    return _located(labels, kind, measure, user=user, client_id=client_id)
+
+
+def _mapped(rule: MetricRule, labels: Mapping[str, str]) -> MetricSeries | Unattributed | None:
+    user = _first(labels, _USER_LABELS if rule.user is None else (rule.user,))
+    client_id = _first(labels, _CLIENT_LABELS if rule.client_id is None else (rule.client_id,))
+    if not rule.is_plain:
+        user = None if user is None else decode_user(user)
+        client_id = None if client_id is None else unquote_client_id(client_id)
+    ip = labels.get(rule.ip or "ip") or None
+    place = labels if rule.broker is None else {"broker": labels.get(rule.broker, "")}
+    if rule.kind is Kind.CONNECTION:
+        return None if ip is None else _located(place, rule.kind, rule.measure, ip=ip)
+    if (user is None and client_id is None) is not (rule.measure is Measure.QUEUE_SIZE):
+        return None
+    return _located(place, rule.kind, rule.measure, user=user, client_id=client_id)

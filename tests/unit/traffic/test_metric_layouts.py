@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import urllib.parse
+import dataclasses
+import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from reconciler.traffic.kinds import Kind
+from reconciler.traffic.sources.client_names import ClientNames, NameIndex
 from reconciler.traffic.sources.metric_layouts import (
+    SERIES_SELECTOR,
+    Layout,
     Measure,
+    MetricRule,
     MetricSeries,
+    SeriesReader,
     Unattributed,
     broker_of,
+    layout_of,
     read_series,
-    unquote_client_id,
+    selector_of,
 )
 
 BROKER = {"instance": "kafka-2:7071", "job": "kafka"}
@@ -43,6 +48,14 @@ def series(kind: Kind, user: str | None, client_id: str | None, measure: Measure
             {"__name__": "kafka_server_quota_byte_rate", "clientId": "app", "resource": "Produce, user=alice"},
             series(Kind.PRODUCE, "alice", "app"),
         ),
+        (
+            {"__name__": "kafka_server_quota_byte_rate", "resource": "Fetch, user=a%2C%20b, client-id=x, y"},
+            series(Kind.FETCH, "a, b", "x, y"),
+        ),
+        (
+            {"__name__": "kafka_server_quota_throttle_time", "resource": "Request", "user": 'a%20b, client-id="x\\*"'},
+            series(Kind.REQUEST, "a b", "x*", Measure.THROTTLE_TIME),
+        ),
         # Confluent's monitoring stacks, Strimzi's reporter
         (
             {"__name__": "kafka_server_produce_byte_rate", "user": "alice", "client_id": "app"},
@@ -57,6 +70,18 @@ def series(kind: Kind, user: str | None, client_id: str | None, measure: Measure
             {"__name__": "kafka_server_ControllerMutation_mutation_rate", "user": "ops"},
             series(Kind.MUTATION, "ops", None),
         ),
+        # a client-id that no quoting made (Strimzi's reporter), and one that looks percent-encoded
+        (
+            {"__name__": "kafka_server_fetch_byte_rate", "client_id": '"a*"', "user": "x"},
+            series(Kind.FETCH, "x", '"a*"'),
+        ),
+        ({"__name__": "kafka_server_fetch_byte_rate", "client_id": "a%41"}, series(Kind.FETCH, None, "a%41")),
+        # connections of an address
+        (
+            {"__name__": "kafka_server_socket_server_metrics_connection_accept_rate", "ip": "10.0.0.9"},
+            MetricSeries(broker=2, kind=Kind.CONNECTION, user=None, client_id=None, ip="10.0.0.9"),
+        ),
+        ({"__name__": "kafka_server_socket_server_metrics_connection_accept_rate", "listener": "PLAINTEXT"}, None),
         # Chitragupta's contract
         (
             {
@@ -112,6 +137,11 @@ def test_a_series_of_each_layout(labels: dict[str, str], found: object) -> None:
         ({"instance": "kafka-2:7071"}, 2),
         ({"instance": "b3.kafka.example.org:7071"}, 3),
         ({"instance": "10.0.0.3:9404"}, None),
+        ({"instance": "ip-10-0-0-3.ec2.internal:9404"}, None),
+        ({"node": "worker-5", "instance": "10.0.0.3:9404"}, None),
+        ({"node": "5"}, 5),
+        ({"pod": "prod-kafka-11", "node": "worker-5"}, 11),
+        ({"broker": "\u0663"}, None),
         ({"instance": "kafka:7071"}, None),
         ({}, None),
     ],
@@ -123,16 +153,76 @@ def test_the_broker_is_a_label_or_the_number_of_its_host(labels: dict[str, str],
         assert read_series(one) is Unattributed.NO_BROKER
 
 
-def quote(text: str) -> str:
-    """``ObjectName.quote`` of Java."""
-    escaped = "".join("\\n" if char == "\n" else f"\\{char}" if char in '\\"*?' else char for char in text)
-    return f'"{escaped}"'
+NAMES = NameIndex.of(
+    ClientNames(users=frozenset({"alice", "Alice", "CN=x", "a_client_id_b", "a"}), client_ids=frozenset({"app", "b"}))
+)
 
 
-@given(st.text(min_size=1, max_size=40))
-def test_users_and_quoted_client_ids_are_read_back(text: str) -> None:
-    assert unquote_client_id(quote(text)) == text
-    labels = {"__name__": "kafka_server_produce_byte_rate", "user": urllib.parse.quote(text, safe=""), "client_id": quote(text)}
-    found = read_series({**BROKER, **labels})
-    assert isinstance(found, MetricSeries)
-    assert (found.user, found.client_id) == (text, text)
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("kafka_server_produce_user_cn_3dx_client_id_app_byte_rate", series(Kind.PRODUCE, "CN=x", "app")),
+        ("kafka_server_request_user_cn_3dx_request_time", series(Kind.REQUEST, "CN=x", None)),
+        (
+            "kafka_server_controllermutation_client_id_app_tokens",
+            series(Kind.MUTATION, None, "app", Measure.TOKENS),
+        ),
+        # two users, or a user and a pair
+        ("kafka_server_produce_user_alice_client_id_app_byte_rate", Unattributed.SHARED_NAME),
+        ("kafka_server_produce_user_a_client_id_b_byte_rate", Unattributed.SHARED_NAME),
+        ("kafka_server_produce_user_bob_client_id_app_byte_rate", Unattributed.NAME_ONLY),
+        ("kafka_server_produce_client_id_app_request_time", None),
+        ("kafka_server_request_user_x_queue_size", None),
+    ],
+)
+def test_a_name_is_looked_up_among_known_clients(name: str, found: object) -> None:
+    assert read_series({**BROKER, "__name__": name}, NAMES) == found
+    assert read_series({**BROKER, "__name__": name}) in (Unattributed.NAME_ONLY, None)
+
+
+def test_names_of_series_with_labels_are_known_to_those_without() -> None:
+    reader = SeriesReader()
+    name_only = {**BROKER, "__name__": "kafka_server_produce_user_bob_client_id_etl_byte_rate"}
+    assert reader.read(name_only) is Unattributed.NAME_ONLY
+    reader.read({**BROKER, "__name__": "kafka_server_fetch_byte_rate", "user": "bob", "client_id": "ETL"})
+    assert reader.read(name_only) == series(Kind.PRODUCE, "bob", "ETL")
+    reader.read({**BROKER, "__name__": "kafka_server_fetch_byte_rate", "client_id": "etl"})
+    assert reader.read(name_only) is Unattributed.SHARED_NAME
+
+
+def test_a_rule_reads_other_names_and_labels() -> None:
+    rule = MetricRule(name="acme_in_*", kind=Kind.PRODUCE, user="who", broker="machine", is_plain=True)
+    labels = {"__name__": "acme_in_rate", "who": "a%20b", "client": '"x"', "machine": "4"}
+    wanted = MetricSeries(broker=4, kind=Kind.PRODUCE, user="a%20b", client_id='"x"')
+    assert read_series(labels, rules=[rule]) == wanted
+    encoded = dataclasses.replace(rule, is_plain=False)
+    assert read_series(labels, rules=[encoded]) == dataclasses.replace(wanted, user="a b", client_id="x")
+    assert read_series({**labels, "__name__": "acme_out_rate"}, rules=[rule]) is None
+    assert (layout_of(labels, [rule]), layout_of(labels)) == (Layout.MAPPED, None)
+    # Another broker's label is not a substitute for the named one.
+    assert read_series({**labels, "machine": "", "broker": "7"}, rules=[rule]) is Unattributed.NO_BROKER
+
+
+@pytest.mark.parametrize(
+    ("labels", "layout"),
+    [
+        ({"__name__": "kafka_server_quota_byte_rate", "resource": "Produce", "user": "a"}, Layout.QUOTA_LABELS),
+        ({"__name__": "kafka_server_quota_byte_rate", "resource": "Produce, user=a"}, Layout.OLD_RULE_ORDER),
+        ({"__name__": "kafka_server_quota_byte_rate", "quota_type": "Produce"}, Layout.CONTRACT),
+        ({"__name__": "kafka_server_produce_user_a_byte_rate"}, Layout.NAME_ONLY),
+        ({"__name__": "kafka_server_produce_queue_size"}, Layout.LOWER_CASE),
+        ({"__name__": "kafka_server_ControllerMutation_tokens"}, Layout.DEFAULT_FORMAT),
+        ({"__name__": "kafka_server_brokertopicmetrics_bytesin_total"}, None),
+    ],
+)
+def test_the_layout_of_a_series(labels: dict[str, str], layout: Layout | None) -> None:
+    assert layout_of(labels) is layout
+
+
+def test_the_selector_asks_for_every_name_that_is_read() -> None:
+    selector = selector_of([MetricRule(name="acme_*.x?", kind=Kind.FETCH)])
+    pattern = re.compile(selector.removeprefix('{__name__=~"').removesuffix('"}'))
+    for name in ("kafka_server_produce_user_a_byte_rate", "kafka_server_quota_tokens", "acme_in.x1"):
+        assert pattern.fullmatch(name)
+    assert not pattern.fullmatch("kafka_server_brokertopicmetrics_count")
+    assert selector_of() == SERIES_SELECTOR
