@@ -62,7 +62,9 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.traffic.backtest import Backtest, BacktestRequest
+    from reconciler.traffic.incident import GroupTimeline, ThrottledSecond, group_timelines, incident_report, recorded_throttles
     from reconciler.traffic.judging.grouping import BrokerRule
+    from reconciler.traffic.judging.recommendations import safe_limit
     from reconciler.traffic.kernels.sampled_rate import Era, Window
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
     from reconciler.traffic.metric_pages import PageCounts, write_page
@@ -75,7 +77,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
     from reconciler.traffic.sources.metric_layouts import SERIES_SELECTOR, Measure, MetricSeries, Unattributed, read_series
     from reconciler.traffic.traffic_files import Traffic, find_traffic, keep_rows, look_first, open_traffic, read_batches
-    from reconciler.traffic.traffic_source import Source
+    from reconciler.traffic.traffic_source import Source, TrafficSource
 
 __all__ = [
     "BYTES",
@@ -87,6 +89,7 @@ __all__ = [
     "BrokerRule",
     "Compaction",
     "Era",
+    "GroupTimeline",
     "Kind",
     "Measure",
     "MetricSeries",
@@ -96,11 +99,15 @@ __all__ = [
     "SessionOptions",
     "Source",
     "SourceFile",
+    "ThrottledSecond",
     "Traffic",
     "TrafficMapping",
+    "TrafficSource",
     "Unattributed",
     "Window",
     "find_traffic",
+    "group_timelines",
+    "incident_report",
     "keep_rows",
     "look_first",
     "open_traffic",
@@ -108,7 +115,9 @@ __all__ = [
     "read_batches",
     "read_mapping",
     "read_series",
+    "recorded_throttles",
     "require_arrow",
+    "safe_limit",
     "spark_with_progress",
     "split_argument",
     "write_page",

@@ -19,6 +19,7 @@ from reconciler.model import (
     Form,
     HistoryNeeds,
     Provenance,
+    RateSeries,
     Span,
     UnjudgedChange,
     UnusedQuota,
@@ -45,6 +46,7 @@ from reconciler.traffic.judging.verdicts import (
     worth_a_plot,
 )
 from reconciler.traffic.judging.waiting import add_waiting, worth_playing
+from reconciler.traffic.kernels.band import NOISE_MS
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window
 from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
 from reconciler.traffic.kernels.timeline import Integers
@@ -86,6 +88,8 @@ class BacktestRequest:
     """What one broker can do, by quota key."""
     brokers: tuple[int, ...] = ()
     """Ids of the cluster's brokers when its quotas were read; empty: not known."""
+    noise_ms: int = NOISE_MS
+    """By how much the time of each request may be off, for the bands of ``request_lines``."""
     plots: int = 0
     """Of how many buckets, the worst ones, the rate over time is wanted."""
 
@@ -143,7 +147,8 @@ class Backtest:
         """JSON lines, one a charged request under the proposed quotas, in the order of charging."""
         if not isinstance(self._recorded, RequestSource):
             raise TypeError("this traffic has no requests")
-        judged = self._recorded.requests(self._grouping, self._question.window, self._question.controller_window)
+        question = self._question
+        judged = self._recorded.requests(self._grouping, question.window, question.controller_window, noise_ms=question.noise_ms)
         grouping = self._grouping
         twice = {member for target in self._twice for member in grouping.targets[target].members}
         for row in judged:
@@ -181,19 +186,23 @@ class Backtest:
 
     def _plotted(self, verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
         """The worst ones with their rates over time, where cells of whole seconds can give them."""
-        recorded, grouping, window = self._recorded, self._grouping, self._question.window
         shown = worth_a_plot(verdicts, self._question.plots)
+        series = self.rates(shown, Grid.over(self._recorded.facts.coverage)) if shown else {}
+        return tuple(one if one.undecided else replace(one, rates=series.get(row_of(one))) for one in verdicts)
+
+    def rates(self, shown: Sequence[BucketVerdict], grid: Grid) -> dict[tuple[object, ...], RateSeries | None]:
+        """By ``row_of`` the rates of these verdicts over time; nothing where whole seconds prove nothing."""
+        recorded, grouping, window = self._recorded, self._grouping, self._question.window
         if not shown or not proves(window):
-            return tuple(verdicts)
-        number_of, grid = target_numbers(grouping), Grid.over(recorded.facts.coverage)
+            return {}
+        number_of = target_numbers(grouping)
         targets = {row: number_of[row] for row in map(row_of, shown)}
         groups = groups_to_plot(grouping, set(targets.values()))
         points = recorded.rates(grouping, groups, Lines.of(grouping, window, grid))
         brokers = {row: grouping.targets[target].broker for row, target in targets.items()}
-        series = {
+        return {
             row: rate_series(grouping, target, points, grid, self._holes.get(brokers[row])) for row, target in targets.items()
         }
-        return tuple(one if one.undecided else replace(one, rates=series.get(row_of(one))) for one in verdicts)
 
     def _judged(self) -> tuple[Form, tuple[BucketVerdict, ...]]:
         """The rows of all targets that were judged, worst first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -45,11 +45,13 @@ from reconciler.traffic.judging.mutations import judge_topics, topics_as_request
 from reconciler.traffic.judging.verdicts import request_verdicts
 from reconciler.traffic.judging.waiting import SCHEMA as WAITING
 from reconciler.traffic.judging.waiting import Player, waiting_of
+from reconciler.traffic.kernels.band import NOISE_MS
 from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, TIME_BITS, Batch, group_of, time_of
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.shuffle.between import RowsBetween
 from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows, Totals
 from reconciler.traffic.sources.log_evidence import CLUSTER, NAMED_BROKERS, REQUEST_NUMBER, require_one, usual_step
 from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS, NOT_AN_EVENT, UNREADABLE
@@ -79,6 +81,8 @@ class SecondsTraffic:
         Raises ``TrafficError`` when no request can be used, or when the rows are of several clusters.
         """
         self._rows = rows
+        self._source = source
+        self._files = tuple(files)
         self._columns = frozenset(columns)
         try:
             counted = rows.total(CLIENT_TOTALS)
@@ -128,6 +132,18 @@ class SecondsTraffic:
         """Of these few groups."""
         index, expected = self._index(grouping, groups)
         return plot_points(self._rows, lambda batches: keyed_seconds(batches, index), expected, lines, columns=NEEDED)
+
+    def between(self, start_us: int, end_us: int) -> Self:
+        """The part of it from ``start_us`` on and before ``end_us``; ``close`` of this source closes both.
+
+        Raises ``TrafficError`` when no request of that time can be used.
+        """
+        part = RowsBetween(self._rows, start_us, end_us)
+        return type(self)(part, source=self._source, files=self._files, columns=self._columns)
+
+    def total(self, work: Totals[pa.RecordBatch], *, needs: str) -> pa.Table | None:
+        """All rows added up; ``None`` when they have no column ``needs``."""
+        return self._rows.total(work) if needs in self._columns else None
 
     def close(self) -> None:
         """Safe to call twice."""
@@ -207,9 +223,11 @@ class RequestTraffic(SecondsTraffic):
         sent = self._of_requests(grouping, sampled_groups(grouping), judge, EXACT, name="verdicts of requests")
         return result_of(self._rows.judge(sent))
 
-    def requests(self, grouping: Grouping, window: Window, controller_window: Window) -> Iterator[JudgedRequest]:
+    def requests(
+        self, grouping: Grouping, window: Window, controller_window: Window, *, noise_ms: int = NOISE_MS
+    ) -> Iterator[JudgedRequest]:
         """Every request under the proposed quotas, in the order of charging; the rows must have the identity columns."""
-        work, after = Work.of(grouping.groups, window), limits_of(grouping.groups)[1]
+        work, after = Work.of(grouping.groups, window, noise_ms=noise_ms), limits_of(grouping.groups)[1]
 
         def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
             return map(_as_requests, judge_requests(map(_identified, pieces), work))

@@ -139,8 +139,10 @@ class RequestSource(TrafficSource, Protocol):
         """Verdicts of all groups."""
         ...
 
-    def requests(self, grouping: Grouping, window: Window, controller_window: Window) -> Iterator[JudgedRequest]:
-        """Every request under the proposed quotas, in the order of charging."""
+    def requests(
+        self, grouping: Grouping, window: Window, controller_window: Window, *, noise_ms: int = ...
+    ) -> Iterator[JudgedRequest]:
+        """Every request under the proposed quotas, in the order of charging; bands allow for times that are off by this."""
         ...
 
     def waiting(self, grouping: Grouping, groups: Sequence[int], window: Window) -> Mapping[int, Waiting]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ from reconciler.workflows.trusted import TrustedTree
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic import Kind, Traffic, TrafficMapping
+    from reconciler.traffic import BacktestRequest, Kind, Traffic, TrafficMapping, TrafficSource
     from reconciler.workflows.plan import Intent
 
 
@@ -109,14 +109,33 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
     traffic that cannot be used, ``FileAccessError`` when the requests cannot be written, ``UntrustedError`` for traffic or a
     mapping that a pull request brings, and as ``broker_model``.
     """
-    from reconciler.traffic import SessionOptions, require_arrow, spark_with_progress
+    from reconciler.traffic import require_arrow
 
     require_arrow()
-    from reconciler.traffic import Backtest, BacktestRequest, find_traffic, open_traffic
+    from reconciler.traffic import Backtest
+
+    question = backtest_request(proposal, options)
+    if options.prometheus is not None:
+        pages = fetch_prometheus(options.prometheus, now=datetime.datetime.now(datetime.UTC), progress=progress)
+        proposal = replace(proposal, notes=(*proposal.notes, *pages.notes))
+        options = replace(options, traffic=tuple(map(str, pages.files)))
+    with open_recorded(proposal, options, connections=question.exact, progress=progress) as recorded:
+        run = Backtest(recorded, question)
+        _step(progress, "judging")
+        report = _judged(run.report(), proposal)
+        if options.requests is not None:
+            _step(progress, f"writing every request to {options.requests}")
+            write_whole(options.requests, (f"{text}\n" for text in run.request_lines()))
+    return report
+
+
+def backtest_request(proposal: Proposal, options: BacktestOptions) -> BacktestRequest:
+    """What to judge, with the brokers' settings. Raises as ``broker_model``."""
+    from reconciler.traffic import BacktestRequest
 
     version = options.kafka_version or proposal.kafka_version
     model = broker_model(proposal.spec, options.model, version=version, trusted=proposal.trusted)
-    question = BacktestRequest(
+    return BacktestRequest(
         current=proposal.current,
         proposed=proposal.proposed,
         declared=proposal.declared,
@@ -134,10 +153,24 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
         brokers=proposal.brokers,
         plots=options.plots,
     )
-    if options.prometheus is not None:
-        pages = fetch_prometheus(options.prometheus, now=datetime.datetime.now(datetime.UTC), progress=progress)
-        proposal = replace(proposal, notes=(*proposal.notes, *pages.notes))
-        options = replace(options, traffic=tuple(map(str, pages.files)))
+
+
+@contextlib.contextmanager
+def open_recorded(
+    proposal: Proposal,
+    options: BacktestOptions,
+    *,
+    connections: bool = False,
+    throttles: bool = False,
+    progress: Progress | None = None,
+) -> Iterator[TrafficSource]:
+    """The files that ``options`` name as traffic, closed at the end; Spark starts where they are large.
+
+    ``connections``: as ``open_traffic`` has it. ``throttles``: recorded throttle times will be asked for, where logs have
+    them. Raises as ``run_backtest``.
+    """
+    from reconciler.traffic import SessionOptions, Source, find_traffic, open_traffic, spark_with_progress
+
     traffic = find_traffic(options.traffic, _trusted_mapping(options, proposal.trusted))
     if options.exact and not traffic.of_requests:
         raise UsageError(
@@ -158,19 +191,13 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
             functools.cache(session),
             log_timezone=options.log_timezone,
             in_process=traffic.stays_here(wanted),
-            requests=options.requests is not None,
-            connections=question.exact,
+            requests=options.requests is not None or (throttles and traffic.source is Source.LOGS),
+            connections=connections,
             kinds=_limited_kinds(proposal),
             max_unreadable=options.max_unreadable,
         )
         stack.callback(recorded.close)
-        run = Backtest(recorded, question)
-        _step(progress, "judging")
-        report = _judged(run.report(), proposal)
-        if options.requests is not None:
-            _step(progress, f"writing every request to {options.requests}")
-            write_whole(options.requests, (f"{text}\n" for text in run.request_lines()))
-    return report
+        yield recorded
 
 
 def _trusted_mapping(options: BacktestOptions, trusted: TrustedTree | None) -> TrafficMapping | None:

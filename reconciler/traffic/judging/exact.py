@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.traffic.judging.grouping import Group, Grouping
-from reconciler.traffic.kernels.band import Bands, BandStream
+from reconciler.traffic.kernels.band import NOISE_MS, Bands, BandStream
 from reconciler.traffic.kernels.exact_stream import ExactStream, GroupLimits, JudgedBatch
 from reconciler.traffic.kernels.exact_totals import Batch, ExactColumns, ExactVerdict, group_of
 from reconciler.traffic.kernels.sampled_rate import Window
@@ -58,14 +58,16 @@ class Work:
     before: GroupLimits
     after: GroupLimits
     window: Window
+    noise_ms: int = NOISE_MS
+    """By how much each time may be off, for the bands of single requests."""
 
     @classmethod
-    def of(cls, groups: Sequence[Group], window: Window) -> Work:
+    def of(cls, groups: Sequence[Group], window: Window, *, noise_ms: int = NOISE_MS) -> Work:
         """The limits on both sides; a group that is not of a side is unlimited there."""
         unrecords = np.asarray([group.kind.refuses for group in groups], dtype=np.bool_)
         capped = np.asarray([group.kind.is_capped for group in groups], dtype=np.bool_)
         before, after = limits_of(groups)
-        return cls(GroupLimits(before, unrecords, capped), GroupLimits(after, unrecords, capped), window)
+        return cls(GroupLimits(before, unrecords, capped), GroupLimits(after, unrecords, capped), window, noise_ms)
 
 
 def sampled_groups(grouping: Grouping) -> frozenset[int]:
@@ -234,7 +236,7 @@ class _Requests:
     def __init__(self, work: Work) -> None:
         self._work = work
         self._stream = ExactStream([work.after], work.window)
-        self._bands = BandStream(work.after, work.window)
+        self._bands = BandStream(work.after, work.window, noise_ms=work.noise_ms)
         self._table: pa.Table | None = None
         self._first = 0
         """The number of the table's first row; rows are numbered as they come."""

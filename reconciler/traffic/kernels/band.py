@@ -1,4 +1,4 @@
-"""How far a throttle can be known: the range it takes when every charge time is off by up to two milliseconds.
+"""How far a throttle can be known: the range it takes when every charge time is off by up to some milliseconds.
 
 A log's times are not to the millisecond, and one millisecond moves a request at a sample's boundary into another sample, which
 moves the whole chain after it. No better model helps; a range does. Each request's noise is drawn from its own content, so the
@@ -19,6 +19,7 @@ from reconciler.traffic.kernels.timeline import Integers
 
 REPLAYS: Final = 25
 NOISE_MS: Final = 2
+"""What the times of a log allow for by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,8 @@ class Bands:
 class BandStream:
     """Feed the same batches as an ``ExactStream`` of one side; the ranges come out as they become known, in any order."""
 
-    def __init__(self, side: GroupLimits, window: Window, *, replays: int = REPLAYS) -> None:
-        self._replays = tuple(_Replay(ExactStream([side], window), number) for number in range(replays))
+    def __init__(self, side: GroupLimits, window: Window, *, noise_ms: int = NOISE_MS, replays: int = REPLAYS) -> None:
+        self._replays = tuple(_Replay(ExactStream([side], window), number, noise_ms) for number in range(replays))
         self._rows = np.empty(0, dtype=np.int64)
         self._found = np.empty((replays, 0), dtype=np.int64)
 
@@ -76,19 +77,26 @@ _UNKNOWN: Final = -1
 class _Replay:
     """One replay with its own noise. What noise may still overtake waits for the next batch."""
 
-    def __init__(self, stream: ExactStream, number: int) -> None:
+    def __init__(self, stream: ExactStream, number: int, most_ms: int) -> None:
         self._stream = stream
         self._number = number
+        self._most_ms = most_ms
         self._waiting = Batch.empty()
 
     def feed(self, batch: Batch) -> JudgedBatch | None:
         if not len(batch):
             return None
-        moved = Batch(batch.keys + noise_ms(batch.order, self._number), batch.order, batch.records, batch.overhead, batch.rows)
+        moved = Batch(
+            batch.keys + noise_ms(batch.order, self._number, self._most_ms),
+            batch.order,
+            batch.records,
+            batch.overhead,
+            batch.rows,
+        )
         both = self._waiting.then(moved)
         both = both.part(np.argsort(both.keys, kind="stable"))
         # A later request is at least as late as the last of this batch, and its noise at most so far back.
-        decided = int(np.searchsorted(both.keys, batch.keys[-1] - NOISE_MS))
+        decided = int(np.searchsorted(both.keys, batch.keys[-1] - self._most_ms))
         self._waiting = both.part(slice(decided, None))
         return self._stream.feed(both.part(slice(decided)))
 
@@ -97,10 +105,10 @@ class _Replay:
         return self._stream.feed(waiting), self._stream.finish()
 
 
-def noise_ms(order: Integers, replay: int) -> Integers:
-    """Whole ms from -``NOISE_MS`` to ``NOISE_MS``, all alike often: a mix of the request's own number and the replay's."""
+def noise_ms(order: Integers, replay: int, most_ms: int = NOISE_MS) -> Integers:
+    """Whole ms from -``most_ms`` to ``most_ms``, all alike often: a mix of the request's own number and the replay's."""
     mixed = (order.astype(np.uint64) + np.uint64((replay + 1) * 0x9E3779B97F4A7C15 % 2**64)) * np.uint64(0xBF58476D1CE4E5B9)
     mixed ^= mixed >> np.uint64(31)
     mixed *= np.uint64(0x94D049BB133111EB)
     mixed ^= mixed >> np.uint64(29)
-    return np.asarray(mixed % np.uint64(2 * NOISE_MS + 1), dtype=np.int64) - NOISE_MS
+    return np.asarray(mixed % np.uint64(2 * most_ms + 1), dtype=np.int64) - most_ms

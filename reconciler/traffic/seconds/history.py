@@ -11,7 +11,7 @@ import logging
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -83,6 +83,8 @@ class SecondsFile:
 
     path: str
     renumbering: Renumbering
+    seconds: tuple[int, int] | None = None
+    """The first second to read, and the one behind the last; ``None``: all."""
 
     def batches(self, clients: Integers) -> Iterator[SecondTotals]:
         """Keys, seconds and amounts of ``clients``, whose keys rise, and of others that lie near them."""
@@ -94,6 +96,9 @@ class SecondsFile:
             for batch in file.iter_batches(_ROWS_A_BATCH, row_groups=groups, columns=list(_COLUMNS), use_threads=False):
                 columns = (np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64) for column in batch.columns)
                 numbers, second, amount = columns
+                if self.seconds is not None:
+                    inside = (second >= self.seconds[0]) & (second < self.seconds[1])
+                    numbers, second, amount = numbers[inside], second[inside], amount[inside]
                 yield self.renumbering.keys_of(numbers), second, amount
 
 
@@ -109,12 +114,14 @@ class History:
     series: tuple[Series, ...]
     throttled: int
     renumberings: Mapping[str, Renumbering]
+    seconds: tuple[int, int] | None = None
+    """As ``SecondsFile`` has it. The figures of ``series`` are those of the whole history."""
 
     def files(self) -> list[SecondsFile]:
         """Those of all segments."""
         none = Renumbering()
         return [
-            SecondsFile(path, self.renumberings.get(segment.folder, none))
+            SecondsFile(path, self.renumberings.get(segment.folder, none), self.seconds)
             for segment in self.segments
             for path in self.folder.files((segment,), TOTALS)
         ]
@@ -256,8 +263,15 @@ _BYTES_A_TASK: Final = 16 * 1024 * 1024
 class SecondsSource:
     """A folder that ``compact`` made. ``session`` starts Spark when it is needed. Raises ``TrafficError`` as ``open_history``."""
 
-    def __init__(self, folder: SegmentFolder, session: Callable[[], SparkSession], *, most_here: int = MOST_HERE) -> None:
-        self._history = open_history(folder)
+    def __init__(
+        self,
+        folder: SegmentFolder,
+        session: Callable[[], SparkSession],
+        *,
+        most_here: int = MOST_HERE,
+        history: History | None = None,
+    ) -> None:
+        self._history = history or open_history(folder)
         self._session = session
         self._most_here = most_here
         self.facts = _facts(self._history)
@@ -296,6 +310,11 @@ class SecondsSource:
         """Of these few groups."""
         index, expected = KeyIndex.of(self.series, grouping, groups), rows_of_groups(self.series, grouping, groups)
         return plot_points(self._rows(index), index.keyed, expected, lines)
+
+    def between(self, start_us: int, end_us: int) -> SecondsSource:
+        """The same clients and their totals of these whole seconds."""
+        part = replace(self._history, seconds=(start_us // 1_000_000, -(-end_us // 1_000_000)))
+        return SecondsSource(part.folder, self._session, most_here=self._most_here, history=part)
 
     def close(self) -> None:
         """Nothing is held."""

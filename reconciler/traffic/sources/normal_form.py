@@ -48,7 +48,9 @@ NOT_AN_EVENT: Final = "not-an-event"
 UNCLEAR: Final = "unclear local time"
 """A column of a batch: whether the local time of a row occurs twice or never. No file has it."""
 
-IDENTITY_COLUMNS: Final = ("connection", "correlation_id", "recorded_throttle_ms")
+RECORDED_THROTTLE: Final = "recorded_throttle_ms"
+"""The column: for how long the broker throttled a request when it was recorded."""
+IDENTITY_COLUMNS: Final = ("connection", "correlation_id", RECORDED_THROTTLE)
 """What tells requests apart; it makes rows large."""
 
 CHARGED: Final = "charged"
