@@ -48,6 +48,7 @@ COMMAND_GROUPS: Final = {
         "resolve": "Show which limits apply to a client, and why",
         "drift": "Compare a cluster with the manifests and the last apply",
         "report": "Write one page about every cluster",
+        "rules": "Write Prometheus rules and a Grafana dashboard of the limits",
     },
     "Pull requests and CI": {
         "comment": "Post and update the comment on a GitHub pull request",

@@ -22,6 +22,8 @@ SECTIONS: Final = (
     "Clients",
     "Changes",
     "Traffic",
+    "Series",
+    "Alerts",
     "Broker model",
     "Spark",
     "GitHub",

@@ -30,7 +30,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--max-unreadable",
-        type=_share,
+        type=share,
         default=0.01,
         metavar="SHARE",
         help="stop when more than this share of the traffic cannot be read, such as 0.05 or 5%% [default: 1%%]",
@@ -51,7 +51,8 @@ def add_spark_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--memory", default="2g", metavar="SIZE", help="give Spark's driver this memory [default: %(default)s]")
 
 
-def _share(text: str) -> float:
+def share(text: str) -> float:
+    """A share as a number or a percentage, for ``type`` of an option."""
     try:
         number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:

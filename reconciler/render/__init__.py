@@ -18,16 +18,19 @@ if TYPE_CHECKING:
     from reconciler.render.drift_summary import drift_markdown
     from reconciler.render.drift_text import drift_lines
     from reconciler.render.findings_text import explanation_lines, findings_lines, index_lines, shown_findings, validation_lines
+    from reconciler.render.grafana_dashboard import render_grafana_dashboard
     from reconciler.render.layout import plain, write
     from reconciler.render.markdown import BUDGET, ROOM_FOR_BACKTEST, findings_markdown, plan_markdown, render_backtest_markdown
     from reconciler.render.markdown_text import size
     from reconciler.render.outputs import drift_outputs, findings_outputs, plan_outputs
     from reconciler.render.plan_page import findings_html, plan_html
     from reconciler.render.plan_text import MANY_CHANGES, failure_lines, join_parts, plan_lines
+    from reconciler.render.prometheus_rules import QuotaRules, RuleFile, RuleOptions, render_prometheus_rules
     from reconciler.render.repo_paths import RepoPaths
     from reconciler.render.report_page import overview_lines, report_html
     from reconciler.render.repository_links import RepositoryLinks, files_at
     from reconciler.render.resolve_text import comparison_lines, ladders_of, note_lines, resolution_lines, view_title
+    from reconciler.render.rule_layouts import RuleLayout
     from reconciler.render.sarif import findings_to_sarif, plan_to_sarif
     from reconciler.render.sink import Sink
     from reconciler.render.state_text import state_as_csv, state_as_text, state_table
@@ -56,8 +59,12 @@ __all__ = [
     "CommentStatus",
     "Content",
     "Line",
+    "QuotaRules",
     "RepoPaths",
     "RepositoryLinks",
+    "RuleFile",
+    "RuleLayout",
+    "RuleOptions",
     "Sink",
     "Style",
     "answer",
@@ -100,7 +107,9 @@ __all__ = [
     "read_marker",
     "render_backtest_markdown",
     "render_code_quality",
+    "render_grafana_dashboard",
     "render_junit",
+    "render_prometheus_rules",
     "render_sticky_comment",
     "report_html",
     "resolution_lines",

@@ -34,7 +34,14 @@ if TYPE_CHECKING:
         RungStatus,
     )
     from reconciler.resolution.effects import effects_between, unclear_effects
-    from reconciler.resolution.kafka_names import IpVerdict, address_of, ip_verdict, sanitize_name, unsanitize_name
+    from reconciler.resolution.kafka_names import (
+        IpVerdict,
+        address_of,
+        ip_verdict,
+        quote_client_id,
+        sanitize_name,
+        unsanitize_name,
+    )
     from reconciler.resolution.overriding import DeclaredLimits
     from reconciler.resolution.precedence import (
         ADDRESS_PRECEDENCE,
@@ -115,6 +122,7 @@ __all__ = [
     "named_or_other",
     "nearest_filter",
     "needs_broker",
+    "quote_client_id",
     "refusal",
     "sanitize_name",
     "tags_of",

@@ -136,3 +136,15 @@ def unsanitize_name(text: str) -> str | None:
         return name if sanitize_name(name) == text else None
     except UnicodeError:
         return None
+
+
+_JMX_PLAIN: Final = re.compile(r"[A-Za-z0-9_\-%. \t]*")
+_JMX_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "*": "\\*", "?": "\\?", "\n": "\\n"})
+
+
+def quote_client_id(client_id: str) -> str:
+    """The client-id of a tag of an MBean: as it is, or as Java's ``ObjectName.quote`` writes it. It is never percent-encoded.
+
+    Source: Kafka's ``Sanitizer.jmxSanitize``.
+    """
+    return client_id if _JMX_PLAIN.fullmatch(client_id) else f'"{client_id.translate(_JMX_ESCAPES)}"'

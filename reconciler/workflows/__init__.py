@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.import_quotas import ImportSummary, import_files
     from reconciler.workflows.init import CLUSTER_FOLDER, Made, Setting, make_repository, parse_workflows, require_room
     from reconciler.workflows.load import find_repository_root, stop_on
+    from reconciler.workflows.monitoring_rules import quota_rules
     from reconciler.workflows.plan import Checker, Extras, Intent, load_intent, make_plan, plan_with
     from reconciler.workflows.prometheus_traffic import PrometheusRequest, is_prometheus, prometheus_address
     from reconciler.workflows.reconcile import Observation, observe, write_observed
@@ -166,6 +167,7 @@ __all__ = [
     "prometheus_address",
     "proposal_of",
     "quota_reader",
+    "quota_rules",
     "read_body",
     "read_clients",
     "read_report_inputs",

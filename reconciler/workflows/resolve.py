@@ -157,6 +157,13 @@ class Sources:
         reader = snapshot_reader(name, trusted=read_trusted_files(ref, paths[0]) if ref is not None else None)
         return current_view(reader.current_state(), source=reader)
 
+    def owners(self) -> Mapping[Entity, str]:
+        """Who declares an entity, as far as manifests are read; none without a path and a cluster's name. Raises as ``view``."""
+        if not self._where.paths and self._where.cluster is None:
+            return {}
+        desired = self._intent(everything=True).desired.entities.values()
+        return {declared.entity: declared.owner for declared in desired if declared.owner is not None}
+
     @cached_property
     def _current(self) -> QuotaView:
         return self._read(self._where.access)

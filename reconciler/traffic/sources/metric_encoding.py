@@ -10,9 +10,7 @@ import re
 import urllib.parse
 from typing import Final
 
-_PLAIN_TAG: Final = re.compile(r"[\w\-%. \t]*", re.ASCII)
 _QUOTED: Final = re.compile(r'"(?:[^"\\*?\n]|\\[\\"*?n])*"', re.DOTALL)
-_TO_ESCAPE: Final = re.compile(r'[\\"*?\n]')
 _ESCAPES: Final = re.compile(r"\\([\\\"*?n])")
 _UNSAFE: Final = re.compile(r"[^a-zA-Z0-9:]+")
 
@@ -25,13 +23,6 @@ def encode_user(user: str) -> str:
 def decode_user(text: str) -> str:
     """The user of a tag or label."""
     return urllib.parse.unquote(text, errors="replace")
-
-
-def quote_client_id(client_id: str) -> str:
-    """The client-id of a tag of an MBean: as it is, or as ``ObjectName.quote`` writes it. It is never percent-encoded."""
-    if _PLAIN_TAG.fullmatch(client_id):
-        return client_id
-    return '"' + _TO_ESCAPE.sub(lambda match: "\\n" if match[0] == "\n" else f"\\{match[0]}", client_id) + '"'
 
 
 def unquote_client_id(text: str) -> str:

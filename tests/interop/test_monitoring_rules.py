@@ -1,0 +1,240 @@
+"""Rules and the dashboard in a real Prometheus: each alert fires and resolves, every panel finds its series."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.render.prometheus_rules import QuotaRules, RuleOptions, render_prometheus_rules
+from reconciler.render.rule_layouts import RuleLayout
+from reconciler.resolution.kafka_names import quote_client_id, sanitize_name
+from tests.builders import client, pair, user
+from tests.support.command import invoke
+from tests.support.hostile_names import HOSTILE
+from tests.support.manifests import cluster, quotas
+from tests.support.metrics_exporter import served
+from tests.support.polling import wait_until
+from tests.support.prometheus_server import Prometheus, prometheus
+
+pytestmark = pytest.mark.interop
+
+PAGES = {
+    "default-format": """
+kafka_server_Produce_byte_rate{user="alice",client_id="app"} 950000
+kafka_server_Produce_throttle_time{user="alice",client_id="app"} 120
+kafka_server_Produce_byte_rate{user="bob",client_id="app"} 10
+kafka_server_Produce_throttle_time{user="bob",client_id="app"} NaN
+kafka_server_Fetch_byte_rate{user="carol"} 5
+kafka_server_Request_request_time{client_id="tool"} 2
+kafka_server_ControllerMutation_mutation_rate{user="carol"} 0.5
+kafka_server_Produce_queue_size 3
+""",
+    "quota-labels": """
+kafka_server_quota_byte_rate{resource="Produce",user="alice",clientId="app"} 950000
+kafka_server_quota_throttle_time{resource="Produce",user="alice",clientId="app"} 120
+kafka_server_quota_byte_rate{resource="Produce",user="bob",clientId="app"} 10
+kafka_server_quota_throttle_time{resource="Produce",user="bob",clientId="app"} NaN
+kafka_server_quota_byte_rate{resource="Fetch",user="carol"} 5
+kafka_server_quota_request_time{resource="Request",clientId="tool"} 2
+kafka_server_quota_mutation_rate{resource="ControllerMutation",user="carol"} 0.5
+kafka_server_produce_queue_size 3
+""",
+}
+PAGES["old-rule-order"] = (
+    PAGES["quota-labels"]
+    .replace('resource="Produce",user="bob"', 'resource="Produce, user=bob"')
+    .replace('user="alice",clientId="app"', 'user="alice, client-id=app"')
+    .replace('resource="Fetch",user="carol"', 'resource="Fetch, user=carol"')
+    .replace('resource="Request",clientId="tool"', 'resource="Request, client-id=tool"')
+)
+for lower in ("lower-case", "strimzi"):
+    PAGES[lower] = re.sub(
+        "kafka_server_(Produce|Fetch|Request|ControllerMutation)", lambda m: m[0].lower(), PAGES["default-format"]
+    )
+QUOTAS = quotas(
+    ({"user": "alice", "client-id": "app"}, {"producer_byte_rate": 1_000_000}),
+    ({"user": {"default": True}, "client-id": {"default": True}}, {"producer_byte_rate": 500_000}),
+    ({"user": {"default": True}}, {"consumer_byte_rate": 1_000_000, "controller_mutation_rate": 10}),
+    ({"client-id": "tool"}, {"request_percentage": 50}),
+    ({"user": "nobody"}, {"producer_byte_rate": 70_000}),
+    owner="team",
+)
+
+
+def manifests(folder: Path) -> Path:
+    root = folder / "quotas"
+    root.mkdir()
+    (root / "cluster.yaml").write_text(cluster())
+    (root / "quotas.yaml").write_text(QUOTAS)
+    return root
+
+
+def written(folder: Path, *options: str) -> tuple[Path, dict[str, Any]]:
+    """The files of the command: the rules, and the dashboard as JSON."""
+    rules, dashboard = folder / "quota-rules.yaml", folder / "dashboard.json"
+    done = invoke(
+        "rules", str(manifests(folder)), "--out", f"prometheus={rules}", "--out", f"grafana={dashboard}", *options, cwd=folder
+    )
+    assert done.code == 0, done.err
+    return rules, json.loads(dashboard.read_text())
+
+
+def promtool(*arguments: str) -> str:
+    assert shutil.which("promtool"), "promtool is not installed: apt install prometheus"
+    done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def labels_of(server: Prometheus, query: str, *names: str) -> dict[tuple[str, ...], float]:
+    rows = server.get("query", query=query)["result"]
+    return {tuple(row["metric"].get(name, "") for name in names): float(row["value"][1]) for row in rows}
+
+
+def page_of(text: Callable[[], str]) -> Callable[[str, Mapping[str, str], bytes], tuple[int, str, bytes]]:
+    return lambda *_: (200, "text/plain; version=0.0.4", text().encode())
+
+
+@pytest.mark.parametrize("layout", RuleLayout)
+def test_each_layout_gives_the_same_series(layout: RuleLayout, tmp_path: Path) -> None:
+    rules, dashboard = written(tmp_path, "--layout", layout.value, "--interval", "1s", "--for", "1s", "--unused", "20s")
+    assert "SUCCESS" in promtool("check", "rules", str(rules))
+    with served(page_of(lambda: PAGES[layout.value])) as port, prometheus(tmp_path, port, rules) as server:
+        wait_until(lambda: len(server.get("query", query="kafka_quota_utilization")["result"]) == 5, within_s=60)
+        found = labels_of(server, "kafka_quota_utilization", "user", "client_id", "key", "entity", "level", "owner")
+        assert found == {
+            ("alice", "app", "producer_byte_rate", "user=alice client-id=app", "1", "team"): 0.95,
+            ("bob", "app", "producer_byte_rate", "user=<default> client-id=<default>", "5", "team"): 0.00002,
+            ("carol", "", "consumer_byte_rate", "user=<default>", "6", "team"): 0.000005,
+            ("carol", "", "controller_mutation_rate", "user=<default>", "6", "team"): 0.05,
+            ("", "tool", "request_percentage", "client-id=tool", "7", "team"): 0.04,
+        }
+        assert set(labels_of(server, "kafka_quota_rate", "broker")) == {(f"127.0.0.1:{port}",)}
+        assert labels_of(server, "kafka_quota_throttle_time_ms", "user", "key") == {("alice", "producer_byte_rate"): 120}
+        assert labels_of(server, "kafka_quota_muted_connections", "key") == {("producer_byte_rate",): 3}
+        wait_until(lambda: server.value('ALERTS{alertname="KafkaQuotaNeverUsed",alertstate="firing"}'), within_s=60)
+        for panel in dashboard["panels"]:
+            for target in panel["targets"]:
+                assert server.get("query", query=chosen(target["expr"]))["result"], (panel["title"], target["expr"])
+
+
+def chosen(expression: str) -> str:
+    """As Grafana sends it: one cluster, and everything else."""
+    return re.sub(r"\$(broker|user|client_id)", ".*", expression).replace("$cluster", "prod")
+
+
+def test_every_alert_fires_and_resolves(tmp_path: Path) -> None:
+    rules, _ = written(tmp_path, "--interval", "1s", "--for", "1s", "--unused", "20s")
+    page = [PAGES["default-format"]]
+    groups = yaml.safe_load(rules.read_text())["groups"]
+    alerts = {rule["alert"] for group in groups for rule in group["rules"] if "alert" in rule}
+
+    def firing(server: Prometheus) -> dict[str, set[str]]:
+        rows = server.get("query", query='ALERTS{alertstate="firing"}')["result"]
+        found: dict[str, set[str]] = {}
+        for row in rows:
+            found.setdefault(row["metric"]["alertname"], set()).add(row["metric"].get("entity", ""))
+        return found
+
+    with served(page_of(lambda: page[0])) as port, prometheus(tmp_path, port, rules) as server:
+        busy = {"KafkaQuotaNearLimit": {"user=alice client-id=app"}, "KafkaQuotaThrottled": {"user=alice client-id=app"}}
+        unused = {"KafkaQuotaNeverUsed": {"user=nobody"}}
+        wait_until(lambda: firing(server) == busy | unused, within_s=90)
+        page[0] = "up_anyway 1\n"
+        wait_until(lambda: "KafkaQuotaRatesMissing" in firing(server), within_s=90)
+        assert not busy.keys() & firing(server).keys()
+        assert busy.keys() | unused.keys() | {"KafkaQuotaRatesMissing"} == alerts
+        page[0] = PAGES["default-format"].replace("950000", "10").replace(" 120\n", " NaN\n")
+        wait_until(lambda: not (firing(server).keys() - {"KafkaQuotaNeverUsed"}), within_s=90)
+        for group in server.get("rules")["groups"]:
+            assert {rule["health"] for rule in group["rules"]} == {"ok"}, group
+
+
+def test_alerts_wait_as_long_as_they_should(tmp_path: Path) -> None:
+    rules, _ = written(tmp_path)
+    rate = 'kafka_server_Produce_byte_rate{user="alice",client_id="app",instance="b1"}'
+    labels = {
+        "broker": "b1", "user": "alice", "client_id": "app", "key": "producer_byte_rate", "cluster": "prod",
+        "entity": "user=alice client-id=app", "level": "1", "owner": "team", "severity": "warning",
+    }  # fmt: skip
+    alert = {
+        "exp_labels": labels,
+        "exp_annotations": {
+            "summary": "user=alice client-id=app is near its producer_byte_rate on broker b1.",
+            "description": "The rate is 90% of the limit, which user=alice client-id=app sets.",
+        },
+    }
+    case = {
+        "rule_files": [rules.name],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [{"series": rate, "values": "900000x9 100000x10"}],
+                "alert_rule_test": [
+                    {"eval_time": "5m", "alertname": "KafkaQuotaNearLimit", "exp_alerts": []},
+                    {"eval_time": "7m", "alertname": "KafkaQuotaNearLimit", "exp_alerts": [alert]},
+                    {"eval_time": "12m", "alertname": "KafkaQuotaNearLimit", "exp_alerts": []},
+                ],
+            },
+            {
+                "interval": "1h",
+                "input_series": [{"series": rate, "values": "100000x200"}],
+                "alert_rule_test": [{"eval_time": "6d", "alertname": "KafkaQuotaNeverUsed", "exp_alerts": []}],
+            },
+        ],
+    }
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump(case))
+
+    assert "SUCCESS" in promtool("test", "rules", str(tmp_path / "test.yaml"))
+
+
+def test_hostile_names_find_their_limits(tmp_path: Path) -> None:
+    names = [name for name in HOSTILE if name and "\ud800" not in name]
+    entities: dict[Entity, dict[str, float]] = {}
+    lines = []
+    for number, name in enumerate(names, start=1):
+        for entity, labels in (
+            (user(name), {"user": sanitize_name(name)}),
+            (client(name), {"client_id": quote_client_id(name)}),
+            (pair(name, DEFAULT), {"user": sanitize_name(name), "client_id": "other"}),
+        ):
+            entities[entity] = {"producer_byte_rate": float(number)}
+            text = ",".join(f'{label}="{exposed(value)}"' for label, value in labels.items())
+            lines.append(f"kafka_server_Produce_byte_rate{{{text}}} {number}")
+    made = render_prometheus_rules(
+        QuotaRules(cluster='pr"o\\d\n', origin="a test", entities=entities, owners={user("a|b"): "-->"}),
+        RuleOptions(layout=RuleLayout.DEFAULT_FORMAT, interval_s=1),
+    )
+    rules = tmp_path / "hostile.yaml"
+    rules.write_text(made.text)
+    assert "SUCCESS" in promtool("check", "rules", str(rules))
+    with served(page_of(lambda: "\n".join(lines) + "\n")) as port, prometheus(tmp_path, port, rules) as server:
+        wait_until(lambda: server.value("count(kafka_quota_utilization)") == len(entities), within_s=60)
+        assert server.value("count(kafka_quota_utilization == 1)") == len(entities)
+        assert {name[0] for name in labels_of(server, "kafka_quota_utilization", "entity")} == {str(one) for one in entities}
+
+
+def exposed(value: str) -> str:
+    """A label as exporters write it."""
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def test_a_limit_of_zero_is_no_division_by_it(tmp_path: Path) -> None:
+    made = render_prometheus_rules(
+        QuotaRules(cluster="prod", origin="a test", entities={user("a"): {"producer_byte_rate": math.inf}}, owners={}),
+        RuleOptions(layout=RuleLayout.DEFAULT_FORMAT),
+    )
+    (tmp_path / "rules.yaml").write_text(made.text)
+
+    assert (made.limits, "SUCCESS" in promtool("check", "rules", str(tmp_path / "rules.yaml"))) == (0, True)
