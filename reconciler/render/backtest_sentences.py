@@ -40,12 +40,14 @@ _NOT_CHARGED_WORDS: Final = {
     "follower": "follower fetches",
     "duplicate": "copies of other lines",
     "refused-transaction": "refused transactional produces",
+    "silent-minute": "silent minutes",
 }
 _SOURCE_WORDS: Final = {
     "request-log": "request log",
     "normal-form": "Parquet file",
     "cells": "compacted file",
     "mapped-file": "mapped file",
+    "recorder": "recorder file",
 }
 _SHOWN_NAMES: Final = 5
 

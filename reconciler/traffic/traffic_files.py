@@ -1,4 +1,4 @@
-"""What ``--traffic`` names: request logs, Parquet in the normal form, mapped files, or a folder of per-second totals."""
+"""What ``--traffic`` names: request logs, Parquet, mapped files, files of the recorder, or a folder of per-second totals."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from reconciler.traffic.sources.normal_form import (
     rows_of,
 )
 from reconciler.traffic.sources.parquet_parts import footer_of, parts_of
+from reconciler.traffic.sources.recorder_files import is_recorder_file, recorder_files_in, recorder_rows, require_one_recorder
 from reconciler.traffic.sources.request_log import LOG_KINDS, SELF_EVIDENCE, parse_lines, require_request_lines
 from reconciler.traffic.traffic_source import Source, TrafficSource
 
@@ -104,7 +105,11 @@ class Traffic:
     @property
     def of_requests(self) -> bool:
         """Whether it may show single requests."""
-        return self.source is not Source.CELLS and (self.mapping is None or self.mapping.semantics == EVENT)
+        return not self._has_sums and (self.mapping is None or self.mapping.semantics == EVENT)
+
+    @property
+    def _has_sums(self) -> bool:
+        return self.source in (Source.CELLS, Source.RECORDER)
 
     @property
     def needs_little_jvm(self) -> bool:
@@ -136,6 +141,9 @@ def _find(arguments: Sequence[str], mapping: TrafficMapping | None) -> Traffic:
         return Traffic(source=Source.CELLS, cells=Path(arguments[0]))
     if kinds == {Source.NORMAL_FORM}:
         return Traffic(source=Source.NORMAL_FORM, parquet=tuple(file for one in arguments for file in _parquet_of(Path(one))))
+    if kinds == {Source.RECORDER}:
+        found = dict.fromkeys(file for one in arguments for file in recorder_files_in(Path(one)))
+        return Traffic(source=Source.RECORDER, parquet=tuple(found))
     return Traffic(source=Source.LOGS, logs=find_logs(arguments))
 
 
@@ -173,7 +181,8 @@ def open_traffic(
             rows = _local_rows(traffic, log_timezone=log_timezone, also=said, kinds=kinds)
         else:
             rows = _rows_on_spark(traffic, session(), log_timezone=log_timezone, also=said, kinds=kinds)
-        is_sums = traffic.mapping is not None and traffic.mapping.semantics == DELTA
+        is_mapped_sums = traffic.mapping is not None and traffic.mapping.semantics == DELTA
+        is_sums = is_mapped_sums or traffic.source is Source.RECORDER
         kind = SecondsTraffic if is_sums else RequestTraffic
         found = kind(rows, source=traffic.source, files=traffic.files, columns=said)
     facts = found.facts
@@ -207,6 +216,8 @@ def look_first(traffic: Traffic, *, log_timezone: str) -> None:
         require_request_lines(traffic.logs, zone)
     if traffic.mapping is not None:
         MappedFiles.of(traffic.parquet, traffic.mapping).require_readable_beginning()
+    elif traffic.source is Source.RECORDER:
+        require_one_recorder(traffic.parquet)
     elif traffic.source is Source.NORMAL_FORM:
         for file in traffic.parquet:
             require_columns(footer_of(file).schema.to_arrow_schema(), file)
@@ -237,12 +248,14 @@ def _rows_on_spark(
 def keep_rows(
     traffic: Traffic, spark: SparkSession, *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind] = LOG_KINDS
 ) -> KeptRows[Any]:
-    """Rows of request logs or mapped files with the columns ``also``, kept by Spark until they are closed.
+    """Rows of request logs, mapped files or a recorder's files with the columns ``also``, kept by Spark until they are closed.
 
     ``kinds``: what to read of logs, since each kind costs time. Raises ``UsageError`` for an unknown time zone.
     """
-    from reconciler.traffic.sources.on_spark import mapped_file_rows, request_log_rows
+    from reconciler.traffic.sources.on_spark import mapped_file_rows, recorder_file_rows, request_log_rows
 
+    if traffic.source is Source.RECORDER:
+        return recorder_file_rows(spark, traffic.parquet, with_file="file" in also)
     if traffic.mapping is not None:
         return mapped_file_rows(spark, traffic.parquet, traffic.mapping, with_file="file" in also)
     return request_log_rows(spark, traffic.logs, log_timezone=log_timezone, also=also, kinds=kinds)
@@ -261,6 +274,9 @@ def read_batches(
     if traffic.mapping is not None:
         yield from mapped_rows(MappedFiles.of(traffic.parquet, traffic.mapping).parts, traffic.mapping, with_file=with_file)
         return
+    if traffic.source is Source.RECORDER:
+        yield from recorder_rows(traffic.parquet, with_file=with_file)
+        return
     names = [name for name, _ in COLUMNS]
     for part in parts_of(traffic.parquet):
         log_event(_log, "file opened", file=part.path, rows=part.rows)
@@ -272,14 +288,18 @@ def _bytes_when_read(file: str) -> int:
     if file.endswith(".parquet"):
         return int(footer_of(file).num_rows) * _BYTES_A_ROW
     size = Path(file).stat().st_size
-    return size * _PACKED if file.endswith((".gz", ".zst")) else size
+    return size * _PACKED if file.endswith((".gz", ".zst", ".gz.open")) else size
 
 
 def _kind_of(path: Path) -> Source:
     if path.is_dir():
         if SegmentFolder(path).exists():
             return Source.CELLS
+        if any(map(is_recorder_file, path.rglob("quota-recorder-*"))):
+            return Source.RECORDER
         return Source.NORMAL_FORM if any(path.rglob("*.parquet")) else Source.LOGS
+    if is_recorder_file(path) and path.exists():
+        return Source.RECORDER
     return Source.NORMAL_FORM if path.suffix == ".parquet" and path.exists() else Source.LOGS
 
 

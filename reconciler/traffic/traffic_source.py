@@ -28,6 +28,7 @@ class Source(enum.StrEnum):
     NORMAL_FORM = "normal-form"
     CELLS = "cells"
     MAPPED = "mapped-file"
+    RECORDER = "recorder"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

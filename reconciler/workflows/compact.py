@@ -124,15 +124,15 @@ def _files_to_read(sources: Mapping[Path, SourceFile], segments: Sequence[Segmen
 
 def _sources(traffic: Traffic) -> tuple[dict[Path, SourceFile], tuple[Path, ...]]:
     """Each log once, and the files that have no whole line yet."""
-    from reconciler.traffic import SourceFile
+    from reconciler.traffic import Source, SourceFile
 
     found: dict[str, SourceFile] = {}
     empty: list[Path] = []
-    whole = [SourceFile.of_whole(Path(file)) for file in traffic.parquet]
+    of_file = SourceFile.of_recorder if traffic.source is Source.RECORDER else SourceFile.of_whole
     logs = [(Path(file), log.broker) for log in traffic.logs for file in log.files]
     for path, source in [
         *((path, SourceFile.of_log(path, broker)) for path, broker in logs),
-        *((one.path, one) for one in whole),
+        *((Path(file), of_file(Path(file))) for file in traffic.parquet),
     ]:
         if source is None:
             empty.append(path)

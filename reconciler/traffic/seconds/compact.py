@@ -26,6 +26,7 @@ from reconciler.traffic.seconds.history import save_client_totals
 from reconciler.traffic.sources.log_evidence import mark_copies, require_one
 from reconciler.traffic.sources.normal_form import UNREADABLE, require_readable
 from reconciler.traffic.sources.parquet_parts import parts_of, read_part
+from reconciler.traffic.sources.recorder_files import read_header
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,6 +61,12 @@ class SourceFile:
         if not first.endswith(b"\n") and len(first) < _LONGEST_LINE:
             return None
         return cls(path=path, id=_digest(f"log {broker}\n".encode() + first), size=path.stat().st_size)
+
+    @classmethod
+    def of_recorder(cls, path: Path) -> SourceFile | None:
+        """Known by its first line, complete or still open; ``None`` while it has none. Raises ``TrafficError``."""
+        header = read_header(path)
+        return None if header is None else cls(path=path, id=_digest(b"recorder\n" + header.line), size=path.stat().st_size)
 
     @classmethod
     def of_whole(cls, path: Path) -> SourceFile:

@@ -69,6 +69,8 @@ UNCLEAR_TIME: Final = "unclear-time"
 DUPLICATE: Final = "duplicate"
 """Another line of the same connection, number and time is counted: a log was copied, or is given under two names."""
 UNREADABLE: Final = "unreadable"
+SILENT: Final = "silent-minute"
+"""A minute that a recorder watched, and in which the broker charged nobody."""
 FIRST_US: Final = 946_684_800_000_000
 END_US: Final = 4_102_444_800_000_000
 """The years 2000 to 2099, as microseconds since 1970: any other time comes from a damaged row or a wrong unit."""

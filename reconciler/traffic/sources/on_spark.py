@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -17,6 +18,7 @@ from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, log_parts
 from reconciler.traffic.sources.mapped import MappedFiles, MappedPart, mapped_rows
 from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.parquet_parts import ROWS_A_PART, Part, read_part
+from reconciler.traffic.sources.recorder_files import recorder_rows
 from reconciler.traffic.sources.request_log import parse_lines, schema
 
 _LOG_BYTES_A_TASK: Final = 4_000_000
@@ -44,6 +46,16 @@ def mapped_file_rows(
     sizes = [part.rows * _BYTES_A_MAPPED_ROW if isinstance(part, Part) else part.size for part in found.parts]
     tasks = max(least_tasks(spark), sum(sizes) // _MAPPED_BYTES_A_TASK)
     return KeptRows(spark, split_work(found.parts, sizes, tasks), read)
+
+
+def recorder_file_rows(spark: SparkSession, files: Sequence[str], *, with_file: bool = False) -> KeptRows[tuple[str, ...]]:
+    """The same of a recorder's files, each of which one worker reads."""
+
+    def read(share: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return recorder_rows(share, with_file=with_file)
+
+    sizes = [Path(file).stat().st_size for file in files]
+    return KeptRows(spark, split_work(files, sizes, max(least_tasks(spark), sum(sizes) // _LOG_BYTES_A_TASK)), read)
 
 
 def request_log_rows(

@@ -1,0 +1,118 @@
+"""The recorder's files in backtest and compact: the same verdicts as from the per-second totals of the same requests."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from reconciler.formats.schema_files import load_schema
+from reconciler.traffic.traffic_files import find_traffic, read_batches
+from tests.support.command import run
+from tests.support.recorder_lines import write_members, write_sums
+from tests.traffic.conftest import RECORDINGS
+
+LOG = RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz"
+NAME = "quota-recorder-3-20261123T024142050Z.jsonl.gz"
+MANIFEST = """
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: team}
+spec:
+  quotas:
+    - match: {user: alice}
+      quotas: {producer_byte_rate: 100KiB, request_percentage: 5}
+    - match: {user: {default: true}}
+      quotas: {consumer_byte_rate: 1MiB, producer_byte_rate: 1GiB}
+"""
+_SUMMARY = ("key", "bucket", "broker", "verdict", "limit_after", "seconds_certain", "seconds_over", "seconds_possible", "peak")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Manifests, a snapshot, and the sums of a recorded request log as the recorder writes them."""
+    root = tmp_path_factory.mktemp("recorder")
+    (root / "quotas").mkdir()
+    (root / "quotas" / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
+    snapshot = {
+        "format_version": "1.0",
+        "cluster": {"name": None, "id": None, "kafka_version": "4.3"},
+        "observed": {"at": "2026-11-21T13:00:00Z", "from": "broker"},
+        "entities": json.loads((RECORDINGS / "kafka-4.3.1" / "quotas.json").read_text(encoding="utf-8")),
+    }
+    (root / "snapshot.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    sums: dict[tuple[str, str | None, str | None], dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for batch in read_batches(find_traffic([f"3={LOG}"]), log_timezone="UTC", also=()):
+        for row in batch.to_pylist():
+            if row["status"] == "charged":
+                client = row["kind"], row["user"], row["client_id"]
+                sums[client][row["ts_us"] // 1_000_000] += row["records"] + row["overhead"]
+    write_sums(root / "recorded" / NAME, sums, broker=3, cluster=None)
+    return root
+
+
+def verdicts(folder: Path, traffic: str, code: int = 0) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    options = ("--current", "snapshot.json", "--traffic", traffic, "--format", "json")
+    done = run("backtest", "quotas", *options, cwd=folder)
+    assert (done.code, done.err) == (code, "")
+    document = done.json()
+    jsonschema.Draft202012Validator(load_schema("backtest")).validate(document)
+    return document, [{name: verdict[name] for name in _SUMMARY} for verdict in document["verdicts"]]
+
+
+def test_sums_of_the_recorder_are_judged_as_per_second_totals_are(folder: Path) -> None:
+    done = run("compact", "--traffic", f"3={LOG}", "--folder", "cells", cwd=folder)
+    assert done.code == 0, done.err
+    document, recorded = verdicts(folder, "recorded")
+    _, from_cells = verdicts(folder, "cells")
+    assert recorded == from_cells
+    assert document["provenance"]["source"] == "recorder"
+    assert sum(verdict["seconds_certain"] for verdict in recorded) > 0
+
+
+def test_compact_adds_the_recorders_files_once_also_when_they_have_grown(folder: Path) -> None:
+    def compact() -> dict[str, Any]:
+        done = run("compact", "--traffic", "recorded", "--folder", "compacted", "--format", "json", cwd=folder)
+        assert (done.code, done.err) == (0, "")
+        return done.json()
+
+    file = folder / "recorded" / NAME
+    still_open = file.rename(file.with_name(f"{NAME}.open"))
+    whole = still_open.read_bytes()
+    try:
+        still_open.write_bytes(whole[: len(whole) // 2])
+        assert len(compact()["compacted"]) == 1
+        still_open.write_bytes(whole)
+        assert len(compact()["compacted"]) == 1
+        still_open.rename(file)
+        again = compact()
+        assert (again["compacted"], len(again["known"]), again["segments"]) == ([], 1, 1)
+    finally:
+        file.write_bytes(whole)
+    assert verdicts(folder, "compacted")[1] == verdicts(folder, "recorded")[1]
+
+
+def test_the_text_names_the_source_and_exact_is_refused(folder: Path) -> None:
+    options = ("--current", "snapshot.json", "--traffic", "recorded")
+    done = run("backtest", "quotas", *options, cwd=folder)
+    assert (done.code, done.err) == (0, "")
+    assert "recorder file" in done.out
+    refused = run("backtest", "quotas", *options, "--exact", cwd=folder)
+    assert refused.code != 0
+    assert "--exact" in refused.err
+
+
+def test_many_dropped_seconds_stop_the_backtest(folder: Path) -> None:
+    file = folder / "recorded" / "quota-recorder-3-20261123T034142050Z.jsonl.gz"
+    first = {"format": "kafka-quotas-recorder", "version": 1, "broker": 3, "cluster": None, "started_ms": 1}
+    try:
+        write_members(file, [first, ["d", 1_795_000_000, 1_795_090_000, "cannot write: IOException"]])
+        done = run("backtest", "quotas", "--current", "snapshot.json", "--traffic", "recorded", cwd=folder)
+        assert done.code == 1
+        assert "the recorder dropped the seconds 1795000000 to 1795090000 (since 1970): cannot write: IOException" in done.err
+    finally:
+        file.unlink()
