@@ -199,6 +199,16 @@ EXAMPLES: Final[Mapping[str, CommandExamples]] = {
             ("Show which clients get other limits by a change", "resolve quotas --all --diff planned"),
         ),
     ),
+    "why": CommandExamples(
+        page="why.md",
+        lines=(
+            ("Explain a throttle of today", 'why quotas --name client-id=checkout --at "14:03" --traffic 1=kafka-request.log'),
+            (
+                "Find the longest incident of a client in a compacted history",
+                "why quotas --name user=orders --since 2026-11-22T00:00Z --traffic history/",
+            ),
+        ),
+    ),
     "drift": CommandExamples(
         page="at-night.md",
         lines=(

@@ -46,6 +46,7 @@ COMMAND_GROUPS: Final = {
     "Inspect a cluster": {
         "describe": "Print quotas as a cluster has them",
         "resolve": "Show which limits apply to a client, and why",
+        "why": "Explain an incident: who filled which quota, and who set it",
         "drift": "Compare a cluster with the manifests and the last apply",
         "report": "Write one page about every cluster",
         "rules": "Write Prometheus rules and a Grafana dashboard of the limits",

@@ -51,6 +51,28 @@ def add_spark_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--memory", default="2g", metavar="SIZE", help="give Spark's driver this memory [default: %(default)s]")
 
 
+def add_broker_model_options(parser: argparse.ArgumentParser) -> None:
+    """The settings and the class of the brokers; all of them override those of the Cluster manifest."""
+    group = options.section(parser, "Broker model")
+    group.add_argument(
+        "--kafka-version", metavar="V", help="model this broker release [default: the snapshot's, else 3.8 and newer]"
+    )
+    group.add_argument("--window-samples", type=int, metavar="N", help="use this quota.window.num [default: 11]")
+    group.add_argument("--window-seconds", type=int, metavar="N", help="use this quota.window.size.seconds [default: 1]")
+    group.add_argument(
+        "--controller-window-samples", type=int, metavar="N", help="use this controller.quota.window.num [default: 11]"
+    )
+    group.add_argument(
+        "--controller-window-seconds", type=int, metavar="N", help="use this controller.quota.window.size.seconds [default: 1]"
+    )
+    group.add_argument(
+        "--quota-callback",
+        metavar="MODULE:CLASS",
+        help="import and run this Python class as the brokers' client.quota.callback.class. The class that the Cluster manifest "
+        "names is loaded only with --trusted-ref",
+    )
+
+
 def share(text: str) -> float:
     """A share as a number or a percentage, for ``type`` of an option."""
     try:
@@ -63,7 +85,7 @@ def share(text: str) -> float:
 
 
 def add_prometheus_options(parser: argparse.ArgumentParser) -> None:
-    """``--since``, ``--until``, ``--http-config`` and ``--traffic-store``, in the section of the traffic."""
+    """``--since``, ``--until`` and those of ``add_prometheus_login_options``, in the section of the traffic."""
     group = options.section(parser, "Traffic")
     group.add_argument(
         "--since", type=_moment, metavar="TIME", help="read samples of Prometheus after this time [default: 24 h before --until]"
@@ -71,6 +93,12 @@ def add_prometheus_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--until", type=_moment, metavar="TIME", help="read samples of Prometheus up to this time, with its offset [default: now]"
     )
+    add_prometheus_login_options(parser)
+
+
+def add_prometheus_login_options(parser: argparse.ArgumentParser) -> None:
+    """``--http-config`` and ``--traffic-store``."""
+    group = options.section(parser, "Traffic")
     group.add_argument(
         "--http-config",
         metavar="FILE",

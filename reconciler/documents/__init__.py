@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from reconciler.documents.plan import plan_digest, plan_to_json, read_plan
     from reconciler.documents.resolve import answer_json_lines, answer_list_chunks, comparison_to_json, resolution_to_json
     from reconciler.documents.snapshot import parse_snapshot, read_snapshot, selector_to_json, snapshot_chunks, write_snapshot
+    from reconciler.documents.why import incident_to_json
 
 __all__ = [
     "DRIFT_FORMAT_VERSION",
@@ -54,6 +55,7 @@ __all__ = [
     "finding_to_json",
     "findings_to_json",
     "headline",
+    "incident_to_json",
     "overview_to_json",
     "parse_snapshot",
     "plan_digest",

@@ -78,6 +78,15 @@ if TYPE_CHECKING:
         repository_manifest,
     )
     from reconciler.model.finding import Finding, Related, Rule, Severity, Span, in_order
+    from reconciler.model.incident import (
+        IncidentAnswer,
+        IncidentGroup,
+        IncidentReport,
+        IncidentStep,
+        LimitOrigin,
+        LoggedThrottles,
+        MissingEvidence,
+    )
     from reconciler.model.lint_rules import LINT_RULES
     from reconciler.model.message import (
         Filling,
@@ -190,6 +199,10 @@ __all__ = [
     "GuardResult",
     "GuardStatus",
     "HistoryNeeds",
+    "IncidentAnswer",
+    "IncidentGroup",
+    "IncidentReport",
+    "IncidentStep",
     "KeyChange",
     "KeyDrift",
     "Known",
@@ -197,11 +210,14 @@ __all__ = [
     "KnownClient",
     "KnownOwner",
     "Limit",
+    "LimitOrigin",
+    "LoggedThrottles",
     "ManifestCommit",
     "MatchKind",
     "Member",
     "Message",
     "MessagePart",
+    "MissingEvidence",
     "NotJudged",
     "Observed",
     "ObservedFrom",

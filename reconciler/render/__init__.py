@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         render_sticky_comment,
     )
     from reconciler.render.styled import Block, Line, Style, line
+    from reconciler.render.why_text import incident_headline, incident_lines
 
 __all__ = [
     "BUDGET",
@@ -89,6 +90,8 @@ __all__ = [
     "findings_outputs",
     "findings_to_sarif",
     "hidden_data",
+    "incident_headline",
+    "incident_lines",
     "index_lines",
     "is_edited",
     "join_parts",

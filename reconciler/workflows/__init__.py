@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.monitoring_rules import quota_rules
     from reconciler.workflows.plan import Checker, Extras, Intent, load_intent, make_plan, plan_with
     from reconciler.workflows.prometheus_traffic import PrometheusRequest, is_prometheus, prometheus_address
+    from reconciler.workflows.quotas_then import QuotaSources
     from reconciler.workflows.reconcile import Observation, observe, write_observed
     from reconciler.workflows.references import References
     from reconciler.workflows.report import ReportRequest, has_failed, load_report_intents, make_report, read_report_inputs
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.system_clock import SystemClock
     from reconciler.workflows.trusted import TrustedTree, read_trusted_files
     from reconciler.workflows.validate import Validation, source_lines, validate_every, validate_manifests
+    from reconciler.workflows.why import IncidentRequest, explain_incident
 
 __all__ = [
     "CLUSTER_FOLDER",
@@ -101,12 +103,14 @@ __all__ = [
     "GitHubTarget",
     "GivenBaseline",
     "ImportSummary",
+    "IncidentRequest",
     "Intent",
     "Made",
     "ModelOptions",
     "Observation",
     "PrometheusRequest",
     "PullRequestOutcome",
+    "QuotaSources",
     "References",
     "ReportRequest",
     "Screen",
@@ -134,6 +138,7 @@ __all__ = [
     "describe_cluster",
     "difference_between",
     "explain_id",
+    "explain_incident",
     "explanations",
     "export_cluster",
     "find_changed_clusters",

@@ -7,6 +7,7 @@ leads up to the outermost repository.
 
 from __future__ import annotations
 
+import datetime
 import logging
 import os
 import re
@@ -46,6 +47,18 @@ class TreeEntry:
     blob: str
     size: int
     link: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlamedLine:
+    """The commit that wrote a line, and the line's number there. ``parent``: of the commit; ``None``: it has none."""
+
+    commit: str
+    line: int
+    committed: datetime.datetime
+    author: str
+    subject: str
+    parent: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +194,28 @@ class Git:
         if not _COMMIT_ID.fullmatch(earlier):
             return False
         return _run(self.program, self.top, "merge-base", "--is-ancestor", earlier, commit).returncode == 0
+
+    def commit_before(self, moment: datetime.datetime) -> str | None:
+        """The newest commit of the checked-out branch that was committed at a moment or earlier; merged branches do not count."""
+        limit = f"--before={int(moment.timestamp())}"
+        return _text(self._output("rev-list", "--max-count=1", "--first-parent", limit, "HEAD")).strip() or None
+
+    def blame_line(self, commit: str, path: str, line: int) -> BlamedLine:
+        """The commit that last changed one line of a file, as that is in ``commit``. White space does not count."""
+        place = f"-L{line},{line}"
+        answer = _text(self._output("blame", "--porcelain", "-w", place, commit, "--", path))
+        rows = answer.split("\n")
+        number, first, *_ = rows[0].split(" ")
+        known = dict(row.partition(" ")[::2] for row in rows[1:] if not row.startswith("\t"))
+        parents = _text(self._output("rev-list", "--parents", "--max-count=1", number)).split()
+        return BlamedLine(
+            commit=number,
+            line=int(first),
+            committed=datetime.datetime.fromtimestamp(int(known["committer-time"]), tz=datetime.UTC),
+            author=known.get("author", ""),
+            subject=known.get("summary", ""),
+            parent=parents[1] if len(parents) > 1 else None,
+        )
 
     def missing_commits(self, *, base: str) -> int:
         """How many commits of ``base`` the checked-out commit does not contain. Raises ``GitError`` when there is none yet."""

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, options, output
 from reconciler.cli.arguments import OutputArguments, typed
-from reconciler.cli.traffic_options import add_prometheus_options, add_reading_options, add_spark_options, prometheus_request
+from reconciler.cli.traffic_options import (
+    add_broker_model_options,
+    add_prometheus_options,
+    add_reading_options,
+    add_spark_options,
+    prometheus_request,
+)
 from reconciler.errors import ManifestError, UsageError
 
 if TYPE_CHECKING:
@@ -96,7 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_prometheus_options(parser)
     add_reading_options(parser)
     add_spark_options(parser)
-    _add_broker_model_options(parser)
+    add_broker_model_options(parser)
     options.add_fail_on_option(parser)
     options.add_trusted_ref_option(parser)
     options.add_cluster_option(parser)
@@ -105,28 +111,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--requests", metavar="FILE", help="write one JSON line for each replayed request (implies --exact)"
     )
     options.add_output_options(parser, formats=FORMATS, out=True)
-
-
-def _add_broker_model_options(parser: argparse.ArgumentParser) -> None:
-    """The settings and the class of the brokers; all of them override those of the Cluster manifest."""
-    group = options.section(parser, "Broker model")
-    group.add_argument(
-        "--kafka-version", metavar="V", help="model this broker release [default: the snapshot's, else 3.8 and newer]"
-    )
-    group.add_argument("--window-samples", type=int, metavar="N", help="use this quota.window.num [default: 11]")
-    group.add_argument("--window-seconds", type=int, metavar="N", help="use this quota.window.size.seconds [default: 1]")
-    group.add_argument(
-        "--controller-window-samples", type=int, metavar="N", help="use this controller.quota.window.num [default: 11]"
-    )
-    group.add_argument(
-        "--controller-window-seconds", type=int, metavar="N", help="use this controller.quota.window.size.seconds [default: 1]"
-    )
-    group.add_argument(
-        "--quota-callback",
-        metavar="MODULE:CLASS",
-        help="import and run this Python class as the brokers' client.quota.callback.class. The class that the Cluster manifest "
-        "names is loaded only with --trusted-ref",
-    )
 
 
 def parse(namespace: argparse.Namespace) -> BacktestArguments:

@@ -1,0 +1,242 @@
+"""``kafka-quotas why``: why a client was throttled at a time, and what to do about it."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import zoneinfo
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reconciler.cli import entity_options, exit_codes, options, output
+from reconciler.cli.arguments import ClusterArguments, typed
+from reconciler.cli.traffic_options import (
+    add_broker_model_options,
+    add_prometheus_login_options,
+    add_reading_options,
+    add_spark_options,
+    prometheus_request,
+)
+from reconciler.errors import ManifestError, UsageError
+from reconciler.text import shown
+
+if TYPE_CHECKING:
+    from reconciler.model import Entity, IncidentReport
+    from reconciler.workflows import BacktestOptions, IncidentRequest, PrometheusRequest
+
+_AROUND: Final = datetime.timedelta(hours=1)
+_FORMS: Final = ("%H:%M", "%H:%M:%S")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyArguments(ClusterArguments):
+    """The command line of ``why``."""
+
+    entity_name: tuple[str, ...]
+    entity_names: tuple[str, ...]
+    entity_defaults: tuple[str, ...]
+    at: str | None
+    since: str | None
+    until: str | None
+    timezone: str | None
+    traffic: tuple[str, ...]
+    audit: tuple[str, ...]
+    current: str | None
+    kafka_version: str | None
+    log_timezone: str
+    mapping: str | None
+    max_unreadable: float
+    master: str | None
+    remote: str | None
+    memory: str
+    window_samples: int | None
+    window_seconds: int | None
+    controller_window_samples: int | None
+    controller_window_seconds: int | None
+    quota_callback: str | None
+    http_config: str | None
+    traffic_store: str | None
+    detailed_exitcode: bool
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``why``."""
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        default=[],
+        metavar="PATH",
+        help="manifests in git, for the quotas of that time and the commits that set them [default: ., if it has manifests]",
+    )
+    parser.add_argument(
+        "--at", metavar="TIME", help='explain the incident at or nearest to this time, such as "14:03" or 2026-11-22T14:03:00Z'
+    )
+    parser.add_argument("--since", metavar="TIME", help="look from this time on [default: 1 h before --at or --until]")
+    parser.add_argument("--until", metavar="TIME", help="look up to this time [default: 1 h after --at, else now]")
+    parser.add_argument(
+        "--timezone", metavar="TZ", help="read and print times without an offset in this time zone [default: --log-timezone]"
+    )
+    entity_options.add_entity_options(parser)
+    group = options.section(parser, "Traffic")
+    group.add_argument(
+        "--traffic",
+        action="append",
+        default=[],
+        metavar="SOURCE",
+        help="look at this traffic: request logs as [BROKER=]PATH, Parquet, a folder of compact, or "
+        "prometheus+http(s)://HOST[:PORT][/PATH] (repeatable for paths)",
+    )
+    group.add_argument(
+        "--audit",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="take the applied commits from this file of apply --audit or run --audit (repeatable)",
+    )
+    add_prometheus_login_options(parser)
+    add_reading_options(parser)
+    add_spark_options(parser)
+    add_broker_model_options(parser)
+    options.add_cluster_options(parser)
+    options.add_current_option(parser, "take quotas beside the manifests from this snapshot instead of the live cluster")
+    options.add_detailed_exitcode_option(parser, "exit 2 when the client was throttled, or possibly was")
+    options.add_output_options(parser)
+
+
+def parse(namespace: argparse.Namespace) -> WhyArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(WhyArguments, namespace)
+
+
+def run(args: WhyArguments) -> int:
+    """Explain and print; 1 when it is not known whether the client was throttled."""
+    from reconciler.model import IncidentAnswer
+    from reconciler.workflows import explain_incident
+
+    options.check_one_state(args, args.current)
+    try:
+        report = explain_incident(_request(args), progress=output.StderrProgress(args))
+    except ManifestError as error:
+        if error.findings:
+            output.print_findings(args, error.findings, to_stdout=True)
+        raise
+    print_incident(args, report)
+    if report.answer is IncidentAnswer.UNKNOWN:
+        return exit_codes.NOT_DONE
+    differs = report.answer is not IncidentAnswer.CLEAR
+    return exit_codes.DIFFERENCES if args.detailed_exitcode and differs else exit_codes.DONE
+
+
+def print_incident(args: WhyArguments, report: IncidentReport) -> None:
+    """Print a report as ``--format`` says."""
+    from reconciler.documents import incident_to_json
+    from reconciler.render import incident_lines
+
+    output.print_result(args, document=lambda: incident_to_json(report), lines=lambda: incident_lines(report))
+
+
+def _request(args: WhyArguments) -> IncidentRequest:
+    from reconciler.workflows import IncidentRequest, QuotaSources, read_report_inputs
+
+    client = _client(args)
+    zone = _zone(args.timezone or args.log_timezone)
+    at, since, until = _times(args, zone, now=datetime.datetime.now(datetime.UTC))
+    runs = read_report_inputs(args.audit, ()).runs if args.audit else ()
+    return IncidentRequest(
+        client=client,
+        at=at,
+        since=since,
+        until=until,
+        zone=zone.key,
+        quotas=QuotaSources(paths=args.paths, cluster=args.cluster, access=options.access(args, current=args.current), runs=runs),
+        traffic=_traffic(args, since, until),
+    )
+
+
+def _client(args: WhyArguments) -> Entity:
+    from reconciler.workflows import require_client
+
+    if args.entity_defaults:
+        raise UsageError("--defaults names a class of clients: name the client that was throttled with --name")
+    client = entity_options.entity_of(args, may_be_empty=("client-id",))
+    if client is None:
+        raise UsageError("name a client: --name user=NAME --name client-id=NAME, or --name ip=ADDRESS")
+    return require_client(client)[0]
+
+
+def _traffic(args: WhyArguments, since: datetime.datetime, until: datetime.datetime) -> BacktestOptions:
+    from reconciler.workflows import BacktestOptions, ModelOptions
+
+    return BacktestOptions(
+        traffic=args.traffic,
+        kafka_version=args.kafka_version,
+        master=args.master,
+        remote=args.remote,
+        memory=args.memory,
+        log_timezone=args.log_timezone,
+        mapping=Path(args.mapping) if args.mapping else None,
+        max_unreadable=args.max_unreadable,
+        model=ModelOptions(
+            window_samples=args.window_samples,
+            window_seconds=args.window_seconds,
+            controller_window_samples=args.controller_window_samples,
+            controller_window_seconds=args.controller_window_seconds,
+            quota_callback=args.quota_callback,
+        ),
+        prometheus=_prometheus(args, since, until),
+    )
+
+
+def _prometheus(args: WhyArguments, since: datetime.datetime, until: datetime.datetime) -> PrometheusRequest | None:
+    from reconciler.workflows import is_prometheus
+
+    server = any(map(is_prometheus, args.traffic))
+    times = {"since": since, "until": until} if server else {"since": None, "until": None}
+    return prometheus_request(args.traffic, http_config=args.http_config, store=args.traffic_store, **times)
+
+
+def _zone(name: str) -> zoneinfo.ZoneInfo:
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise UsageError(f"unknown time zone {shown(name)}: write a name such as UTC or Europe/Berlin") from None
+
+
+def _times(
+    args: WhyArguments, zone: zoneinfo.ZoneInfo, *, now: datetime.datetime
+) -> tuple[datetime.datetime | None, datetime.datetime, datetime.datetime]:
+    """``--at``, ``--since`` and ``--until``, UTC."""
+    at, since, until = (
+        None if text is None else parse_time(option, text, zone, now=now)
+        for option, text in (("--at", args.at), ("--since", args.since), ("--until", args.until))
+    )
+    if at is None and since is None and until is None:
+        raise UsageError('No time was given: pass --at TIME, such as --at "14:03", or --since TIME')
+    end = until or min(now, at + _AROUND if at is not None else now)
+    begin = since or (at or end) - _AROUND
+    if at is not None and not begin <= at <= end:
+        raise UsageError("--at is not between --since and --until, or lies in the future")
+    if end <= begin:
+        raise UsageError("--until is not later than --since")
+    return at, begin, end
+
+
+def parse_time(option: str, text: str, zone: zoneinfo.ZoneInfo, *, now: datetime.datetime) -> datetime.datetime:
+    """A time with or without an offset, or of the last 24 hours when only the time of day is given. Raises ``UsageError``."""
+    for form in _FORMS:
+        try:
+            clock = datetime.datetime.strptime(text, form).time()
+        except ValueError:
+            continue
+        today = now.astimezone(zone).date()
+        moment = datetime.datetime.combine(today, clock, tzinfo=zone)
+        if moment > now:
+            moment = datetime.datetime.combine(today - datetime.timedelta(days=1), clock, tzinfo=zone)
+        return moment.astimezone(datetime.UTC)
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        msg = f"{option} takes a time such as 14:03 or 2026-11-22T14:03:00Z, not {shown(text)}"
+        raise UsageError(msg) from None
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)).astimezone(datetime.UTC)

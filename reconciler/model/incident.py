@@ -1,0 +1,143 @@
+"""Why a client was throttled at a time: the quota groups, who filled them, who set the limits, and what is not known."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reconciler.model.backtest import BucketName, Member, PeakBound, Verdict
+from reconciler.model.entity import Entity
+from reconciler.model.state import ClusterIdentity
+
+
+class IncidentAnswer(enum.StrEnum):
+    """Whether the client was throttled."""
+
+    THROTTLED = "throttled"
+    POSSIBLE = "possible"
+    """Sums of whole seconds do not decide."""
+    CLEAR = "clear"
+    UNKNOWN = "unknown"
+    """The sources do not show it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitOrigin:
+    """The commit that set a limit. ``before``: the value in its parent; ``None``: the entity had none."""
+
+    file: str
+    """Relative to the top of the repository."""
+    line: int
+    commit: str
+    committed: datetime.datetime
+    author: str
+    subject: str
+    before: float | None
+    applied: datetime.datetime | None = None
+    """When a run of an audit file first applied a commit with it; ``None``: not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentGroup:
+    """One quota group of the client on one broker. Verdict, peak and members are those of the time that ``IncidentReport`` names.
+
+    ``first`` and ``last``: seconds over the limit, UTC; ``None``: there are none, or the traffic does not show them.
+    """
+
+    name: BucketName
+    key: str
+    broker: int
+    entity: Entity | None
+    limit: float | None
+    verdict: Verdict
+    is_cause: bool
+    first: datetime.datetime | None
+    last: datetime.datetime | None
+    seconds_over: int
+    active_seconds: int
+    peak: float
+    peak_bound: PeakBound
+    would_pass: float | None
+    """The smallest round limit that throttles none of the recorded requests."""
+    recommended: float | None
+    members: tuple[Member, ...]
+    reason: str | None = None
+    origin: LimitOrigin | None = None
+
+    @property
+    def share_of_limit(self) -> float | None:
+        """The peak, divided by the limit."""
+        return None if not self.limit else self.peak / self.limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedThrottles:
+    """What the brokers logged about this client: the requests that they throttled in the incident."""
+
+    requests: int
+    longest_ms: int
+    sum_ms: int
+    brokers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingEvidence:
+    """Something that is not known, why, and what would show it."""
+
+    what: str
+    because: str
+    remedy: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentStep:
+    """What to do next. ``words``: of a command, quoted for a shell; ``text``: lines for a file."""
+
+    title: str
+    words: tuple[str, ...] = ()
+    file: str | None = None
+    line: int | None = None
+    text: str | None = None
+
+    @property
+    def command(self) -> str | None:
+        """The command as one line, to be typed as it is."""
+        return " ".join(self.words) or None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentReport:
+    """The whole answer. ``begin`` and ``end`` are of the incident; ``None``: there is none, or its time is not known.
+
+    ``begins_earlier`` and ``goes_on``: the incident reaches an end of the time that was looked at, or of the recording.
+    """
+
+    client: Entity
+    cluster: ClusterIdentity
+    at: datetime.datetime | None
+    since: datetime.datetime
+    until: datetime.datetime
+    zone: str
+    """The time zone for people; all times here are UTC."""
+    answer: IncidentAnswer
+    begin: datetime.datetime | None = None
+    end: datetime.datetime | None = None
+    begins_earlier: bool = False
+    goes_on: bool = False
+    other_incidents: int = 0
+    """Further ones of the same client in the time that was looked at."""
+    groups: tuple[IncidentGroup, ...] = ()
+    """Causes first."""
+    limits: Mapping[str, tuple[float, Entity]] = field(default_factory=dict)
+    """By key what limited the client, where its traffic is not known."""
+    logged: LoggedThrottles | None = None
+    evidence: tuple[str, ...] = ()
+    missing: tuple[MissingEvidence, ...] = ()
+    steps: tuple[IncidentStep, ...] = ()
+
+    @property
+    def causes(self) -> tuple[IncidentGroup, ...]:
+        """The groups that explain the incident."""
+        return tuple(one for one in self.groups if one.is_cause)

@@ -1,0 +1,246 @@
+"""An incident for a terminal: the answer, what explains it, what is not known, and what to type."""
+
+from __future__ import annotations
+
+import datetime
+import zoneinfo
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from reconciler.model import (
+    IncidentAnswer,
+    IncidentGroup,
+    IncidentReport,
+    IncidentStep,
+    LimitOrigin,
+    MissingEvidence,
+    broker_words,
+    display_name,
+    escaped,
+)
+from reconciler.render.backtest_sentences import limit_text, member_name, who
+from reconciler.render.styled import Block, Column, Line, Style, labelled, line, table
+from reconciler.text import amount, count_of, duration, rate, shown
+
+_SHOWN: Final = 5
+_LABEL: Final = 13
+_ROW: Final = 72
+_TONES: Final = {
+    IncidentAnswer.THROTTLED: Style.BAD,
+    IncidentAnswer.POSSIBLE: Style.WARN,
+    IncidentAnswer.CLEAR: Style.GOOD,
+    IncidentAnswer.UNKNOWN: Style.WARN,
+}
+_GROUPS: Final = (
+    Column(title="quota group", least=18),
+    Column(title="broker"),
+    Column(title="limit", least=10),
+    Column(title="peak", least=11),
+    Column(title="of the limit", to_the_right=True),
+)
+_MEMBERS: Final = (
+    Column(title="client", least=18),
+    Column(title="share", to_the_right=True),
+    Column(title="requests", to_the_right=True),
+)
+
+
+def incident_lines(report: IncidentReport) -> tuple[Block, ...]:
+    """The report from top to bottom."""
+    return tuple(_blocks(report))
+
+
+def incident_headline(report: IncidentReport) -> str:
+    """The answer in a sentence."""
+    if report.answer is IncidentAnswer.UNKNOWN:
+        return f"Whether {report.client} was throttled is not known"
+    if report.answer is IncidentAnswer.CLEAR:
+        return f"{report.client} was not throttled from {_span_of(report, report.since, report.until)}"
+    verb = "was" if report.answer is IncidentAnswer.THROTTLED else "was possibly"
+    if report.begin is None or report.end is None:
+        return f"{report.client} {verb} throttled"
+    length = duration((report.end - report.begin).total_seconds())
+    return f"{report.client} {verb} throttled from {_span_of(report, report.begin, report.end)} ({length})"
+
+
+def _blocks(report: IncidentReport) -> Iterator[Block]:
+    yield line((f"{incident_headline(report)}.", _TONES[report.answer]), hang=0)
+    yield from _about_the_time(report)
+    for one in report.causes[:_SHOWN]:
+        yield line()
+        yield from _cause(report, one)
+    if len(report.causes) > _SHOWN:
+        yield line((f"  and {len(report.causes) - _SHOWN:,} more quota groups. --format json has all of them", Style.FAINT))
+    others = [one for one in report.groups if not one.is_cause]
+    if others:
+        yield line()
+        yield line(("Other quota groups of this client" if report.causes else "How near it was", Style.STRONG))
+        yield table(_GROUPS, map(_other, others[:_SHOWN]))
+    yield from _limits(report)
+    yield line()
+    yield line(("What this rests on", Style.STRONG))
+    if report.logged is not None:
+        logged = report.logged
+        requests = count_of(logged.requests, "throttled request")
+        yield line(f"  The brokers logged {requests} of this client, the longest {_milliseconds(logged.longest_ms)}.")
+    for sentence in report.evidence:
+        yield line(f"  {sentence}.")
+    yield from _missing(report.missing)
+    yield from _steps(report.steps)
+
+
+def _about_the_time(report: IncidentReport) -> Iterator[Line]:
+    if report.begin is None or report.end is None:
+        return
+    if report.at is not None and not report.begin <= report.at <= report.end:
+        yield line(f"This is the incident nearest to {_at(report, report.at)}.", hang=0)
+    if report.begins_earlier:
+        yield line(
+            "The incident may have begun earlier: the traffic or the time that was looked at begins there. Use --since.", hang=0
+        )
+    if report.goes_on:
+        yield line("The incident may go on: the traffic or the time that was looked at ends there. Use --until.", hang=0)
+    if report.other_incidents:
+        more = count_of(report.other_incidents, "more incident")
+        yield line(f"The same client has {more} between {_span_of(report, report.since, report.until, word='and')}.", hang=0)
+
+
+def _cause(report: IncidentReport, one: IncidentGroup) -> Iterator[Block]:
+    yield line((f"{who(one.name)}: {one.key} on {broker_words(one.broker)}", Style.STRONG))
+    source = f", set for {one.entity}" if one.entity is not None else ""
+    share = "" if one.share_of_limit is None else f", {100 * one.share_of_limit:.0f} % of the limit"
+    rows = [
+        ("limit", f"{limit_text(one.key, one.limit)}{source}"),
+        ("set by", None if one.origin is None else _commit_words(report, one.origin)),
+        ("", None if one.origin is None else _change_words(one.key, one.origin)),
+        ("peak", f"{one.peak_bound.words}{rate(one.key, one.peak)}{share}"),
+        ("over", _over_words(report, one)),
+        ("would pass", _pass_words(one)),
+        ("caveat", None if one.reason is None else escaped(one.reason)),
+    ]
+    for label, words in rows:
+        if words is not None:
+            yield labelled(f"  {label:<{_LABEL}}", Style.FAINT, words)
+    if one.members:
+        yield line(("  filled by", Style.FAINT))
+        excess = any(member.share_of_excess is not None for member in one.members)
+        shares = [(m, m.share_of_excess if excess else m.share) for m in one.members[:_SHOWN]]
+        yield table(
+            _MEMBERS,
+            ((member_name(m), f"{100 * (share or 0.0):.0f} %", f"{m.requests:,}") for m, share in shares),
+            indent=4,
+        )
+        if len(one.members) > _SHOWN:
+            yield line((f"    and {count_of(len(one.members) - _SHOWN, 'more client')}", Style.FAINT))
+
+
+def _commit_words(report: IncidentReport, origin: LimitOrigin) -> str:
+    when = _at(report, origin.committed)
+    return f"commit {origin.commit[:12]} of {when} by {display_name(origin.author)}: {shown(origin.subject)}"
+
+
+def _change_words(key: str, origin: LimitOrigin) -> str:
+    before = "not set before" if origin.before is None else f"before: {amount(key, origin.before)}"
+    return f"{escaped(origin.file)}:{origin.line}, {before}"
+
+
+def _over_words(report: IncidentReport, one: IncidentGroup) -> str | None:
+    if one.first is None:
+        return None
+    if one.last is None:
+        return f"first at {_at(report, one.first)}"
+    seconds = duration(one.seconds_over)
+    return f"{seconds}, from {_span_of(report, one.first, one.last)}"
+
+
+def _pass_words(one: IncidentGroup) -> str | None:
+    if one.would_pass is None:
+        return None
+    words = f"{amount(one.key, one.would_pass)} or more for the traffic of this incident"
+    if one.recommended is not None and one.recommended > one.would_pass:
+        words += f"; recommended {amount(one.key, one.recommended)}"
+    return f"{words}. A throttled client sends less than it wants to, so this is a lower bound"
+
+
+def _other(one: IncidentGroup) -> tuple[str, ...]:
+    share = "" if one.share_of_limit is None else f"{100 * one.share_of_limit:.0f} %"
+    return (
+        f"{who(one.name)}: {one.key}",
+        broker_words(one.broker),
+        limit_text(one.key, one.limit),
+        f"{one.peak_bound.words}{rate(one.key, one.peak)}",
+        share,
+    )
+
+
+def _limits(report: IncidentReport) -> Iterator[Block]:
+    if report.groups or report.answer is not IncidentAnswer.UNKNOWN or not report.limits:
+        return
+    yield line()
+    users = "" if "user" in report.client.types or "ip" in report.client.types else ", for users that no quota names"
+    yield line((f"Limits of this client at that time{users}", Style.STRONG))
+    for key, (value, entity) in report.limits.items():
+        yield line(f"  {key}  {amount(key, value)}, set for {entity}")
+
+
+def _missing(missing: Sequence[MissingEvidence]) -> Iterator[Line]:
+    if not missing:
+        return
+    yield line()
+    yield line(("Not known", Style.STRONG))
+    for one in missing:
+        remedy = f". To know it, {one.remedy}" if one.remedy is not None else ""
+        yield labelled("  - ", Style.WARN, f"{one.what}: {one.because.rstrip('.')}{remedy}")
+
+
+def _steps(steps: Sequence[IncidentStep]) -> Iterator[Line]:
+    if not steps:
+        return
+    yield line()
+    yield line(("Next", Style.STRONG))
+    for one in steps:
+        place = "" if one.file is None else f": {escaped(one.file)}:{one.line}"
+        yield line(f"  {one.title}{place}")
+        for text in _command_rows(one.words) if one.words else (one.text or "").split("\n"):
+            yield line(f"    {text}", hang=4)
+
+
+def _command_rows(words: Sequence[str]) -> Iterator[str]:
+    """A command in rows that a shell reads as one line, for a narrow terminal; an option and its value stay together."""
+    units: list[str] = []
+    for word in words:
+        if units and not word.startswith("-") and units[-1].startswith("-") and " " not in units[-1]:
+            units[-1] += f" {word}"
+        else:
+            units.append(word)
+    row = units[0]
+    for unit in units[1:]:
+        if len(row) + len(unit) > _ROW:
+            yield f"{row} \\"
+            row = f"  {unit}"
+        else:
+            row += f" {unit}"
+    yield row
+
+
+def _milliseconds(count: int) -> str:
+    return f"{count} ms" if count < 1000 else f"{count / 1000:.1f} s"
+
+
+def _span_of(report: IncidentReport, begin: datetime.datetime, end: datetime.datetime, *, word: str = "to") -> str:
+    """``2026-11-22 14:01:12 to 14:06:40 UTC``; the day of the end only where it is another one."""
+    first, last = (moment.astimezone(_zone(report)) for moment in (begin, end))
+    until = f"{last:%H:%M:%S}" if first.date() == last.date() else f"{last:%Y-%m-%d %H:%M:%S}"
+    return f"{first:%Y-%m-%d %H:%M:%S} {word} {until} {_zone_name(report)}"
+
+
+def _at(report: IncidentReport, moment: datetime.datetime) -> str:
+    return f"{moment.astimezone(_zone(report)):%Y-%m-%d %H:%M:%S} {_zone_name(report)}"
+
+
+def _zone(report: IncidentReport) -> datetime.tzinfo:
+    return zoneinfo.ZoneInfo(report.zone)
+
+
+def _zone_name(report: IncidentReport) -> str:
+    return report.zone

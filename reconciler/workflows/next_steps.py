@@ -1,0 +1,155 @@
+"""What to type after an incident: raise the limit now, keep it in git, and Kafka's own tool where this one is not at hand."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import GitError, ManifestError, UsageError
+from reconciler.formats import value_text
+from reconciler.model import DEFAULT, Entity, EntityType, IncidentGroup, IncidentStep, QuotaKey
+from reconciler.workflows.git_manifests import manifests_at
+from reconciler.workflows.quota_history import current_place
+from reconciler.workflows.quotas_then import QuotaSources, QuotasThen
+
+_PROGRAM: Final = "kafka-quotas"
+_BROKERS: Final = "HOST:PORT"
+_KAFKA_TYPES: Final = {EntityType.USER.value: "users", EntityType.CLIENT_ID.value: "clients", EntityType.IP.value: "ips"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepContext:
+    """What the steps depend on. ``goes_on``: the incident is not over in the traffic."""
+
+    request: QuotaSources
+    then: QuotasThen
+    groups: tuple[IncidentGroup, ...]
+    goes_on: bool
+
+
+def next_steps(context: StepContext) -> tuple[IncidentStep, ...]:
+    """For each limit that throttled, the highest value that a broker asks for."""
+    wanted: dict[tuple[Entity, str], tuple[IncidentGroup, float]] = {}
+    for one in context.groups:
+        entity, value = _target(one), one.recommended or one.would_pass
+        if not one.is_cause or entity is None or value is None or one.limit is None or value <= one.limit:
+            continue
+        known = wanted.get((entity, one.key))
+        if known is None or known[1] < value:
+            wanted[entity, one.key] = one, value
+    steps = [step for (entity, key), (one, value) in wanted.items() for step in _steps(context, one, entity, key, value)]
+    return tuple(sorted(steps, key=lambda step: _ORDER.index(step.title)))
+
+
+RAISE: Final = "Raise the limit now"
+EDIT: Final = "Keep it in git"
+ADD: Final = "Keep it in git: add to a manifest"
+BY_KAFKA: Final = "In an emergency, with Kafka's own tool"
+_ORDER: Final = (RAISE, EDIT, ADD, BY_KAFKA)
+
+
+def _target(one: IncidentGroup) -> Entity | None:
+    """The entity to change: the one that set the limit, or for a default the quota group's own, so that no other client gains."""
+    if one.entity is None or not one.entity.has_default:
+        return one.entity
+    if one.name.other:
+        return None
+    if EntityType.IP.value in one.entity.types:
+        return Entity.of({EntityType.IP.value: one.name.client_id}) if one.name.client_id else None
+    tags = {EntityType.USER.value: one.name.user, EntityType.CLIENT_ID.value: one.name.client_id}
+    names = {kind: name for kind, name in tags.items() if name}
+    return Entity.of(names) if names else None
+
+
+def _steps(context: StepContext, one: IncidentGroup, entity: Entity, key: str, value: float) -> Iterator[IncidentStep]:
+    text = value_text(QuotaKey(key), value)
+    words = [_PROGRAM, "alter", *_connection(context), *_entity_words(entity), "--add", f"{key}={text}"]
+    yield IncidentStep(title=RAISE, words=shell_words(words))
+    if context.then.manifests is not None or context.then.paths:
+        yield _edit(context, one, entity, key, text)
+    yield IncidentStep(title=BY_KAFKA, words=shell_words(_kafka_words(context, entity, key, value)))
+
+
+def _edit(context: StepContext, one: IncidentGroup, entity: Entity, key: str, text: str) -> IncidentStep:
+    place = _place_now(context, entity, key) if entity == one.entity else None
+    if place is not None:
+        return IncidentStep(title=EDIT, file=place[0], line=place[1], text=f"{key}: {text}")
+    match = ", ".join(f"{kind}: {_yaml(name)}" for kind, name in entity.parts)
+    return IncidentStep(title=ADD, text=f"- match: {{{match}}}\n  quotas: {{{key}: {text}}}")
+
+
+def _place_now(context: StepContext, entity: Entity, key: str) -> tuple[str, int] | None:
+    """Where the quota stands in the newest commit."""
+    if context.then.manifests is None:
+        return None
+    try:
+        now = manifests_at("HEAD", context.then.paths)
+        return current_place(now, cluster=context.request.cluster, entity=entity, key=key)
+    except (GitError, ManifestError, UsageError):
+        return None
+
+
+def _yaml(name: object) -> str:
+    """A name in a flow mapping; JSON's strings are YAML's."""
+    return "{default: true}" if name is DEFAULT else json.dumps(name)
+
+
+def _connection(context: StepContext) -> list[str]:
+    """How the user reaches the cluster, or what to fill in."""
+    access = context.request.access
+    if access.bootstrap_server is not None or access.zookeeper is not None:
+        option, where = (
+            ("--bootstrap-server", access.bootstrap_server)
+            if access.bootstrap_server is not None
+            else ("--zookeeper", access.zookeeper)
+        )
+        login = ["--command-config", access.command_config] if access.command_config is not None else []
+        return [option, str(where), *login]
+    if context.then.reachable:
+        cluster = ["--cluster", context.request.cluster] if context.request.cluster is not None else []
+        return [*context.then.paths, *cluster]
+    return ["--bootstrap-server", _BROKERS]
+
+
+def _entity_words(entity: Entity) -> Iterator[str]:
+    for kind, name in entity.parts:
+        yield from ("--defaults", kind) if name is DEFAULT else ("--name", f"{kind}={name}")
+
+
+def _kafka_words(context: StepContext, entity: Entity, key: str, value: float) -> Iterator[str]:
+    access, spec = context.request.access, context.then.spec
+    servers = access.bootstrap_server
+    if servers is None and spec.connection is not None and spec.connection.bootstrap_servers:
+        servers = ",".join(spec.connection.bootstrap_servers)
+    yield from ("kafka-configs", "--bootstrap-server", servers or _BROKERS)
+    if access.command_config is not None:
+        yield from ("--command-config", access.command_config)
+    yield "--alter"
+    for kind, name in entity.parts:
+        yield from ("--entity-type", _KAFKA_TYPES[kind])
+        yield from ("--entity-default",) if name is DEFAULT else ("--entity-name", str(name))
+    number = int(value) if float(value).is_integer() else value
+    yield from ("--add-config", f"{key}={number}")
+
+
+def shell_words(words: Iterable[str]) -> tuple[str, ...]:
+    """Words quoted for a shell. A word with characters that do not print becomes one of bash, ksh and zsh with escapes."""
+    return tuple(map(_shell_word, words))
+
+
+def _shell_word(word: str) -> str:
+    if word.isprintable():
+        return shlex.quote(word)
+    return f"$'{''.join(map(_shell_character, word))}'"
+
+
+def _shell_character(character: str) -> str:
+    if character in "\\'":
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    # Octal escapes have three digits at most, so no following letter joins them.
+    return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape"))

@@ -1,0 +1,323 @@
+"""Why: an incident of one client, from whatever sources there are.
+
+The backtest judges the recorded traffic under the quotas of that time. Its seconds over the limit, or the throttles that brokers
+logged themselves where they did, make the incident; a second backtest of the incident alone gives shares and values.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from reconciler.errors import TrafficError, UsageError
+from reconciler.model import (
+    BacktestReport,
+    BucketVerdict,
+    Entity,
+    EntityType,
+    HistoryNeeds,
+    IncidentAnswer,
+    IncidentReport,
+    MissingEvidence,
+    Verdict,
+    escaped,
+)
+from reconciler.ports import Progress
+from reconciler.resolution import EffectiveQuotas
+from reconciler.text import count_of, near_miss
+from reconciler.workflows.backtest import BacktestOptions, backtest_request, open_recorded
+from reconciler.workflows.incident_groups import add_origins, group_of, groups_of, order_of_groups
+from reconciler.workflows.incident_times import (
+    TrafficEvidence,
+    logged_in,
+    marks_of,
+    moment_at,
+    nearest_stretch,
+    stretches_of,
+)
+from reconciler.workflows.next_steps import StepContext, next_steps
+from reconciler.workflows.prometheus_traffic import fetch_prometheus
+from reconciler.workflows.quotas_then import QuotaSources, QuotasThen, proposal_or_empty, read_quotas_then
+
+if TYPE_CHECKING:
+    from reconciler.traffic import BacktestRequest, TrafficSource
+
+_SECOND: Final = datetime.timedelta(seconds=1)
+_LONGEST: Final = datetime.timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentRequest:
+    """Which client and when. ``traffic``: how to read it; its sources may be empty."""
+
+    client: Entity
+    at: datetime.datetime | None
+    since: datetime.datetime
+    until: datetime.datetime
+    zone: str
+    quotas: QuotaSources
+    traffic: BacktestOptions
+
+
+def explain_incident(request: IncidentRequest, *, progress: Progress | None = None) -> IncidentReport:
+    """The report; sources that are missing are in it. Raises as ``read_quotas_then`` and ``run_backtest``."""
+    if request.until - request.since > _LONGEST:
+        raise UsageError(f"The time between --since and --until is longer than {_LONGEST.days} days: narrow it")
+    if request.until <= request.since:
+        raise UsageError("--until is not later than --since")
+    then = read_quotas_then(request.quotas, request.at or request.since)
+    if not request.traffic.traffic and request.traffic.prometheus is None:
+        return _without_traffic(
+            request,
+            then,
+            MissingEvidence(
+                what="whether the client was throttled",
+                because="no traffic was given",
+                remedy="give --traffic: a request log, a folder of compact, or prometheus+http(s)://HOST",
+            ),
+        )
+    return _with_traffic(request, then, progress)
+
+
+def _with_traffic(request: IncidentRequest, then: QuotasThen, progress: Progress | None) -> IncidentReport:
+    from reconciler.traffic import require_arrow
+
+    require_arrow()
+    proposal, options = proposal_or_empty(then), request.traffic
+    if options.prometheus is not None:
+        pages = fetch_prometheus(options.prometheus, now=datetime.datetime.now(datetime.UTC), progress=progress)
+        options = replace(options, traffic=tuple(map(str, pages.files)))
+        then = replace(then, evidence=(*then.evidence, *map(str, pages.notes)))
+    # How much history a clear verdict needs is a matter of changes: an incident is judged by the traffic of its own time.
+    question = replace(backtest_request(proposal, options), unchanged=True, needs=HistoryNeeds(hours=0.0))
+    with open_recorded(proposal, options, throttles=True, progress=progress) as recorded:
+        try:
+            evidence = _evidence(recorded, request, question)
+        except TrafficError as error:
+            return _without_traffic(
+                request,
+                then,
+                MissingEvidence(
+                    what="whether the client was throttled",
+                    because=f"the traffic has no requests of this time: {error}",
+                    remedy="give traffic of this time, or other times with --since and --until",
+                ),
+            )
+        if not evidence.timelines and not evidence.logged:
+            return _without_traffic(request, then, _unknown_client(request, recorded))
+        return _judged(request, then, recorded, evidence, question)
+
+
+def _evidence(recorded: TrafficSource, request: IncidentRequest, question: BacktestRequest) -> TrafficEvidence:
+    from reconciler.traffic import group_timelines, recorded_throttles
+
+    report, timelines = group_timelines(
+        recorded, question, since=request.since, until=request.until, is_asked=lambda one: _has_client(one, request.client)
+    )
+    logged = recorded_throttles(recorded)
+    begin, end = request.since.timestamp(), request.until.timestamp()
+    if logged is not None:
+        logged = tuple(
+            one for one in logged if begin <= one.second <= end and _is_client(one.user, one.client_id, request.client)
+        )
+    return TrafficEvidence(
+        timelines=timelines,
+        logged=logged,
+        source=report.provenance.source,
+        start=report.provenance.start,
+        end=report.provenance.end,
+        brokers=tuple(one.broker for one in report.provenance.coverage),
+        all_brokers=tuple(sorted({*report.provenance.named_brokers, *report.provenance.cluster_brokers})),
+    )
+
+
+def _has_client(verdict: BucketVerdict, client: Entity) -> bool:
+    if EntityType.IP.value in client.types:
+        return verdict.client_id == client.name(EntityType.IP.value) and verdict.key == "connection_creation_rate"
+    if not verdict.members:
+        # Verdicts of means name the quota group alone.
+        tags = {EntityType.USER.value: verdict.user, EntityType.CLIENT_ID.value: verdict.client_id}
+        return all(not tags.get(kind) or tags[kind] == name for kind, name in client.parts) and any(
+            tags.get(kind) == name for kind, name in client.parts
+        )
+    return any(_is_client(one.user, one.client_id, client) for one in verdict.members)
+
+
+def _is_client(user: str | None, client_id: str | None, client: Entity) -> bool:
+    names = {EntityType.USER.value: user, EntityType.CLIENT_ID.value: client_id}
+    return all(kind in names and names[kind] == name for kind, name in client.parts)
+
+
+def _unknown_client(request: IncidentRequest, recorded: TrafficSource) -> MissingEvidence:
+    kinds = [kind for kind in request.client.types if kind != EntityType.IP.value]
+    known: set[str] = set()
+    for kind in kinds:
+        known |= {(one.user if kind == EntityType.USER.value else one.client_id) or "" for one in recorded.series}
+    near = "".join(near_miss(str(request.client.name(kind)), known) for kind in kinds)
+    clients = len({(one.user, one.client_id) for one in recorded.series})
+    return MissingEvidence(
+        what="whether the client was throttled",
+        because=f"the traffic has {count_of(clients, 'client')}, and none is {request.client}{near}",
+        remedy="check the name: names of users and client-ids are exact. kafka-quotas backtest --details lists those recorded",
+    )
+
+
+def _judged(
+    request: IncidentRequest,
+    then: QuotasThen,
+    recorded: TrafficSource,
+    evidence: TrafficEvidence,
+    question: BacktestRequest,
+) -> IncidentReport:
+    certain = evidence.logged or any(one.seconds is not None and any(one.seconds.over) for one in evidence.timelines)
+    stretches = stretches_of(marks_of(evidence, possible=not certain))
+    chosen = nearest_stretch(stretches, request.at)
+    missing = [*then.missing, *_missing_of(evidence)]
+    if chosen is None:
+        return _not_throttled(request, then, evidence, missing)
+    begin, end = moment_at(chosen.begin), moment_at(chosen.end)
+    report = _of_incident(recorded, question, begin, end)
+    verdicts = {(one.key, one.broker, one.name): one for one in report.verdicts} if report is not None else {}
+    groups = tuple(groups_of(evidence.timelines, verdicts, chosen, explained=bool(certain)))
+    groups, more = add_origins(request.quotas, then, groups)
+    missing += more
+    if not any(one.is_cause for one in groups):
+        missing.append(_unexplained(then))
+    answer = IncidentAnswer.THROTTLED if certain else IncidentAnswer.POSSIBLE
+    context = StepContext(request=request.quotas, then=then, groups=groups, goes_on=_touches_end(end, request, evidence))
+    return IncidentReport(
+        client=request.client,
+        cluster=then.identity,
+        at=request.at,
+        since=request.since,
+        until=request.until,
+        zone=request.zone,
+        answer=answer,
+        begin=begin,
+        end=end,
+        begins_earlier=begin - _SECOND <= max(request.since, evidence.start),
+        goes_on=context.goes_on,
+        other_incidents=len(stretches) - 1,
+        groups=groups,
+        logged=logged_in(evidence, chosen),
+        evidence=(_source_words(evidence), *then.evidence),
+        missing=tuple(missing),
+        steps=next_steps(context),
+    )
+
+
+def _touches_end(end: datetime.datetime, request: IncidentRequest, evidence: TrafficEvidence) -> bool:
+    return end + _SECOND >= min(request.until, evidence.end)
+
+
+def _of_incident(
+    recorded: TrafficSource, question: BacktestRequest, begin: datetime.datetime, end: datetime.datetime
+) -> BacktestReport | None:
+    from reconciler.traffic import incident_report
+
+    try:
+        return incident_report(recorded, question, begin=begin, end=end + _SECOND)
+    except TrafficError:
+        return None
+
+
+def _unexplained(then: QuotasThen) -> MissingEvidence:
+    because = "no quota of that time is known"
+    if then.proposal is not None and then.proposal.proposed:
+        because = "no quota known here explains the logged throttles: another one was in effect"
+    return MissingEvidence(
+        what="which limit throttled the client", because=because, remedy="give --current FILE or --bootstrap-server HOST:PORT"
+    )
+
+
+def _not_throttled(
+    request: IncidentRequest, then: QuotasThen, evidence: TrafficEvidence, missing: list[MissingEvidence]
+) -> IncidentReport:
+    """Nothing was over, or nothing of it is known."""
+    lines = evidence.timelines
+    undecided = any(one.verdict.verdict in (Verdict.INCONCLUSIVE, Verdict.POSSIBLE, Verdict.THROTTLED) for one in lines)
+    logged = evidence.logged is not None
+    if logged and any(one.verdict.verdict is Verdict.THROTTLED for one in lines):
+        missing.append(
+            MissingEvidence(
+                what="which limits were in effect",
+                because="the quotas known here would have throttled this traffic, and the brokers logged no throttle",
+                remedy="give --current FILE, a snapshot of that time",
+            )
+        )
+    since, until = max(request.since, evidence.start), min(request.until, evidence.end)
+    seen = request.at is None or since <= request.at <= until
+    if not seen:
+        missing.insert(0, _not_recorded(since, until))
+    answer = IncidentAnswer.CLEAR if seen and (logged or not undecided) else IncidentAnswer.UNKNOWN
+    groups = sorted((group_of(one.verdict, (), is_cause=False) for one in lines), key=order_of_groups)
+    return IncidentReport(
+        client=request.client,
+        cluster=then.identity,
+        at=request.at,
+        since=since if answer is IncidentAnswer.CLEAR else request.since,
+        until=until if answer is IncidentAnswer.CLEAR else request.until,
+        zone=request.zone,
+        answer=answer,
+        groups=tuple(groups),
+        evidence=(_source_words(evidence), *then.evidence),
+        missing=tuple(missing),
+    )
+
+
+def _not_recorded(since: datetime.datetime, until: datetime.datetime) -> MissingEvidence:
+    """Nothing follows from a time without a recording."""
+    return MissingEvidence(
+        what="whether the client was throttled",
+        because=f"the traffic is from {since:%Y-%m-%d %H:%M:%S} to {until:%H:%M:%S} UTC, and --at is not in it",
+        remedy="give traffic of this time",
+    )
+
+
+def _without_traffic(request: IncidentRequest, then: QuotasThen, reason: MissingEvidence) -> IncidentReport:
+    """The limits alone."""
+    limits = {}
+    if then.proposal is not None:
+        answer = EffectiveQuotas(then.proposal.proposed).answer(request.client)
+        limits = {key: (one.value, one.source) for key, one in answer.quotas.items()}
+    return IncidentReport(
+        client=request.client,
+        cluster=then.identity,
+        at=request.at,
+        since=request.since,
+        until=request.until,
+        zone=request.zone,
+        answer=IncidentAnswer.UNKNOWN,
+        limits=limits,
+        evidence=then.evidence,
+        missing=(reason, *then.missing),
+    )
+
+
+def _missing_of(evidence: TrafficEvidence) -> Iterator[MissingEvidence]:
+    if evidence.logged is None:
+        yield MissingEvidence(
+            what="how long each request was throttled",
+            because="only request logs have the brokers' own throttle times",
+            remedy="give --traffic with the request log of this time",
+        )
+    unseen = [str(one) for one in evidence.all_brokers if one not in evidence.brokers]
+    if unseen:
+        yield MissingEvidence(
+            what=f"whether {'broker' if len(unseen) == 1 else 'brokers'} {', '.join(unseen)} throttled the client",
+            because="the traffic has no requests of them at that time",
+            remedy="give their request logs with --traffic BROKER=PATH",
+        )
+    if any(one.seconds is None and one.verdict.limit_after is not None for one in evidence.timelines):
+        yield MissingEvidence(
+            what="each second over the limit",
+            because="this traffic does not show some of the quota groups second by second",
+        )
+
+
+def _source_words(evidence: TrafficEvidence) -> str:
+    start, end = evidence.start, evidence.end
+    source = escaped(evidence.source.replace("-", " "))
+    return f"Traffic: {source}, from {start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S} UTC"

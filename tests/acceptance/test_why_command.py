@@ -1,0 +1,370 @@
+"""``kafka-quotas why`` as a user runs it: a git repository with a history, and the request log of a throttled client."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from reconciler.formats.schema_files import load_schema
+from reconciler.model.entity import DEFAULT, Entity
+from tests.support import manifests
+from tests.support.command import Done, invoke
+from tests.support.git_repository import GitRepository
+from tests.support.incident_log import START, Sender, SentRequest, write_log
+
+pytest.importorskip("pyarrow")
+
+AT = ("--at", "2026-11-21T13:02:00Z")
+LIMIT = 50_000.0
+SENDERS = (
+    Sender(user="orders", client_id="checkout", size=4_000, every_s=0.5, begin_s=0, end_s=240),
+    Sender(user="orders", client_id="batch", size=90_000, every_s=0.5, begin_s=90, end_s=150),
+    Sender(user="audit", client_id="trail", size=1_000, every_s=0.5, begin_s=0, end_s=240),
+)
+MANIFEST = "quotas/team.yaml"
+
+
+def quotas(value: str, **more: str) -> str:
+    return manifests.quotas(
+        ({"user": "orders"}, {"producer_byte_rate": value, **more}), ({"user": "audit"}, {"producer_byte_rate": "4KB"})
+    )
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> GitRepository:
+    """The limit of orders is halved ten minutes before the log begins."""
+    made = GitRepository(tmp_path / "repository")
+    made.write(MANIFEST, quotas("100KB"))
+    commit(made, "Quotas of the teams", START - datetime.timedelta(days=3))
+    made.write(MANIFEST, quotas("50KB"))
+    commit(made, "Halve orders", START - datetime.timedelta(minutes=10))
+    return made
+
+
+def commit(repository: GitRepository, subject: str, at: datetime.datetime) -> str:
+    repository.git("add", "-A")
+    moment = at.isoformat()
+    identity = ("-c", "user.name=Ana", "-c", "user.email=ana@localhost")
+    subprocess.run(
+        ["git", *identity, "commit", "-q", "--allow-empty", "-m", subject],
+        cwd=repository.folder,
+        check=True,
+        env={"GIT_AUTHOR_DATE": moment, "GIT_COMMITTER_DATE": moment, "PATH": "/usr/bin:/bin", "HOME": str(repository.folder)},
+    )
+    return repository.git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def log(repository: GitRepository) -> list[SentRequest]:
+    return write_log(repository.folder.parent / "request.log", SENDERS, {"orders": LIMIT, "audit": 4_000.0})
+
+
+def why(repository: GitRepository, *arguments: str, env: Mapping[str, str] | None = None) -> Done:
+    return invoke("why", "quotas", *arguments, cwd=repository.folder, env=env)
+
+
+def document(done: Done) -> dict[str, Any]:
+    made: dict[str, Any] = done.json()
+    Draft202012Validator(load_schema("why"), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(made)
+    return made
+
+
+def moment(text: str) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(text)
+
+
+TRAFFIC = ("--traffic", "1=../request.log")
+
+
+def test_an_incident_has_its_group_who_filled_it_the_commit_and_what_to_type(
+    repository: GitRepository, log: list[SentRequest]
+) -> None:
+    done = why(repository, "--name", "client-id=checkout", *AT, *TRAFFIC, "--format", "json", "--detailed-exitcode")
+
+    report = document(done)
+    throttled = [one for one in log if one.client_id == "checkout" and one.throttle_ms]
+    assert (done.code, report["answer"], done.err) == (2, "throttled", "")
+    assert abs(moment(report["begin"]) - throttled[0].at) < datetime.timedelta(seconds=0.01)
+    last = max(one.at + datetime.timedelta(milliseconds=one.throttle_ms) for one in throttled)
+    assert abs(moment(report["end"]) - last) < datetime.timedelta(seconds=0.01)
+    assert report["logged"]["requests"] == len(throttled)
+    assert report["logged"]["longest_ms"] == max(one.throttle_ms for one in throttled)
+    assert (report["begins_earlier"], report["goes_on"]) == (False, False)
+    cause, *others = report["groups"]
+    assert (cause["bucket"], cause["key"], cause["broker"], cause["limit"]) == (
+        {"user": "orders"}, "producer_byte_rate", 1, 50_000,
+    )  # fmt: skip
+    assert cause["cause"]
+    assert not [one for one in others if one["cause"]]
+    assert [one["client_id"] for one in cause["members"]] == ["batch", "checkout"]
+    assert cause["members"][0]["share"] > 0.9
+    origin = cause["origin"]
+    assert (origin["subject"], origin["author"], origin["before"], origin["file"]) == ("Halve orders", "Ana", 100_000, MANIFEST)
+    assert origin["commit"] == repository.git("rev-parse", "HEAD")
+    assert cause["peak"] <= cause["would_pass"] <= cause["recommended"]
+    steps = {one["title"]: one for one in report["steps"]}
+    value = steps["Keep it in git"]["text"].removeprefix("producer_byte_rate: ")
+    assert steps["Raise the limit now"]["command"] == (
+        f"kafka-quotas alter --bootstrap-server HOST:PORT --name user=orders --add producer_byte_rate={value}"
+    )
+    assert (steps["Keep it in git"]["file"], steps["Keep it in git"]["line"]) == (MANIFEST, origin["line"])
+    assert steps["In an emergency, with Kafka's own tool"]["command"].endswith(
+        f"--entity-type users --entity-name orders --add-config producer_byte_rate={int(cause['recommended'])}"
+    )
+
+
+def test_the_value_that_would_have_passed_passes(repository: GitRepository, log: list[SentRequest]) -> None:
+    assert log
+    report = document(why(repository, "--name", "client-id=checkout", *AT, *TRAFFIC, "--format", "json"))
+    repository.write(MANIFEST, quotas(f"{report['groups'][0]['would_pass']}B"))
+
+    again = invoke("backtest", "quotas", *TRAFFIC, "--exact", "--format", "json", cwd=repository.folder)
+
+    throttled = {one["bucket"]["user"]: one["throttled_after"] for one in again.json()["verdicts"]}
+    assert throttled["orders"] == 0
+
+
+def test_the_text_answers_first_and_fits_80_columns(repository: GitRepository, log: list[SentRequest]) -> None:
+    assert log
+    done = why(repository, "--name", "client-id=checkout", *AT, *TRAFFIC, env={"COLUMNS": "80"})
+
+    rows = done.out.splitlines()
+    assert done.code == 0
+    assert rows[0].startswith("client-id=checkout was throttled from 2026-11-21 13:01:3")
+    assert max(map(len, rows)) <= 80
+    assert "user orders: producer_byte_rate on broker 1" in rows
+    assert "by Ana: 'Halve orders'" in " ".join(done.out.split())
+    order = [rows.index(title) for title in ("What this rests on", "Not known", "Next")]
+    assert order == sorted(order)
+    assert "whether and when that commit was applied: no audit file was given" in " ".join(done.out.split())
+
+
+def test_times_without_an_offset_are_of_the_time_zone(repository: GitRepository, log: list[SentRequest]) -> None:
+    assert log
+    at = ("--at", "2026-11-21T14:02", "--timezone", "Europe/Berlin")
+    done = why(repository, "--name", "client-id=checkout", *at, *TRAFFIC)
+
+    assert "was throttled from 2026-11-21 14:01:3" in done.out
+    assert "Europe/Berlin" in done.out.splitlines()[0]
+
+
+def test_a_client_that_was_not_throttled_shows_how_near_it_was(repository: GitRepository, log: list[SentRequest]) -> None:
+    assert log
+    done = why(repository, "--name", "client-id=trail", *AT, *TRAFFIC, "--format", "json", "--detailed-exitcode")
+
+    report = document(done)
+    assert (done.code, report["answer"], report["begin"]) == (0, "clear", None)
+    group = report["groups"][0]
+    assert (group["bucket"], group["limit"], group["cause"]) == ({"user": "audit"}, 4_000, False)
+    assert 0.4 < group["peak"] / group["limit"] < 0.8
+    assert report["steps"] == []
+    text = why(repository, "--name", "client-id=trail", *AT, *TRAFFIC).out
+    assert text.startswith("client-id=trail was not throttled from ")
+    assert "How near it was" in text
+
+
+def test_a_time_without_recording_is_not_clear(repository: GitRepository, log: list[SentRequest]) -> None:
+    assert log
+    at = ("--at", "2026-11-21T13:30:00Z")
+    report = document(why(repository, "--name", "client-id=trail", *at, *TRAFFIC, "--format", "json"))
+
+    assert report["answer"] == "unknown"
+    assert "--at is not in it" in report["missing"][0]["because"]
+    seen = document(why(repository, "--name", "client-id=trail", *AT, *TRAFFIC, "--format", "json"))
+    assert (seen["asked"]["since"][:19], seen["asked"]["until"][:19]) == ("2026-11-21T13:00:00", "2026-11-21T13:03:59")
+
+
+def test_an_unknown_client_is_named_with_one_that_is_like_it(repository: GitRepository, log: list[SentRequest]) -> None:
+    assert log
+    done = why(repository, "--name", "client-id=chekout", *AT, *TRAFFIC, "--format", "json")
+
+    report = document(done)
+    assert (done.code, report["answer"]) == (1, "unknown")
+    assert report["missing"][0]["because"] == (
+        "the traffic has 3 clients, and none is client-id=chekout; did you mean 'checkout'?"
+    )
+
+
+def test_without_any_source_every_gap_is_named(tmp_path: Path) -> None:
+    done = invoke("why", "--name", "user=orders", *AT, "--format", "json", cwd=tmp_path)
+
+    report = document(done)
+    assert (done.code, report["answer"], report["groups"]) == (1, "unknown", [])
+    gaps = {one["what"]: one["remedy"] for one in report["missing"]}
+    assert set(gaps) == {
+        "whether the client was throttled",
+        "which commit set the limit",
+        "quotas that the manifests do not declare",
+    }
+    assert gaps["whether the client was throttled"].startswith("give --traffic")
+
+
+def test_without_traffic_the_limits_of_that_time_are_still_shown(repository: GitRepository) -> None:
+    done = why(repository, "--name", "user=orders", *AT, "--format", "json")
+
+    report = document(done)
+    assert done.code == 1
+    assert report["limits"] == {"producer_byte_rate": {"value": 50_000, "source": {"user": "orders"}}}
+
+
+def test_two_limits_at_once_are_both_causes(repository: GitRepository, log: list[SentRequest]) -> None:
+    assert log
+    repository.write(MANIFEST, quotas("50KB", request_percentage="0.05%"))
+    commit(repository, "Limit request time", START - datetime.timedelta(minutes=5))
+
+    done = why(repository, "--name", "client-id=checkout", *AT, *TRAFFIC, "--format", "json")
+
+    report = document(done)
+    causes = {one["key"]: one["origin"]["subject"] for one in report["groups"] if one["cause"]}
+    assert causes == {"producer_byte_rate": "Halve orders", "request_percentage": "Limit request time"}
+
+
+def test_only_the_group_of_the_throttled_user_is_the_cause(repository: GitRepository) -> None:
+    senders = (*SENDERS, Sender(user="audit", client_id="checkout", size=100, every_s=1, begin_s=0, end_s=240))
+    write_log(repository.folder.parent / "request.log", senders, {"orders": LIMIT, "audit": 4_000.0})
+
+    report = document(why(repository, "--name", "client-id=checkout", *AT, *TRAFFIC, "--format", "json"))
+
+    assert [(one["bucket"]["user"], one["cause"]) for one in report["groups"]] == [("orders", True), ("audit", False)]
+    other = document(why(repository, "--names", "user=audit,client-id=checkout", *AT, *TRAFFIC, "--format", "json"))
+    assert other["answer"] == "clear"
+
+
+def test_a_default_is_not_raised_for_everybody(repository: GitRepository, log: list[SentRequest]) -> None:
+    assert log
+    default = manifests.quotas(({"user": {"default": True}}, {"producer_byte_rate": "50KB"}))
+    repository.write(MANIFEST, default)
+    commit(repository, "One limit for all", START - datetime.timedelta(minutes=5))
+
+    report = document(why(repository, "--name", "client-id=checkout", *AT, *TRAFFIC, "--format", "json"))
+
+    assert report["groups"][0]["entity"] == {"user": None}
+    steps = {one["title"]: one for one in report["steps"]}
+    assert "--name user=orders --add" in steps["Raise the limit now"]["command"]
+    assert steps["Keep it in git: add to a manifest"]["text"].startswith('- match: {user: "orders"}\n')
+
+
+def test_a_commit_that_only_moves_the_line_is_passed_over(repository: GitRepository, log: list[SentRequest]) -> None:
+    assert log
+    halved = repository.git("rev-parse", "HEAD")
+    repository.write(MANIFEST, "# The teams\n" + quotas("50000B"))
+    commit(repository, "Write bytes", START - datetime.timedelta(minutes=5))
+
+    report = document(why(repository, "--name", "client-id=checkout", *AT, *TRAFFIC, "--format", "json"))
+
+    assert report["groups"][0]["origin"]["commit"] == halved
+
+
+def test_an_audit_file_says_which_commit_was_applied(repository: GitRepository, log: list[SentRequest]) -> None:
+    assert log
+    applied = repository.git("rev-parse", "HEAD")
+    repository.write(MANIFEST, quotas("1MB"))
+    commit(repository, "Much more", START - datetime.timedelta(minutes=5))
+    run = {
+        "format_version": "1.0", "started": "2026-11-21T12:51:00Z", "ended": "2026-11-21T12:51:07Z", "command": "apply",
+        "principal": None, "os_user": "ci", "source": {"commit": applied, "dirty": False}, "validate_only": False,
+        "cluster": {"name": None, "id": None, "kafka_version": None}, "digest": None, "accepted": [],
+        "summary": {"applied": 1, "failed": 0, "unknown": 0, "not_attempted": 0}, "verified": True, "result": "done",
+        "failure_reason": None,
+    }  # fmt: skip
+    (repository.folder.parent / "runs.jsonl").write_text(json.dumps(run) + "\n")
+
+    arguments = ("--name", "client-id=checkout", *AT, *TRAFFIC, "--format", "json")
+    by_date, by_audit = (document(why(repository, *arguments, *more)) for more in ((), ("--audit", "../runs.jsonl")))
+
+    assert by_audit["groups"][0]["limit"] == 50_000
+    assert by_audit["groups"][0]["origin"]["applied"] == "2026-11-21T12:51:07Z"
+    assert by_audit["groups"][0]["cause"]
+    # The newest commit by its date was not applied, and explains nothing.
+    assert not any(one["cause"] for one in by_date["groups"])
+    assert "which limit throttled the client" in {one["what"] for one in by_date["missing"]}
+
+
+def test_a_compacted_history_shows_the_same_incident(repository: GitRepository, log: list[SentRequest]) -> None:
+    folder = repository.folder.parent
+    done = invoke("compact", "--traffic", "1=request.log", "--folder", "history", cwd=folder)
+    assert done.code == 0, done.err
+
+    report = document(why(repository, "--name", "client-id=checkout", *AT, "--traffic", "../history", "--format", "json"))
+
+    throttled = [one for one in log if one.client_id == "checkout" and one.throttle_ms]
+    assert report["answer"] == "throttled"
+    assert abs(moment(report["begin"]) - throttled[0].at) < datetime.timedelta(seconds=3)
+    assert report["logged"] is None
+    assert "how long each request was throttled" in {one["what"] for one in report["missing"]}
+    assert report["groups"][0]["origin"]["subject"] == "Halve orders"
+
+
+def test_hostile_names_are_escaped_and_commands_can_be_pasted(tmp_path: Path) -> None:
+    evil = "a'b $(touch pwned)\n\x1b[31m\u202e;`id`"
+    repository = GitRepository(tmp_path / "repository")
+    repository.write(MANIFEST, manifests.quotas(({"user": evil}, {"producer_byte_rate": "50KB"})))
+    commit(repository, "Limit \x1b[31m it", START - datetime.timedelta(minutes=5))
+    senders = (Sender(user=evil, client_id="x", size=90_000, every_s=0.5, begin_s=30, end_s=60),)
+    write_log(tmp_path / "request.log", senders, {evil: LIMIT})
+    asked = ("--name", f"user={evil}", *AT, *TRAFFIC)
+
+    text = why(repository, *asked)
+    report = document(why(repository, *asked, "--format", "json"))
+
+    assert text.code == 0, text.err
+    assert all(character.isprintable() or character == "\n" for character in text.out)
+    command = next(one["command"] for one in report["steps"] if one["command"])
+    assert command.isprintable()
+    words = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {command}"], capture_output=True, check=True, cwd=tmp_path, timeout=60
+    ).stdout.decode()
+    assert words.split("\0")[:-2] == [
+        "kafka-quotas",
+        "alter",
+        "--bootstrap-server",
+        "HOST:PORT",
+        "--name",
+        f"user={evil}",
+        "--add",
+    ]
+    assert not (tmp_path / "pwned").exists()
+    shown = " ".join(row.strip().removesuffix(" \\") for row in text.out.splitlines())
+    assert command in shown
+
+
+def test_a_snapshot_gives_the_quotas_beside_the_manifests(tmp_path: Path) -> None:
+    write_log(tmp_path / "request.log", SENDERS, {"orders": LIMIT})
+    entity = Entity.of({"user": "orders", "client-id": DEFAULT})
+    (tmp_path / "snapshot.json").write_text(manifests.snapshot({entity: {"producer_byte_rate": 50_000.0}}))
+
+    done = invoke(
+        "why", "--name", "client-id=batch", *AT, "--traffic", "1=request.log", "--current", "snapshot.json", "--format", "json",
+        cwd=tmp_path,
+    )  # fmt: skip
+
+    report = document(done)
+    assert report["groups"][0]["bucket"] == {"user": "orders", "client-id": "batch"}
+    assert report["groups"][0]["cause"]
+    assert "which commit set the limit" in {one["what"] for one in report["missing"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--name", "user=a"), "No time was given: pass --at TIME"),
+        (("--name", "user=a", "--at", "noon"), "--at takes a time such as 14:03"),
+        (("--name", "user=a", "--at", "2126-01-01T00:00Z"), "lies in the future"),
+        (("--name", "user=a", "--since", "2026-01-01T00:00Z"), "longer than 7 days"),
+        (("--name", "user=a", "--at", "14:03", "--timezone", "Mars/Base"), "unknown time zone 'Mars/Base'"),
+        (("--at", "14:03"), "name a client"),
+        (("--defaults", "user", "--at", "14:03"), "--defaults names a class of clients"),
+    ],
+)
+def test_bad_options_are_one_sentence(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    done = invoke("why", *arguments, cwd=tmp_path)
+
+    assert (done.code, done.out) == (64, "")
+    assert said in done.err
