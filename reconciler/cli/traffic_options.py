@@ -13,6 +13,7 @@ from reconciler.cli import options
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
+    from reconciler.model import LabelMatcher
     from reconciler.workflows import PrometheusRequest
 
 
@@ -97,8 +98,15 @@ def add_prometheus_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_prometheus_login_options(parser: argparse.ArgumentParser) -> None:
-    """``--http-config`` and ``--traffic-store``."""
+    """``--match``, ``--http-config`` and ``--traffic-store``."""
     group = options.section(parser, "Traffic")
+    group.add_argument(
+        "--match",
+        action="append",
+        default=[],
+        metavar="MATCHER",
+        help="read only series of Prometheus with this label, such as 'cluster=\"prod\"' (repeatable, all apply)",
+    )
     group.add_argument(
         "--http-config",
         metavar="FILE",
@@ -116,6 +124,7 @@ def prometheus_request(
     *,
     since: datetime.datetime | None,
     until: datetime.datetime | None,
+    match: Sequence[str],
     http_config: str | None,
     store: str | None,
 ) -> PrometheusRequest | None:
@@ -124,8 +133,8 @@ def prometheus_request(
 
     named = [argument for argument in traffic if is_prometheus(argument)]
     if not named:
-        given = {"--since": since, "--until": until, "--http-config": http_config, "--traffic-store": store}
-        if unused := [name for name, value in given.items() if value is not None]:
+        given = {"--since": since, "--until": until, "--match": match, "--http-config": http_config, "--traffic-store": store}
+        if unused := [name for name, value in given.items() if value]:
             raise UsageError(f"{unused[0]} is for --traffic prometheus+http(s)://HOST only")
         return None
     if len(traffic) > 1:
@@ -137,11 +146,21 @@ def prometheus_request(
         until=end,
         store=Path(store) if store else _cache_folder(),
         http_config=Path(http_config) if http_config else None,
+        match=tuple(map(_matcher, match)),
     )
 
 
 def _cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-quotas" / "prometheus"
+
+
+def _matcher(text: str) -> LabelMatcher:
+    from reconciler.model import LabelMatcher, escaped
+
+    try:
+        return LabelMatcher.parse(text)
+    except ValueError as error:
+        raise UsageError(f"--match {escaped(text)!r} is not a label matcher, such as cluster='prod' or job=~'kafka.*'") from error
 
 
 def _moment(text: str) -> datetime.datetime:

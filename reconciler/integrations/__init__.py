@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         SCHEME_PREFIX,
         HttpLogin,
         PrometheusApi,
-        SampledSeries,
         TooManySamplesError,
         basic_auth,
     )
@@ -47,7 +46,6 @@ __all__ = [
     "PrometheusApi",
     "PullRequestComments",
     "RunMetrics",
-    "SampledSeries",
     "TooManySamplesError",
     "api_address",
     "basic_auth",

@@ -1,19 +1,20 @@
 """Raw samples of a Prometheus server, or of one that answers like it (Mimir, Thanos, VictoriaMetrics), by its HTTP API.
 
 Samples come from instant queries with a range selector, which return what was scraped; range queries interpolate by step.
-Source: Prometheus documentation, "HTTP API" (``/api/v1/query``, ``matrix`` results).
+Source: Prometheus documentation, "HTTP API" (``/api/v1/query``).
 """
 
 from __future__ import annotations
 
 import base64
+import ipaddress
 import json
 import logging
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import MissingDependencyError, TrafficError, UsageError
 from reconciler.logs import log_event
@@ -25,34 +26,39 @@ if TYPE_CHECKING:
 SCHEME_PREFIX: Final = "prometheus+"
 """``--traffic prometheus+https://HOST/PATH`` names a server."""
 _TRIES: Final = 5
+_BACKOFF_S: Final = 0.5
 _PASSING: Final = (429, 500, 502, 503, 504)
 _SHOWN: Final = 300
-_MOST_BYTES: Final = 1 << 30
+_MOST_BYTES: Final = 256 * 1024 * 1024
+_CHUNK: Final = 1 << 20
 _INSTALL: Final = "pip install 'kafka-quota-reconciler[traffic]'"
 _ADVICE: Final = {
+    301: "The server redirects to another address. Give that address.",
+    302: "The server redirects, perhaps to a login page. Check the address and --http-config.",
+    307: "The server redirects to another address. Give that address.",
+    308: "The server redirects to another address. Give that address.",
     401: "The server refuses the login. Check --http-config.",
     403: "The login may not read these metrics. Check --http-config.",
     404: "This address has no Prometheus API. Check the path.",
+    429: "The server limits how often it is asked. Try again later.",
 }
+_TOO_MUCH: Final = ("too many samples", "timed out", "exceeded", "limit", "too long", "too large", "max-")
+"""In messages of Prometheus, Thanos, Mimir and VictoriaMetrics about a query that a shorter time makes possible."""
 _log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpLogin:
-    """What requests carry beside the query. Values of headers are secrets: they are in no message and no log."""
+    """What requests carry beside the query. Values of headers are secrets: they are in no message and no log.
+
+    ``tenant``: the parts that decide which data a server shows; a new password is not one.
+    """
 
     headers: Mapping[str, str] = field(default_factory=dict)
     ca_file: Path | None = None
     cert_file: Path | None = None
     key_file: Path | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampledSeries:
-    """The samples of one series: ``(seconds since 1970, value)``, oldest first."""
-
-    labels: Mapping[str, str]
-    samples: tuple[tuple[float, float], ...]
+    tenant: tuple[str, ...] = ()
 
 
 def basic_auth(user: str, password: str) -> str:
@@ -61,13 +67,15 @@ def basic_auth(user: str, password: str) -> str:
 
 
 class TooManySamplesError(TrafficError):
-    """The server limits samples per query, and this one has more: ask for a shorter time."""
+    """More than the server gives at once, by number, time or bytes: ask for a shorter time."""
 
 
 class PrometheusApi:
     """Queries of one server. Every method raises ``TrafficError`` for a server that does not answer as Prometheus does."""
 
-    def __init__(self, address: str, login: HttpLogin | None = None, *, timeout_s: float = 60.0) -> None:
+    def __init__(
+        self, address: str, login: HttpLogin | None = None, *, timeout_s: float = 60.0, most_bytes: int = _MOST_BYTES
+    ) -> None:
         """``address``: ``http(s)://HOST[:PORT][/PATH]``. Raises ``UsageError`` for another one."""
         try:
             import urllib3
@@ -76,77 +84,117 @@ class PrometheusApi:
         self.address = _checked_address(address)
         login = login or HttpLogin()
         self._headers = dict(login.headers)
-        retries = urllib3.Retry(
-            total=_TRIES,
-            backoff_factor=0.5,
-            status_forcelist=_PASSING,
-            allowed_methods=None,
-            raise_on_status=False,
-            redirect=False,
-            respect_retry_after_header=True,
+        if not _is_loopback(self.address):
+            # Compression costs the server more time than a network of 1 GB/s does.
+            self._headers["Accept-Encoding"] = "gzip"
+        self._timeout_s, self._most_bytes = timeout_s, most_bytes
+        self._retries = urllib3.Retry(
+            total=_TRIES, backoff_factor=_BACKOFF_S, allowed_methods=None, raise_on_status=False, redirect=0
         )
         self._pool: urllib3.PoolManager = urllib3.PoolManager(
             timeout=urllib3.Timeout(connect=10.0, read=timeout_s),
-            retries=retries,
+            maxsize=4,
             ca_certs=str(login.ca_file) if login.ca_file else None,
             cert_file=str(login.cert_file) if login.cert_file else None,
             key_file=str(login.key_file) if login.key_file else None,
         )
 
-    def samples(self, selector: str, *, end_s: float, length_s: int) -> tuple[SampledSeries, ...]:
-        """The samples later than ``end_s - length_s`` and not later than ``end_s``.
+    def range_samples(self, selector: str, *, end_s: float, length_s: int) -> bytes:
+        """The server's answer: the samples of the seconds before ``end_s``, as JSON that is not decoded.
 
-        Raises ``TooManySamplesError`` beside ``TrafficError``.
+        Servers before version 3 include a sample at the start. Raises ``TooManySamplesError`` beside ``TrafficError``.
         """
-        data = self._get("query", {"query": f"{selector}[{length_s}s]", "time": f"{end_s:.3f}"})
-        if data.get("resultType") != "matrix":
-            raise self._foreign("the result is not a matrix")
-        start_s = end_s - length_s
-        try:
-            return tuple(
-                SampledSeries(
-                    labels={str(name): str(value) for name, value in series["metric"].items()},
-                    # Servers before version 3 include the sample at the start, which belongs to the page before.
-                    samples=tuple((float(at), float(value)) for at, value in series["values"] if float(at) > start_s),
-                )
-                for series in data["result"]
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise self._foreign(f"a series cannot be read ({type(error).__name__})") from error
+        query = {"query": f"{selector}[{length_s}s]", "time": f"{end_s:.3f}", "timeout": f"{max(1, int(self._timeout_s) - 5)}s"}
+        status, body = self._post("query", query)
+        if status == 200:
+            return body
+        url = f"{self.address}/api/v1/query"
+        message = _message_of(body)
+        words = f": {escaped(message)[:_SHOWN]}" if message else ""
+        if (status in (400, 422, 500, 503) and _is_too_much(message)) or status == 413:
+            raise TooManySamplesError(f"{url} refuses the query (HTTP status {status}){words}")
+        raise TrafficError(f"{url} answers with HTTP status {status}{words}. {_ADVICE.get(status, '')}".rstrip())
+
+    def foreign(self, problem: str) -> TrafficError:
+        """The error for an answer that is not one of Prometheus."""
+        return TrafficError(f"{self.address} does not answer as Prometheus does: {problem}. Check the address and its path.")
 
     def close(self) -> None:
         """Give the connections back."""
         self._pool.clear()
 
-    def _get(self, path: str, fields: Mapping[str, str]) -> dict[str, Any]:
-        from urllib3.exceptions import HTTPError
+    def _post(self, path: str, fields: Mapping[str, str]) -> tuple[int, bytes]:
+        """Status and body; repeated while the server is busy or cuts the connection."""
+        from urllib3.exceptions import HTTPError, MaxRetryError, ReadTimeoutError
 
         url = f"{self.address}/api/v1/{path}"
-        try:
-            response = self._pool.request("POST", url, fields=dict(fields), headers=self._headers, encode_multipart=False)
-        except (HTTPError, OSError) as error:
-            reason = getattr(error, "reason", None) or error
-            raise TrafficError(f"{url} does not answer: {escaped(str(reason))[:_SHOWN]}") from error
-        body = response.data
-        log_event(_log, "queried Prometheus", path=path, status=response.status, bytes=len(body))
-        try:
-            document = json.loads(body) if len(body) <= _MOST_BYTES else None
-        except (ValueError, RecursionError):
-            document = None
-        message = document.get("error") if isinstance(document, dict) else None
-        if response.status == 422 and "too many samples" in str(message):
-            raise TooManySamplesError(f"{url} refuses the query: {escaped(str(message))[:_SHOWN]}")
-        if response.status != 200:
-            advice = _ADVICE.get(response.status, "")
-            words = f": {escaped(str(message))[:_SHOWN]}" if message else ""
-            raise TrafficError(f"{url} answers with HTTP status {response.status}{words}. {advice}".rstrip())
-        if not isinstance(document, dict) or document.get("status") != "success" or not isinstance(document.get("data"), dict):
-            raise self._foreign("the answer is not a Prometheus document")
-        data: dict[str, Any] = document["data"]
-        return data
+        retries = self._retries
+        while True:
+            try:
+                response = self._pool.request(
+                    "POST", url, fields=dict(fields), headers=self._headers, encode_multipart=False, retries=False,
+                    preload_content=False,
+                )  # fmt: skip
+                try:
+                    body = self._body(response)
+                except BaseException:
+                    response.close()
+                    raise
+                response.release_conn()
+                log_event(_log, "queried Prometheus", path=path, status=response.status, bytes=len(body))
+                hopeless = response.status != 429 and _is_too_much(_message_of(body))
+                if hopeless or response.status not in _PASSING:
+                    return response.status, body
+                try:
+                    retries = retries.increment("POST", url, response=response)
+                except MaxRetryError:
+                    return response.status, body
+                retries.sleep(response)
+            except ReadTimeoutError as error:
+                raise TooManySamplesError(f"{url} does not answer within {self._timeout_s:g} s") from error
+            except (HTTPError, OSError) as error:
+                try:
+                    retries = retries.increment("POST", url, error=error if isinstance(error, HTTPError) else None)
+                except HTTPError as last:
+                    raise TrafficError(f"{url} does not answer: {escaped(str(_cause(last)))[:_SHOWN]}") from error
+                retries.sleep()
 
-    def _foreign(self, problem: str) -> TrafficError:
-        return TrafficError(f"{self.address} does not answer as Prometheus does: {problem}. Check the address and its path.")
+    def _body(self, response: urllib3.BaseHTTPResponse) -> bytes:
+        chunks, size = [], 0
+        while chunk := response.read(_CHUNK, decode_content=True):
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > self._most_bytes:
+                raise TooManySamplesError(f"{self.address} answers with more than {self._most_bytes >> 20:,} MiB")
+        return b"".join(chunks)
+
+
+def _cause(error: Exception) -> object:
+    return getattr(error, "reason", None) or error
+
+
+def _message_of(body: bytes) -> str:
+    """The error that a Prometheus document or a plain text states."""
+    if len(body) > 1 << 16:
+        return ""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    message = document.get("error") if isinstance(document, dict) else None
+    return message if isinstance(message, str) else ""
+
+
+def _is_too_much(message: str) -> bool:
+    return any(words in message for words in _TOO_MUCH)
+
+
+def _is_loopback(address: str) -> bool:
+    host = urllib.parse.urlsplit(address).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _checked_address(text: str) -> str:

@@ -100,6 +100,7 @@ if TYPE_CHECKING:
         name_part,
         parts_of,
     )
+    from reconciler.model.metric_server import LabelMatcher, MetricServer
     from reconciler.model.overview import BucketTraffic, ClusterOverview, EntityOverview, Overview, RunRecord, TrafficOverview
     from reconciler.model.plan import (
         NO_LONGER_DECLARED,
@@ -209,6 +210,7 @@ __all__ = [
     "KnownAddress",
     "KnownClient",
     "KnownOwner",
+    "LabelMatcher",
     "Limit",
     "LimitOrigin",
     "LoggedThrottles",
@@ -217,6 +219,7 @@ __all__ = [
     "Member",
     "Message",
     "MessagePart",
+    "MetricServer",
     "MissingEvidence",
     "NotJudged",
     "Observed",

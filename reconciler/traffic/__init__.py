@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.judging.recommendations import safe_limit
     from reconciler.traffic.kernels.sampled_rate import Era, Window
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
-    from reconciler.traffic.metric_pages import PageCounts, write_page
+    from reconciler.traffic.metric_pages import PageFacts, PageWriter, page_facts
     from reconciler.traffic.requirements import require_arrow
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder
@@ -75,7 +75,9 @@ if TYPE_CHECKING:
     from reconciler.traffic.sources.log_evidence import CLUSTER
     from reconciler.traffic.sources.log_files import split_argument
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
+    from reconciler.traffic.sources.metric_answers import AnswerReader, ForeignAnswerError
     from reconciler.traffic.sources.metric_layouts import SERIES_SELECTOR, Measure, MetricSeries, Unattributed, read_series
+    from reconciler.traffic.sources.parquet_parts import Between
     from reconciler.traffic.traffic_files import Traffic, find_traffic, keep_rows, look_first, open_traffic, read_batches
     from reconciler.traffic.traffic_source import Source, TrafficSource
 
@@ -84,16 +86,20 @@ __all__ = [
     "CLUSTER",
     "KEY_OF_KIND",
     "SERIES_SELECTOR",
+    "AnswerReader",
     "Backtest",
     "BacktestRequest",
+    "Between",
     "BrokerRule",
     "Compaction",
     "Era",
+    "ForeignAnswerError",
     "GroupTimeline",
     "Kind",
     "Measure",
     "MetricSeries",
-    "PageCounts",
+    "PageFacts",
+    "PageWriter",
     "Segment",
     "SegmentFolder",
     "SessionOptions",
@@ -111,6 +117,7 @@ __all__ = [
     "keep_rows",
     "look_first",
     "open_traffic",
+    "page_facts",
     "parse_mapping",
     "read_batches",
     "read_mapping",
@@ -120,7 +127,6 @@ __all__ = [
     "safe_limit",
     "spark_with_progress",
     "split_argument",
-    "write_page",
 ]
 
 __getattr__ = lazy_face(__name__)

@@ -23,7 +23,7 @@ from reconciler.workflows.trusted import TrustedTree
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic import BacktestRequest, Kind, Traffic, TrafficMapping, TrafficSource
+    from reconciler.traffic import BacktestRequest, Between, Kind, Traffic, TrafficMapping, TrafficSource
     from reconciler.workflows.plan import Intent
 
 
@@ -46,6 +46,8 @@ class BacktestOptions:
     """Of how many buckets, the worst ones, the report has the rate over time: one more look at their traffic."""
     prometheus: PrometheusRequest | None = None
     """The server to read, in place of ``traffic``."""
+    between: Between | None = None
+    """Only rows of Parquet of this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +120,7 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
     if options.prometheus is not None:
         pages = fetch_prometheus(options.prometheus, now=datetime.datetime.now(datetime.UTC), progress=progress)
         proposal = replace(proposal, notes=(*proposal.notes, *pages.notes))
-        options = replace(options, traffic=tuple(map(str, pages.files)))
+        options = replace(options, traffic=tuple(map(str, pages.files)), between=pages.between)
     with open_recorded(proposal, options, connections=question.exact, progress=progress) as recorded:
         run = Backtest(recorded, question)
         _step(progress, "judging")
@@ -171,7 +173,7 @@ def open_recorded(
     """
     from reconciler.traffic import SessionOptions, Source, find_traffic, open_traffic, spark_with_progress
 
-    traffic = find_traffic(options.traffic, _trusted_mapping(options, proposal.trusted))
+    traffic = find_traffic(options.traffic, _trusted_mapping(options, proposal.trusted), between=options.between)
     if options.exact and not traffic.of_requests:
         raise UsageError(
             "--exact needs single requests, and this traffic has sums of seconds only: leave --exact out, or give the request "

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import json
 import logging
+import time
+import urllib.parse
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.errors import FileAccessError, TrafficError, UsageError
-from reconciler.integrations import SCHEME_PREFIX, HttpLogin, PrometheusApi, TooManySamplesError, basic_auth
+from reconciler.errors import FileAccessError, UsageError
+from reconciler.files import write_whole
+from reconciler.integrations import SCHEME_PREFIX, HttpLogin, PrometheusApi
 from reconciler.logs import log_event
-from reconciler.model import Message, compose, flag_part
+from reconciler.model import LabelMatcher, Message, compose, escaped, flag_part, name_part
 from reconciler.ports import Progress
-from reconciler.yaml import YamlMapping, read_yaml
+from reconciler.text import list_some
+from reconciler.workflows.prometheus_login import ReadFile, read_login
+from reconciler.workflows.prometheus_reading import Piece, PieceReader
 
 if TYPE_CHECKING:
-    from reconciler.integrations import SampledSeries
+    from reconciler.traffic import Between, PageFacts
 
-_HOUR: Final = 3600
-_SHORTEST_S: Final = 60
+_HOUR_S: Final = 3600
+_LATE_S: Final = 300
+"""So long after its end an hour is complete: a server takes samples in, or replicates them, late."""
 _MOST_HOURS: Final = 366 * 24
-_LOGIN_FIELDS: Final = ("authorization", "basic_auth", "http_headers", "tls_config")
+_SHOWN: Final = 3
 _log: Final = logging.getLogger(__name__)
 
 
@@ -38,15 +45,22 @@ class PrometheusRequest:
     store: Path
     """The folder of all servers' pages."""
     http_config: Path | None = None
+    match: tuple[LabelMatcher, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrometheusTraffic:
-    """The folder of pages, for ``--traffic``, and what to know about them."""
+    """The pages that have the samples, and what to know about them."""
 
     folder: Path
     files: tuple[Path, ...]
+    between: Between
+    """Pages have whole hours: only samples of this time count."""
     notes: tuple[Message, ...]
+    read: int
+    """Pages that were read now; the others were there."""
+    samples: int
+    """Samples that were read now."""
 
 
 def is_prometheus(argument: str) -> bool:
@@ -60,44 +74,111 @@ def prometheus_address(argument: str) -> str:
 
 
 def fetch_prometheus(
-    request: PrometheusRequest, *, now: datetime.datetime, progress: Progress | None = None
+    request: PrometheusRequest,
+    *,
+    now: datetime.datetime,
+    progress: Progress | None = None,
+    read_file: ReadFile | None = None,
 ) -> PrometheusTraffic:
     """Read the hours that the store lacks, and name the files of the whole time.
 
-    The hour that is not over yet is read anew in each run. Raises ``UsageError`` for a time without an hour or a login file
-    that cannot be read, and ``TrafficError`` for a server that refuses, or that has no client series in this time.
+    An hour that is not complete is read anew in each run. A run that is cut short leaves the pages that it finished.
+    ``read_file`` reads the login and refuses files of a pull request.
+
+    Raises ``UsageError`` for a time without an hour or a login file that cannot be used, ``FileAccessError``, and
+    ``TrafficError`` for a server that refuses.
     """
-    from reconciler.traffic import SERIES_SELECTOR, write_page
+    from reconciler.traffic import Between, page_facts
 
     hours = tuple(_hours(request.since, min(request.until, now)))
     if not hours:
         raise UsageError("The time between --since and --until is empty or in the future")
     if len(hours) > _MOST_HOURS:
         raise UsageError(f"The time between --since and --until has {len(hours):,} hours, more than {_MOST_HOURS:,}")
-    api = PrometheusApi(request.address, _read_login(request.http_config) if request.http_config else None)
-    folder = request.store / hashlib.sha256(api.address.encode()).hexdigest()[:16]
-    files: list[Path] = []
-    unattributed: Counter[str] = Counter()
+    login = read_login(request.http_config, read_file) if request.http_config else HttpLogin()
+    api = PrometheusApi(request.address, login)
+    folder = request.store / _folder_name(api.address, request.match, login)
+    paths = [folder / f"{hour:%Y-%m-%dT%H}.parquet" for hour in hours]
+    facts = {path: known for path in paths if (known := page_facts(path)) is not None and known.complete}
+    missing = [(path, hour) for path, hour in zip(paths, hours, strict=True) if path not in facts]
     try:
-        for number, hour in enumerate(hours, start=1):
-            end = min(hour + datetime.timedelta(hours=1), now)
-            path = folder / f"{hour:%Y-%m-%dT%H}.parquet"
-            files.append(path)
-            if path.exists() and path.stat().st_mtime > (hour + datetime.timedelta(hours=1, minutes=5)).timestamp():
-                continue
-            if progress is not None:
-                progress.step(f"reading {request.address}: hour {number:,} of {len(hours):,}")
-            length_s = max(1, int((end - hour).total_seconds()))
-            found = _samples(api, SERIES_SELECTOR, end_s=end.timestamp(), length_s=length_s)
-            counts = write_page(path, ((series.labels, series.samples) for series in found))
-            for reason, count in counts.unattributed.items():
-                unattributed[reason.value] = max(unattributed[reason.value], count)
-            log_event(_log, "wrote a page of samples", file=str(path), rows=counts.rows, series=counts.series)
+        _describe(folder, api.address, request.match)
+        read = dict(_read_pages(api, _selector(request.match), missing, now=now, progress=progress))
     except OSError as error:
         raise FileAccessError(f"{folder} cannot be written: {error.strerror or error}") from error
     finally:
         api.close()
-    return PrometheusTraffic(folder=folder, files=tuple(files), notes=tuple(_notes(unattributed)))
+    facts |= read
+    return PrometheusTraffic(
+        folder=folder,
+        files=tuple(paths),
+        between=Between(after_us=_micros(request.since), until_us=_micros(request.until)),
+        notes=tuple(_notes([(hour, facts[path]) for path, hour in zip(paths, hours, strict=True)])),
+        read=len(read),
+        samples=sum(page.rows for page in read.values()),
+    )
+
+
+def _read_pages(
+    api: PrometheusApi,
+    selector: str,
+    pages: Sequence[tuple[Path, datetime.datetime]],
+    *,
+    now: datetime.datetime,
+    progress: Progress | None,
+) -> Iterator[tuple[Path, PageFacts]]:
+    from reconciler.traffic import AnswerReader, ForeignAnswerError, PageWriter
+
+    answers, pace = AnswerReader(), _Pace(api.address, len(pages), progress)
+    pieces = PieceReader(api, selector).read([_piece_of(hour, now) for _, hour in pages])
+    for path, hour in pages:
+        with PageWriter(path, answers) as page:
+            for answered in pieces:
+                for piece, body in answered.bodies:
+                    try:
+                        pace.add(page.add(body, after_s=piece.begin_s))
+                    except ForeignAnswerError as error:
+                        raise api.foreign(str(error)) from error
+                end_s = answered.piece.end_s
+                pace.show(1 if answered.last else (end_s - hour.timestamp()) / _HOUR_S)
+                if answered.last:
+                    break
+            whole = now.timestamp() >= hour.timestamp() + _HOUR_S + _LATE_S
+            facts = page.finish(until_s=end_s, complete=whole)
+        log_event(_log, "wrote a page of samples", file=str(path), rows=facts.rows, series=facts.clients)
+        yield path, facts
+
+
+class _Pace:
+    """How far a read is, and how long the rest takes at the rate so far."""
+
+    def __init__(self, address: str, pages: int, progress: Progress | None) -> None:
+        self._address, self._pages, self._progress = address, pages, progress
+        self._done, self._samples, self._start = 0, 0, time.monotonic()
+
+    def add(self, samples: int) -> None:
+        self._samples += samples
+
+    def show(self, share: float) -> None:
+        """``share``: of the page that is being read."""
+        hours = self._done + share
+        if share >= 1:
+            self._done += 1
+        if self._progress is None:
+            return
+        seconds = time.monotonic() - self._start
+        left = seconds * (self._pages - hours) / hours
+        rest = f", about {_duration(left)} left" if seconds > 1 and self._done < self._pages else ""
+        number = min(self._done + (share < 1), self._pages)
+        self._progress.step(f"reading {self._address}: hour {number:,} of {self._pages:,}, {self._samples:,} samples{rest}")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 90 * 60:
+        return f"{round(seconds / 60)} min"
+    return f"{int(seconds // 3600)} h {round(seconds % 3600 / 60)} min"
 
 
 def _hours(since: datetime.datetime, until: datetime.datetime) -> Iterator[datetime.datetime]:
@@ -107,22 +188,46 @@ def _hours(since: datetime.datetime, until: datetime.datetime) -> Iterator[datet
         hour += datetime.timedelta(hours=1)
 
 
-def _samples(api: PrometheusApi, selector: str, *, end_s: float, length_s: int) -> Iterator[SampledSeries]:
-    """The samples of a stretch of time; in halves where the server limits samples per query."""
-    try:
-        found = api.samples(selector, end_s=end_s, length_s=length_s)
-    except TooManySamplesError as error:
-        if length_s <= _SHORTEST_S:
-            advice = "One minute has too many samples already. Raise --query.max-samples of the server."
-            raise TrafficError(f"{error} {advice}") from error
-        half = length_s // 2
-        yield from _samples(api, selector, end_s=end_s - half, length_s=length_s - half)
-        yield from _samples(api, selector, end_s=end_s, length_s=half)
-    else:
-        yield from found
+def _micros(at: datetime.datetime) -> int:
+    return (at - datetime.datetime.fromtimestamp(0, datetime.UTC)) // datetime.timedelta(microseconds=1)
 
 
-def _notes(unattributed: Counter[str]) -> Iterator[Message]:
+def _piece_of(hour: datetime.datetime, now: datetime.datetime) -> Piece:
+    begin = hour.timestamp()
+    return Piece(begin, max(begin + 1, min(begin + _HOUR_S, now.timestamp())))
+
+
+def _selector(match: Sequence[LabelMatcher]) -> str:
+    from reconciler.traffic import SERIES_SELECTOR
+
+    return SERIES_SELECTOR.removesuffix("}") + "".join(f",{one}" for one in match) + "}"
+
+
+def _folder_name(address: str, match: Sequence[LabelMatcher], login: HttpLogin) -> str:
+    """Pages of another server, other matchers or another tenant are in another folder."""
+    identity = json.dumps([address, sorted(map(str, match)), login.tenant])
+    host = urllib.parse.urlsplit(address).hostname or ""
+    readable = "".join(c if c.isalnum() or c in ".-" else "-" for c in host)[:64]
+    return f"{readable}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+
+
+def _describe(folder: Path, address: str, match: Sequence[LabelMatcher]) -> None:
+    """Say for people whose pages a folder has; the login is a secret."""
+    path = folder / "source.json"
+    if path.exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(path, [json.dumps({"address": address, "match": sorted(map(str, match))}, indent=2) + "\n"])
+
+
+def _notes(pages: Sequence[tuple[datetime.datetime, PageFacts]]) -> Iterator[Message]:
+    unattributed: Counter[str] = Counter()
+    replicas: Counter[int] = Counter()
+    for _, page in pages:
+        for reason, count in page.unattributed.items():
+            unattributed[reason.value] = max(unattributed[reason.value], count)
+        for broker, count in page.replicas.items():
+            replicas[broker] = max(replicas[broker], count)
     if count := unattributed["name-only"]:
         yield compose(
             "{count} series have user and client-id in their metric name only, where they cannot be read back. Put the rule with "
@@ -136,43 +241,39 @@ def _notes(unattributed: Counter[str]) -> Iterator[Message]:
             count=count,
             label=flag_part("broker"),
         )
+    if replicas:
+        yield compose(
+            "Two exporters or replicas show the same clients of broker {brokers}. One of them counts.",
+            brokers=list_some([str(broker) for broker in sorted(replicas)], _SHOWN),
+        )
+    yield from _gaps(pages)
+    warnings = dict.fromkeys(escaped(text) for _, page in pages for text in page.warnings)
+    if warnings:
+        yield compose(
+            "The server warns that {hours} of {all} hours are incomplete: {warnings}. The next run reads them again.",
+            hours=sum(bool(page.warnings) for _, page in pages),
+            all=len(pages),
+            warnings=name_part("; ".join(list(warnings)[:_SHOWN])[:300]),
+        )
 
 
-def _read_login(path: Path) -> HttpLogin:
-    """The file of ``--http-config``, in the form of Prometheus's own ``http_config``."""
-    try:
-        stream = read_yaml(path.read_bytes())
-    except OSError as error:
-        raise FileAccessError(f"{path} cannot be read: {error.strerror or error}") from error
-    if stream.problems:
-        problem = stream.problems[0]
-        raise UsageError(f"{path}:{problem.line}:{problem.column}: {problem.message}")
-    (document,) = stream.documents if len(stream.documents) == 1 else (None,)
-    if not isinstance(document, YamlMapping) or not set(document.data) <= set(_LOGIN_FIELDS):
-        raise UsageError(f"{path} is not an http_config: its fields are {', '.join(_LOGIN_FIELDS)}")
-    data = document.data
-    headers: dict[str, str] = {}
-    if isinstance(one := data.get("authorization"), dict):
-        headers["Authorization"] = f"{one.get('type', 'Bearer')} {_secret(path, one, 'credentials')}"
-    if isinstance(one := data.get("basic_auth"), dict):
-        headers["Authorization"] = basic_auth(str(one.get("username", "")), _secret(path, one, "password"))
-    if isinstance(one := data.get("http_headers"), dict):
-        for name, value in one.items():
-            values = value.get("values") if isinstance(value, dict) else None
-            if not isinstance(values, list) or not values:
-                raise UsageError(f"{path}: http_headers.{name} needs a list 'values'")
-            headers[name] = ", ".join(map(str, values))
-    tls = data.get("tls_config")
-    files = tls if isinstance(tls, dict) else {}
-    named = {field: path.parent / str(files[field]) for field in ("ca_file", "cert_file", "key_file") if field in files}
-    return HttpLogin(headers=headers, **named)
-
-
-def _secret(path: Path, fields: Mapping[str, object], name: str) -> str:
-    """A secret of the file, or of the file that ``NAME_file`` names, beside it."""
-    if (file := fields.get(f"{name}_file")) is not None:
-        try:
-            return (path.parent / str(file)).read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise FileAccessError(f"{path.parent / str(file)} cannot be read: {error.strerror or error}") from error
-    return str(fields.get(name, ""))
+def _gaps(pages: Sequence[tuple[datetime.datetime, PageFacts]]) -> Iterator[Message]:
+    """Hours without any sample, and brokers that are missing in hours that have others."""
+    empty = [hour for hour, page in pages if not page.rows and page.until_s >= hour.timestamp() + _HOUR_S]
+    if empty and len(empty) < len(pages):
+        yield compose(
+            "{hours} of {all} hours have no samples, the first at {first}.",
+            hours=len(empty),
+            all=len(pages),
+            first=f"{empty[0]:%Y-%m-%d %H:%M} UTC",
+        )
+    with_samples = [page for _, page in pages if page.rows]
+    for broker in sorted({broker for page in with_samples for broker in page.brokers}):
+        hours = sum(broker in page.brokers for page in with_samples)
+        if hours < len(with_samples):
+            yield compose(
+                "Broker {broker} has samples in {hours} of {all} hours only: it was down, or was not scraped.",
+                broker=broker,
+                hours=hours,
+                all=len(with_samples),
+            )

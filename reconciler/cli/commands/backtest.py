@@ -66,6 +66,7 @@ class BacktestArguments(OutputArguments):
     out: tuple[str, ...]
     since: datetime.datetime | None
     until: datetime.datetime | None
+    match: tuple[str, ...]
     http_config: str | None
     traffic_store: str | None
 
@@ -128,7 +129,7 @@ def run(args: BacktestArguments) -> int:
         raise UsageError(_NO_SQL)
     plots = _plots(args, [args.format, *(name for name, _ in files)])
     prometheus = prometheus_request(
-        args.traffic, since=args.since, until=args.until, http_config=args.http_config, store=args.traffic_store
+        args.traffic, since=args.since, until=args.until, match=args.match, http_config=args.http_config, store=args.traffic_store
     )
     try:
         intent = load_intent(args.paths, cluster=args.cluster, references=References(trusted=args.trusted_ref))

@@ -55,6 +55,7 @@ class WhyArguments(ClusterArguments):
     controller_window_samples: int | None
     controller_window_seconds: int | None
     quota_callback: str | None
+    match: tuple[str, ...]
     http_config: str | None
     traffic_store: str | None
     detailed_exitcode: bool
@@ -193,7 +194,7 @@ def _prometheus(args: WhyArguments, since: datetime.datetime, until: datetime.da
 
     server = any(map(is_prometheus, args.traffic))
     times = {"since": since, "until": until} if server else {"since": None, "until": None}
-    return prometheus_request(args.traffic, http_config=args.http_config, store=args.traffic_store, **times)
+    return prometheus_request(args.traffic, match=args.match, http_config=args.http_config, store=args.traffic_store, **times)
 
 
 def _zone(name: str) -> zoneinfo.ZoneInfo:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reconciler.errors import TrafficError
@@ -15,6 +17,37 @@ from reconciler.traffic.sources.normal_form import canonical_rows, file_columns
 ROWS_A_PART: Final = 2_000_000
 _ROWS_A_BATCH: Final = 1 << 19
 _DICTIONARIES: Final = ("user", "client_id", "ip", "kind", "semantics")
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """The time after ``after_us`` and not later than ``until_us``: microseconds since 1970."""
+
+    after_us: int
+    until_us: int
+
+    def rows_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of this time; ``batch`` has the column ``ts``."""
+        ts = batch.column("ts").cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64())
+        return batch.filter(pc.and_(pc.greater(ts, self.after_us), pc.less_equal(ts, self.until_us)))
+
+    def covers(self, footer: pq.FileMetaData) -> bool:
+        """Whether the statistics of a file show that all of its rows are of this time."""
+        place = footer.schema.names.index("ts") if "ts" in footer.schema.names else -1
+        for group in range(footer.num_row_groups):
+            statistics = footer.row_group(group).column(place).statistics if place >= 0 else None
+            if statistics is None or not statistics.has_min_max or not isinstance(statistics.min, datetime.datetime):
+                return False
+            low, high = (_micros(at) for at in (statistics.min, statistics.max))
+            if low <= self.after_us or high > self.until_us:
+                return False
+        return True
+
+
+def _micros(at: datetime.datetime) -> int:
+    return (
+        at.replace(tzinfo=at.tzinfo or datetime.UTC) - datetime.datetime.fromtimestamp(0, datetime.UTC)
+    ) // datetime.timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +60,8 @@ class Part:
     rows: int
     columns: frozenset[str]
     """Those that the file has."""
+    between: Between | None = None
+    """Only rows of this time, where it cuts the file's."""
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Its rows; columns that the file lacks are not there. Memory does not grow with the size of a row group."""
@@ -34,7 +69,8 @@ class Part:
         names = [name for name in _DICTIONARIES if name in self.columns]
         with pq.ParquetFile(self.path, read_dictionary=names, coerce_int96_timestamp_unit="us") as file:
             groups = list(range(self.first, self.end))
-            yield from file.iter_batches(_ROWS_A_BATCH, row_groups=groups, columns=there, use_threads=False)
+            batches = file.iter_batches(_ROWS_A_BATCH, row_groups=groups, columns=there, use_threads=False)
+            yield from batches if self.between is None else map(self.between.rows_of, batches)
 
 
 def read_part(part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -42,19 +78,33 @@ def read_part(part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     return (canonical_rows(batch, columns) for batch in part.batches(file_columns(columns)))
 
 
-def parts_of(files: Sequence[str], rows: int = ROWS_A_PART) -> tuple[Part, ...]:
-    """All row groups of all files that have rows, together until a part has ``rows``. Raises as ``footer_of``."""
+def parts_of(files: Sequence[str], rows: int = ROWS_A_PART, between: Between | None = None) -> tuple[Part, ...]:
+    """All row groups of all files that have rows, together until a part has ``rows``. Raises as ``footer_of``.
+
+    With ``between`` only rows of that time, as far as the statistics of row groups show which those are.
+    """
     parts = []
     for path in files:
         footer = footer_of(path)
         columns = frozenset(footer.schema.to_arrow_schema().names)
+        chosen = None if between is None or between.covers(footer) else between
         first, held = 0, 0
         for group in range(footer.num_row_groups):
             held += footer.row_group(group).num_rows
             if held >= rows or group + 1 == footer.num_row_groups:
-                parts.append(Part(path, first, group + 1, held, columns))
+                parts.append(Part(path, first, group + 1, held, columns, chosen))
                 first, held = group + 1, 0
     return tuple(part for part in parts if part.rows)
+
+
+def has_one_value(footer: pq.FileMetaData, column: str, value: str) -> bool:
+    """Whether the statistics of a file show that a column of names has this value in all rows."""
+    place = footer.schema.names.index(column) if column in footer.schema.names else -1
+    for group in range(footer.num_row_groups if place >= 0 else 0):
+        statistics = footer.row_group(group).column(place).statistics
+        if statistics is None or not statistics.has_min_max or {statistics.min, statistics.max} != {value}:
+            return False
+    return place >= 0
 
 
 def footer_of(path: str) -> pq.FileMetaData:

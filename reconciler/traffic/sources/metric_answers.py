@@ -1,0 +1,175 @@
+"""Answers of a Prometheus server to an instant query with a range selector, decoded into arrays.
+
+An answer is some hundred bytes a series and thirty a sample: the pairs ``[seconds, "value"]``. Those stay bytes until a CSV
+reader takes the pairs of many series at once: a Python object for each of them takes five times as long.
+Source: Prometheus documentation, "HTTP API" (``matrix`` results, ``warnings``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from reconciler.errors import TrafficError
+from reconciler.model import escaped
+from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.sources.metric_layouts import MetricSeries, SeriesReader, Unattributed
+
+Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
+_LINES: Final = bytes.maketrans(b"]", b"\n")
+_SAMPLES_AT_ONCE: Final = 200_000
+"""As many as the processor's cache has room for."""
+_MOST_KNOWN: Final = 32 * 1024 * 1024
+"""Bytes of labels whose client is remembered from page to page."""
+_NOT_NUMBERS: Final = ["NaN", "+Inf", "-Inf", "Inf"]
+
+
+class ForeignAnswerError(TrafficError):
+    """An answer that is not a matrix of samples. The message has no address: the caller knows it."""
+
+
+class _Raw(msgspec.Struct, gc=False):
+    metric: msgspec.Raw
+    values: msgspec.Raw = msgspec.Raw()
+    histograms: msgspec.Raw = msgspec.Raw()
+
+
+class _Data(msgspec.Struct, gc=False, kw_only=True):
+    result: list[_Raw]
+    kind: str = msgspec.field(name="resultType")
+
+
+class _Document(msgspec.Struct, gc=False):
+    status: str
+    data: _Data | None = None
+    error: str = ""
+    warnings: list[str] = []
+
+
+CLUSTER_LABELS: Final = (
+    "cluster", "kafka_cluster", "kafka_cluster_name", "kafka_cluster_id", "cluster_id", "cluster_name", "strimzi_io_cluster",
+    "namespace", "kubernetes_namespace", "env", "environment", "stage", "region", "datacenter", "dc", "tenant", "job",
+)  # fmt: skip
+"""Brokers of one id with different values here are different brokers; in the order in which one is proposed as a matcher."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredSeries:
+    """A series of an answer; its samples are not decoded yet. ``labels``: as JSON. ``place``: its ``CLUSTER_LABELS``."""
+
+    labels: bytes
+    read: MetricSeries | Unattributed | None
+    place: tuple[str, ...]
+    pairs: msgspec.Raw
+    count: int
+
+    def label_values(self) -> dict[str, str]:
+        """All labels, with ``__name__``."""
+        return msgspec.json.decode(self.labels, type=dict[str, str])
+
+    def span_s(self) -> tuple[float, float]:
+        """The times of the first and the last sample; there is one at least."""
+        text = bytes(self.pairs)
+        return float(text[2 : text.index(b",")]), float(text[text.rindex(b"[") + 1 : text.rindex(b",")])
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixAnswer:
+    """Series with samples, and what the server warns of: parts of the answer that are missing."""
+
+    series: tuple[AnsweredSeries, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Samples of several series, one series after the other. ``counts``: how many each has."""
+
+    ts_ms: Integers
+    values: Floats
+    counts: Integers
+
+
+class AnswerReader:
+    """Decodes answers, and remembers whose series it has seen."""
+
+    def __init__(self, series: SeriesReader | None = None) -> None:
+        """``series``: knows more layouts, or names of clients that are in metric names only."""
+        self._reader = series or SeriesReader()
+        self._known: dict[bytes, tuple[MetricSeries | Unattributed | None, tuple[str, ...]]] = {}
+        self._known_bytes = 0
+        self._decoder = msgspec.json.Decoder(_Document)
+
+    def read(self, body: bytes) -> MatrixAnswer:
+        """The series of an answer. Raises ``ForeignAnswerError``."""
+        try:
+            document = self._decoder.decode(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise ForeignAnswerError(f"the answer is not a Prometheus document ({escaped(str(error))})") from error
+        if document.status != "success" or document.data is None:
+            raise ForeignAnswerError("the answer is not a Prometheus document")
+        if document.data.kind != "matrix":
+            raise ForeignAnswerError("the result is not a matrix")
+        try:
+            series = tuple(self._series(one) for one in document.data.result)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise ForeignAnswerError(f"a series cannot be read ({escaped(str(error))})") from error
+        return MatrixAnswer(series=tuple(one for one in series if one.count > 0), warnings=tuple(document.warnings))
+
+    def _series(self, raw: _Raw) -> AnsweredSeries:
+        text = bytes(raw.values)
+        if not text.startswith(b"[") and not bytes(raw.histograms):
+            raise ForeignAnswerError("a series cannot be read (no values)")
+        labels = bytes(raw.metric)
+        known = self._known.get(labels)
+        if known is None:
+            values = msgspec.json.decode(labels, type=dict[str, str])
+            known = self._reader.read(values), tuple(values.get(name, "") for name in CLUSTER_LABELS)
+            if self._known_bytes > _MOST_KNOWN:
+                self._known, self._known_bytes = {}, 0
+            # A name that is learned later may explain a series.
+            if not isinstance(known[0], Unattributed):
+                self._known[labels] = known
+                self._known_bytes += len(labels)
+        return AnsweredSeries(labels, *known, raw.values, text.count(b"[") - 1)
+
+
+def samples_of(series: Sequence[AnsweredSeries]) -> Iterator[tuple[Sequence[AnsweredSeries], Samples]]:
+    """The samples of series, some series at once. A value that is no number is NaN. Raises ``ForeignAnswerError``."""
+    begin = count = 0
+    for end, one in enumerate(series, start=1):
+        count += one.count
+        if count >= _SAMPLES_AT_ONCE or end == len(series):
+            yield series[begin:end], _decode(series[begin:end])
+            begin, count = end, 0
+
+
+def _decode(series: Sequence[AnsweredSeries]) -> Samples:
+    counts = np.asarray([one.count for one in series], dtype=np.int64)
+    # [[1.5,"2"],[3,"4"]] becomes ",1.5,2\n,3,4\n\n": lines of an empty field and two numbers.
+    text = b"," + b",".join([memoryview(one.pairs) for one in series]).translate(_LINES, b'["')
+    try:
+        table = pa.csv.read_csv(
+            pa.BufferReader(text),
+            read_options=pa.csv.ReadOptions(column_names=["", "at", "value"], use_threads=False, block_size=len(text) + 1),
+            parse_options=pa.csv.ParseOptions(quote_char=False),
+            convert_options=pa.csv.ConvertOptions(
+                column_types={"": pa.null(), "at": pa.float64(), "value": pa.float64()}, null_values=["", *_NOT_NUMBERS]
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        raise ForeignAnswerError("a sample cannot be read") from error
+    at, value = (table.column(name).combine_chunks() for name in ("at", "value"))
+    if len(at) != counts.sum() or at.null_count:
+        raise ForeignAnswerError("a sample cannot be read")
+    return Samples(
+        ts_ms=np.rint(at.to_numpy() * 1000).astype(np.int64),
+        values=np.asarray(value.to_numpy(zero_copy_only=False), dtype=np.float64),
+        counts=counts,
+    )

@@ -1,0 +1,103 @@
+"""The file of ``--http-config``: the login for a Prometheus server, in the form of Prometheus's own ``http_config``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from reconciler.errors import FileAccessError, UsageError
+from reconciler.integrations import HttpLogin, basic_auth
+from reconciler.model import escaped
+from reconciler.yaml import YamlMapping, read_yaml
+
+_FIELDS: Final = ("authorization", "basic_auth", "bearer_token", "bearer_token_file", "http_headers", "tls_config")
+ReadFile = Callable[[Path], bytes]
+
+
+def read_login(path: Path, read: ReadFile | None = None) -> HttpLogin:
+    """The login of a file; files that it names are beside it. ``read``: reads them, and refuses files of a pull request.
+
+    Raises ``FileAccessError`` and ``UsageError``.
+    """
+    return _LoginFile(path, read or _read_file).login()
+
+
+class _LoginFile:
+    def __init__(self, path: Path, read: ReadFile) -> None:
+        self._path, self._read = path, read
+
+    def login(self) -> HttpLogin:
+        stream = read_yaml(self._read(self._path))
+        if stream.problems:
+            problem = stream.problems[0]
+            raise UsageError(f"{self._path}:{problem.line}:{problem.column}: {problem.message}")
+        (document,) = stream.documents if len(stream.documents) == 1 else (None,)
+        if not isinstance(document, YamlMapping):
+            raise UsageError(f"{self._path} is not an http_config: its fields are {', '.join(_FIELDS)}")
+        data = document.data
+        if unknown := sorted(set(map(str, data)) - set(_FIELDS)):
+            raise UsageError(f"{self._path} has the unknown field {escaped(unknown[0])!r}. The fields are {', '.join(_FIELDS)}")
+        headers, tenant = self._authorization(data)
+        for name, value in (self._mapping(data, "http_headers") or {}).items():
+            headers[name], public = self._header(name, value)
+            tenant += [f"{name.lower()}: {text}" for text in public]
+        for name, text in headers.items():
+            if not (text.isprintable() and text.isascii() and name.isascii()):
+                raise UsageError(f"{self._path}: the header {escaped(name)} has characters that HTTP does not allow")
+        tls = self._mapping(data, "tls_config") or {}
+        files = {name: self._path.parent / str(tls[name]) for name in ("ca_file", "cert_file", "key_file") if name in tls}
+        for file in files.values():
+            self._read(file)
+        return HttpLogin(headers=headers, tenant=tuple(sorted(tenant)), **files)
+
+    def _authorization(self, data: Mapping[str, object]) -> tuple[dict[str, str], list[str]]:
+        """The header, and the user of basic authentication, which is no secret."""
+        headers: dict[str, str] = {}
+        tenant: list[str] = []
+        if "bearer_token" in data or "bearer_token_file" in data:
+            headers["Authorization"] = f"Bearer {self._secret(data, 'bearer_token')}"
+        if (fields := self._mapping(data, "authorization")) is not None:
+            headers["Authorization"] = f"{fields.get('type', 'Bearer')} {self._secret(fields, 'credentials')}"
+        if (fields := self._mapping(data, "basic_auth")) is not None:
+            user = self._secret(fields, "username")
+            tenant.append(f"user {user}")
+            headers["Authorization"] = basic_auth(user, self._secret(fields, "password"))
+        return headers, tenant
+
+    def _header(self, name: str, value: object) -> tuple[str, list[str]]:
+        """The header's value, and the parts of it that are no secrets."""
+        fields = value if isinstance(value, dict) else {}
+        lists = {kind: fields.get(kind, []) for kind in ("values", "secrets", "files")}
+        if not any(lists.values()) or not all(isinstance(one, list) for one in lists.values()):
+            raise UsageError(f"{self._path}: http_headers.{escaped(name)} needs a list 'values', 'secrets' or 'files'")
+        files = [self._text(str(file)) for file in lists["files"]]
+        public = [str(one) for one in lists["values"]]
+        return ", ".join([*public, *map(str, lists["secrets"]), *files]), public
+
+    def _mapping(self, fields: Mapping[str, object], name: str) -> Mapping[str, object] | None:
+        value = fields.get(name)
+        if value is not None and not isinstance(value, dict):
+            raise UsageError(f"{self._path}: {name} must be a mapping")
+        return value
+
+    def _secret(self, fields: Mapping[str, object], name: str) -> str:
+        """A value of the file, or of the file that ``NAME_file`` names."""
+        file = fields.get(f"{name}_file")
+        value = fields.get(name) if file is None else self._text(str(file))
+        if value is None or value == "":
+            raise UsageError(f"{self._path}: {name} or {name}_file is missing")
+        return str(value)
+
+    def _text(self, file: str) -> str:
+        try:
+            return self._read(self._path.parent / file).decode().strip()
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{self._path.parent / file} is not UTF-8 text") from error
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FileAccessError(f"{path} cannot be read: {error.strerror or error}") from error
