@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.fidelity.arrivals import Arrival, arrivals
-from benchmarks.fidelity.comparison import CONSUME, Pair, pairs, quantile
+from benchmarks.fidelity.comparison import CONSUME, Pair, Summary, by_group, pairs, quantile
 from benchmarks.fidelity.fetches import fetches_at
 from benchmarks.fidelity.observed import Observed, observed
 from benchmarks.fidelity.prediction import Predicted, predict, verdicts
@@ -18,9 +18,12 @@ from benchmarks.fidelity.scenarios import Scenario
 from benchmarks.fidelity.seconds import SecondsFound, judged_seconds
 from reconciler.resolution.resolver import Resolver
 
+REQUEST_TIME_KEY = "request_percentage"
 NO_QUOTAS: Mapping[Any, Any] = {}
-NEAR_MS = 2.0
+NEAR_MS = 10.0
 """The noise that a printed band allows for."""
+NOISES_MS = (2, 5, 10, 15, 20, 25, 30, 40)
+"""Those of which the shares are published."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +62,8 @@ class OpenLoopRun:
     verdicts_wrong: tuple[str, ...]
     """Buckets that the backtest by seconds called certain or clear, and the broker did the opposite."""
     verdicts_given: Mapping[str, int]
+    by_noise: Mapping[int, Mapping[str, Summary]] = field(default_factory=dict)
+    """By what ``--noise`` allows for (ms) and by kind of traffic, predicted from the traffic without quotas."""
 
 
 def open_loop(scenario: Scenario, kafka_version: str, *, brokers: int, seconds: float, folder: Path) -> OpenLoopRun:
@@ -108,16 +113,33 @@ def judged(
         own=tuple(own),
         seconds_ahead=judged_seconds(ahead),
         seconds_own=judged_seconds(own),
+        by_noise=dict(_by_noise(scenario, free.logs, manifests, kafka_version, plan, told)),
         verdicts_wrong=tuple(_contradicted(given, ahead)),
         verdicts_given={name: sum(one["verdict"] == name for one in given) for name in ("throttled", "possible", "clear")},
     )
 
 
+def _by_noise(
+    scenario: Scenario,
+    logs: Mapping[int, Path],
+    manifests: Path,
+    kafka_version: str,
+    plan: Sequence[Arrival],
+    told: Mapping[int, int],
+) -> Iterable[tuple[int, Mapping[str, Summary]]]:
+    """What other widths of the noise are worth. Request time depends on the machine in other ways."""
+    if any(REQUEST_TIME_KEY in values for values in scenario.quotas.values()):
+        return
+    for noise_ms in NOISES_MS:
+        rows = _of_script(predict(logs, manifests, kafka_version, noise_ms=noise_ms), plan)
+        yield noise_ms, by_group(pairs(rows, told, scenario.quotas, scenario.clients))
+
+
 def _unlimited(scenario: Scenario, plan: Sequence[Arrival]) -> Iterable[int]:
     """Numbers of requests that no quota is about."""
-    resolvers = Resolver.by_key(scenario.quotas, (*KEY_OF.values(), "request_percentage"))
+    resolvers = Resolver.by_key(scenario.quotas, (*KEY_OF.values(), REQUEST_TIME_KEY))
     for one in plan:
-        keys = (KEY_OF[one.client.kind], "request_percentage")
+        keys = (KEY_OF[one.client.kind], REQUEST_TIME_KEY)
         if all(resolvers[key].resolve(one.client.user, one.client.client_id).value is None for key in keys):
             yield one.number
 

@@ -31,10 +31,11 @@ class Predicted:
     recorded_ms: int
 
 
-def predict(logs: Mapping[int, Path], manifests: Path, kafka_version: str) -> list[Predicted]:
-    """Every request of a recording under the manifests' quotas."""
+def predict(logs: Mapping[int, Path], manifests: Path, kafka_version: str, *, noise_ms: int | None = None) -> list[Predicted]:
+    """Every request of a recording under the manifests' quotas; ``noise_ms`` as ``--noise``."""
     requests = manifests / "requests.jsonl"
-    _backtest(logs, manifests, kafka_version, "--requests", str(requests))
+    noise = () if noise_ms is None else ("--noise", f"{noise_ms}ms")
+    _backtest(logs, manifests, kafka_version, "--requests", str(requests), *noise)
     with requests.open(encoding="utf-8") as lines:
         return [_predicted(json.loads(line)) for line in lines]
 

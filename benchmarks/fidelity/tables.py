@@ -9,8 +9,8 @@ from typing import Any
 
 from benchmarks.fidelity.closed_loop import ClosedLoop
 from benchmarks.fidelity.comparison import Pair, Summary, by_bucket, by_group, summary
-from benchmarks.fidelity.musts import musts
-from benchmarks.fidelity.open_loop import OpenLoopRun
+from benchmarks.fidelity.musts import IN_BAND, musts
+from benchmarks.fidelity.open_loop import NEAR_MS, OpenLoopRun
 from benchmarks.fidelity.request_time import MissingTime, missing_time
 
 
@@ -50,6 +50,12 @@ def tables(runs: Sequence[OpenLoopRun], closed: Sequence[ClosedLoop]) -> Iterato
                 title=f"{title}: the time that the log does not have",
                 columns=("bucket", "requests", "throttled", "same verdict by the logged time", "and by this much of it"),
                 rows=tuple(map(_missing, missing)),
+            )
+        if run.by_noise:
+            yield Table(
+                title=f"{title}: the noise that bands allow for, predicted from the traffic without quotas",
+                columns=("--noise", *(f"{group}: in the band" for group in IN_BAND), "band, median / 95 %", ""),
+                rows=tuple(_noises(run)),
             )
         yield Table(title=f"{title}: the machine", columns=("what", "found"), rows=tuple(_noise(run)))
     if closed:
@@ -93,6 +99,22 @@ def _figures(one: Summary) -> tuple[str, ...]:
     )
 
 
+def _noises(run: OpenLoopRun) -> Iterator[tuple[str, ...]]:
+    """The smallest noise that keeps every demand is marked."""
+    marked = False
+    for noise_ms, groups in run.by_noise.items():
+        keeps = all(groups[group].band_share >= needed for group, needed in IN_BAND.items() if group in groups)
+        shares = (f"{groups[group].band_share:.2%}" if group in groups else "" for group in IN_BAND)
+        widths = (f"{group} {one.band_median_ms:.0f} / {one.band_p95_ms:.0f}" for group, one in groups.items())
+        yield (
+            f"{noise_ms}ms",
+            *shares,
+            f"{', '.join(widths)} ms",
+            "smallest that keeps all demands" if keeps and not marked else "",
+        )
+        marked = marked or keeps
+
+
 def _missing(one: MissingTime) -> tuple[str, ...]:
     with_factor = f"{one.agreement_with_factor:.2%} by {one.factor:.1f} x"
     return (str(one.bucket), str(one.requests), str(one.throttled), f"{one.agreement:.2%}", with_factor)
@@ -102,7 +124,7 @@ def _noise(run: OpenLoopRun) -> Iterator[tuple[str, str]]:
     noise = run.noise
     yield "sent later than planned, 95 % / most", f"{noise.late_p95:.1f} / {noise.late_most:.0f} ms"
     yield "charged at another time in the second run, 95 %", f"{noise.shift_p95:.1f} ms"
-    yield "moved by at most 2 ms between the runs, which the band allows for", f"{noise.shift_near:.1%} of requests"
+    yield f"moved by at most {NEAR_MS:g} ms between the runs, which the band allows for", f"{noise.shift_near:.1%} of requests"
     yield "connections opened in the middle of a run", str(noise.opened_late)
 
 
@@ -161,6 +183,7 @@ def _run(run: OpenLoopRun) -> dict[str, Any]:
         "seconds": run.seconds,
         "requests": run.requests,
         "noise": asdict(run.noise),
+        "by_noise_ms": {str(ms): {group: _summary(one) for group, one in groups.items()} for ms, groups in run.by_noise.items()},
         "musts": [asdict(one) for one in musts(run)],
         "by_kind": {name: {group: _summary(one) for group, one in by_group(some).items()} for name, some in sources.items()},
         "by_bucket": [{"kind": group, **asdict(bucket), **_summary(one)} for (group, bucket), one in buckets],

@@ -235,7 +235,7 @@ class RequestTraffic(SecondsTraffic):
         def judge_mutations(pieces: Pieces) -> Iterator[pa.RecordBatch]:
             for topics in _whole_groups(pieces):
                 identity = _identity(topics, topics[7:])
-                yield _as_requests(topics_as_requests(topics, identity, after, controller_window))
+                yield _as_requests(topics_as_requests(topics, identity, after, controller_window, noise_ms=noise_ms))
 
         columns, names = (*_TOPIC, *IDENTITY_COLUMNS), limited_groups(grouping, mutations=False)
         works = [self._of_requests(grouping, names, judge, REQUESTS, name="requests", more=_of_identity, columns=columns)]

@@ -38,6 +38,8 @@ class BacktestOptions:
     memory: str = "2g"
     log_timezone: str = "UTC"
     requests: Path | None = None
+    noise_ms: int | None = None
+    """By how much times may be off, for the bands of ``requests``; ``None``: as the product does without being asked."""
     exact: bool = False
     mapping: Path | None = None
     max_unreadable: float = 0.01
@@ -137,7 +139,7 @@ def backtest_request(proposal: Proposal, options: BacktestOptions) -> BacktestRe
 
     version = options.kafka_version or proposal.kafka_version
     model = broker_model(proposal.spec, options.model, version=version, trusted=proposal.trusted)
-    return BacktestRequest(
+    request = BacktestRequest(
         current=proposal.current,
         proposed=proposal.proposed,
         declared=proposal.declared,
@@ -155,6 +157,7 @@ def backtest_request(proposal: Proposal, options: BacktestOptions) -> BacktestRe
         brokers=proposal.brokers,
         plots=options.plots,
     )
+    return request if options.noise_ms is None else replace(request, noise_ms=options.noise_ms)
 
 
 @contextlib.contextmanager

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _PLOTS: Final = 12
 _MOST_PLOTS: Final = 100
+_MOST_NOISE_MS: Final = 1_000
 _NO_SQL: Final = (
     "--without-python-workers was removed: backtests are no longer judged in SQL. Drop the option and leave out --master and "
     "--remote, so that Spark runs on this machine, or install Python and pyarrow, pandas and numpy on its workers "
@@ -47,6 +48,7 @@ class BacktestArguments(OutputArguments):
     kafka_version: str | None
     exact: bool
     requests: str | None
+    noise: int | None
     log_timezone: str
     mapping: str | None
     max_unreadable: float
@@ -78,6 +80,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--details", action="store_true", help="print also each broker, the fit of limits, and the assumptions of the verdicts"
     )
     parser.add_argument("--exact", action="store_true", help="judge every single request instead of sums of whole seconds")
+    parser.add_argument(
+        "--noise",
+        type=_milliseconds,
+        metavar="MS",
+        help="allow for request times that are off by up to MS milliseconds in the throttle bands of --requests, such as 2ms "
+        "[default: 10ms]",
+    )
     parser.add_argument(
         "--plots",
         type=int,
@@ -147,6 +156,7 @@ def run(args: BacktestArguments) -> int:
         mapping=Path(args.mapping) if args.mapping else None,
         max_unreadable=args.max_unreadable,
         requests=Path(args.requests) if args.requests else None,
+        noise_ms=_noise(args),
         exact=args.exact,
         model=_model_options(args),
         plots=plots,
@@ -156,6 +166,20 @@ def run(args: BacktestArguments) -> int:
     print_backtest(args, report, files)
     stopped = report.refused or any(finding.severity.at_least(limit) for finding in report.findings)
     return exit_codes.NOT_DONE if stopped else exit_codes.DONE
+
+
+def _noise(args: BacktestArguments) -> int | None:
+    if args.noise is not None and args.requests is None:
+        raise UsageError("--noise is for --requests, whose lines have the bands: give --requests FILE, too")
+    return args.noise
+
+
+def _milliseconds(text: str) -> int:
+    number = text.removesuffix("ms").strip()
+    if not (number.isascii() and number.isdigit()) or int(number) > _MOST_NOISE_MS:
+        msg = f"{text!r} is not a number of milliseconds from 0 to {_MOST_NOISE_MS}, such as 10ms"
+        raise argparse.ArgumentTypeError(msg)
+    return int(number)
 
 
 def _plots(args: BacktestArguments, formats: Sequence[str]) -> int:

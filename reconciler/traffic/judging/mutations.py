@@ -11,6 +11,7 @@ import pyarrow as pa
 from reconciler.model import CONTROLLER
 from reconciler.traffic.judging.exact import count_into, limits_of, rows_of
 from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.kernels.band import NOISE_MS
 from reconciler.traffic.kernels.exact_totals import group_of, time_of
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
@@ -37,7 +38,7 @@ def judge_topics(columns: Sequence[Integers], limits: tuple[Doubles, Doubles], w
 
 
 def topics_as_requests(
-    columns: Sequence[Integers], identity: Mapping[str, pa.Array], limits: Doubles, window: Window
+    columns: Sequence[Integers], identity: Mapping[str, pa.Array], limits: Doubles, window: Window, *, noise_ms: int = NOISE_MS
 ) -> pa.RecordBatch:
     """The same topics with the columns of ``REQUESTS``, under the limits after the change. ``identity``: those that it copies.
 
@@ -46,7 +47,7 @@ def topics_as_requests(
     group, topics, places = _in_order(columns)
     limit, count = float(limits[group]), len(places)
     found = effects(topics, limit, window)
-    low, high = throttle_band(topics, limit, window)
+    low, high = throttle_band(topics, limit, window, most_ms=noise_ms)
     return pa.RecordBatch.from_pydict(
         {
             **{name: column.take(pa.array(places)) for name, column in identity.items()},

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from reconciler.traffic.kernels.band import REPLAYS, noise_ms
+from reconciler.traffic.kernels.band import NOISE_MS, REPLAYS, noise_ms
 from reconciler.traffic.kernels.exact_stream import Judged, JudgedBatch
 from reconciler.traffic.kernels.exact_totals import Batch, ExactColumns, ReplayTotals, first_places, pack
 from reconciler.traffic.kernels.group_statistics import Episodes
@@ -240,12 +240,12 @@ def effects(topics: Topics, limit: float, window: Window) -> Effects:
     return Effects(~found.admitted | (found.throttle > 0), ~found.admitted, found.throttle)
 
 
-def throttle_band(topics: Topics, limit: float, window: Window) -> tuple[Integers, Integers]:
+def throttle_band(topics: Topics, limit: float, window: Window, *, most_ms: int = NOISE_MS) -> tuple[Integers, Integers]:
     """The least and the most that each topic's throttle is when times are off by the noise of ``band``."""
     found = [effects(topics, limit, window).throttle]
     for number in range(REPLAYS):
         # The topics of a request come at one time.
-        times = topics.times_ms + noise_ms(topics.order, number)
+        times = topics.times_ms + noise_ms(topics.order, number, most_ms)
         moved = np.argsort(times, kind="stable")
         throttle = np.empty_like(times)
         throttle[moved] = effects(replace(topics, times_ms=times).part(moved), limit, window).throttle

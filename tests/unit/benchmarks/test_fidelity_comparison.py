@@ -173,6 +173,20 @@ def test_sums_bands_and_verdicts_are_demanded():
     ]  # fmt: skip
 
 
+def test_the_smallest_noise_that_keeps_every_demand_is_marked():
+    inside = [pair(100, 100, number=n) for n in range(97)]
+    few = {"produce": summary(inside + [pair(100, 500, number=n) for n in range(4)])}
+    enough = {"produce": summary(inside + [pair(100, 500, number=n) for n in range(3)])}
+
+    shown = [one for one in tables([run(inside, by_noise={2: few, 10: enough, 20: enough})], []) if "the noise" in one.title]
+
+    assert [(row[0], row[-1]) for row in shown[0].rows] == [
+        ("2ms", ""),
+        ("10ms", "smallest that keeps all demands"),
+        ("20ms", ""),
+    ]
+
+
 def test_a_prediction_by_its_own_log_has_to_be_as_good():
     found = musts(run([pair(100, 100)], own=(pair(100, 0, low_ms=0),)))
 
