@@ -28,7 +28,7 @@ endif
 check: setup ## before a commit: lint, types, and every test that starts no server; about a minute
 	@tools/check.sh
 
-interop: setup ## the tests that need more than Python, Java, make and git: Go 1.24, Prometheus, Chromium, fish, zsh, systemd-analyze
+interop: setup ## the tests that need more than Python, Java, make and git: Go 1.24, JDK, Maven, Prometheus, Chromium, fish, zsh, systemd-analyze
 	@$(BIN)/python -m pytest -m interop tests/interop
 
 large: setup ## the long runs and large sizes that other tests cover in small

@@ -71,6 +71,7 @@ EXAMPLES: Final[Mapping[str, CommandExamples]] = {
         lines=(
             ("Start one node", "sandbox start"),
             ("Start three nodes that log every request", "sandbox start --nodes 3 --request-log --folder kafka"),
+            ("Start one node that records each client's traffic", "sandbox start --record"),
         ),
     ),
     "sandbox status": CommandExamples(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reconciler.errors import FileAccessError, SandboxError
-from reconciler.formats import FORMAT_VERSION, Json
+from reconciler.formats import Json
 from reconciler.ports import Progress
 from reconciler.sandbox import cluster, process
 from reconciler.sandbox.jars import cache_folder, exclusive
@@ -22,6 +22,7 @@ from reconciler.sandbox.spec import Login, Sandbox, SandboxNode, SandboxSpec, Sa
 
 _VERSION: Final = 1
 """Of the record."""
+_DOCUMENT_VERSION: Final = "1.1"
 
 
 class Condition(enum.StrEnum):
@@ -60,7 +61,7 @@ def start_sandbox(
 ) -> tuple[Sandbox, bool]:
     """The running sandbox, and whether this call started it.
 
-    One that runs already is returned as it is when it is of the wanted kind (version, nodes, users' names, request log).
+    One that runs already is returned as it is when it is of the wanted kind (version, nodes, users' names, logs).
     ``folder`` must not exist, or be empty (default: a temporary folder). Raises ``SandboxError`` when another kind runs, or half
     of one, or it does not start.
     """
@@ -108,6 +109,7 @@ def _is_of_kind(sandbox: Sandbox, spec: SandboxSpec) -> bool:
         and len(sandbox.nodes) == spec.nodes
         and {user.name for user in sandbox.users} == {user.name for user in spec.users}
         and (sandbox.nodes[0].request_log_file is not None) == spec.request_log
+        and (sandbox.nodes[0].recorded_folder is not None) == spec.record
         and (sandbox.zookeeper is not None) == spec.zookeeper
         and (sandbox.zookeeper or "").partition("/")[2] == spec.zookeeper_server.chroot[1:]
     )
@@ -121,7 +123,7 @@ def record_file(cache: Path | None = None) -> Path:
 def status_to_json(status: Status) -> dict[str, Json]:
     """The document; its schema is ``sandbox.v1``."""
     return {
-        "format_version": FORMAT_VERSION,
+        "format_version": _DOCUMENT_VERSION,
         "status": status.condition.value,
         "sandbox": None if status.sandbox is None else _sandbox(status.sandbox, status),
     }
@@ -144,6 +146,7 @@ def _sandbox(sandbox: Sandbox, status: Status) -> dict[str, Json]:
                 "port": node.port,
                 "log_file": str(node.log_file),
                 "request_log_file": str(node.request_log_file) if node.request_log_file else None,
+                "recorded_folder": str(node.recorded_folder) if node.recorded_folder else None,
             }
             for node in sandbox.nodes
         ],
@@ -206,6 +209,7 @@ def _to_json(sandbox: Sandbox) -> dict[str, object]:
                 "port": node.port,
                 "log_file": str(node.log_file),
                 "request_log_file": str(node.request_log_file) if node.request_log_file else None,
+                "recorded_folder": str(node.recorded_folder) if node.recorded_folder else None,
             }
             for node in sandbox.nodes
         ],
@@ -247,6 +251,8 @@ def _from_json(value: Mapping[str, Any]) -> Sandbox:
                 port=node["port"],
                 log_file=Path(node["log_file"]),
                 request_log_file=Path(node["request_log_file"]) if node["request_log_file"] else None,
+                # A record of an earlier release has no such line.
+                recorded_folder=Path(folder) if (folder := node.get("recorded_folder")) else None,
             )
             for node in value["nodes"]
         ),

@@ -7,6 +7,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,7 @@ from reconciler.sandbox.java import Runtime, find_java
 from reconciler.sandbox.launch import PortTakenError, launch
 from reconciler.sandbox.node import NODE_FOLDERS, NodeFiles
 from reconciler.sandbox.ports import assign_ports, free_ports
+from reconciler.sandbox.recorder import recorder_jar
 from reconciler.sandbox.spec import CLIENT_PROPERTIES, Sandbox, SandboxSpec
 
 _PORT_ATTEMPTS: Final = 3
@@ -51,7 +53,7 @@ def start(
     process and no folder. When another process takes one of the ports of ``choose_ports``, it is asked again, three times in all.
     Raises ``SandboxError`` when it does not start; then ``folder`` is kept and the message names the log.
     """
-    runtime = runtime_for(spec.kafka_version, progress=progress)
+    runtime = _runtime_of(spec, progress)
     _claim(folder.absolute())
     with guarding(folder) as guard:
         sandbox = _start(spec, folder.absolute(), runtime, guard, progress, choose_ports)
@@ -69,7 +71,7 @@ def running(spec: SandboxSpec, *, progress: Progress | None = None) -> Iterator[
 
     This holds for exceptions and interrupts, and, through a guard process, even when this process is killed. Raises as ``start``.
     """
-    runtime = runtime_for(spec.kafka_version, progress=progress)
+    runtime = _runtime_of(spec, progress)
     folder = Path(tempfile.gettempdir()) / f"kafka-quotas-sandbox-{secrets.token_hex(6)}"
     with guarding(folder) as guard:
         folder.mkdir(mode=0o700)
@@ -78,6 +80,12 @@ def running(spec: SandboxSpec, *, progress: Progress | None = None) -> Iterator[
             yield sandbox
         finally:
             stop(sandbox)
+
+
+def _runtime_of(spec: SandboxSpec, progress: Progress | None) -> Runtime:
+    runtime = runtime_for(spec.kafka_version, progress=progress)
+    # Behind Kafka's jars: a JVM takes the archive of their classes only when they come first.
+    return replace(runtime, jars=(*runtime.jars, recorder_jar(runtime, progress=progress))) if spec.record else runtime
 
 
 def stop(sandbox: Sandbox) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +14,7 @@ from reconciler.sandbox.configuration import logging_file_name, logging_options,
 from reconciler.sandbox.java import Runtime, jvm_command
 from reconciler.sandbox.ports import NodePorts
 from reconciler.sandbox.process import ProcessRef
+from reconciler.sandbox.recorder import recorder_settings
 from reconciler.sandbox.spec import SandboxNode, SandboxSpec
 
 _TROUBLE: Final = re.compile(r"\b(ERROR|FATAL)\b|Exception in thread|^Error: |^(Caused by: )?([\w$]+\.)+\w*(Exception|Error)\b")
@@ -65,9 +66,21 @@ class NodeFiles:
         """One line a request, when the spec wants it."""
         return self.folder / "kafka-request.log"
 
+    @property
+    def recorded(self) -> Path:
+        """What the recorder writes, when the spec wants it."""
+        return self.folder / "recorded"
+
     def write(self, spec: SandboxSpec, ports: Sequence[NodePorts], *, zookeeper: str | None = None) -> None:
         """Makes the folder and its configuration files. Raises ``UsageError`` for settings that are the sandbox's own."""
-        text = server_properties(spec, node_id=self.id, ports=ports, data=self.data, zookeeper=zookeeper)
+        recording = recorder_settings(self.recorded) if spec.record else {}
+        text = server_properties(
+            replace(spec, properties={**recording, **spec.properties}),
+            node_id=self.id,
+            ports=ports,
+            data=self.data,
+            zookeeper=zookeeper,
+        )
         self.temporary.mkdir(parents=True)
         self.properties.write_text(text, "ascii")
         logging = logging_text(spec.kafka_version, request_log=spec.request_log)
@@ -102,7 +115,7 @@ class NodeFiles:
         """Runs the node in the foreground."""
         options = (*spec.java_options, *spec.node_java_options.get(self.id, ()))
         # The nodes of a quorum wait for each other when they stop: they would not end in time to write an archive.
-        writes = spec.nodes == 1 and not options
+        writes = spec.nodes == 1 and not options and not spec.record
         archive = class_archive.writing_options(runtime, self.folder) if writes else ()
         jvm = self._jvm(spec, runtime, heap_mb=spec.heap_mb)
         return [*jvm, *archive, *options, "kafka.Kafka", str(self.properties)]
@@ -115,6 +128,7 @@ class NodeFiles:
             port=ports.plaintext,
             log_file=self.log,
             request_log_file=self.request_log if spec.request_log else None,
+            recorded_folder=self.recorded if spec.record else None,
         )
 
     def _logging(self, spec: SandboxSpec) -> Path:

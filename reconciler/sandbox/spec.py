@@ -87,8 +87,9 @@ class SandboxSpec:
 
     Without a ``kafka_version`` it is the newest that can be so.
 
-    With ``users``, a SASL/PLAIN listener stands beside the plaintext one; ``listeners`` come beside both. ``properties`` are
-    further broker settings, which win over the sandbox's own defaults. ``java_options`` come last on the JVM's command line,
+    With ``record``, the recorder writes what each node charges. With ``users``, a SASL/PLAIN listener stands beside the plaintext
+    one; ``listeners`` come beside both. ``properties`` are further broker settings, which win over the sandbox's own defaults.
+    ``java_options`` come last on the JVM's command line,
     and after them the ``node_java_options`` of that node (by id).
     Raises ``UsageError`` for values that cannot work.
     """
@@ -97,6 +98,7 @@ class SandboxSpec:
     nodes: int = 1
     users: tuple[Login, ...] = ()
     request_log: bool = False
+    record: bool = False
     heap_mb: int = 512
     properties: Mapping[str, str] = field(default_factory=_no_properties)
     java_options: tuple[str, ...] = ()
@@ -111,6 +113,8 @@ class SandboxSpec:
             newest = ZOOKEEPER_VERSIONS[0] if self.zookeeper else DEFAULT_KAFKA_VERSION
             object.__setattr__(self, "kafka_version", newest)
         _require_mode(self.kafka_version, zookeeper=self.zookeeper)
+        if self.record and self.kafka_version not in KRAFT_VERSIONS:
+            raise UsageError(f"--record needs Kafka {' or '.join(KRAFT_VERSIONS)}: the recorder is not for {self.kafka_version}")
         if self.nodes not in _NODE_COUNTS:
             raise UsageError(f"a sandbox has 1 or 3 nodes, not {self.nodes}")
         if len({listener.name for listener in self.listeners}) != len(self.listeners):
@@ -135,13 +139,17 @@ def _require_mode(kafka_version: str, *, zookeeper: bool) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxNode:
-    """One running node. ``log_file`` is the broker's log, ``request_log_file`` what it writes about every request."""
+    """One running node. ``log_file`` is the broker's log, ``request_log_file`` what it writes about every request.
+
+    ``recorded_folder``: where the recorder writes.
+    """
 
     id: int
     process: ProcessRef
     port: int
     log_file: Path
     request_log_file: Path | None
+    recorded_folder: Path | None = None
 
     @property
     def pid(self) -> int:

@@ -25,7 +25,14 @@ _TERM_S: Final = 3.0
 
 
 def sandbox_spec(
-    *, kafka_version: str, nodes: int, users: Sequence[str], request_log: bool, zookeeper: bool = False, chroot: str = ""
+    *,
+    kafka_version: str,
+    nodes: int,
+    users: Sequence[str],
+    request_log: bool,
+    record: bool = False,
+    zookeeper: bool = False,
+    chroot: str = "",
 ) -> SandboxSpec:
     """The spec for what a command line asks; every user gets a random password. Raises ``UsageError``."""
     if chroot and not zookeeper:
@@ -36,6 +43,7 @@ def sandbox_spec(
         nodes=nodes,
         users=logins,
         request_log=request_log,
+        record=record,
         zookeeper=zookeeper,
         zookeeper_server=ZooKeeperSpec(chroot=chroot),
     )

@@ -41,6 +41,7 @@ class SandboxArguments(OutputArguments):
     chroot: str = ""
     user: tuple[str, ...] = ()
     request_log: bool = False
+    record: bool = False
     folder: Path | None = None
     program: tuple[str, ...] = ()
 
@@ -86,6 +87,9 @@ def _add_spec_options(parser: argparse.ArgumentParser) -> None:
         "--user", action="append", default=[], metavar="NAME", help="create a user who can log in (SASL/PLAIN) (repeatable)"
     )
     parser.add_argument("--request-log", action="store_true", help="log every request, as backtest reads it")
+    parser.add_argument(
+        "--record", action="store_true", help="record each client's traffic by second with the recorder. Needs a JDK"
+    )
 
 
 def parse(namespace: argparse.Namespace) -> SandboxArguments:
@@ -144,6 +148,7 @@ def _spec(args: SandboxArguments) -> SandboxSpec:
         nodes=args.nodes,
         users=args.user,
         request_log=args.request_log,
+        record=args.record,
         zookeeper=args.zookeeper,
         chroot=args.chroot,
     )
@@ -200,5 +205,7 @@ def _details(sandbox: Sandbox) -> list[Line]:
         rows.append((f"log of node {node.id}", escaped(str(node.log_file))))
         if node.request_log_file:
             rows.append((f"requests to node {node.id}", escaped(str(node.request_log_file))))
+        if node.recorded_folder:
+            rows.append((f"recorded by node {node.id}", escaped(str(node.recorded_folder))))
     width = max(len(name) for name, _ in rows)
     return [line(f"  {name:<{width}}  {value}") for name, value in rows]

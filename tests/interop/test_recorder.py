@@ -1,0 +1,147 @@
+"""The recorder in real brokers: what it writes is what Kafka charged; it goes on after a crash; its own build and tests.
+
+Needs a JDK, and Maven for the build.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reconciler.sandbox.clients import consume_all, create_topic, produce_steadily
+from reconciler.sandbox.cluster import running
+from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
+from reconciler.traffic.sources.recorder_files import recorder_files_in
+from tests.support import config_command, raw_quotas
+from tests.support.polling import wait_until
+from tests.support.recorded_seconds import logged_requests, recorded_seconds, sums_of, unexplained
+
+pytestmark = [pytest.mark.kafka, pytest.mark.interop]
+
+ROOT = Path(__file__).parents[2]
+ALICE = Login(name="CN=älice, OU=x y", password="alice-secret")
+HOSTILE = 'app "x"\\,é=:*?\t'
+EVERYBODY = frozenset({("user", None), ("client-id", None)})
+VISIBLE = {"producer_byte_rate": 1e12, "consumer_byte_rate": 1e12, "request_percentage": 1e9, "controller_mutation_rate": 1e9}
+BORDER_US = 20_000
+"""The log's times are up to so far from the moment of the charge, on a busy machine."""
+
+
+def log_of(sandbox: Sandbox) -> Path:
+    log = sandbox.nodes[0].request_log_file
+    assert log is not None
+    return log
+
+
+def recorded_in(sandbox: Sandbox) -> Path:
+    folder = sandbox.nodes[0].recorded_folder
+    assert folder is not None
+    return folder
+
+
+def together(*actions: Callable[[], object]) -> None:
+    threads = [threading.Thread(target=action) for action in actions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.parametrize("version", ["3.9.2", "4.3.1"])
+def test_the_sums_of_seconds_are_those_of_the_request_log(version: str) -> None:
+    spec = SandboxSpec(kafka_version=version, users=(ALICE,), request_log=True, record=True)
+    with running(spec) as sandbox:
+        servers, sasl = sandbox.bootstrap_servers, sandbox.sasl_bootstrap_servers or ""
+        create_topic(servers, "orders")
+        slow = frozenset({("user", None), ("client-id", "slow")})
+        raw_quotas.alter(servers, {EVERYBODY: VISIBLE, slow: {"producer_byte_rate": 20_000.0}})
+        raw_quotas.settled(servers, brokers=(1,))
+        together(
+            lambda: produce_steadily(sasl, "orders", client_id=HOSTILE, bytes_per_second=400_000, seconds=6, login=ALICE),
+            lambda: produce_steadily(servers, "orders", client_id="slow", bytes_per_second=100_000, seconds=6),
+            lambda: consume_all(servers, "orders", client_id="reader", seconds=8),
+        )
+        # The last request of a client that gives up while it is throttled is charged, and may have no line in the log.
+        gave_up = ("produce", "ANONYMOUS", "slow")
+
+        def have_equal_totals() -> bool:
+            logged = {client: sum(sums_of(requests).values()) for client, requests in logged_requests(log_of(sandbox)).items()}
+            recorded = {client: sum(sums.values()) for client, sums in recorded_seconds(recorded_in(sandbox)).items()}
+            missing = recorded.pop(gave_up, 0) - logged.pop(gave_up, 0)
+            return recorded == logged and missing >= 0
+
+        # To the byte, for every client, whatever its name.
+        wait_until(have_equal_totals, within_s=60)
+        logged, recorded = logged_requests(log_of(sandbox)), recorded_seconds(recorded_in(sandbox))
+
+        assert ("produce", ALICE.name, HOSTILE) in recorded
+        others = logged.keys() - {gave_up}
+        assert {client: unexplained(logged[client], recorded[client], within_us=BORDER_US) for client in others} == {
+            client: {} for client in others
+        }
+        assert len(sums_of(logged["produce", ALICE.name, HOSTILE])) >= 5
+        rows = [line for file in recorder_files_in(recorded_in(sandbox)) for line in _lines(Path(file))]
+        assert any(len(row) == 4 and row[0] == "s" for row in rows), "a throttled second"
+        assert f"recorder of broker 1 writes to {recorded_in(sandbox)}" in sandbox.nodes[0].log_file.read_text("utf-8")
+
+
+def _lines(file: Path) -> list[list[object]]:
+    import gzip
+    import json
+
+    return [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()[1:]]
+
+
+def test_a_broker_that_was_killed_goes_on_with_a_new_file(tmp_path: Path) -> None:
+    folder = tmp_path / "recorded"
+    spec = SandboxSpec(record=True, properties={"quota.recorder.folder": str(folder)})
+    with running(spec) as sandbox:
+        wait_until(lambda: any(folder.glob("*.open")), within_s=30)
+        os.kill(sandbox.nodes[0].pid, signal.SIGKILL)
+    (left,) = folder.iterdir()
+    assert left.name.endswith(".open")
+    with running(spec):
+        wait_until(lambda: len(list(folder.iterdir())) == 2, within_s=30)
+        assert left.with_name(left.name.removesuffix(".open")).is_file()
+    assert sorted(path.suffix for path in folder.iterdir()) == [".gz", ".gz"]
+
+
+def test_a_running_broker_takes_new_settings_and_lets_the_recorder_go() -> None:
+    with running(SandboxSpec(record=True, properties={"quota.recorder.file.seconds": "86400"})) as sandbox:
+        folder = recorded_in(sandbox)
+        raw_quotas.alter(sandbox.bootstrap_servers, {EVERYBODY: VISIBLE})
+        wait_until(lambda: any(folder.glob("*.open")), within_s=30)
+
+        def set_on_broker(setting: str) -> None:
+            config_command.run(sandbox, "--alter", "--entity-type", "brokers", "--entity-name", "1", "--add-config", setting)
+
+        set_on_broker("quota.recorder.file.seconds=2")
+        wait_until(lambda: len(list(folder.glob("*.gz"))) >= 2, within_s=30)
+        set_on_broker("metric.reporters=org.apache.kafka.common.metrics.JmxReporter")
+        wait_until(lambda: not any(folder.glob("*.open")), within_s=30)
+        produce_steadily(sandbox.bootstrap_servers, "later", client_id="later", bytes_per_second=50_000, seconds=1)
+        assert ("produce", "ANONYMOUS", "later") not in recorded_seconds(folder)
+
+
+@pytest.mark.skipif(shutil.which("mvn") is None, reason="Maven builds the recorder")
+def test_the_build_passes_its_tests_and_gives_the_same_bytes_anywhere(tmp_path: Path) -> None:
+    digests = set()
+    for name, version in (("here", "3.9.2"), ("there", "4.3.1")):
+        source = tmp_path / name / "recorder"
+        shutil.copytree(ROOT / "recorder", source, ignore=shutil.ignore_patterns("target"))
+        shutil.copy(ROOT / "LICENSE", source.parent / "LICENSE")
+        command = ["mvn", "-B", "-q", "package", f"-Dkafka.version={version}"]
+        done = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=600, check=False)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
+        assert list((source / "target" / "surefire-reports").glob("*.txt"))
+        (jar,) = (source / "target").glob("*.jar")
+        digests.add(hashlib.sha256(jar.read_bytes()).hexdigest())
+    assert len(digests) == 1

@@ -1,0 +1,69 @@
+"""Sums of seconds from a request log and from the recorder, side by side."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from reconciler.traffic.kinds import BYTES
+from reconciler.traffic.traffic_files import find_traffic, read_batches
+
+Client: TypeAlias = tuple[str, str | None, str | None]
+Seconds: TypeAlias = dict[int, int]
+_SECOND_US = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedRequest:
+    """A charged request of a log."""
+
+    ts_us: int
+    amount: int
+
+
+def logged_requests(log: Path, broker: int = 1) -> Mapping[Client, list[LoggedRequest]]:
+    """The charged produce and fetch requests of each client."""
+    found: dict[Client, list[LoggedRequest]] = defaultdict(list)
+    for batch in read_batches(find_traffic([f"{broker}={log}"]), log_timezone="UTC", also=(), kinds=BYTES):
+        for row in batch.to_pylist():
+            if row["status"] == "charged" and row["records"] + row["overhead"]:
+                client = row["kind"], row["user"], row["client_id"]
+                found[client].append(LoggedRequest(ts_us=row["ts_us"], amount=row["records"] + row["overhead"]))
+    return found
+
+
+def recorded_seconds(folder: Path) -> Mapping[Client, Seconds]:
+    """The recorder's sums of produced and fetched bytes by client."""
+    found: dict[Client, Seconds] = defaultdict(dict)
+    for batch in read_batches(find_traffic([str(folder)]), log_timezone="UTC", also=()):
+        for row in batch.to_pylist():
+            if row["status"] == "charged" and row["kind"] in BYTES and row["records"]:
+                found[row["kind"], row["user"], row["client_id"]][row["ts_us"] // _SECOND_US] = row["records"]
+    return found
+
+
+def sums_of(requests: list[LoggedRequest]) -> Seconds:
+    """Their amounts by second."""
+    found: Seconds = defaultdict(int)
+    for request in requests:
+        found[request.ts_us // _SECOND_US] += request.amount
+    return dict(found)
+
+
+def unexplained(requests: list[LoggedRequest], recorded: Seconds, *, within_us: int) -> dict[int, int]:
+    """Seconds whose sums differ by more than the requests that the log has so near their borders. Deviations in bytes."""
+    logged = sums_of(requests)
+    found = {}
+    for second in {*logged, *recorded}:
+        near = sum(
+            request.amount
+            for request in requests
+            if min(abs(request.ts_us - border * _SECOND_US) for border in (second, second + 1)) <= within_us
+        )
+        deviation = recorded.get(second, 0) - logged.get(second, 0)
+        if abs(deviation) > near:
+            found[second] = deviation
+    return found
