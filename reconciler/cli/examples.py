@@ -130,6 +130,10 @@ EXAMPLES: Final[Mapping[str, CommandExamples]] = {
         lines=(
             ("Sum up the logs of two brokers", "compact --traffic 1=/logs/broker-1 --traffic 2=/logs/broker-2 --folder history"),
             ("Sum up on a Spark cluster", "compact --traffic /logs --folder history --master spark://host:7077"),
+            (
+                "Keep the samples of a Prometheus server",
+                "compact --traffic prometheus+https://prometheus.example.org/ --folder history",
+            ),
         ),
     ),
     "render": CommandExamples(

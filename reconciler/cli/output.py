@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -156,14 +158,21 @@ def write_findings(
 
 
 class StderrProgress:
-    """Progress for a person: only when stderr is a terminal and not ``--quiet``."""
+    """Progress for a person: only when stderr is a terminal and not ``--quiet``.
 
-    def __init__(self, args: OutputArguments) -> None:
-        self._speaks = not args.quiet and sys.stderr.isatty()
+    ``every_s``: in a log, as of CI, the newest step after each so many seconds.
+    """
+
+    def __init__(self, args: OutputArguments, *, every_s: float = math.inf) -> None:
+        self._speaks = not args.quiet
+        self._every_s = 0.0 if sys.stderr.isatty() else every_s
+        self._last = time.monotonic()
 
     def step(self, message: str) -> None:
         """One line."""
-        if self._speaks:
+        now = time.monotonic()
+        if self._speaks and now - self._last >= self._every_s:
+            self._last = now
             tell(message)
 
 

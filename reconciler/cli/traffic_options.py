@@ -13,7 +13,7 @@ from reconciler.cli import options
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.model import LabelMatcher
+    from reconciler.model import LabelMatcher, MetricServer
     from reconciler.workflows import PrometheusRequest
 
 
@@ -85,7 +85,7 @@ def share(text: str) -> float:
     return number
 
 
-def add_prometheus_options(parser: argparse.ArgumentParser) -> None:
+def add_prometheus_options(parser: argparse.ArgumentParser, *, store: bool = True) -> None:
     """``--since``, ``--until`` and those of ``add_prometheus_login_options``, in the section of the traffic."""
     group = options.section(parser, "Traffic")
     group.add_argument(
@@ -94,11 +94,11 @@ def add_prometheus_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--until", type=_moment, metavar="TIME", help="read samples of Prometheus up to this time, with its offset [default: now]"
     )
-    add_prometheus_login_options(parser)
+    add_prometheus_login_options(parser, store=store)
 
 
-def add_prometheus_login_options(parser: argparse.ArgumentParser) -> None:
-    """``--match``, ``--http-config`` and ``--traffic-store``."""
+def add_prometheus_login_options(parser: argparse.ArgumentParser, *, store: bool = True) -> None:
+    """``--match``, ``--http-config`` and, unless the command has a folder of its own, ``--traffic-store``."""
     group = options.section(parser, "Traffic")
     group.add_argument(
         "--match",
@@ -112,6 +112,8 @@ def add_prometheus_login_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="take the login for Prometheus from this file, which has the form of Prometheus's own http_config",
     )
+    if not store:
+        return
     group.add_argument(
         "--traffic-store",
         metavar="DIR",
@@ -127,26 +129,37 @@ def prometheus_request(
     match: Sequence[str],
     http_config: str | None,
     store: str | None,
+    server: MetricServer | None = None,
+    store_option: str | None = "--traffic-store",
 ) -> PrometheusRequest | None:
-    """What the options ask of a server; ``None`` when ``--traffic`` names none. Raises ``UsageError``."""
+    """What the options ask of a server; ``None`` when ``--traffic`` names none. Raises ``UsageError``.
+
+    ``server``: that of the Cluster manifest, which is read without any ``--traffic``. Options override its parts.
+    """
+    from reconciler.model import MetricServer
     from reconciler.workflows import PrometheusRequest, is_prometheus, prometheus_address
 
     named = [argument for argument in traffic if is_prometheus(argument)]
-    if not named:
-        given = {"--since": since, "--until": until, "--match": match, "--http-config": http_config, "--traffic-store": store}
-        if unused := [name for name, value in given.items() if value]:
+    if named:
+        server = MetricServer(address=prometheus_address(named[0]))
+    elif traffic:
+        server = None
+    if server is None:
+        given = {"--since": since, "--until": until, "--match": match, "--http-config": http_config, store_option: store}
+        if unused := [name for name, value in given.items() if name and value]:
             raise UsageError(f"{unused[0]} is for --traffic prometheus+http(s)://HOST only")
         return None
     if len(traffic) > 1:
         raise UsageError("--traffic prometheus+... stands alone: give one source at a time")
     end = until or datetime.datetime.now(datetime.UTC)
+    login = http_config or server.http_config
     return PrometheusRequest(
-        address=prometheus_address(named[0]),
-        since=since or end - datetime.timedelta(hours=24),
+        address=server.address,
+        since=since or end - datetime.timedelta(days=server.days),
         until=end,
         store=Path(store) if store else _cache_folder(),
-        http_config=Path(http_config) if http_config else None,
-        match=tuple(map(_matcher, match)),
+        http_config=Path(login) if login else None,
+        match=tuple(map(_matcher, match)) or server.match,
     )
 
 

@@ -15,6 +15,7 @@ from reconciler.manifest.documents import ClusterDocument
 from reconciler.manifest.quota_entries import quota_value
 from reconciler.manifest.selectors import selector, selectors
 from reconciler.model import (
+    DEFAULT_DAYS,
     KNOWN_KEYS,
     WEEKDAYS,
     Acceptance,
@@ -27,6 +28,8 @@ from reconciler.model import (
     FreezeWindow,
     GuardLimits,
     HistoryNeeds,
+    LabelMatcher,
+    MetricServer,
     Once,
     OwnerChoice,
     Prune,
@@ -70,6 +73,7 @@ def cluster(root: YamlMapping, out: Collector) -> ClusterDocument:
         capacity=capacity(mapping(spec, "capacity"), out),
         broker_settings=broker_settings(mapping(spec, "brokerSettings")),
         quota_callback=quota_callback(mapping(spec, "quotaCallback")),
+        traffic=metric_server(mapping(spec, "traffic")),
         span=out.span(root),
         places={name: out.span(node) for name, node in spec.items.items()} if spec else {},
     )
@@ -132,6 +136,24 @@ def quota_callback(node: YamlMapping | None) -> CallbackClass | None:
     written = options.items if options else {}
     return CallbackClass(
         name=name, options={key: v.text for key, v in written.items() if isinstance(v, YamlScalar) and v.data is not None}
+    )
+
+
+def metric_server(node: YamlMapping | None) -> MetricServer | None:
+    """The server of ``spec.traffic``; ``None`` where the schema refused a part, since fewer matchers choose other series."""
+    address = text(node, "prometheus")
+    if node is None or address is None:
+        return None
+    days = node.items.get("days")
+    try:
+        match = tuple(map(LabelMatcher.parse, texts(node, "match")))
+    except ValueError:
+        return None
+    return MetricServer(
+        address=address,
+        http_config=text(node, "httpConfig"),
+        match=match,
+        days=days.data if isinstance(days, YamlScalar) and isinstance(days.data, int) and days.data > 0 else DEFAULT_DAYS,
     )
 
 

@@ -100,7 +100,7 @@ if TYPE_CHECKING:
         name_part,
         parts_of,
     )
-    from reconciler.model.metric_server import LabelMatcher, MetricServer
+    from reconciler.model.metric_server import DEFAULT_DAYS, LabelMatcher, MetricServer
     from reconciler.model.overview import BucketTraffic, ClusterOverview, EntityOverview, Overview, RunRecord, TrafficOverview
     from reconciler.model.plan import (
         NO_LONGER_DECLARED,
@@ -134,6 +134,7 @@ __all__ = [
     "CLIENT_KEYS",
     "CONTROLLER",
     "DEFAULT",
+    "DEFAULT_DAYS",
     "INT_MAX",
     "KNOWN_KEYS",
     "LINT_RULES",

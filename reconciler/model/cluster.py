@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 from reconciler.model.backtest_policy import BacktestPolicy
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Span
+from reconciler.model.metric_server import MetricServer
 from reconciler.model.selector import Selector, any_matches
 
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -185,6 +186,8 @@ class ClusterSpec:
     broker_settings: Mapping[str, int] = field(default_factory=dict)
     """Brokers' settings that decide how quotas are enforced, by Kafka's names; those left out have Kafka's defaults."""
     quota_callback: CallbackClass | None = None
+    traffic: MetricServer | None = None
+    """Where backtests without another source read."""
     span: Span | None = field(default=None, compare=False)
     places: Mapping[str, Span] = field(default_factory=dict, compare=False)
     """Where the fields of ``spec`` are, by their names in the manifest; those that are not written are not here."""

@@ -31,8 +31,6 @@ class LabelMatcher:
             value = json.loads(value) if value[0] == '"' else value[1:-1]
             if not isinstance(value, str):
                 raise ValueError(text)
-        if label == "__name__":
-            raise ValueError(text)
         return cls(label=label, operator=operator, value=value)
 
     def __str__(self) -> str:

@@ -55,7 +55,12 @@ if TYPE_CHECKING:
     from reconciler.workflows.load import find_repository_root, stop_on
     from reconciler.workflows.monitoring_rules import quota_rules
     from reconciler.workflows.plan import Checker, Extras, Intent, load_intent, make_plan, plan_with
-    from reconciler.workflows.prometheus_traffic import PrometheusRequest, is_prometheus, prometheus_address
+    from reconciler.workflows.prometheus_traffic import (
+        PrometheusRequest,
+        configured_server,
+        is_prometheus,
+        prometheus_address,
+    )
     from reconciler.workflows.quotas_then import QuotaSources
     from reconciler.workflows.reconcile import Observation, observe, write_observed
     from reconciler.workflows.references import References
@@ -133,6 +138,7 @@ __all__ = [
     "cluster_to_read",
     "comment_links",
     "compact_traffic",
+    "configured_server",
     "connection_to_write",
     "current_view",
     "describe_cluster",

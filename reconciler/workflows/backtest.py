@@ -17,7 +17,7 @@ from reconciler.planning import difference, quotas_after
 from reconciler.policy import judged_by_rules
 from reconciler.ports import Progress
 from reconciler.workflows.broker_model import ModelOptions, broker_model
-from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus
+from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus, trusted_reader
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
@@ -120,7 +120,12 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
 
     question = backtest_request(proposal, options)
     if options.prometheus is not None:
-        pages = fetch_prometheus(options.prometheus, now=datetime.datetime.now(datetime.UTC), progress=progress)
+        pages = fetch_prometheus(
+            options.prometheus,
+            now=datetime.datetime.now(datetime.UTC),
+            progress=progress,
+            read_file=trusted_reader(proposal.trusted),
+        )
         proposal = replace(proposal, notes=(*proposal.notes, *pages.notes))
         options = replace(options, traffic=tuple(map(str, pages.files)), between=pages.between)
     with open_recorded(proposal, options, connections=question.exact, progress=progress) as recorded:

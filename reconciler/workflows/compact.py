@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.errors import UsageError
+from reconciler.model import Message
 from reconciler.ports import Progress
+from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus
 
 if TYPE_CHECKING:
     from reconciler.traffic import Segment, SegmentFolder, SourceFile, Traffic
@@ -27,6 +30,8 @@ class CompactOptions:
     log_timezone: str = "UTC"
     mapping: Path | None = None
     max_unreadable: float = 0.01
+    prometheus: PrometheusRequest | None = None
+    """The server to read, in place of ``traffic``: its pages go into the folder as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +47,24 @@ class CompactResult:
     """Lines of the files compacted now that are not counted, since another line is the same request."""
     segments: int
     """In the folder, of this and earlier runs."""
+    samples: int | None = None
+    """Of a metrics server, which were read now."""
+    notes: tuple[Message, ...] = ()
+
+
+def _pages(request: PrometheusRequest, progress: Progress) -> CompactResult:
+    """Gauges are moments, which no totals of seconds can be made of: each sample is kept."""
+    found = fetch_prometheus(request, now=datetime.datetime.now(datetime.UTC), progress=progress)
+    return CompactResult(
+        compacted=tuple(map(str, found.pages_read)),
+        known=tuple(str(file) for file in found.files if file not in found.pages_read),
+        empty=(),
+        requests=0,
+        copies=0,
+        segments=0,
+        samples=found.samples,
+        notes=found.notes,
+    )
 
 
 def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactResult:
@@ -53,6 +76,8 @@ def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactRe
     from reconciler.traffic import require_arrow
 
     require_arrow()
+    if options.prometheus is not None:
+        return _pages(replace(options.prometheus, store=options.folder), progress)
     from reconciler.traffic import SegmentFolder, find_traffic, look_first, read_mapping
 
     traffic = find_traffic(options.traffic, read_mapping(options.mapping) if options.mapping else None)

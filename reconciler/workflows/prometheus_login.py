@@ -20,7 +20,7 @@ def read_login(path: Path, read: ReadFile | None = None) -> HttpLogin:
 
     Raises ``FileAccessError`` and ``UsageError``.
     """
-    return _LoginFile(path, read or _read_file).login()
+    return _LoginFile(path, read or read_login_file).login()
 
 
 class _LoginFile:
@@ -96,7 +96,8 @@ class _LoginFile:
             raise UsageError(f"{self._path.parent / file} is not UTF-8 text") from error
 
 
-def _read_file(path: Path) -> bytes:
+def read_login_file(path: Path) -> bytes:
+    """The bytes of a file. Raises ``FileAccessError``."""
     try:
         return path.read_bytes()
     except OSError as error:

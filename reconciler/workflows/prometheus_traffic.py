@@ -10,7 +10,7 @@ import time
 import urllib.parse
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,11 +18,12 @@ from reconciler.errors import FileAccessError, UsageError
 from reconciler.files import write_whole
 from reconciler.integrations import SCHEME_PREFIX, HttpLogin, PrometheusApi
 from reconciler.logs import log_event
-from reconciler.model import LabelMatcher, Message, compose, escaped, flag_part, name_part
+from reconciler.model import ClusterSpec, LabelMatcher, Message, MetricServer, compose, escaped, flag_part, name_part
 from reconciler.ports import Progress
 from reconciler.text import list_some
-from reconciler.workflows.prometheus_login import ReadFile, read_login
+from reconciler.workflows.prometheus_login import ReadFile, read_login, read_login_file
 from reconciler.workflows.prometheus_reading import Piece, PieceReader
+from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
     from reconciler.traffic import Between, PageFacts
@@ -57,10 +58,32 @@ class PrometheusTraffic:
     between: Between
     """Pages have whole hours: only samples of this time count."""
     notes: tuple[Message, ...]
-    read: int
-    """Pages that were read now; the others were there."""
+    pages_read: tuple[Path, ...]
+    """Those of the files that were read now; the others were there."""
     samples: int
     """Samples that were read now."""
+
+
+def configured_server(spec: ClusterSpec, trusted: TrustedTree | None) -> MetricServer | None:
+    """The server of ``spec.traffic``, with the login file beside the Cluster manifest."""
+    server = spec.traffic
+    if server is None or server.http_config is None or spec.span is None:
+        return server
+    document = spec.span.file if trusted is None else trusted.path_of(spec.span.file)
+    return replace(server, http_config=str(Path(document).parent / server.http_config))
+
+
+def trusted_reader(trusted: TrustedTree | None) -> ReadFile | None:
+    """Reads files of a login, unless a pull request brings or changes them."""
+    if trusted is None:
+        return None
+    files = trusted.files
+
+    def read(path: Path) -> bytes:
+        files.require_same(str(path))
+        return read_login_file(path)
+
+    return read
 
 
 def is_prometheus(argument: str) -> bool:
@@ -114,7 +137,7 @@ def fetch_prometheus(
         files=tuple(paths),
         between=Between(after_us=_micros(request.since), until_us=_micros(request.until)),
         notes=tuple(_notes([(hour, facts[path]) for path, hour in zip(paths, hours, strict=True)])),
-        read=len(read),
+        pages_read=tuple(read),
         samples=sum(page.rows for page in read.values()),
     )
 

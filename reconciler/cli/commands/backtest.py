@@ -102,12 +102,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.section(parser, "Traffic").add_argument(
         "--traffic",
         action="append",
-        required=True,
+        default=[],
         metavar="SOURCE",
         help="replay the samples of a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), or [BROKER=]PATH: request "
         "logs of one broker (kafka.request.logger at DEBUG), a file or a folder with rotated and gzipped files. Or Parquet "
         "in the canonical traffic schema, or a folder of compact. Repeatable for paths. Without BROKER= the broker's id comes "
-        "from a name such as node-3 or broker-3 in the path, else from a count that begins with 0",
+        "from a name such as node-3 or broker-3 in the path, else from a count that begins with 0 [default: spec.traffic of the "
+        "Cluster manifest]",
     )
     add_prometheus_options(parser)
     add_reading_options(parser)
@@ -131,21 +132,29 @@ def parse(namespace: argparse.Namespace) -> BacktestArguments:
 def run(args: BacktestArguments) -> int:
     """Replay and print; 0, or 1 when the policy refuses it or a finding is at or above ``--fail-on``."""
     from reconciler.model import Severity
-    from reconciler.workflows import BacktestOptions, References, load_intent, proposal_of, run_backtest
+    from reconciler.workflows import BacktestOptions, References, configured_server, load_intent, proposal_of, run_backtest
 
     limit, files = Severity(args.fail_on), output.parse_out(args.out, formats=FORMATS)
     if args.without_python_workers:
         raise UsageError(_NO_SQL)
     plots = _plots(args, [args.format, *(name for name, _ in files)])
-    prometheus = prometheus_request(
-        args.traffic, since=args.since, until=args.until, match=args.match, http_config=args.http_config, store=args.traffic_store
-    )
     try:
         intent = load_intent(args.paths, cluster=args.cluster, references=References(trusted=args.trusted_ref))
     except ManifestError as error:
         output.write_findings(files, error.findings)
         output.print_findings(args, error.findings, to_stdout=True)
         raise
+    prometheus = prometheus_request(
+        args.traffic,
+        since=args.since,
+        until=args.until,
+        match=args.match,
+        http_config=args.http_config,
+        store=args.traffic_store,
+        server=configured_server(intent.spec, intent.trusted),
+    )
+    if prometheus is None and not args.traffic:
+        raise UsageError("No traffic is given. Pass --traffic, or set spec.traffic of the Cluster manifest")
     chosen = BacktestOptions(
         traffic=tuple(args.traffic),
         kafka_version=args.kafka_version,
@@ -162,7 +171,7 @@ def run(args: BacktestArguments) -> int:
         plots=plots,
         prometheus=prometheus,
     )
-    report = run_backtest(proposal_of(intent, _current(args, intent)), chosen, progress=output.StderrProgress(args))
+    report = run_backtest(proposal_of(intent, _current(args, intent)), chosen, progress=output.StderrProgress(args, every_s=30.0))
     print_backtest(args, report, files)
     stopped = report.refused or any(finding.severity.at_least(limit) for finding in report.findings)
     return exit_codes.NOT_DONE if stopped else exit_codes.DONE

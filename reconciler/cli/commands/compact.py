@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, options, output
 from reconciler.cli.arguments import OutputArguments, typed
-from reconciler.cli.traffic_options import add_reading_options, add_spark_options
+from reconciler.cli.traffic_options import add_prometheus_options, add_reading_options, add_spark_options, prometheus_request
 
 if TYPE_CHECKING:
     from reconciler.formats import Json
@@ -22,6 +23,10 @@ class CompactArguments(OutputArguments):
     """The command line of ``compact``."""
 
     traffic: tuple[str, ...]
+    since: datetime.datetime | None
+    until: datetime.datetime | None
+    match: tuple[str, ...]
+    http_config: str | None
     folder: str
     log_timezone: str
     mapping: str | None
@@ -37,11 +42,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--traffic",
         action="append",
         required=True,
-        metavar="[BROKER=]PATH",
-        help="read request logs, or Parquet in the canonical traffic schema, as backtest does (repeatable)",
+        metavar="SOURCE",
+        help="read request logs ([BROKER=]PATH), or Parquet in the canonical traffic schema, as backtest does (repeatable). Of a "
+        "Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]) the folder gets the samples themselves",
     )
+    add_prometheus_options(parser, store=False)
     options.add_folder_option(
-        parser, required=True, text="write the per-second totals into this folder, beside those of earlier runs"
+        parser,
+        required=True,
+        text="write the totals, or samples of Prometheus, into this folder, beside those of earlier runs",
     )
     add_reading_options(parser)
     add_spark_options(parser)
@@ -66,8 +75,17 @@ def run(args: CompactArguments) -> int:
         log_timezone=args.log_timezone,
         mapping=Path(args.mapping) if args.mapping else None,
         max_unreadable=args.max_unreadable,
+        prometheus=prometheus_request(
+            args.traffic,
+            since=args.since,
+            until=args.until,
+            match=args.match,
+            http_config=args.http_config,
+            store=args.folder,
+            store_option=None,
+        ),
     )
-    result = compact_traffic(chosen, progress=output.StderrProgress(args))
+    result = compact_traffic(chosen, progress=output.StderrProgress(args, every_s=30.0))
     output.print_result(args, document=lambda: _document(result), lines=lambda: _lines(result, args.folder))
     return exit_codes.DONE
 
@@ -83,14 +101,22 @@ def _document(result: CompactResult) -> dict[str, Json]:
         "requests": result.requests,
         "copies": result.copies,
         "segments": result.segments,
+        **({"samples": result.samples} if result.samples is not None else {}),
     }
 
 
 def _lines(result: CompactResult, folder: str) -> tuple[Line, ...]:
     from reconciler.model import display_name
     from reconciler.render import line
+    from reconciler.text import count_of
 
     where = display_name(folder)
+    if result.samples is not None:
+        read, known = len(result.compacted), len(result.known)
+        summary = f"Read {result.samples:,} samples in {count_of(read, 'hour')} into {where}."
+        verb = "is" if known == 1 else "are"
+        there = [line(f"{count_of(known, 'hour')} had been read before and {verb} complete.")] if known else []
+        return (line(summary), *there, *map(line, result.notes))
     found = [line(f"Compacted {len(result.compacted)} files with {result.requests:,} charged requests into {where}.")]
     if result.copies:
         found.append(line(f"{result.copies:,} lines have the connection, number and time of another line and count once."))
