@@ -57,8 +57,10 @@ def incident_headline(report: IncidentReport) -> str:
     if report.answer is IncidentAnswer.CLEAR:
         return f"{report.client} was not throttled from {_span_of(report, report.since, report.until)}"
     verb = "was" if report.answer is IncidentAnswer.THROTTLED else "was possibly"
-    if report.begin is None or report.end is None:
+    if report.begin is None:
         return f"{report.client} {verb} throttled"
+    if report.end is None:
+        return f"{report.client} {verb} throttled around {_at(report, report.begin)}"
     length = duration((report.end - report.begin).total_seconds())
     return f"{report.client} {verb} throttled from {_span_of(report, report.begin, report.end)} ({length})"
 

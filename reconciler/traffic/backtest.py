@@ -196,7 +196,8 @@ class Backtest:
         if not shown or not proves(window):
             return {}
         number_of = target_numbers(grouping)
-        targets = {row: number_of[row] for row in map(row_of, shown)}
+        # What only means show has no seconds.
+        targets = {row: number_of[row] for row in map(row_of, shown) if row in number_of}
         groups = groups_to_plot(grouping, set(targets.values()))
         points = recorded.rates(grouping, groups, Lines.of(grouping, window, grid))
         brokers = {row: grouping.targets[target].broker for row, target in targets.items()}

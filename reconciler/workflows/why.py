@@ -42,7 +42,7 @@ from reconciler.workflows.prometheus_traffic import fetch_prometheus
 from reconciler.workflows.quotas_then import QuotaSources, QuotasThen, proposal_or_empty, read_quotas_then
 
 if TYPE_CHECKING:
-    from reconciler.traffic import BacktestRequest, TrafficSource
+    from reconciler.traffic import BacktestRequest, GroupTimeline, TrafficSource
 
 _SECOND: Final = datetime.timedelta(seconds=1)
 _LONGEST: Final = datetime.timedelta(days=7)
@@ -171,14 +171,16 @@ def _judged(
     evidence: TrafficEvidence,
     question: BacktestRequest,
 ) -> IncidentReport:
-    certain = evidence.logged or any(one.seconds is not None and any(one.seconds.over) for one in evidence.timelines)
+    certain = evidence.logged or any(map(_is_certain, evidence.timelines))
     stretches = stretches_of(marks_of(evidence, possible=not certain))
     chosen = nearest_stretch(stretches, request.at)
     missing = [*then.missing, *_missing_of(evidence)]
     if chosen is None:
         return _not_throttled(request, then, evidence, missing)
     begin, end = moment_at(chosen.begin), moment_at(chosen.end)
-    report = _of_incident(recorded, question, begin, end)
+    # A mean proves a throttle in a time that is longer than it, so there is no end to look up to.
+    timed = chosen.end > chosen.begin
+    report = _of_incident(recorded, question, begin, end) if timed else None
     verdicts = {(one.key, one.broker, one.name): one for one in report.verdicts} if report is not None else {}
     groups = tuple(groups_of(evidence.timelines, verdicts, chosen, explained=bool(certain)))
     groups, more = add_origins(request.quotas, then, groups)
@@ -196,7 +198,7 @@ def _judged(
         zone=request.zone,
         answer=answer,
         begin=begin,
-        end=end,
+        end=end if timed else None,
         begins_earlier=begin - _SECOND <= max(request.since, evidence.start),
         goes_on=context.goes_on,
         other_incidents=len(stretches) - 1,
@@ -206,6 +208,12 @@ def _judged(
         missing=tuple(missing),
         steps=next_steps(context),
     )
+
+
+def _is_certain(line: GroupTimeline) -> bool:
+    if line.seconds is None:
+        return line.verdict.verdict is Verdict.THROTTLED
+    return any(line.seconds.over)
 
 
 def _touches_end(end: datetime.datetime, request: IncidentRequest, evidence: TrafficEvidence) -> bool:
@@ -312,8 +320,9 @@ def _missing_of(evidence: TrafficEvidence) -> Iterator[MissingEvidence]:
         )
     if any(one.seconds is None and one.verdict.limit_after is not None for one in evidence.timelines):
         yield MissingEvidence(
-            what="each second over the limit",
-            because="this traffic does not show some of the quota groups second by second",
+            what="when the throttles of some quota groups began and ended, and who filled them",
+            because="means and gauges prove a throttle, and neither its time nor its clients",
+            remedy="give --traffic with the request log or a folder of compact of this time",
         )
 
 

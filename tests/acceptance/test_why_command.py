@@ -368,3 +368,39 @@ def test_bad_options_are_one_sentence(tmp_path: Path, arguments: tuple[str, ...]
 
     assert (done.code, done.out) == (64, "")
     assert said in done.err
+
+
+MAPPING = """apiVersion: kafka-quotas/v1
+kind: TrafficMapping
+metadata: {name: metrics}
+spec:
+  semantics: gauge
+  columns:
+    ts: {column: at, unit: s}
+    interval: {constant: 60}
+    broker: {column: broker}
+    user: {column: user}
+    client_id: {column: client, missing: empty}
+    kind: {constant: produce}
+    amount: {column: amount}
+"""
+
+
+def test_a_gauge_proves_a_throttle_and_neither_its_end_nor_its_clients(repository: GitRepository) -> None:
+    folder, second = repository.folder.parent, int(START.timestamp()) + 120
+    (folder / "mapping.yaml").write_text(MAPPING)
+    rows = [(second, 1, "orders", "", 90_000), (second + 60, 1, "orders", "", 10), (second, 1, "audit", "", 3_000)]
+    (folder / "metrics.csv").write_text(
+        "\n".join(["at,broker,user,client,amount", *(",".join(map(str, row)) for row in rows), ""])
+    )
+    traffic = ("--traffic", "../metrics.csv", "--mapping", "../mapping.yaml")
+
+    report = document(why(repository, "--name", "user=orders", *AT, *traffic, "--format", "json"))
+    text = why(repository, "--name", "user=orders", *AT, *traffic).out
+    calm = document(why(repository, "--name", "user=audit", *AT, *traffic, "--format", "json"))
+
+    assert (report["answer"], report["begin"], report["end"]) == ("throttled", "2026-11-21T13:02:00Z", None)
+    assert report["groups"][0]["origin"]["subject"] == "Halve orders"
+    assert "and who filled them" in " ".join(one["what"] for one in report["missing"])
+    assert text.startswith("user=orders was throttled around 2026-11-21 13:02:00 UTC.")
+    assert (calm["answer"], calm["groups"][0]["verdict"]) == ("unknown", "inconclusive")
