@@ -125,6 +125,19 @@ EXAMPLES: Final[Mapping[str, CommandExamples]] = {
             ),
         ),
     ),
+    "record": CommandExamples(
+        page="get-a-history.md",
+        lines=(
+            (
+                "Record one broker for an hour",
+                "record --traffic 1=metrics+http://b1:7071/metrics --folder history --duration 3600",
+            ),
+            (
+                "Read a page each second, and keep two days",
+                "record --traffic metrics+http://kafka-1:7071 --folder history --interval 1 --keep 2",
+            ),
+        ),
+    ),
     "compact": CommandExamples(
         page="request-log.md",
         lines=(

@@ -34,6 +34,7 @@ COMMAND_GROUPS: Final = {
         "validate": "Check manifests without a cluster",
         "plan": "Show the changes that apply would make",
         "backtest": "Replay recorded traffic against current and proposed quotas",
+        "record": "Record traffic from brokers' metrics pages as a service",
         "compact": "Sum up recorded traffic by client and second",
         "render": "Print a saved plan in another format",
     },
@@ -71,6 +72,9 @@ _MODULES: Final = {"import": "import_quotas", "verify-ref": "verify_ref"}
 
 _SHORT: Final = frozenset({"validate", "plan", "apply", "revert", "drift", "describe", "alter", "resolve", "report"})
 
+
+_SERVICES: Final = frozenset({"run", "record"})
+"""Commands that run until a signal, and write their own log."""
 
 _NEED_A_READER: Final = frozenset({"apply", "revert", "alter", "demo"})
 """Commands that write to a cluster: these stop, or report it, when nothing reads the plan or the result."""
@@ -147,7 +151,7 @@ def _run(arguments: list[str], sinks: Sequence[Sink]) -> int:
     from reconciler.cli import diagnosis
 
     wanted = diagnosis.diagnosis_of(args)
-    with diagnosis.diagnosed(wanted, is_service=args.command == "run"):
+    with diagnosis.diagnosed(wanted, is_service=args.command in _SERVICES):
         return contextvars.copy_context().run(_run_command, args, wanted)
 
 

@@ -12,7 +12,7 @@ import re
 import time
 import urllib.parse
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -42,6 +42,8 @@ _FIRST_LINE: Final = re.compile(rb"\s*+(?:#|[a-zA-Z_:][a-zA-Z0-9_:]*+[ \t{])")
 _LABEL: Final = re.compile(r'[ \t]*+([a-zA-Z_][a-zA-Z0-9_]*+)[ \t]*+=[ \t]*+"((?:[^"\\\n]|\\.)*+)"[ \t]*+(?:,|$)')
 _ESCAPED: Final = re.compile(r'\\([\\"n])')
 _NUMBER: Final = re.compile(rb"[-+]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?|[iI]nf|[nN]a[nN])")
+_GROUP: Final = re.compile(r"\((?!\?)")
+_NAME_CHARACTER: Final = "[a-zA-Z0-9_:]"
 _log: Final = logging.getLogger(__name__)
 
 
@@ -71,11 +73,12 @@ class PageRead:
 class PageParser:
     """Parse a page block by block; series known from the page before are not parsed again.
 
-    ``names``: a regular expression for the beginning of wanted metric names, without groups.
+    ``names``: regular expressions of whole metric names, as in a selector of Prometheus.
     """
 
-    def __init__(self, names: str, labels: Mapping[str, str]) -> None:
-        wanted = rf"{names}[a-zA-Z0-9_:]*+"
+    def __init__(self, names: Sequence[str], labels: Mapping[str, str]) -> None:
+        plain = (_GROUP.sub("(?:", name).replace(".", _NAME_CHARACTER) for name in names)
+        wanted = rf"(?:{'|'.join(plain)})(?!{_NAME_CHARACTER})"
         quoted = r'"(?:[^"\\\n]|\\.)*+"'
         series = rf'{wanted}(?:[ \t]*+\{{(?:[^"}}\n]|{quoted})*+\}}|(?=[ \t]))'
         line = rf"^[ \t]*+(?:({series})[ \t]*+([^\s{{}}]++)(?:[ \t]++[-+0-9.eE]++)?+[ \t]*+(?:#.*+)?\r?$|({wanted}.*)$)"
@@ -129,7 +132,7 @@ class ExporterPage:
         self,
         address: str,
         *,
-        names: str,
+        names: Sequence[str],
         labels: Mapping[str, str] | None = None,
         login: HttpLogin | None = None,
         timeout_s: float = 10.0,
@@ -138,8 +141,8 @@ class ExporterPage:
     ) -> None:
         """``address``: ``http(s)://HOST[:PORT][/PATH][?QUERY]``, without a path ``/metrics``. Raises ``UsageError`` for another.
 
-        ``names``: a regular expression for the beginning of wanted metric names. ``labels``: set for every series, whatever the
-        page has. ``timeout_s``: for the whole page.
+        ``names``: regular expressions of wanted metric names. ``labels``: set for every series, whatever the page has.
+        ``timeout_s``: for the whole page.
         """
         try:
             import urllib3

@@ -9,12 +9,15 @@ from reconciler.faces import lazy_face
 if TYPE_CHECKING:
     from reconciler.service.log import LogFormat
     from reconciler.service.loop import Pace
+    from reconciler.service.record import RecordSettings, run_recorder
     from reconciler.service.run import RunSettings, run_service
 
 __all__ = [
     "LogFormat",
     "Pace",
+    "RecordSettings",
     "RunSettings",
+    "run_recorder",
     "run_service",
 ]
 

@@ -1,22 +1,17 @@
-"""``kafka-quotas run``: the parts of the service put together, and signals as requests to it.
+"""``kafka-quotas run``: the parts of the service put together.
 
-SIGTERM and SIGINT end the service, SIGHUP makes it read everything again at once. A handler only notes what was asked and wakes
-the loop through a pipe: nothing is torn out of a write. A second SIGTERM or SIGINT means not to wait any longer; that one
-interrupts.
+SIGTERM and SIGINT end the service, SIGHUP makes it read everything again at once.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import os
-import select
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Any, Final, Self, TextIO
+from typing import Final, TextIO
 
 import reconciler
 from reconciler.apply import ApplySettings
@@ -32,6 +27,7 @@ from reconciler.service.log import Log, LogFormat, redirect_library_logs
 from reconciler.service.loop import Loop, Pace, Pacing
 from reconciler.service.observers import Observers, metric_labels
 from reconciler.service.passes import Passes, PassOutcome, PassResult, World
+from reconciler.service.signal_requests import SignalRequests
 from reconciler.service.watch import Watch
 from reconciler.workflows import (
     Access,
@@ -45,57 +41,8 @@ from reconciler.workflows import (
     principal,
 )
 
-_HANDLED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
 _STALE_INTERVALS: Final = 3.0
 _BEYOND_DEADLINE: Final = 300.0
-
-
-class SignalRequests:
-    """The requests that come as signals while the block lasts; only in the main thread. ``stopped_by``: the first to end it."""
-
-    def __init__(self) -> None:
-        self.stopped_by: int | None = None
-        self._reread = False
-        self._before: dict[int, Any] = {}
-        self._read_end, self._write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-
-    def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._note) for number in _HANDLED}
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        os.close(self._read_end)
-        os.close(self._write_end)
-
-    def stop_wanted(self) -> bool:
-        """True after a first SIGTERM or SIGINT."""
-        return self.stopped_by is not None
-
-    def take_reread(self) -> bool:
-        """True once after SIGHUP; several at once count as one."""
-        taken, self._reread = self._reread, False
-        return taken
-
-    def wait(self, seconds: float) -> None:
-        """Wait so long, or until a signal comes."""
-        select.select([self._read_end], [], [], seconds)
-        with contextlib.suppress(BlockingIOError):
-            os.read(self._read_end, 4096)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        del frame
-        if number == signal.SIGHUP:
-            self._reread = True
-        elif self.stopped_by is not None:
-            raise KeyboardInterrupt
-        else:
-            self.stopped_by = number
-        # A full pipe wakes the loop just as well.
-        with contextlib.suppress(BlockingIOError):
-            os.write(self._write_end, b"\0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

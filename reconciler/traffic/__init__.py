@@ -68,16 +68,29 @@ if TYPE_CHECKING:
     from reconciler.traffic.kernels.sampled_rate import Era, Window
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
     from reconciler.traffic.metric_pages import PageFacts, PageWriter, page_facts
+    from reconciler.traffic.recorded_folder import RecordedFolder, Retention
     from reconciler.traffic.requirements import require_arrow
+    from reconciler.traffic.scraped_rows import PageColumns, ScrapedRows
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder
     from reconciler.traffic.session import SessionOptions, spark_with_progress
+    from reconciler.traffic.sources.client_names import ClientNames
     from reconciler.traffic.sources.log_evidence import CLUSTER
     from reconciler.traffic.sources.log_files import split_argument
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
     from reconciler.traffic.sources.metric_answers import AnswerReader, ForeignAnswerError
-    from reconciler.traffic.sources.metric_layouts import SERIES_SELECTOR, Measure, MetricSeries, Unattributed, read_series
+    from reconciler.traffic.sources.metric_layouts import (
+        SERIES_NAMES,
+        SERIES_SELECTOR,
+        Measure,
+        MetricSeries,
+        SeriesReader,
+        Unattributed,
+        broker_of,
+        read_series,
+    )
     from reconciler.traffic.sources.parquet_parts import Between
+    from reconciler.traffic.sources.violation_log import QuotaViolation, ViolationCounts, read_violations
     from reconciler.traffic.traffic_files import Traffic, find_traffic, keep_rows, look_first, open_traffic, read_batches
     from reconciler.traffic.traffic_source import Source, TrafficSource
 
@@ -85,12 +98,14 @@ __all__ = [
     "BYTES",
     "CLUSTER",
     "KEY_OF_KIND",
+    "SERIES_NAMES",
     "SERIES_SELECTOR",
     "AnswerReader",
     "Backtest",
     "BacktestRequest",
     "Between",
     "BrokerRule",
+    "ClientNames",
     "Compaction",
     "Era",
     "ForeignAnswerError",
@@ -98,10 +113,16 @@ __all__ = [
     "Kind",
     "Measure",
     "MetricSeries",
+    "PageColumns",
     "PageFacts",
     "PageWriter",
+    "QuotaViolation",
+    "RecordedFolder",
+    "Retention",
+    "ScrapedRows",
     "Segment",
     "SegmentFolder",
+    "SeriesReader",
     "SessionOptions",
     "Source",
     "SourceFile",
@@ -110,7 +131,9 @@ __all__ = [
     "TrafficMapping",
     "TrafficSource",
     "Unattributed",
+    "ViolationCounts",
     "Window",
+    "broker_of",
     "find_traffic",
     "group_timelines",
     "incident_report",
@@ -122,6 +145,7 @@ __all__ = [
     "read_batches",
     "read_mapping",
     "read_series",
+    "read_violations",
     "recorded_throttles",
     "require_arrow",
     "safe_limit",

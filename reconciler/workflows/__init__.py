@@ -49,6 +49,13 @@ if TYPE_CHECKING:
     from reconciler.workflows.every_cluster import for_every, load_every_intent
     from reconciler.workflows.explain import explain_id, explanations
     from reconciler.workflows.export import ExportResult, cluster_to_export, connection_to_write, export_cluster, require_free
+    from reconciler.workflows.exporters import (
+        ExporterTarget,
+        exporter_login,
+        exporter_targets,
+        open_page,
+        series_reader,
+    )
     from reconciler.workflows.git_repository import source_of
     from reconciler.workflows.import_quotas import ImportSummary, import_files
     from reconciler.workflows.init import CLUSTER_FOLDER, Made, Setting, make_repository, parse_workflows, require_room
@@ -103,6 +110,7 @@ __all__ = [
     "CompactOptions",
     "CompactResult",
     "ExportResult",
+    "ExporterTarget",
     "Extras",
     "GitHubRepository",
     "GitHubTarget",
@@ -147,6 +155,8 @@ __all__ = [
     "explain_incident",
     "explanations",
     "export_cluster",
+    "exporter_login",
+    "exporter_targets",
     "find_changed_clusters",
     "find_drift",
     "find_repository_root",
@@ -170,6 +180,7 @@ __all__ = [
     "notes_about",
     "observe",
     "open_cluster",
+    "open_page",
     "parse_clients",
     "parse_workflows",
     "plan_with",
@@ -194,6 +205,7 @@ __all__ = [
     "run_in_sandbox",
     "sandbox_spec",
     "sandbox_status",
+    "series_reader",
     "snapshot_reader",
     "source_lines",
     "source_of",

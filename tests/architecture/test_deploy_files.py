@@ -17,6 +17,7 @@ import yaml
 from reconciler.cli.main import build_parser
 from reconciler.integrations.prometheus_metrics import RunMetrics
 from reconciler.service.observers import metric_labels
+from reconciler.workflows.exporters import exporter_targets
 from reconciler.workflows.plan import load_intent
 
 ROOT = Path(__file__).parents[2]
@@ -72,6 +73,19 @@ def test_the_command_line_is_understood_and_writes_nothing_until_somebody_adds_a
     args = build_parser("run").parse_args(command_lines()[where])
 
     assert (args.command, args.apply, args.log_format) == ("run", False, "json")
+
+
+def test_the_command_lines_of_recorders_are_understood() -> None:
+    unit = (DEPLOY / "kafka-quotas-record.service").read_text()
+    (start,) = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)
+    pod = yaml.safe_load((DEPLOY / "kubernetes-record.yaml").read_text())["spec"]["template"]["spec"]
+    for arguments in (shlex.split(start)[1:], pod["containers"][0]["args"]):
+        args = build_parser("record").parse_args(arguments)
+        targets = exporter_targets(args.traffic)
+
+        assert (args.command, args.log_format, len(targets)) == ("record", "json", len(args.traffic))
+    (folder,) = [mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]]
+    assert folder == args.folder
 
 
 def test_every_metric_in_rules_and_dashboard_is_one_that_is_exposed() -> None:

@@ -34,8 +34,9 @@ def kubernetes_says(tools: Path, manifests: Path) -> subprocess.CompletedProcess
 
 
 def test_kubernetes_would_take_the_manifests(tools: Path, tmp_path: Path) -> None:
-    done = kubernetes_says(tools, DEPLOY / "kubernetes.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
+    for name in ("kubernetes.yaml", "kubernetes-record.yaml"):
+        done = kubernetes_says(tools, DEPLOY / name)
+        assert done.returncode == 0, done.stdout + done.stderr
 
     misspelt = tmp_path / "kubernetes.yaml"
     misspelt.write_text((DEPLOY / "kubernetes.yaml").read_text().replace("readOnlyRootFilesystem", "readonlyRootFilesystem"))
@@ -49,12 +50,13 @@ def test_the_linter_of_dockerfiles_finds_nothing(tools: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_systemd_understands_the_unit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["kafka-quotas-run.service", "kafka-quotas-record.service"])
+def test_systemd_understands_the_unit(name: str, tmp_path: Path) -> None:
     assert shutil.which("systemd-analyze"), "systemd-analyze is not installed: apt install systemd"
     program = tmp_path / "kafka-quotas"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    unit = tmp_path / "kafka-quotas-run.service"
+    unit = tmp_path / name
     text = (DEPLOY / unit.name).read_text()
     assert "/opt/kafka-quotas/bin/kafka-quotas" in text
     unit.write_text(text.replace("/opt/kafka-quotas/bin/kafka-quotas", str(program)))

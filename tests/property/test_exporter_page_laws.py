@@ -16,7 +16,7 @@ TEXTS = st.text(
     st.one_of(st.sampled_from('"\\{}=,# \n\r\t\x00\x1f\x85\u2028'), st.characters(exclude_categories=["Cs"])), max_size=12
 )
 VALUES = st.floats() | st.integers(-(10**20), 10**20).map(float)
-NAMES = "kafka_server_"
+NAMES = ("kafka_server_.*",)
 
 
 @given(st.dictionaries(st.tuples(TEXTS, TEXTS), VALUES, max_size=8), st.booleans())

@@ -16,7 +16,7 @@ from reconciler.integrations.prometheus_api import basic_auth
 from tests.support.bad_servers import hangs_up, refusing_port, serving, silent
 from tests.support.metrics_exporter import Reply, served
 
-NAMES = "kafka_server_(?:[Pp]roduce|quota)_"
+NAMES = ("kafka_server_([Pp]roduce|quota)_.+",)
 PAGE = b"""# HELP kafka_server_Produce_byte_rate rate
 # TYPE kafka_server_Produce_byte_rate gauge
 kafka_server_Produce_byte_rate{client_id="app",user="alice",} 1234.5

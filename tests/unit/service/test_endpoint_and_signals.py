@@ -16,7 +16,7 @@ from reconciler.errors import UnreachableError
 from reconciler.integrations.prometheus_metrics import RunMetrics
 from reconciler.service.endpoint import Endpoint, EndpointError, Health, HealthLimits
 from reconciler.service.observers import metric_labels
-from reconciler.service.run import SignalRequests
+from reconciler.service.signal_requests import SignalRequests
 from tests.fakes import FakeClock, FakeCluster
 from tests.support.polling import wait_until
 from tests.support.service_world import ServiceWorld, write_manifests

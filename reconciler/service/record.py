@@ -1,0 +1,285 @@
+"""``kafka-quotas record``: polls the metrics pages of brokers and keeps what they show as Parquet files.
+
+SIGTERM and SIGINT end it, SIGHUP finishes the current file at once. Pages are read in threads, files are written by the loop.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import json
+import logging
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TextIO
+
+import reconciler
+from reconciler.errors import FileAccessError, ReconcilerError, TrafficError
+from reconciler.files import append_line
+from reconciler.formats import moment_to_json
+from reconciler.logs import Datum
+from reconciler.ports import Clock
+from reconciler.service.log import Log, LogFormat, redirect_library_logs
+from reconciler.service.polling import Poller, ScrapeGap
+from reconciler.service.signal_requests import SignalRequests
+from reconciler.workflows import ExporterTarget, exporter_login, open_page, series_reader
+
+if TYPE_CHECKING:
+    from reconciler.traffic import RecordedFolder, ScrapedRows
+
+GAPS: Final = "gaps.jsonl"
+"""Beside the Parquet files: when an exporter could not be read, one line a gap."""
+_LOOK_S: Final = 1.0
+_LAST_SCRAPE_S: Final = 2.0
+_RETRY_S: Final = 5.0
+_MOST_GAPS_BYTES: Final = 4 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSettings:
+    """What the command line says. ``file_s``: how long a file may cover. ``duration_s``: 0 is until a signal."""
+
+    targets: tuple[ExporterTarget, ...]
+    folder: Path
+    interval_s: float = 5.0
+    timeout_s: float = 10.0
+    file_s: float = 300.0
+    keep_s: float = 7 * 86_400.0
+    most_bytes: int = 10 << 30
+    duration_s: float = 0.0
+    most_rows: int = 2_000_000
+    """A file has no more, and no more wait while the disk is full. A row takes 32 bytes of memory until then."""
+    http_config: Path | None = None
+    known_clients: Path | None = None
+    log_format: LogFormat = LogFormat.TEXT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordEnd:
+    """How it ended. ``signal``: what ended it. ``lost``: rows that were not written at the end."""
+
+    signal: int | None
+    rows: int
+    lost: int
+
+
+@dataclass(slots=True)
+class _UnwrittenRows:
+    """Rows that are not written yet; pollers add to them."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    scrapes: list[ScrapedRows] = field(default_factory=list)
+    rows: int = 0
+    since: float | None = None
+
+    def add(self, rows: ScrapedRows) -> None:
+        with self.lock:
+            if rows.count:
+                self.scrapes.append(rows)
+                self.rows += rows.count
+                self.since = time.monotonic() if self.since is None else self.since
+
+    def taken(self, count: int) -> None:
+        """The first scrapes are written, or given up."""
+        with self.lock:
+            self.rows -= sum(scrape.count for scrape in self.scrapes[:count])
+            del self.scrapes[:count]
+            self.since = time.monotonic() if self.scrapes else None
+
+
+def run_recorder(settings: RecordSettings, stream: TextIO, *, clock: Clock) -> RecordEnd:
+    """Record until a signal or the end of ``duration_s``.
+
+    Raises ``LockedError`` when another recorder has the folder, ``UsageError`` for a login or a file of clients that cannot be
+    used, ``FileAccessError`` for a folder that cannot be made, and ``TrafficError`` when the time is over and no page was read.
+    """
+    from reconciler.traffic import RecordedFolder, require_arrow
+
+    require_arrow()
+    log = Log(stream, settings.log_format, clock=clock)
+    folder = RecordedFolder(settings.folder)
+    with SignalRequests() as requests, folder.locked(), redirect_library_logs(log):
+        recorder = _Recorder(settings, folder, log, clock)
+        log.write(
+            logging.INFO,
+            "started",
+            f"kafka-quotas {reconciler.__version__} reads {len(settings.targets)} exporters every {settings.interval_s:g} s into "
+            f"{settings.folder}",
+            {"version": reconciler.__version__, "exporters": len(settings.targets), "folder": str(settings.folder)},
+        )
+        recorder.start()
+        end_at = clock.monotonic() + settings.duration_s if settings.duration_s else None
+        while not requests.stop_wanted() and (end_at is None or clock.monotonic() < end_at):
+            left = _LOOK_S if end_at is None else min(_LOOK_S, max(0.0, end_at - clock.monotonic()))
+            requests.wait(left)
+            recorder.look(flush=requests.take_reread())
+        end = recorder.finish(requests.stopped_by)
+    if requests.stopped_by is None and not recorder.scrapes:
+        raise TrafficError(f"No page was read in {settings.duration_s:g} s. {recorder.last_reason}".rstrip())
+    return end
+
+
+class _Recorder:
+    def __init__(self, settings: RecordSettings, folder: RecordedFolder, log: Log, clock: Clock) -> None:
+        from reconciler.traffic import PageColumns, Retention
+
+        self._settings, self._folder, self._log, self._clock = settings, folder, log, clock
+        self._waiting = _UnwrittenRows()
+        self._retention = Retention(keep_s=settings.keep_s, most_bytes=settings.most_bytes)
+        self._written = 0
+        self._dropped = 0
+        self._retry_at = 0.0
+        self._disk_problem: str | None = None
+        self._skipped: dict[int, int] = {}
+        self.last_reason = ""
+        login = exporter_login(settings.http_config) if settings.http_config else None
+        self._pollers = {
+            target.broker: Poller(
+                page=open_page(target, login, timeout_s=settings.timeout_s),
+                columns=PageColumns(series_reader(settings.known_clients)),
+                interval_s=settings.interval_s,
+                offset_s=settings.interval_s * number / len(settings.targets),
+                on_rows=self._waiting.add,
+                on_begin=functools.partial(self._gap_begins, target),
+                on_gap=functools.partial(self._gap_ends, target),
+                on_clock=self._clock_was_set,
+            )
+            for number, target in enumerate(settings.targets)
+        }
+
+    @property
+    def scrapes(self) -> int:
+        """Pages read so far."""
+        return sum(poller.counts.scrapes for poller in self._pollers.values())
+
+    def start(self) -> None:
+        for poller in self._pollers.values():
+            poller.start()
+
+    def look(self, *, flush: bool) -> None:
+        """Write what is due. Raises ``RuntimeError`` for a poller that a defect has ended."""
+        for poller in self._pollers.values():
+            if poller.is_broken:
+                raise RuntimeError(f"the thread that reads {poller.page.address} has ended")
+        waiting, now = self._waiting, self._clock.monotonic()
+        full = waiting.rows >= self._settings.most_rows
+        due = waiting.since is not None and now - waiting.since >= self._settings.file_s
+        if flush or (now >= self._retry_at and (full or due)):
+            self._write(may_drop=full)
+
+    def finish(self, stopped_by: int | None) -> RecordEnd:
+        """Stop the pollers and write the rest."""
+        for poller in self._pollers.values():
+            poller.stop()
+        deadline = self._clock.monotonic() + _LAST_SCRAPE_S
+        for poller in self._pollers.values():
+            poller.join(max(0.0, deadline - self._clock.monotonic()))
+        self._write(may_drop=True)
+        by = signal.Signals(stopped_by).name if stopped_by is not None else "the end of --duration"
+        lost = f"; {self._dropped:,} rows were dropped" if self._dropped else ""
+        self._log.write(
+            logging.INFO,
+            "stopped",
+            f"stopped by {by} after {self.scrapes:,} pages and {self._written:,} rows{lost}",
+            {"signal": stopped_by, "pages": self.scrapes, "rows": self._written, "dropped": self._dropped},
+        )
+        return RecordEnd(signal=stopped_by, rows=self._written, lost=self._dropped)
+
+    def _write(self, *, may_drop: bool) -> None:
+        with self._waiting.lock:
+            scrapes, rows = tuple(self._waiting.scrapes), self._waiting.rows
+        self._note_slow_pages()
+        if not scrapes:
+            return
+        try:
+            path = self._folder.write(scrapes)
+        except FileAccessError as error:
+            self._cannot_write(error, scrapes, may_drop=may_drop)
+        else:
+            self._waiting.taken(len(scrapes))
+            self._written += rows
+            if self._disk_problem is not None:
+                self._disk_problem = None
+                self._log.write(logging.INFO, "disk", "the folder can be written again", {"dropped": self._dropped})
+            brokers = sorted({scrape.clients[0].broker for scrape in scrapes})
+            self._log.write(
+                logging.INFO,
+                "file",
+                f"{path.name}: {rows:,} rows of {len(brokers)} brokers, {path.stat().st_size:,} bytes",
+                {"file": path.name, "rows": rows, "brokers": brokers},
+            )
+        self._remove_old()
+
+    def _cannot_write(self, error: FileAccessError, scrapes: tuple[ScrapedRows, ...], *, may_drop: bool) -> None:
+        """Keep the rows while there is room for them, then drop them all and count."""
+        self._retry_at = self._clock.monotonic() + _RETRY_S
+        dropped = 0
+        if may_drop:
+            dropped = sum(scrape.count for scrape in scrapes)
+            self._dropped += dropped
+            self._waiting.taken(len(scrapes))
+        if self._disk_problem is None or dropped:
+            self._disk_problem = str(error)
+            what = f"dropped {dropped:,} rows" if dropped else "rows wait in memory"
+            self._log.write(logging.ERROR, "disk", f"{error}; {what}", {"dropped": dropped})
+
+    def _remove_old(self) -> None:
+        try:
+            removed = self._folder.remove_old(self._retention, now=self._clock.now())
+        except FileAccessError as error:
+            self._log.write(logging.WARNING, "retention", str(error))
+            return
+        if removed:
+            names = [path.name for path in removed]
+            self._log.write(logging.INFO, "retention", f"removed {len(names)} old files, first {names[0]}", {"files": names})
+
+    def _note_slow_pages(self) -> None:
+        for broker, poller in self._pollers.items():
+            count = poller.counts.skipped - self._skipped.get(broker, 0)
+            self._skipped[broker] = poller.counts.skipped
+            if count:
+                self._log.write(
+                    logging.WARNING,
+                    "slow",
+                    f"broker {broker}: {count:,} scrapes skipped, since the page takes longer than the interval",
+                    {"broker": broker, "skipped": count},
+                )
+
+    def _gap_begins(self, target: ExporterTarget, reason: str) -> None:
+        self.last_reason = f"broker {target.broker}: {reason}"
+        self._log.write(logging.WARNING, "gap", f"broker {target.broker}: {reason}", {"broker": target.broker, "ended": False})
+
+    def _gap_ends(self, target: ExporterTarget, gap: ScrapeGap) -> None:
+        row: dict[str, Datum] = {
+            "broker": target.broker,
+            "address": target.address,
+            "from": _moment(gap.from_s),
+            "until": _moment(gap.until_s),
+            "missed": gap.missed,
+            "reason": gap.reason,
+        }
+        message = f"broker {target.broker}: no samples from {row['from']} to {row['until']}, {gap.missed:,} scrapes missed"
+        self._log.write(logging.WARNING, "gap", message, {"ended": True, **row})
+        self._note(row)
+
+    def _clock_was_set(self, seconds: float) -> None:
+        self._log.write(logging.WARNING, "clock", f"the clock of this machine was set by {seconds:+.1f} s", {"seconds": seconds})
+        self._note({"clock_set_by": round(seconds, 3), "at": moment_to_json(self._clock.now())})
+
+    def _note(self, row: Mapping[str, Datum]) -> None:
+        """A full disk takes no notes; the log has them."""
+        path = self._settings.folder / GAPS
+        try:
+            if path.exists() and path.stat().st_size > _MOST_GAPS_BYTES:
+                path.replace(path.with_suffix(".old.jsonl"))
+            append_line(path, json.dumps(dict(row)))
+        except (OSError, ReconcilerError) as error:
+            self._log.write(logging.WARNING, "gap", f"{GAPS} cannot be written: {error}")
+
+
+def _moment(seconds: float) -> str:
+    return moment_to_json(datetime.datetime.fromtimestamp(seconds, datetime.UTC))

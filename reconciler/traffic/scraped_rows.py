@@ -1,0 +1,138 @@
+"""Samples of metrics pages as columns: what ``record`` keeps of each scrape until it writes a file.
+
+A page has the same series as the one before, so each series is looked up once, and a scrape costs a few operations on arrays.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
+
+from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries, SeriesReader, Unattributed
+from reconciler.traffic.sources.normal_form import MOST_AMOUNT
+
+if TYPE_CHECKING:
+    from reconciler.traffic.kernels.timeline import Integers
+
+_OTHER: Final = -1
+"""The slot of a series that is not used. Above it are rates, below it throttle times."""
+_UNKNOWN: Final = -1
+_MOST_INTERVAL_MS: Final = 2**31 - 1
+_SPARE: Final = 1000
+
+
+class LabelledSeries(Protocol):
+    """A series of a page: the same object on every page that has it."""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """With ``__name__``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScrapedRows:
+    """The rates of one scrape. ``clients`` is shared by many scrapes, ``slots`` are places in it."""
+
+    at_us: int
+    clients: Sequence[MetricSeries]
+    slots: Integers
+    interval_ms: Integers
+    """Since the sample before of the same client; 0 when there is none."""
+    amounts: Integers
+    throttled: Integers
+    """1: the broker throttled the client in the last minute. 0: not. -1: the page has no throttle time of this client."""
+
+    @property
+    def count(self) -> int:
+        """How many rows."""
+        return len(self.slots)
+
+
+class PageColumns:
+    """Make rows of the pages of one exporter."""
+
+    def __init__(self, reader: SeriesReader | None = None) -> None:
+        self._reader = reader or SeriesReader()
+        self._slots: dict[LabelledSeries, int] = {}
+        self._clients: dict[MetricSeries, int] = {}
+        self._shared: list[MetricSeries] = []
+        self._units: list[float] = []
+        self._last_s = np.empty(0)
+        self._unknown: dict[LabelledSeries, Unattributed] = {}
+
+    @property
+    def unattributed(self) -> Mapping[Unattributed, int]:
+        """Series of the last page whose client is not known, by reason."""
+        return Counter(self._unknown.values())
+
+    def rows(self, samples: Sequence[tuple[LabelledSeries, float]], *, at_s: float, monotonic_s: float) -> ScrapedRows:
+        """The rows of a page. NaN, infinite and negative rates are no samples; of a client's second rate the first one counts.
+
+        An amount is rounded down, so that it proves no more than the sample.
+        """
+        slots = self._slots
+        new = [series for series, _ in samples if series not in slots]
+        if new or len(slots) > 2 * len(samples) + _SPARE:
+            self._learn(new, samples)
+            slots = self._slots
+        places = np.fromiter((slots[series] for series, _ in samples), dtype=np.int64, count=len(samples))
+        values = np.fromiter((value for _, value in samples), dtype=np.float64, count=len(samples))
+        is_rate = places > _OTHER
+        rates, first = np.unique(places[is_rate], return_index=True)
+        with np.errstate(invalid="ignore"):
+            amounts = values[is_rate][first] * np.asarray(self._units)[rates]
+            kept = (amounts >= 0) & (amounts <= MOST_AMOUNT)
+            above = values > 0
+        states = np.full(len(self._shared), _UNKNOWN, dtype=np.int64)
+        is_throttle = places < _OTHER
+        states[_OTHER - 1 - places[is_throttle]] = 0
+        states[_OTHER - 1 - places[is_throttle & above]] = 1
+        rates = rates[kept]
+        interval_ms = np.nan_to_num(np.rint((monotonic_s - self._last_s[rates]) * 1000), nan=0.0)
+        self._last_s[rates] = monotonic_s
+        return ScrapedRows(
+            at_us=round(at_s * 1_000_000),
+            clients=self._shared,
+            slots=rates,
+            interval_ms=np.clip(interval_ms, 0, _MOST_INTERVAL_MS).astype(np.int64),
+            amounts=amounts[kept].astype(np.int64),
+            throttled=states[rates],
+        )
+
+    def _learn(self, new: Sequence[LabelledSeries], samples: Sequence[tuple[LabelledSeries, float]]) -> None:
+        """Give slots to new series; series that are gone leave theirs once they are many."""
+        if len(self._slots) + len(new) > 2 * len(samples) + _SPARE:
+            new = [series for series, _ in samples]
+            last = dict(zip(self._shared, self._last_s.tolist(), strict=True))
+            self._slots, self._clients, self._unknown = {}, {}, {}
+            self._shared, self._units = [], []
+            self._last_s = np.empty(0)
+        else:
+            last = {}
+        for series in new:
+            self._slots[series] = self._slot_of(series)
+        # A name that later series have made known decides about an earlier one.
+        for series in [series for series, reason in self._unknown.items() if reason is not Unattributed.NO_BROKER]:
+            self._slots[series] = self._slot_of(series)
+        more = [last.get(client, np.nan) for client in self._shared[len(self._last_s) :]]
+        self._last_s = np.concatenate([self._last_s, np.asarray(more, dtype=np.float64)])
+
+    def _slot_of(self, labelled: LabelledSeries) -> int:
+        series = self._reader.read(labelled.labels)
+        self._unknown.pop(labelled, None)
+        if isinstance(series, Unattributed):
+            self._unknown[labelled] = series
+        if not isinstance(series, MetricSeries) or series.measure not in (Measure.RATE, Measure.THROTTLE_TIME):
+            return _OTHER
+        client = MetricSeries(broker=series.broker, kind=series.kind, user=series.user, client_id=series.client_id, ip=series.ip)
+        slot = self._clients.get(client)
+        if slot is None:
+            slot = self._clients[client] = len(self._shared)
+            self._shared.append(client)
+            self._units.append(client.amounts_a_unit)
+        return slot if series.measure is Measure.RATE else _OTHER - 1 - slot

@@ -1,0 +1,82 @@
+"""The broker's log of quota violations: who was throttled, when, and for how long. It has no traffic.
+
+Lines such as ``[2026-11-22 14:03:00,123] DEBUG Quota violated for sensor (Produce-alice:app). Delay time: (7284) (...)`` of the
+loggers ``org.apache.kafka.server.quota.ClientQuotaManager`` and ``...ControllerMutationQuotaManager``; up to 4.1
+``kafka.server.ClientQuotaManager``, ``ClientRequestQuotaManager`` and ``ControllerMutationQuotaManager``. Sources:
+``ClientQuotaManager.recordAndGetThrottleTimeMs`` and ``getQuotaSensorName`` of Kafka 3.9 and 4.3.
+
+A sensor is named by its kind and the values of its tags, joined by colons. Kafka's own tags are the user and the client-id.
+The user is percent-encoded there and has no colon of its own, so the first colon ends it. Tags of a
+``client.quota.callback.class`` are in no such order: their values are read the same way, and may be anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.traffic.kinds import Kind
+from reconciler.traffic.sources.line_time import LineClock
+from reconciler.traffic.sources.metric_encoding import decode_user
+
+VIOLATION: Final = b"Quota violated for sensor ("
+_LINE: Final = re.compile(
+    rb"Quota violated for sensor \((Produce|Fetch|Request|ControllerMutation)-([^:]*):(.*)\)\. Delay time: \((\d{1,18})\)",
+    re.DOTALL,
+)
+_KINDS: Final = {b"Produce": Kind.PRODUCE, b"Fetch": Kind.FETCH, b"Request": Kind.REQUEST, b"ControllerMutation": Kind.MUTATION}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaViolation:
+    """A broker delayed a request by ``delay_ms``, at ``at_us`` (microseconds since 1970).
+
+    ``user`` and ``client_id`` are ``None`` where the quota is not one of users, or of client-ids: then the group has all of them.
+    A client without a client-id looks the same.
+    """
+
+    at_us: int
+    broker: int
+    kind: Kind
+    user: str | None
+    client_id: str | None
+    delay_ms: int
+
+    @property
+    def until_us(self) -> int:
+        """When the broker reads the client's connection again."""
+        return self.at_us + self.delay_ms * 1000
+
+
+@dataclass(slots=True)
+class ViolationCounts:
+    """Lines of violations that were read; ``unreadable``: without a clear time, or of another form."""
+
+    read: int = 0
+    unreadable: int = 0
+
+
+def read_violations(
+    lines: Iterable[bytes], *, broker: int, zone: str = "UTC", counts: ViolationCounts | None = None
+) -> Iterator[QuotaViolation]:
+    """The violations of a broker's log, in its order; all other lines are skipped. ``zone``: of times without an offset."""
+    clock, counts = LineClock(zone), counts or ViolationCounts()
+    for line in lines:
+        begin = line.find(VIOLATION)
+        if begin < 0:
+            continue
+        moment, match = clock.read(line, begin), _LINE.match(line, begin)
+        if moment is None or moment.unclear or match is None:
+            counts.unreadable += 1
+            continue
+        counts.read += 1
+        yield QuotaViolation(
+            at_us=moment.micros,
+            broker=broker,
+            kind=_KINDS[match[1]],
+            user=decode_user(match[2].decode("utf-8", "replace")) if match[2] else None,
+            client_id=match[3].decode("utf-8", "replace") if match[3] else None,
+            delay_ms=int(match[4]),
+        )

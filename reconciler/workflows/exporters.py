@@ -1,0 +1,94 @@
+"""Which exporters to read, and the pages of them."""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reconciler.errors import UsageError
+from reconciler.integrations import PAGE_PREFIX, ExporterPage
+from reconciler.model import escaped
+from reconciler.workflows.plan import read_known_clients
+from reconciler.workflows.prometheus_login import read_login
+
+if TYPE_CHECKING:
+    from reconciler.integrations import HttpLogin
+    from reconciler.traffic import SeriesReader
+
+_ARGUMENT: Final = re.compile(r"(?:([0-9]{1,9})=)?metrics\+(https?://.*)", re.DOTALL | re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExporterTarget:
+    """The exporter of one broker."""
+
+    broker: int
+    address: str
+
+
+def is_exporter(argument: str) -> bool:
+    """Whether a ``--traffic`` argument names an exporter's page."""
+    return _ARGUMENT.fullmatch(argument) is not None
+
+
+def exporter_targets(arguments: Sequence[str]) -> tuple[ExporterTarget, ...]:
+    """The exporters of ``[BROKER=]metrics+http(s)://HOST[:PORT][/PATH]`` arguments.
+
+    Without ``BROKER=``, the number at the end of the host's name is the broker. Raises ``UsageError``.
+    """
+    targets = tuple(_target(argument) for argument in arguments)
+    for number, target in enumerate(targets):
+        for other in targets[:number]:
+            if other.broker == target.broker:
+                raise UsageError(f"--traffic names broker {target.broker} twice: {other.address} and {target.address}")
+            if other.address == target.address:
+                raise UsageError(f"--traffic names {target.address} for broker {other.broker} and for broker {target.broker}")
+    return targets
+
+
+def open_page(target: ExporterTarget, login: HttpLogin | None = None, *, timeout_s: float = 10.0) -> ExporterPage:
+    """The page of one broker, with the series of its quotas. Raises ``UsageError`` for an address that is not one."""
+    from reconciler.traffic import SERIES_NAMES
+
+    return ExporterPage(
+        target.address, names=SERIES_NAMES, labels={"broker": str(target.broker)}, login=login, timeout_s=timeout_s
+    )
+
+
+def exporter_login(path: Path) -> HttpLogin:
+    """The login of a file of ``--http-config``. Raises ``FileAccessError`` and ``UsageError``."""
+    return read_login(path)
+
+
+def series_reader(known_clients: Path | None) -> SeriesReader:
+    """A reader that knows these clients, for exporters that leave user and client-id in metric names."""
+    from reconciler.traffic import ClientNames, SeriesReader
+
+    known = read_known_clients(known_clients) if known_clients is not None else frozenset()
+    names = ClientNames(users=frozenset(user for user, _ in known), client_ids=frozenset(client_id for _, client_id in known))
+    return SeriesReader(names)
+
+
+def _target(argument: str) -> ExporterTarget:
+    from reconciler.traffic import broker_of
+
+    match = _ARGUMENT.fullmatch(argument)
+    if match is None:
+        raise UsageError(f"A metrics page is {PAGE_PREFIX}http(s)://HOST[:PORT]/metrics, not {escaped(argument)!r}")
+    address = match[2]
+    broker = int(match[1]) if match[1] else broker_of({"instance": _host(address)})
+    if broker is None:
+        raise UsageError(f"--traffic {escaped(argument)} does not name the broker. Write 1={escaped(argument)} for broker 1")
+    # The page refuses what is not an address.
+    return ExporterTarget(broker=broker, address=ExporterPage(address, names=()).address)
+
+
+def _host(address: str) -> str:
+    try:
+        return urllib.parse.urlsplit(address).netloc
+    except ValueError:
+        return ""

@@ -1,0 +1,91 @@
+"""The commands that docs/get-a-history.md shows, on real brokers, and what their logs then have."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from reconciler.sandbox.clients import create_topic, produce_steadily
+from reconciler.sandbox.cluster import running
+from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
+from reconciler.traffic import Kind, QuotaViolation, read_violations
+from tests.support import config_command, raw_quotas
+from tests.support.polling import wait_until
+
+pytestmark = pytest.mark.kafka
+
+PAGE = (Path(__file__).parents[2] / "docs" / "get-a-history.md").read_text("utf-8")
+ALICE = Login(name="alice", password="alice-secret")
+PAIR = frozenset({("user", "alice"), ("client-id", "app")})
+TOPIC = "orders"
+LOGGERS = {"4.3.1": "org.apache.kafka.server.quota.ClientQuotaManager", "3.9.2": "kafka.server.ClientQuotaManager"}
+
+
+def commands(section: str) -> list[list[str]]:
+    """The arguments of each ``kafka-configs`` in a section of the page, without the server."""
+    (text,) = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
+    blocks = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("\\\n", " ")
+    return [shlex.split(line)[3:] for line in blocks.splitlines() if line.startswith("kafka-configs --bootstrap-server ")]
+
+
+def violations(broker: Sandbox) -> list[QuotaViolation]:
+    with broker.nodes[0].log_file.open("rb") as lines:
+        return list(read_violations(lines, broker=1))
+
+
+def produce(broker: Sandbox) -> float:
+    """What the client saw as its longest throttle, in milliseconds."""
+    sent = produce_steadily(
+        broker.sasl_bootstrap_servers or "", TOPIC, client_id="app", bytes_per_second=200_000, seconds=3, login=ALICE
+    )
+    return sent.throttle_ms_max
+
+
+@pytest.mark.parametrize("version", LOGGERS)
+def test_the_violation_log_has_the_throttles_that_the_client_saw(version: str) -> None:
+    with running(SandboxSpec(kafka_version=version, users=(ALICE,))) as broker:
+        create_topic(broker.bootstrap_servers, TOPIC)
+        raw_quotas.alter(broker.bootstrap_servers, {PAIR: {"producer_byte_rate": 20_000.0}})
+        raw_quotas.settled(broker.bootstrap_servers)
+        (command,) = commands("The violation log")
+        assert LOGGERS[version] in PAGE
+        switch = [part.replace(LOGGERS["4.3.1"], LOGGERS[version]) for part in command]
+        config_command.run(broker, *switch)
+
+        longest_ms = produce(broker)
+
+        assert longest_ms > 0
+        wait_until(lambda: longest_ms in {violation.delay_ms for violation in violations(broker)}, within_s=30)
+        logged = violations(broker)
+        assert {(one.kind, one.user, one.client_id) for one in logged} == {(Kind.PRODUCE, "alice", "app")}
+        assert max(one.delay_ms for one in logged) == longest_ms
+
+        config_command.run(broker, *[part.replace("=DEBUG", "=INFO") for part in switch])
+        before = len(violations(broker))
+        assert produce(broker) > 0
+        assert len(violations(broker)) == before
+
+
+def test_the_request_log_goes_on_and_off_and_the_default_quota_throttles_no_client() -> None:
+    with running(SandboxSpec(users=(ALICE,))) as broker:
+        create_topic(broker.bootstrap_servers, TOPIC)
+        (visible,) = commands("Make clients visible")
+        config_command.run(broker, *visible)
+        everybody = frozenset({("user", None), ("client-id", None)})
+        assert raw_quotas.settled(broker.bootstrap_servers) == {
+            everybody: {"producer_byte_rate": 1e12, "consumer_byte_rate": 1e12}
+        }
+        switch_on, switch_off = commands("The request log for an hour")
+        log = broker.nodes[0].log_file
+        config_command.run(broker, *switch_on)
+        assert produce(broker) == 0
+        wait_until(lambda: b"Completed request:" in log.read_bytes(), within_s=60)
+
+        config_command.run(broker, *switch_off)
+        wait_until(lambda: log.read_bytes().count(b"kafka.request.logger") > 0, within_s=60)
+        before = log.read_bytes().count(b"Completed request:")
+        produce(broker)
+        assert log.read_bytes().count(b"Completed request:") <= before + 5

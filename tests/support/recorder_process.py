@@ -1,0 +1,116 @@
+"""``kafka-quotas record`` as a process, with its log, and an exporter whose page a test can change."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.support.command import COMMAND, environment
+from tests.support.polling import wait_until
+
+_SOFT_LIMIT = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+"""A limit of the process's own that its parent can lift: a disk that is full, and later is not."""
+
+
+class ChangingPage:
+    """Answers for ``served``; it counts requests, and how many were under way at once."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.status = 200
+        self.requests = 0
+        self.most_at_once = 0
+        self._now = 0
+        self._lock = threading.Lock()
+        self.wait: Callable[[], object] = lambda: None
+
+    def __call__(self, _path: str, _headers: dict[str, str], _body: bytes) -> tuple[int, str, bytes]:
+        with self._lock:
+            self.requests += 1
+            self._now += 1
+            self.most_at_once = max(self.most_at_once, self._now)
+        self.wait()
+        with self._lock:
+            self._now -= 1
+        return self.status, "text/plain; version=0.0.4", self.text.encode()
+
+
+class RunningRecorder:
+    """A recorder that runs; its log is JSON lines in a file."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path, folder: Path) -> None:
+        self.process, self._log, self.folder = process, log, folder
+
+    def events(self, event: str) -> list[dict[str, Any]]:
+        whole = (self._log.read_text() if self._log.exists() else "").rpartition("\n")[0]
+        return [row for row in map(json.loads, whole.splitlines()) if row["event"] == event]
+
+    def until(self, look: Callable[[], object]) -> None:
+        wait_until(lambda: self.process.poll() is not None or look(), within_s=60)
+        assert self.process.poll() is None, self._log.read_text()
+
+    def end(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        code = self.process.wait(60)
+        wait_until(lambda: self.events("stopped"), within_s=20)
+        assert "Traceback" not in self._log.read_text()
+        return code
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return recorded_rows(self.folder)
+
+
+def recorded_rows(folder: Path) -> list[dict[str, Any]]:
+    """The rows of all files that a backtest would read."""
+    files = sorted(folder.glob("*.parquet"))
+    rows: list[dict[str, Any]] = pa.concat_tables(map(pq.read_table, files)).to_pylist() if files else []
+    return sorted(rows, key=lambda row: row["ts"])
+
+
+@contextmanager
+def recorder(tmp_path: Path, *options: str, room: int | None = None) -> Iterator[RunningRecorder]:
+    """Started with a scrape a second, and a file a second; ``room``: no file may be larger at first."""
+    folder, log = tmp_path / "history", tmp_path / "record.log"
+    arguments = ["record", "--folder", str(folder), "--interval", "1", "--file-seconds", "1", "--log-format", "json", *options]
+    limited = [] if room is None else [sys.executable, "-c", _SOFT_LIMIT, str(room)]
+    process = subprocess.Popen(
+        [*limited, *COMMAND, *arguments],
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    )
+    # Through a pipe, since the limit of files is not for the log.
+    copier = threading.Thread(target=_copy, args=(process, log))
+    copier.start()
+    try:
+        running = RunningRecorder(process, log, folder)
+        running.until(lambda: running.events("started"))
+        yield running
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        copier.join()
+
+
+def _copy(process: subprocess.Popen[bytes], log: Path) -> None:
+    assert process.stderr is not None
+    with process.stderr as lines, log.open("wb", buffering=0) as file:
+        for line in lines:
+            file.write(line)
