@@ -31,7 +31,10 @@ from reconciler.model import (
     Fit,
     Form,
     Member,
+    MetricSamples,
+    MetricSemantics,
     NotJudged,
+    Observations,
     PeakBound,
     Provenance,
     QuotaFit,
@@ -47,7 +50,7 @@ from reconciler.model import (
 )
 
 SCHEMA: Final = "backtest"
-_FORMAT_VERSION: Final = "2.0"
+_FORMAT_VERSION: Final = "2.1"
 
 
 def backtest_to_json(report: BacktestReport) -> dict[str, Json]:
@@ -172,6 +175,16 @@ def _provenance_to_json(provenance: Provenance) -> dict[str, Json]:
         "censored": provenance.censored,
         "throttled_then": provenance.throttled_then,
         "not_charged": dict(provenance.not_charged),
+        "observations": [
+            {
+                "semantics": one.semantics,
+                "rows": one.rows,
+                "series": one.series,
+                "every_s": one.every_s,
+                "throttled_then": one.throttled_then,
+            }
+            for one in provenance.observations
+        ],
         "unreadable": {"lines": provenance.unreadable, "samples": list(provenance.unreadable_samples)},
         "current_known": provenance.current_known,
         "assumptions": list(provenance.assumptions),
@@ -219,6 +232,7 @@ def _verdict_to_json(verdict: BucketVerdict) -> dict[str, Json]:
         "undecided": verdict.undecided,
         "waiting": None if verdict.waiting is None else _waiting_to_json(verdict.waiting),
         "rates": None if verdict.rates is None else _rates_to_json(verdict.rates),
+        "metrics": None if verdict.metrics is None else _metrics_to_json(verdict.metrics),
     }
 
 
@@ -238,6 +252,23 @@ def _rates_to_json(rates: RateSeries) -> dict[str, Json]:
         "possible": list(rates.possible),
         "over_before": None if rates.over_before is None else list(rates.over_before),
         "recorded": list(rates.recorded),
+    }
+
+
+def _metrics_to_json(metrics: MetricSamples) -> dict[str, Json]:
+    return {
+        "semantics": metrics.semantics.value,
+        "samples": metrics.samples,
+        "samples_over": metrics.over,
+        "samples_over_before": metrics.over_before,
+        "share_over": None if metrics.over is None else [metrics.share_low, metrics.share_high],
+        "highest": metrics.highest,
+        "every_s": metrics.every_s,
+        "window_s": metrics.window_s,
+        "moments": metrics.moments if metrics.semantics is MetricSemantics.GAUGE else None,
+        "throttled_then": metrics.throttled_then,
+        "most": value_to_json(metrics.most),
+        "factor": metrics.factor,
     }
 
 
@@ -317,6 +348,7 @@ def _provenance_from_json(row: Mapping[str, Any]) -> Provenance:
         censored=row["censored"],
         throttled_then=row["throttled_then"],
         not_charged=dict(row["not_charged"]),
+        observations=tuple(Observations(**one) for one in row.get("observations", ())),
         unreadable=row["unreadable"]["lines"],
         unreadable_samples=tuple(row["unreadable"]["samples"]),
         current_known=row["current_known"],
@@ -379,6 +411,27 @@ def _verdict_from_json(row: Mapping[str, Any]) -> BucketVerdict:
         buckets_before=tuple(_bucket_from_json(one) for one in row["buckets_before"]),
         waiting=None if waiting is None else Waiting(**{field: waiting[field] for field in Waiting.__slots__}),
         rates=None if rates is None else _rates_from_json(rates),
+        metrics=_metrics_from_json(row.get("metrics")),
+    )
+
+
+def _metrics_from_json(row: Mapping[str, Any] | None) -> MetricSamples | None:
+    if row is None:
+        return None
+    low, high = row["share_over"] or (0.0, 1.0)
+    return MetricSamples(
+        semantics=MetricSemantics(row["semantics"]),
+        samples=row["samples"],
+        highest=number_from_json(row["highest"], "metrics.highest"),
+        every_s=row["every_s"],
+        window_s=row["window_s"],
+        over=row["samples_over"],
+        over_before=row["samples_over_before"],
+        share_low=low,
+        share_high=high,
+        throttled_then=row["throttled_then"],
+        most=value_from_json(row["most"], "metrics.most"),
+        factor=row["factor"],
     )
 
 

@@ -164,6 +164,58 @@ class Waiting:
     """From the begin of one to that of the next."""
 
 
+class MetricSemantics(enum.StrEnum):
+    """What a value of a metric is."""
+
+    GAUGE = "gauge"
+    """A broker's own sampled rate at a moment."""
+    DELTA = "delta"
+    """What a counter counted over a time."""
+    MEAN = "mean"
+    """The mean of a rate over a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricSamples:
+    """What metrics show of a quota group on one broker. Rates are in the unit of the key.
+
+    A gauge is a rate that the broker itself compares with the limit. Deltas and means are averages, and show no short throttle.
+    """
+
+    semantics: MetricSemantics
+    samples: int
+    """Moments of gauges, or intervals of averages."""
+    highest: float
+    """The highest sample, or the highest average."""
+    every_s: float
+    """The usual time between two samples, or the length of an interval; 0: not known."""
+    window_s: float
+    """What a gauge looks back on: the samples of the broker's sensor."""
+    over: int | None = None
+    """Samples above the proposed limit; ``None``: of averages, of which only the highest is known."""
+    over_before: int | None = None
+    """Samples above the earlier limit; ``None``: not known."""
+    share_low: float = 0.0
+    """The least share of all moments above the limit, of the 95 % interval."""
+    share_high: float = 1.0
+    throttled_then: int = 0
+    """Samples of times when a quota throttled these clients: their rates show what that limit let through."""
+    most: float | None = None
+    """Of averages, what no rate can have exceeded."""
+    factor: float | None = None
+    """What a recommendation multiplies the highest sample by; ``None``: samples are too far apart for one."""
+
+    @property
+    def moments(self) -> float:
+        """Of all moments, the share that gauges show: 0 to 1."""
+        return min(1.0, self.window_s / self.every_s) if self.every_s else 0.0
+
+    @property
+    def censored_share(self) -> float:
+        """Of the samples, those taken while a quota throttled the clients."""
+        return self.throttled_then / self.samples if self.samples else 0.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketVerdict:
     """One bucket of the proposed quotas on one broker, for one key.
@@ -244,6 +296,8 @@ class BucketVerdict:
     peak_bound: PeakBound = PeakBound.EXACT
     waiting: Waiting | None = None
     """``None``: not throttled, not judged request by request, or it is not known which connection sent what."""
+    metrics: MetricSamples | None = None
+    """What metrics show; ``None``: the history has none of this quota group."""
 
     @property
     def name(self) -> BucketName:
@@ -413,6 +467,20 @@ class RuleOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Observations:
+    """Rows of one meaning. ``semantics``: ``event``, ``second`` (a per-second total), ``delta``, ``gauge`` or ``mean``."""
+
+    semantics: str
+    rows: int
+    series: int
+    """Distinct (broker, kind, user, client id)."""
+    every_s: float = 0.0
+    """The usual time between the samples of a gauge, or the length of a delta or mean; 0: not known."""
+    throttled_then: int = 0
+    """Rows of times when a quota throttled the client."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
     """Where the verdicts come from and what they rest on."""
 
@@ -433,6 +501,8 @@ class Provenance:
     """Charged requests that the broker throttled when the history was written."""
     not_charged: Mapping[str, int] = field(default_factory=dict)
     """Lines that are no charge, by kind."""
+    observations: tuple[Observations, ...] = ()
+    """What the rows are; each meaning is judged by itself."""
     named_brokers: tuple[int, ...] = ()
     """Brokers of the cluster, as recorded answers name them; empty where none does."""
     cluster_brokers: tuple[int, ...] = ()

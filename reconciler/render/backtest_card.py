@@ -20,6 +20,7 @@ from reconciler.render.backtest_sentences import (
     who,
 )
 from reconciler.render.html_page import amount_html, chip, folded, name, place_html, table_cells, table_head, text, unbroken
+from reconciler.render.metric_sentences import has_only_metrics, metrics_words, sample_share_text
 from reconciler.render.repository_links import RepositoryLinks
 from reconciler.text import amount, duration, factor
 
@@ -77,11 +78,18 @@ def after_html(one: BucketVerdict) -> str:
 def over_share(one: BucketVerdict) -> str:
     """``49 %``; ``at most 3 %`` where seconds do not decide; ``never``."""
     if one.peak_bound is PeakBound.LOWER:
-        return "at least once"
+        return _of_metrics(one)
     if one.seconds_over or one.verdict is Verdict.THROTTLED:
         return _percent(one.share_over)
     most = one.seconds_possible / one.active_seconds if one.active_seconds else 0.0
     return f"at most {_percent(max(most, 0.01))}" if most else "never"
+
+
+def _of_metrics(one: BucketVerdict) -> str:
+    """``0.8 % of samples``; ``at least once`` where only a mean proves it."""
+    if one.metrics is not None and one.metrics.over is not None:
+        return f"{sample_share_text(one.metrics)} of samples" if one.metrics.over else "not seen"
+    return "at least once" if one.verdict is Verdict.THROTTLED else "not known"
 
 
 def _percent(share: float) -> str:
@@ -103,7 +111,7 @@ def _facts(group: Sequence[BucketVerdict], report: BacktestReport) -> Iterator[t
     peak = max(group, key=lambda one: one.peak)
     yield "Limit per broker", _limit(worst, report)
     yield "Over the limit" if not worst.changed else "Over the new limit", _over(worst)
-    times = factor(worst.limit_after, peak.peak)
+    times = factor(worst.limit_after, peak.metrics.highest if peak.metrics and has_only_metrics(peak) else peak.peak)
     part = f" <small>({times.removeprefix('x')}\N{MULTIPLICATION SIGN} the limit)</small>" if times else ""
     yield "Peak", unbroken(peak_text(peak)) + part
     first = min((one.first for one in group if one.first is not None), default=None)
@@ -116,7 +124,8 @@ def _facts(group: Sequence[BucketVerdict], report: BacktestReport) -> Iterator[t
             safe += f" <small>({unbroken(amount(worst.key, p999))} for 99.9 % of the time)</small>"
         yield "Safe from", safe
     if worst.limit_after is not None and worst.recommended is not None:
-        margin = f" <small>(safe and {100 * worst.margin:.0f} %)</small>" if worst.margin else ""
+        base = "highest sample" if has_only_metrics(worst) else "safe"
+        margin = f" <small>({base} and {100 * worst.margin:.0f} %)</small>" if worst.margin else ""
         yield "Recommended", amount_html(worst.key, worst.recommended) + margin
 
 
@@ -133,7 +142,7 @@ def _limit(one: BucketVerdict, report: BacktestReport) -> str:
 def _over(one: BucketVerdict) -> str:
     style = VERDICT_STYLES[one.verdict] if one.verdict is Verdict.THROTTLED else ""
     share = f'<span class="{style}">{text(over_share(one))}</span>' if style else text(over_share(one))
-    return f"{share}{' <small>of the time</small>' if '%' in share else ''}"
+    return f"{share}{' <small>of the time</small>' if '%' in share and not has_only_metrics(one) else ''}"
 
 
 def _brokers(group: Sequence[BucketVerdict]) -> Iterator[str]:
@@ -167,7 +176,7 @@ def _broker(one: BucketVerdict, drawn: Sequence[int]) -> str:
 def _over_time(one: BucketVerdict) -> str:
     """``8 h 12 min (49 %)``, with the range where seconds do not decide."""
     if one.peak_bound is PeakBound.LOWER:
-        return "at least once"
+        return _of_metrics(one)
     if not one.seconds_over and not one.seconds_possible:
         return "never"
     if not one.seconds_over:
@@ -186,6 +195,11 @@ def _remarks(group: Sequence[BucketVerdict]) -> Iterator[str]:
     worst = group[0]
     for reason in dict.fromkeys(one.reason for one in group if one.reason):
         yield f"{reason[0].upper()}{reason[1:]}."
+    for one in group[:_BROKERS]:
+        if (seen := metrics_words(one)) is not None:
+            yield f"Metrics on {broker_words(one.broker)}: {seen}."
+    if has_only_metrics(worst) and worst.recommended_reason is not None:
+        yield f"Recommended: {worst.recommended_reason}."
     if worst.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE) and worst.throttled is not None:
         yield f"On {broker_words(worst.broker)}: {over_words(worst)}."
     if (words := regrouped_words(worst)) is not None:

@@ -29,6 +29,15 @@ from reconciler.model import (
     display_name,
     worst_of_buckets,
 )
+from reconciler.render.metric_sentences import (
+    OF_METRICS,
+    censored_words,
+    has_only_metrics,
+    metrics_words,
+    observation_words,
+    sample_share_text,
+    sample_text,
+)
 from reconciler.text import amount, count_of, duration, list_some, rate
 
 ANSWER: Final = "backtest-answer"
@@ -126,20 +135,32 @@ def after_text(verdict: BucketVerdict) -> str:
 
 
 def peak_text(verdict: BucketVerdict) -> str:
-    """The largest rate, or the bound of it that is known."""
+    """The largest rate, the bound of it that is known, or the highest sample of a metric."""
+    if verdict.metrics is not None and has_only_metrics(verdict):
+        return sample_text(verdict, verdict.metrics)
     return f"{verdict.peak_bound.words}{rate(verdict.key, verdict.peak)}"
+
+
+def peak_share(verdict: BucketVerdict) -> float | None:
+    """The peak that ``peak_text`` shows, as a share of the proposed limit."""
+    if not verdict.limit_after:
+        return None
+    only = verdict.metrics if has_only_metrics(verdict) else None
+    return (verdict.peak if only is None else only.highest) / verdict.limit_after
 
 
 def peak_words(verdict: BucketVerdict) -> str:
     """The largest rate, and its part of the limit."""
     words = f"{peak_text(verdict)} {_PEAK_WORDS.get(verdict.key, 'sampled rate')}"
-    return words if verdict.headroom is None else f"{words}, {100 / verdict.headroom:.0f} % of the proposed limit"
+    share = peak_share(verdict)
+    return words if share is None else f"{words}, {100 * share:.0f} % of the proposed limit"
 
 
 def over_words(verdict: BucketVerdict) -> str:
     """How long and how often a row is over its limit, before and after."""
     if verdict.peak_bound is PeakBound.LOWER:
-        return "at least once; a mean does not show how often"
+        words = metrics_words(verdict)
+        return "at least once; a mean does not show how often" if words is None else words
     text = f"{share_text(verdict)} of the time with traffic, "
     if verdict.throttled is None:
         least, most = (duration(seconds) for seconds in (verdict.seconds_certain, verdict.seconds_possible))
@@ -155,9 +176,9 @@ def over_words(verdict: BucketVerdict) -> str:
 
 
 def share_text(verdict: BucketVerdict) -> str:
-    """The part of the seconds with traffic that are over the limit: ``57 %``; nothing where only a mean is known."""
+    """The part of the seconds with traffic, or of the samples, over the limit: ``57 %``; nothing where only a mean is known."""
     if verdict.peak_bound is PeakBound.LOWER:
-        return ""
+        return "" if verdict.metrics is None else sample_share_text(verdict.metrics)
     percent = 100 * verdict.share_over
     return f"{percent:.0f} %" if percent >= 1 or not percent else "< 1 %"
 
@@ -181,6 +202,8 @@ def safe_words(verdict: BucketVerdict) -> str | None:
 
 def advice_words(verdict: BucketVerdict) -> str | None:
     """The value to write."""
+    if has_only_metrics(verdict):
+        return verdict.recommended_reason
     if verdict.recommended is None:
         return None
     margin = f": a margin of {100 * verdict.margin:.0f} % over what was safe" if verdict.margin else ""
@@ -257,11 +280,18 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
     start, end = provenance.start, provenance.end
     brokers = [str(one.broker) for one in provenance.coverage]
     some = list_some(brokers, 20)
+    rows = [*observation_words(provenance)]
+    if provenance.requests or not rows:
+        as_totals = " in per-second totals" if any(one.semantics == "second" for one in provenance.observations) else ""
+        rows.insert(
+            0,
+            f"{count_of(provenance.requests, 'charged request')}{as_totals} of {provenance.series:,} series "
+            "(client, kind and broker)",
+        )
     whole = (
         f"{count_of(len(provenance.files), _SOURCE_WORDS.get(provenance.source, provenance.source))} of "
         f"{'broker' if len(brokers) == 1 else 'brokers'} {some}, {start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S} UTC "
-        f"({duration((end - start).total_seconds())}): {count_of(provenance.requests, 'charged request')} of "
-        f"{provenance.series:,} series (client, kind and broker)"
+        f"({duration((end - start).total_seconds())}): {', and '.join(rows)}"
     )
     yield whole, Tone.GOOD
     for one in provenance.coverage:
@@ -273,7 +303,9 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
             f"{provenance.censored:,} fetches answered empty"
         )
         yield held_back, Tone.WARN
-    left_out = [f"{count:,} {_NOT_CHARGED_WORDS.get(kind, kind)}" for kind, count in provenance.not_charged.items() if count]
+    yield from ((words, Tone.WARN) for words in censored_words(provenance))
+    counts = {kind: count for kind, count in provenance.not_charged.items() if count and kind not in OF_METRICS}
+    left_out = [f"{count:,} {_NOT_CHARGED_WORDS.get(kind, kind)}" for kind, count in counts.items()]
     if left_out:
         yield f"not charged: {', '.join(left_out)}", Tone.GOOD
     if provenance.unreadable:

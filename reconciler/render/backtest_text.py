@@ -34,6 +34,7 @@ from reconciler.render.backtest_sentences import (
     longest_words,
     members_words,
     over_words,
+    peak_share,
     peak_text,
     quota_groups,
     regrouped_words,
@@ -44,6 +45,7 @@ from reconciler.render.backtest_sentences import (
     unused_words,
     waiting_words,
 )
+from reconciler.render.metric_sentences import has_only_metrics, metrics_words, short_metrics_words
 from reconciler.render.styled import Block, Column, Line, Style, labelled, line, table
 from reconciler.text import amount, count_of
 
@@ -161,7 +163,7 @@ def _row(worst: BucketVerdict, *, current_known: bool) -> tuple[tuple[str, Style
         after,
         peak_text(worst),
         share_text(worst) if over else "",
-        amount(worst.key, worst.recommended) if over and worst.recommended is not None else "",
+        amount(worst.key, worst.recommended) if worst.recommended is not None and (over or has_only_metrics(worst)) else "",
     )
 
 
@@ -179,7 +181,8 @@ def _group(rows: Sequence[BucketVerdict], *, current_known: bool) -> Iterator[Bl
         ("why", None if worst.reason is None else escaped(worst.reason)),
         ("shared", regrouped_words(worst)),
         ("safe", safe_words(worst) if over else None),
-        ("recommended", advice_words(worst) if over else None),
+        ("samples", metrics_words(worst)),
+        ("recommended", advice_words(worst) if over or has_only_metrics(worst) else None),
         ("waiting", None if worst.waiting is None else waiting_words(worst.waiting)),
         ("clients", members_words(worst.members) if worst.members else None),
     ):
@@ -190,12 +193,12 @@ def _group(rows: Sequence[BucketVerdict], *, current_known: bool) -> Iterator[Bl
 
 def _broker_row(row: BucketVerdict) -> tuple[tuple[str, Style] | str, ...]:
     over = row.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)
-    longest = longest_words(row) if over else None
+    longest, share = longest_words(row) if over else None, peak_share(row)
     return (
         broker_words(row.broker),
         (row.verdict.value, _VERDICTS[row.verdict]),
-        peak_text(row) if row.headroom is None else f"{peak_text(row)}, {100 / row.headroom:.0f} % of the limit",
-        over_words(row) if over else "",
+        peak_text(row) if share is None else f"{peak_text(row)}, {100 * share:.0f} % of the limit",
+        short_metrics_words(row, row.metrics) if row.metrics and has_only_metrics(row) else over_words(row) if over else "",
         longest or "",
     )
 

@@ -29,6 +29,7 @@ from reconciler.model import (
 )
 from reconciler.render.backtest_sentences import who
 from reconciler.render.markdown_text import code, in_cell, prose
+from reconciler.render.metric_sentences import has_only_metrics, short_metrics_words
 from reconciler.render.plan_text import ChangeDirection, direction
 from reconciler.render.repository_links import RepositoryLinks
 from reconciler.text import amount, duration, factor, rate
@@ -360,6 +361,10 @@ def _of_groups(groups: Sequence[BucketVerdict]) -> str:
 
 def _of_group(one: BucketVerdict) -> str:
     safe = f"; safe from {rate(one.key, one.safe).replace(' ', _NO_BREAK)}" if one.safe is not None else ""
+    if one.metrics is not None and has_only_metrics(one) and one.verdict is not Verdict.CLEAR:
+        advised = f"; recommended {amount_markdown(one.key, one.recommended)}" if one.recommended is not None else ""
+        seen = prose(short_metrics_words(one, one.metrics), begins_line=False)
+        return f"{one.verdict.value}: {seen}{advised}"
     match one.verdict:
         case Verdict.THROTTLED:
             return f"throttled {throttled_words(one)}{safe}"
@@ -376,7 +381,8 @@ def _of_group(one: BucketVerdict) -> str:
 def throttled_words(one: BucketVerdict) -> str:
     """``49 %`` of the seconds with traffic, ``12 s`` where it is less than one in a hundred."""
     if one.peak_bound is PeakBound.LOWER:
-        return "at least once"
+        seen = one.metrics is not None and one.metrics.over
+        return short_metrics_words(one, one.metrics).replace(" ", _NO_BREAK) if one.metrics and seen else "at least once"
     percent = 100 * one.share_over
     now = 100 * (one.seconds_over_before or 0) / one.active_seconds if one.active_seconds else 0.0
     today = f" (today {now:.0f}{_NO_BREAK}%)" if now >= 1 else ""

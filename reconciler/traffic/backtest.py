@@ -13,6 +13,7 @@ from typing import Final
 from reconciler.errors import TrafficError
 from reconciler.logs import timed_event
 from reconciler.model import (
+    CONTROLLER,
     BacktestReport,
     BucketVerdict,
     Entity,
@@ -30,7 +31,8 @@ from reconciler.traffic.judging.exact import JudgedRequest
 from reconciler.traffic.judging.findings import UnkeptLimits, report_findings, throttle_findings
 from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables, group_series, groups_before, quota_tables
 from reconciler.traffic.judging.history_gaps import add_gaps, holes_of, kind_assumptions
-from reconciler.traffic.judging.means import MeanVerdicts, judge_means
+from reconciler.traffic.judging.mean_verdicts import MeanVerdicts, judge_means
+from reconciler.traffic.judging.metric_advice import recommend_from_metrics
 from reconciler.traffic.judging.mutations import drop_duplicate_accounting
 from reconciler.traffic.judging.recommendations import capacity_uses, quota_fits
 from reconciler.traffic.judging.unjudged import unjudged_changes, unjudged_findings, unused_quotas
@@ -120,7 +122,7 @@ class Backtest:
         unkept = UnkeptLimits.of(series, self._grouping, question.window)
         judged = unkept.verdicts(found, self._grouping)
         waited = self._waiting(form, enrich_verdicts(judged, self._grouping, provenance, question.needs), unkept)
-        means = self._of_means()
+        means = self._of_means(provenance)
         of_requests = self._plotted(waited)
         verdicts = means.merge_into(of_requests)
         capacity = capacity_uses(self._grouping, question.capacity)
@@ -160,15 +162,21 @@ class Backtest:
         recorded = self._recorded
         return holes_of(recorded.facts.coverage, recorded.minutes())
 
-    def _of_means(self) -> MeanVerdicts:
+    def _of_means(self, provenance: Provenance) -> MeanVerdicts:
         before = self._tables[0] if len(self._tables) > 1 else None
-        return judge_means(self._recorded.means, before, self._tables[-1], self._question.window)
+        recorded = self._recorded
+        judged = judge_means(recorded.means, before, self._tables[-1], self._question.window, recorded.sample_counts)
+        brokers = sum(one.broker != CONTROLLER for one in provenance.coverage)
+        days = (provenance.end - provenance.start).total_seconds() / 86_400
+        return replace(judged, verdicts=recommend_from_metrics(judged.verdicts, days=days, brokers=brokers))
 
     def _unjudged(self, unused: Sequence[UnusedQuota]) -> tuple[UnjudgedChange, ...]:
         question = self._question
         quotas = question.current, question.proposed if question.current is not None else question.declared
         callback = question.rule.callback is not None
-        return unjudged_changes(self._recorded.series, self._grouping, () if callback else self._tables, quotas, unused)
+        recorded = self._recorded
+        kinds = {one.kind for one in (*recorded.series, *(mean.series for mean in recorded.means))}
+        return unjudged_changes(recorded.series, self._grouping, () if callback else self._tables, quotas, unused, kinds)
 
     def _with_gaps(self, provenance: Provenance) -> Provenance:
         return replace(provenance, coverage=add_gaps(provenance.coverage, self._holes))
@@ -252,6 +260,7 @@ def _provenance(question: BacktestRequest, recorded: TrafficSource, form: Form, 
         censored=facts.censored,
         throttled_then=facts.throttled_then,
         not_charged=facts.not_charged,
+        observations=facts.observations,
         named_brokers=facts.named_brokers,
         cluster_brokers=question.brokers,
         request_step=facts.request_step,
@@ -276,12 +285,18 @@ def _assumptions(question: BacktestRequest, recorded: TrafficSource, form: Form,
         *question.rule.assumptions(grouping),
         "broker clocks are as their logs show, to the millisecond",
     ]
-    if form is Form.SECONDS:
+    if recorded.means:
+        said.append(
+            "a sample of a broker's own rate shows what the broker compares with a limit at that moment. Intervals of shares "
+            f"take samples as independent, those closer than {window.expiry_ms / 1000:g} s as fewer. After a restart the first "
+            f"{window.expiry_ms / 1000:g} s read low. An average over a time shows no short throttle"
+        )
+    if recorded.series and form is Form.SECONDS:
         said.append(
             "judged from sums of whole seconds: a second is certainly over, possibly over or clear, whatever the requests in it"
             f"{'. --exact judges every request' if isinstance(recorded, RequestSource) else ''}"
         )
-    else:
+    elif recorded.series:
         said.append(f"a fetch carries at most {window.fetch_cap(1)} seconds of its limit, as a broker asks no more of its log")
     said.append(f"log times without an offset are in {question.log_timezone}")
     said += kind_assumptions(

@@ -6,6 +6,7 @@ Each function gives the partial sums of a share; ``shuffle.rows.Totals`` says ho
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
+from reconciler.model import MetricSemantics, Observations
 from reconciler.text import list_some
 from reconciler.traffic.columns.charged import NEEDED, ChargedRows, charged_rows, moments, number_codes
 from reconciler.traffic.judging.grouping import Series
@@ -21,7 +23,7 @@ from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.seconds.folder import MINUTE_US, Covered
 from reconciler.traffic.shuffle.rows import Totals, add_up
-from reconciler.traffic.sources.normal_form import CHARGED, NOT_AN_EVENT, UNREADABLE
+from reconciler.traffic.sources.normal_form import CHARGED, OF_METRICS, UNREADABLE
 from reconciler.traffic.traffic_source import Facts, Source
 
 COUNTED: Final = (*NEEDED, "throttled")
@@ -176,16 +178,18 @@ def facts_of(
     named: Collection[int] = (),
     means: Sequence[Mean] = (),
     request_step: float | None = None,
+    of_requests: bool = True,
 ) -> Facts:
-    """``named``: brokers that the lines themselves list; ``request_step``: as ``Provenance`` has it.
+    """What the traffic is. ``named``: brokers that the lines themselves list. ``request_step``: as ``Provenance`` has it.
 
-    Raises ``TrafficError`` when no request and no mean can be used.
+    ``of_requests``: charged rows are single requests, and not per-second totals. Raises ``TrafficError`` when no request and no
+    metric can be used.
     """
     lines = statuses(counted)
     if not means:
         require_charged(lines, files)
     of_means = (Covered(broker=m.series.broker, requests=0, start_us=m.start_us, end_us=m.end_us) for m in means)
-    return Facts.of(
+    facts = Facts.of(
         source,
         files,
         covered=(*covered(counted), *of_means),
@@ -195,6 +199,29 @@ def facts_of(
         named=named,
         request_step=request_step,
     )
+    return replace(facts, observations=tuple(_observations(counted, means, of_requests=of_requests)))
+
+
+def _observations(counted: pa.Table, means: Sequence[Mean], *, of_requests: bool) -> Iterator[Observations]:
+    charged = counted.filter(pc.field("status") == CHARGED)
+    if charged.num_rows:
+        yield Observations(
+            semantics="event" if of_requests else "second",
+            rows=int(pc.sum(charged.column("lines")).as_py()),
+            series=charged.num_rows,
+            throttled_then=throttled_then(counted),
+        )
+    for semantics in MetricSemantics:
+        some = [one for one in means if one.semantics is semantics]
+        if some:
+            most = max(some, key=lambda one: one.series.requests)
+            yield Observations(
+                semantics=semantics.value,
+                rows=sum(one.series.requests for one in some),
+                series=len({one.series.sort_key for one in some}),
+                every_s=(most.since_us or most.interval_us) / 1e6,
+                throttled_then=sum(one.series.throttled for one in some),
+            )
 
 
 def throttled_then(counted: pa.Table) -> int:
@@ -212,8 +239,8 @@ def require_charged(lines: Mapping[str, int], files: Sequence[str]) -> None:
         why = "no rows, or no request lines"
     elif unreadable:
         why = f"{unreadable} of {whole} request lines cannot be read (no time stamp before the message, or JSON cut short)"
-    elif lines.get(NOT_AN_EVENT):
-        why = f"{lines[NOT_AN_EVENT]} of {whole} rows are means without a length, or gauges, that nothing can be compared with"
+    elif of_metrics := sum(lines.get(status, 0) for status in OF_METRICS):
+        why = f"{of_metrics} of {whole} rows are of metrics, as deltas or means without an interval"
     else:
         why = f"none of the {whole} request lines is a produce or fetch request of a client"
     raise TrafficError(f"recorded traffic {where}: {why}")

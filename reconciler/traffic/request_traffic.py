@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Self
+from typing import ClassVar, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ from reconciler.traffic.client_totals import (
 )
 from reconciler.traffic.columns.charged import NEEDED, ChargedRows
 from reconciler.traffic.columns.group_index import GroupIndex, More, keyed_requests, keyed_seconds
+from reconciler.traffic.columns.mean_totals import MEAN_TOTALS, keyed_samples
 from reconciler.traffic.judging.by_seconds import Lines, Points, judge_seconds, plot_points
 from reconciler.traffic.judging.exact import (
     ORDER,
@@ -40,27 +42,33 @@ from reconciler.traffic.judging.exact import (
 from reconciler.traffic.judging.exact import SCHEMA as EXACT
 from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
 from reconciler.traffic.judging.history_gaps import may_have_gaps
-from reconciler.traffic.judging.means import MEAN_TOTALS, Mean, means_of
+from reconciler.traffic.judging.mean_verdicts import SampleCounts, sample_counts
+from reconciler.traffic.judging.means import Mean, means_of
 from reconciler.traffic.judging.mutations import judge_topics, topics_as_requests
 from reconciler.traffic.judging.verdicts import request_verdicts
 from reconciler.traffic.judging.waiting import SCHEMA as WAITING
 from reconciler.traffic.judging.waiting import Player, waiting_of
 from reconciler.traffic.kernels.band import NOISE_MS
 from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, TIME_BITS, Batch, group_of, time_of
+from reconciler.traffic.kernels.sample_counts import FOLDS as SAMPLE_FOLDS
+from reconciler.traffic.kernels.sample_counts import SCHEMA as SAMPLES_OVER
+from reconciler.traffic.kernels.sample_counts import count_samples
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.shuffle.between import RowsBetween
-from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows, Totals
+from reconciler.traffic.shuffle.rows import GroupWork, LocalRows, Pieces, Rows, Totals, add_up
 from reconciler.traffic.sources.log_evidence import CLUSTER, NAMED_BROKERS, REQUEST_NUMBER, require_one, usual_step
-from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS, NOT_AN_EVENT, UNREADABLE
+from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS, OF_METRICS, UNREADABLE
 from reconciler.traffic.traffic_source import Source
 
 CONNECTION: Final = "connection"
 _REQUEST: Final = (*NEEDED, "tie")
 _TOPIC: Final = (*_REQUEST, "strict", "part")
 _NULL: Final = np.iinfo(np.int64).min
+_SAMPLES_AT_ONCE: Final = 16_000_000
+"""Gauges that are sorted at a time in one process: some 600 MB."""
 _NUMBERS: Final = pa.schema([(REQUEST_NUMBER, pa.int64())])
 _NUMBERS_READ: Final = 200_000
 """Lines whose correlation ids are looked at, about."""
@@ -72,6 +80,9 @@ class SecondsTraffic:
 
     The rows are gone through once for the clients, then once for each judgement.
     """
+
+    of_requests: ClassVar[bool] = False
+    """Whether its rows are single requests."""
 
     def __init__(
         self, rows: Rows[pa.RecordBatch], *, source: Source, files: Sequence[str], columns: Collection[str] = ()
@@ -87,7 +98,8 @@ class SecondsTraffic:
         try:
             counted = rows.total(CLIENT_TOTALS)
             lines = statuses(counted)
-            self.means: tuple[Mean, ...] = means_of(rows.total(MEAN_TOTALS)) if lines.get(NOT_AN_EVENT) else ()
+            of_metrics = any(lines.get(status) for status in OF_METRICS)
+            self.means: tuple[Mean, ...] = means_of(rows.total(MEAN_TOTALS)) if of_metrics else ()
             notes = self._notes(unreadable=bool(lines.get(UNREADABLE)))
             named = {int(number) for text in notes.get(NAMED_BROKERS, {}) for number in text.split(",")}
             samples = tuple(sorted(notes.get("detail", ()))[:SAMPLES])
@@ -99,6 +111,7 @@ class SecondsTraffic:
                 named=named,
                 means=self.means,
                 request_step=self._request_step(counted),
+                of_requests=self.of_requests,
             )
             clusters = {name: " and ".join(map(str, sorted(brokers))) for name, brokers in notes.get(CLUSTER, {}).items()}
             require_one({name: f"broker {brokers}" for name, brokers in clusters.items()})
@@ -123,6 +136,29 @@ class SecondsTraffic:
 
         work = self._of_requests(grouping, groups, judge, EXACT, name="verdicts of mutations", more=_of_topics, columns=_TOPIC)
         return request_verdicts(result_of(self._rows.judge(work)), self.series, grouping)
+
+    def sample_counts(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Mapping[int, SampleCounts]:
+        """Of the gauges of these groups, which are targets. In this process, so many groups at a time as memory allows."""
+        before, after = limits_of(grouping.groups)
+
+        def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
+            return count_samples(pieces, before, after)
+
+        found: dict[int, SampleCounts] = {}
+        rows = rows_of_groups(series, grouping, groups)
+        for some in _shares(sorted(groups), rows, _SAMPLES_AT_ONCE if isinstance(self._rows, LocalRows) else sum(rows)):
+            index, expected = GroupIndex.of(series, grouping, some), rows_of_groups(series, grouping, some)
+            work: GroupWork[pa.RecordBatch] = GroupWork(
+                name="samples above limits",
+                columns=NEEDED,
+                send=functools.partial(keyed_samples, groups=index),
+                judge=judge,
+                schema=SAMPLES_OVER,
+                rows=expected,
+                bits=TIME_BITS,
+            )
+            found |= sample_counts(add_up(self._rows.judge(work), ("group",), SAMPLE_FOLDS))
+        return found
 
     def minutes(self) -> Mapping[int, Integers]:
         """Of every line that can be read, charged or not: a broker that was quiet was recorded all the same."""
@@ -216,6 +252,8 @@ class SecondsTraffic:
 class RequestTraffic(SecondsTraffic):
     """Rows of the canonical traffic schema that are single requests."""
 
+    of_requests: ClassVar[bool] = True
+
     def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
         """Verdicts of all groups."""
         work = Work.of(grouping.groups, window)
@@ -261,6 +299,20 @@ class RequestTraffic(SecondsTraffic):
             grouping, groups, judge, WAITING, name="waiting clients", more=_of_connection, columns=(*_REQUEST, CONNECTION)
         )
         return waiting_of(self._rows.judge(work))
+
+
+def _shares(groups: Sequence[int], rows: Sequence[int], most: int) -> Iterator[set[int]]:
+    """Groups in order, some at a time, with no more than ``most`` rows unless one alone has more."""
+    some: set[int] = set()
+    held = 0
+    for group in groups:
+        if some and held + rows[group] > most:
+            yield some
+            some, held = set(), 0
+        some.add(group)
+        held += rows[group]
+    if some:
+        yield some
 
 
 def _request_numbers(batches: Iterable[pa.RecordBatch], between: tuple[int, int] | None) -> Iterator[pa.RecordBatch]:

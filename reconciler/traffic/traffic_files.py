@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
+from reconciler.traffic.client_totals import CLIENT_TOTALS, MINUTE_TOTALS
+from reconciler.traffic.columns.mean_totals import MEAN_TOTALS
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.request_traffic import CONNECTION, RequestTraffic, SecondsTraffic
 from reconciler.traffic.seconds.folder import SegmentFolder
@@ -31,7 +33,7 @@ from reconciler.traffic.sources.normal_form import (
     require_readable,
     rows_of,
 )
-from reconciler.traffic.sources.parquet_parts import Between, footer_of, has_one_value, parts_of, read_part
+from reconciler.traffic.sources.parquet_parts import Between, footer_of, has_one_value, parts_of, read_ahead, read_part
 from reconciler.traffic.sources.recorder_files import is_recorder_file, recorder_files_in, recorder_rows, require_one_recorder
 from reconciler.traffic.sources.request_log import LOG_KINDS, SELF_EVIDENCE, parse_lines, require_request_lines
 from reconciler.traffic.traffic_source import Source, TrafficSource
@@ -239,7 +241,8 @@ def _local_rows(
 ) -> LocalRows[pa.RecordBatch]:
     if traffic.source is Source.NORMAL_FORM:
         parts = parts_of(traffic.parquet, between=traffic.between)
-        return LocalRows(lambda columns: (batch for part in parts for batch in read_part(part, columns)))
+        together = (CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS)
+        return LocalRows(lambda columns: read_ahead(batch for part in parts for batch in read_part(part, columns)), together)
     batches = list(read_batches(traffic, log_timezone=log_timezone, also=also, kinds=kinds))
     if traffic.source is Source.LOGS and batches:
         import pyarrow as pa

@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from reconciler.model import CONTROLLER, BucketVerdict, Coverage, Waiting
+from reconciler.model import CONTROLLER, BucketVerdict, Coverage, Observations, Waiting
 from reconciler.traffic.judging.by_seconds import Lines, Points
 from reconciler.traffic.judging.exact import ExactResult, JudgedRequest
 from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.judging.mean_verdicts import SampleCounts
 from reconciler.traffic.judging.means import Mean
 from reconciler.traffic.judging.verdicts import moment
 from reconciler.traffic.kernels.sampled_rate import Window
@@ -44,6 +45,7 @@ class Facts:
     not_charged: Mapping[str, int] = field(default_factory=dict)
     named_brokers: tuple[int, ...] = ()
     request_step: float | None = None
+    observations: tuple[Observations, ...] = ()
     unreadable: int = 0
     unreadable_samples: tuple[str, ...] = ()
 
@@ -117,6 +119,10 @@ class TrafficSource(Protocol):
     @property
     def means(self) -> tuple[Mean, ...]:
         """Means and gauges of metrics beside the requests: the largest of each client and length."""
+        ...
+
+    def sample_counts(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Mapping[int, SampleCounts]:
+        """Of the gauges of these groups, which are targets of ``grouping``, the samples above its limits."""
         ...
 
     def minutes(self) -> Mapping[int, Integers]:

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.backtest import PeakBound, Verdict
+from reconciler.model.backtest import MetricSemantics, PeakBound, Verdict
 from reconciler.model.entity import Entity
 from reconciler.resolution.resolver import Resolver
+from reconciler.traffic.columns.mean_totals import MEAN_TOTALS
 from reconciler.traffic.judging.grouping import Series
-from reconciler.traffic.judging.means import MEAN_TOTALS, Mean, judge_means, means_of
+from reconciler.traffic.judging.mean_verdicts import judge_means
+from reconciler.traffic.judging.means import Mean, means_of
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Era, Window
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.shuffle.rows import LocalRows
@@ -38,7 +40,14 @@ def arrivals_of(world: list[tuple[int, int]]) -> list[Arrival]:
 
 def mean(amount: int, interval_us: int, *, kind: Kind = Kind.PRODUCE, client_id: str = "app") -> Mean:
     series = Series(broker=1, kind=kind, user="alice", client_id=client_id, requests=1, amount=amount)
-    return Mean(series=series, interval_us=interval_us, start_us=ORIGIN_MS * 1000, end_us=ORIGIN_MS * 1000 + interval_us)
+    semantics = MetricSemantics.DELTA if interval_us else MetricSemantics.GAUGE
+    return Mean(
+        series=series,
+        semantics=semantics,
+        interval_us=interval_us,
+        start_us=ORIGIN_MS * 1000,
+        end_us=ORIGIN_MS * 1000 + interval_us,
+    )
 
 
 @settings(max_examples=300, deadline=None)
@@ -89,26 +98,28 @@ def test_what_no_sampled_rate_limits_and_what_would_wrap_is_never_certain() -> N
     (one,) = judge_means([mean(10**6, 60_000_000, kind=Kind.MUTATION)], None, tables, DEFAULT_WINDOW).verdicts
     assert one.verdict is Verdict.INCONCLUSIVE
     (tiny,) = judge_means([mean(10**9, 60_000_000)], None, {KEY: Resolver({ALICE: {KEY: 1.0}}, KEY)}, DEFAULT_WINDOW).verdicts
-    assert tiny.verdict is Verdict.INCONCLUSIVE, "a broker's throttle wraps around at such a limit"
+    assert tiny.verdict is Verdict.POSSIBLE, "a broker's throttle wraps around at such a limit"
 
 
 def test_the_largest_mean_of_each_client_and_length_is_kept() -> None:
     rows = pa.table(
         {
-            "status": ["not-an-event"] * 4,
+            "status": ["delta", "delta", "delta", "gauge"],
             "broker": pa.array([1, 1, 1, 1], type=pa.int32()),
             "kind": ["produce"] * 4,
             "user": ["alice"] * 4,
             "client_id": ["app", "app", "app", None],
-            "interval_us": pa.array([60_000_000, 60_000_000, None, 0], type=pa.int64()),
+            "interval_us": pa.array([60_000_000, 59_999_000, None, 15_000_000], type=pa.int64()),
             "ts_us": pa.array([120_000_000, 60_000_000, 7, 9], type=pa.int64()),
             "records": pa.array([5, 9, 100, 6], type=pa.int64()),
             "overhead": pa.array([0, 0, 0, 1], type=pa.int64()),
+            "throttled": [False, True, False, True],
         }
     )
     unknown, known = means_of(LocalRows(lambda _: rows.to_batches()).total(MEAN_TOTALS))
     assert (known.series.amount, known.series.requests, known.start_us, known.end_us) == (9, 2, 0, 120_000_000)
-    assert (unknown.series.client_id, unknown.interval_us) == (None, 0)
+    assert (known.series.throttled, known.semantics) == (1, MetricSemantics.DELTA)
+    assert (unknown.series.client_id, unknown.interval_us, unknown.since_us) == (None, 0, 15_000_000)
 
 
 def test_verdicts_of_requests_stay_unless_only_a_mean_proves_a_throttle() -> None:
@@ -120,4 +131,5 @@ def test_verdicts_of_requests_stay_unless_only_a_mean_proves_a_throttle() -> Non
     (known,) = certain.merge_into([dataclasses.replace(alone, verdict=Verdict.CLEAR, requests=5)])
     assert (known.verdict, known.requests) == (Verdict.THROTTLED, 5)
     weak = judge_means([mean(1, 60_000_000)], None, tables, DEFAULT_WINDOW)
-    assert weak.merge_into([alone]) == (alone,)
+    (kept,) = weak.merge_into([alone])
+    assert kept == dataclasses.replace(alone, metrics=weak.verdicts[0].metrics)

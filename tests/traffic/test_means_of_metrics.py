@@ -1,4 +1,4 @@
-"""Means and gauges of metrics as ``--traffic``: a mean above a limit proves a throttle, and none clears a change."""
+"""Means and gauges of metrics as ``--traffic``: they prove a throttle or make one possible, and none clears a change."""
 
 from __future__ import annotations
 
@@ -41,17 +41,27 @@ spec:
       quotas: {producer_byte_rate: 1000}
     - match: {user: calm}
       quotas: {producer_byte_rate: 1000}
+    - match: {user: idle}
+      quotas: {producer_byte_rate: 1000}
 """
 MINUTE = 1_763_900_000 // 60 * 60
 # 60 s and the longest window of 12 s: a limit of 1,000 a second is proven to throttle from 72,000 on.
-DELTAS = [(MINUTE, 1, "busy", "", 30_000), (MINUTE + 60, 1, "busy", "", 72_100), (MINUTE, 1, "calm", "", 71_000)]
-GAUGES = [(MINUTE, 1, "busy", "", 1_201), (MINUTE + 60, 1, "busy", "", 10), (MINUTE, 1, "calm", "", 1_199)]
+DELTAS = [
+    (MINUTE, 1, "busy", "", 30_000), (MINUTE + 60, 1, "busy", "", 72_100), (MINUTE, 1, "calm", "", 71_000),
+    (MINUTE, 1, "idle", "", 700),
+]  # fmt: skip
+GAUGES = [
+    (MINUTE, 1, "busy", "", 1_201), (MINUTE + 60, 1, "busy", "", 10), (MINUTE, 1, "calm", "", 1_199),
+    (MINUTE, 1, "idle", "", 200),
+]  # fmt: skip
 
 
-def backtest(command: Command, folder: Path, semantics: str, rows: list[tuple[int, int, str, str, int]], *more: str) -> Done:
+def backtest(
+    command: Command, folder: Path, semantics: str, rows: list[tuple[int, int, str, str, int]], *more: str, seconds: int = 60
+) -> Done:
     (folder / "quotas").mkdir()
     (folder / "quotas" / "q.yaml").write_text(QUOTAS.lstrip("\n"), encoding="utf-8")
-    (folder / "mapping.yaml").write_text((MAPPING % (semantics, 60)).lstrip("\n"), encoding="utf-8")
+    (folder / "mapping.yaml").write_text((MAPPING % (semantics, seconds)).lstrip("\n"), encoding="utf-8")
     lines = ["at,broker,user,client,amount", *(",".join(map(str, row)) for row in rows), ""]
     (folder / "metrics.csv").write_text("\n".join(lines), encoding="utf-8")
     return command("backtest", "quotas", "--traffic", "metrics.csv", "--mapping", "mapping.yaml", *more, cwd=folder)
@@ -68,33 +78,79 @@ def test_a_mean_above_the_limit_is_certain_and_one_below_is_inconclusive(
     document = done.json()
     jsonschema.Draft202012Validator(load_schema("backtest")).validate(document)
     found = {one["bucket"]["user"]: one for one in document["verdicts"]}
-    assert (found["busy"]["verdict"], found["busy"]["reason"]) == ("throttled", "a recorded mean is above the limit")
+    proof = {
+        "delta": "a recorded mean is above the limit",
+        "gauge": "a recorded sample of the broker's own rate proves a throttle",
+    }
+    assert (found["busy"]["verdict"], found["busy"]["reason"]) == ("throttled", proof[semantics])
     assert found["busy"]["peak_bound"] == "lower"
     assert 1000 < found["busy"]["peak"] < 1002
-    assert (found["calm"]["verdict"], found["calm"]["recommended"]) == ("inconclusive", None)
+    # Above the limit, and by less than what proves a throttle.
+    assert found["calm"]["verdict"] == "possible"
+    assert (found["calm"]["safe"], found["idle"]["verdict"], found["idle"]["safe"]) == (None, "inconclusive", None)
+    assert [(one["semantics"], one["rows"], one["series"], one["every_s"]) for one in document["provenance"]["observations"]] == [
+        (semantics, 4, 3, 60)
+    ]
+    assert document["provenance"]["not_charged"] == {semantics: 4}
     assert document["unjudged"] == []
-    assert document["summary"]["headline"] == "The proposed quotas would have throttled 1 of 2 quota groups whose limit changes."
-    messages = [one["message"] for one in document["findings"] if one["id"] == "would-throttle"]
-    assert len(messages) == 1
-    assert "a recorded mean proves a rate of at least" in messages[0]
+    assert document["summary"]["headline"] == "The proposed quotas would have throttled 1 of 3 quota groups whose limit changes."
+    messages = {one["id"]: one["message"] for one in document["findings"]}
+    assert "proves a rate of at least" in messages["would-throttle"]
+    assert "against a limit of 1000 B/s" in messages["may-throttle"]
 
 
-def test_the_text_names_the_proof_and_clears_nothing(tmp_path: Path) -> None:
+def test_the_text_of_averages_names_the_proof_and_both_bounds_and_clears_nothing(tmp_path: Path) -> None:
     done = backtest(invoke, tmp_path, "delta", DELTAS, "--details")
     assert (done.code, done.err) == (0, "")
-    assert "throttled     user busy: producer_byte_rate  1000 B/s  at least 1001 B/s" in done.out
+    assert "throttled     user busy: producer_byte_rate  1000 B/s  1.174 KiB/s average" in done.out
     assert "why          a recorded mean is above the limit" in done.out
-    assert "at least once; a mean does not show how often" in done.out
-    assert "inconclusive  user calm: producer_byte_rate  1000 B/s  at least 986 B/s" in done.out
+    assert (
+        "samples      highest of 2 averages over 60 s 1.174 KiB/s; the highest rate is 1001 B/s to 14.08 KiB/s; averages of this "
+        "length cannot show short throttles" in done.out
+    )
+    assert "recommended  60 s counters do not show how high short bursts are, so no value is recommended" in done.out
+    assert "inconclusive  user idle: producer_byte_rate  1000 B/s  11.67 B/s average" in done.out
+    assert "4 differences of counters over 60 s of 3 series" in done.out
     assert "no client in this history" not in done.out
     assert "loose" not in done.out
-    assert "which can prove throttling and never its absence" in done.out
     assert "clear " not in done.out
 
 
+def test_the_text_of_gauges_has_samples_their_interval_and_a_recommendation_with_its_margin(tmp_path: Path) -> None:
+    rows = [(MINUTE + 30 * number, 1, "busy", "", 1_201 if number == 7 else 10) for number in range(400)]
+    rows += [(MINUTE + 30 * number, 1, "calm", "", 800 if number == 7 else 10) for number in range(400)]
+    rows += [(MINUTE + 30 * number, 1, "idle", "", 100) for number in range(400)]
+    done = backtest(invoke, tmp_path, "gauge", rows, "--details", seconds=30)
+    assert (done.code, done.err) == (0, "")
+    assert (
+        "samples      1 of 400 samples above the limit (0.25 %, 95 % interval 0.044 % to 1.4 %), 11/30 of all moments; highest "
+        "sample 1.173 KiB/s" in done.out
+    )
+    assert (
+        "recommended  16KiB: highest sample 1.173 KiB/s x 1.9 for 30 s gauges, and 50 % because the history is 3 hours"
+        in done.out
+    )
+    assert "possible      user calm" in done.out, "800 B/s x 1.9 is above the limit"
+    assert "why          the highest sample, with the margin for what samples miss, is above the limit" in done.out
+    assert "inconclusive  user idle" in done.out
+    assert "not seen in 400 samples, 11/30 of all moments; above the limit in at most 0.75 % of the time (95 %)" in done.out
+    assert "1,200 samples of brokers' own rates every 30 s of 3 series" in done.out
+
+
+def test_a_rate_over_a_time_is_judged_as_what_it_counts(tmp_path: Path) -> None:
+    rows = [(at, broker, user, client, amount // 60) for at, broker, user, client, amount in DELTAS]
+    rows = [(at, broker, user, client, 1202 if amount == 1201 else amount) for at, broker, user, client, amount in rows]
+    document = backtest(invoke, tmp_path, "mean", rows, "--format", "json").json()
+    assert {one["bucket"]["user"]: one["verdict"] for one in document["verdicts"]} == {
+        "busy": "throttled", "calm": "possible", "idle": "inconclusive",
+    }  # fmt: skip
+    assert document["provenance"]["observations"][0]["semantics"] == "mean"
+
+
 def test_a_change_of_a_client_without_any_mean_is_not_judged(tmp_path: Path) -> None:
-    done = backtest(invoke, tmp_path, "delta", DELTAS[2:], "--format", "json")
+    done = backtest(invoke, tmp_path, "delta", DELTAS[3:], "--format", "json")
+    assert [one["reason"] for one in json.loads(done.out)["unjudged"]] == ["no-recorded-client"] * 2
     assert json.loads(done.out)["summary"]["headline"] == (
         "The history does not show enough to clear 1 of 1 quota group whose limit changes. "
-        "Not judged: 1 changed quota that limits no recorded traffic. Its effect is not known."
+        "Not judged: 2 changed quotas that limit no recorded traffic. Their effects are not known."
     )

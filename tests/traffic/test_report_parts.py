@@ -411,8 +411,8 @@ def unjudged(
     known = clients() if series is None else series
     tables = [{KEY: Resolver(quotas(of), KEY)} for of in (before, after) if of is not None]
     grouping = group_series(known, tables[0] if before is not None else None, tables[-1])
-    unused = unused_quotas(known, quotas(after), quotas(after))
-    found = unjudged_changes(known, grouping, tables, (None if before is None else quotas(before), quotas(after)), unused)
+    unused, kinds = unused_quotas(known, quotas(after), quotas(after)), {one.kind for one in known}
+    found = unjudged_changes(known, grouping, tables, (None if before is None else quotas(before), quotas(after)), unused, kinds)
     assert all(one.key == KEY for one in found)
     return [(str(one.entity), one.reason) for one in found]
 
@@ -444,7 +444,7 @@ def test_without_any_traffic_of_its_kind_no_change_is_judged() -> None:
     assert not unjudged({}, {ALICE: 5.0}, clients())
     tables = {"consumer_byte_rate": Resolver({}, "consumer_byte_rate"), KEY: Resolver({}, KEY)}
     grouping = group_series(fetches, tables, tables)
-    (found,) = unjudged_changes(fetches, grouping, (tables, tables), ({}, {ALICE: {KEY: 5.0}}), ())
+    (found,) = unjudged_changes(fetches, grouping, (tables, tables), ({}, {ALICE: {KEY: 5.0}}), (), {Kind.FETCH})
     assert (found.entity, found.reason) == (ALICE, NotJudged.NO_TRAFFIC)
     assert found.why == "the history has no produce requests"
 

@@ -58,9 +58,9 @@ class ChargedRows:
         return values if self.rows is None else values[self.rows]
 
 
-def charged_rows(batch: pa.RecordBatch) -> ChargedRows:
-    """``batch`` has the columns ``NEEDED``."""
-    rows, others = _charged(batch)
+def charged_rows(batch: pa.RecordBatch, status: str = CHARGED) -> ChargedRows:
+    """The rows of one status, those of requests if no other is given. ``batch`` has the columns ``NEEDED``."""
+    rows, others = _of_status(batch, status)
     kind, kinds = _codes(batch, "kind", rows)
     user, users = _codes(batch, "user", rows)
     client, clients = _codes(batch, "client_id", rows)
@@ -97,13 +97,13 @@ def moments(batch: pa.RecordBatch) -> tuple[Integers, Integers]:
     return integers(ts_us)[mine], integers(broker)[mine]
 
 
-def _charged(batch: pa.RecordBatch) -> tuple[Integers | None, dict[str, int]]:
+def _of_status(batch: pa.RecordBatch, status: str) -> tuple[Integers | None, dict[str, int]]:
     codes, names = _codes(batch, "status", None)
     counts = np.bincount(codes, minlength=len(names)).tolist()
-    others = {name: count for name, count in zip(names.to_pylist(), counts, strict=True) if count and name != CHARGED}
+    others = {name: count for name, count in zip(names.to_pylist(), counts, strict=True) if count and name != status}
     if not others:
         return None, others
-    return np.flatnonzero(_one_of(codes, names, CHARGED)), others
+    return np.flatnonzero(_one_of(codes, names, status)), others
 
 
 def _one_of(codes: Integers, names: pa.Array, wanted: str) -> Flags:

@@ -21,6 +21,8 @@ from reconciler.model import (
     Finding,
     Message,
     MessagePart,
+    MetricSamples,
+    MetricSemantics,
     PeakBound,
     QuotaKey,
     Severity,
@@ -35,7 +37,7 @@ from reconciler.model import (
     name_part,
     worst_of_buckets,
 )
-from reconciler.text import amount_part, number_text, rate_part
+from reconciler.text import amount_part, count_of, number_text, rate_part
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.recommendations import safe_byte_rate, safe_limit
 from reconciler.traffic.judging.verdicts import row_of, target_numbers
@@ -119,11 +121,34 @@ def _quota(verdict: BucketVerdict) -> _Quota:
 
 def _maybe(hit: Sequence[BucketVerdict], *, of_requests: bool) -> Message:
     worst, key = hit[0], QuotaKey(hit[0].key)
+    if worst.metrics is not None and not worst.requests:
+        return _maybe_by_metrics(hit, worst.metrics)
     return compose(
         "{group}{also} may have been throttled {doing}, on {broker} in up to {possible} of {active} s with traffic, probably in "
         "{over}. The rate is at most {peak} against a limit of {limit}, and whole seconds do not decide. {exact}{safe} is safe.",
         possible=worst.seconds_possible,
         exact=compose("{flag} decides, and ", flag=flag_part("--exact")) if of_requests else "",
+        **_words(hit, key),
+    )
+
+
+def _maybe_by_metrics(hit: Sequence[BucketVerdict], metrics: MetricSamples) -> Message:
+    """By samples of the brokers' own rates, or averages."""
+    worst, key = hit[0], QuotaKey(hit[0].key)
+    if metrics.over:
+        seen = f"{metrics.over:,} of {count_of(metrics.samples, 'sample')} are above the limit"
+    elif metrics.semantics is MetricSemantics.GAUGE:
+        seen = "no sample is above the limit, and samples miss what happens between them"
+    else:
+        seen = "averages hide what is above them"
+    advice = None if worst.recommended is None else amount_part(key, worst.recommended)
+    return compose(
+        "{group}{also} may have been throttled {doing}, on {broker}: {seen}. The highest {what} is {highest} against a limit of "
+        "{limit}.{advice}",
+        seen=seen,
+        what="sample" if metrics.semantics is MetricSemantics.GAUGE else "average",
+        highest=rate_part(key, metrics.highest),
+        advice="" if advice is None else compose(" Recommended: {value}.", value=advice),
         **_words(hit, key),
     )
 
@@ -148,6 +173,16 @@ def _message(hit: Sequence[BucketVerdict], *, changed: bool) -> Message:
     worst, key = hit[0], QuotaKey(hit[0].key)
     longest_from = f"{worst.longest_from:%H:%M:%S}" if worst.longest_from else "?"
     verb = "would have been throttled" if changed else "is over its limit, which does not change, and would have been throttled"
+    if worst.peak_bound is PeakBound.LOWER and worst.metrics is not None and worst.metrics.over:
+        return compose(
+            "{group}{also} {verb} {doing}, on {broker}: a sample of {highest} proves a rate of at least {peak} against a limit "
+            "of {limit}. {over_samples} of {samples} samples are above the limit.",
+            verb=verb,
+            highest=rate_part(key, worst.metrics.highest),
+            over_samples=worst.metrics.over,
+            samples=worst.metrics.samples,
+            **_words(hit, key),
+        )
     if worst.peak_bound is PeakBound.LOWER:
         return compose(
             "{group}{also} {verb} {doing}, on {broker}: a recorded mean proves a rate of at least {peak} against a limit of "

@@ -1,71 +1,103 @@
-"""What means of metrics prove: a throttle, and never that there was none.
+"""What metrics prove: a throttle, and never that there was none.
 
 A mean over a time says nothing about the seconds in it. But a broker lets no more through without a throttle than its limit
 allows over the windows that cover that time. Take the last request of an interval of L seconds, then the last one before its
 window, and so on. Each window has the rate ``S / w <= limit`` when nothing is throttled. A window that Kafka fills up to N - 1
 samples ends at least as long behind the request before it, so the lengths add up to no more than L and one longest window. An
 amount A in L seconds hence proves a throttle under every limit below ``A / (L + longest window)``. A throttle below half a
-millisecond is rounded to none, which adds a millisecond to each window.
+millisecond is rounded to none, which adds a millisecond to each window. The counter's difference before it may end in the same
+window, so no rate exceeds ``(A + A before) / shortest window``.
 
 A gauge is the broker's own rate at a moment. Between the last request and that moment samples only expire, so the rate at that
-request was at least ``gauge x (N - 1) samples / longest window``.
+request was at least ``gauge x (N - 1) samples / longest window``. The gauges of several series of one quota group at one moment
+are rates over windows that end at different requests. Their requests lie within one longest window, so the sum proves what a mean
+over that time does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from reconciler.model import BucketVerdict, Entity, PeakBound, Verdict
-from reconciler.traffic.judging.grouping import Grouping, Series, Tables, group_series
-from reconciler.traffic.judging.verdicts import moment, target_fields, worst_first
+from reconciler.model import MetricSemantics
+from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.kernels.sampled_rate import Era, Window
-from reconciler.traffic.kernels.second_sums import ROUNDING, longest_throttle_ratio
-from reconciler.traffic.kinds import SAMPLED, Kind
-from reconciler.traffic.shuffle.rows import Totals, add_up
-from reconciler.traffic.sources.normal_form import NOT_AN_EVENT
+from reconciler.traffic.kinds import Kind
 
-CLIENT: Final = ("broker", "kind", "user", "client_id", "interval_us")
-FOLDS: Final = {"amount": "max", "rows": "sum", "first_us": "min", "last_us": "max"}
-"""How the rows of one client and length become one: its largest amount, how many rows, the first and the last time."""
+CLIENT: Final = ("broker", "kind", "user", "client_id", "semantics", "interval_us")
+FOLDS: Final = {
+    "amount": "max", "rows": "sum", "first_us": "min", "last_us": "max",
+    "throttled": "sum", "since_us": "sum", "since_rows": "sum",
+}  # fmt: skip
+"""How the rows of one client and length become one: its largest amount, how many rows, the first and the last time, how many
+were throttled, and of gauges the time since the samples before them, with how many have one."""
 SCHEMA: Final = pa.schema(
     [
         ("broker", pa.int32()), ("kind", pa.string()), ("user", pa.string()), ("client_id", pa.string()),
-        *((name, pa.int64()) for name in ("interval_us", *FOLDS)),
+        ("semantics", pa.string()), *((name, pa.int64()) for name in ("interval_us", *FOLDS)),
     ]
 )  # fmt: skip
-UNDECIDED: Final = "means are recorded, which can prove throttling and never its absence"
-PROVEN: Final = "a recorded mean is above the limit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mean:
-    """The largest mean of one client over times of one length. ``interval_us`` 0: a gauge, whose amount is that of a second.
+    """The largest mean of one client over times of one length. A gauge has none: its amount is that of a second.
 
-    ``requests`` of ``series`` counts the rows, ``amount`` of it is the largest.
+    The amount of a mean over a time is that of the whole time, as that of a delta.
+
+    ``requests`` of ``series`` counts the rows, ``amount`` of it is the largest, ``throttled`` counts censored rows.
     """
 
     series: Series
+    semantics: MetricSemantics
     interval_us: int
     start_us: int
     end_us: int
+    since_us: int = 0
+    """Of gauges, the usual time between two samples; 0: not known."""
+
+    @property
+    def is_gauge(self) -> bool:
+        """Whether it is of moments."""
+        return self.semantics is MetricSemantics.GAUGE
 
     def proven_rate(self, window: Window) -> float:
         """Amounts a second: every limit below this would have throttled a request."""
-        longest_ms = window.expiry_ms + (window.sample_ms if window.era is Era.OVERLAPPING else 0) + 1
-        if not self.interval_us:
-            return self.series.amount * (window.samples - 1) * window.sample_ms / longest_ms
-        shortest_ms = max(1, window.samples - 1) * window.sample_ms
-        return self.series.amount / (self.interval_us / 1e6 * (1 + 1 / shortest_ms) + longest_ms / 1000)
+        if self.is_gauge:
+            return self.series.amount * shortest_window_ms(window) / longest_window_ms(window)
+        return proven_by_mean(self.series.amount, self.interval_us / 1e6, window)
 
     def possible_rate(self, window: Window) -> float:
-        """What no rate can have exceeded, if all of the amount came at once."""
-        shortest_s = max(1, window.samples - 1) * window.sample_ms / 1000
-        return self.series.amount / shortest_s if self.interval_us else self.series.amount * window.expiry_ms / 1000 / shortest_s
+        """What no rate can have exceeded, if all of a window's amount came at once."""
+        shortest_s = shortest_window_ms(window) / 1000
+        if self.is_gauge:
+            return self.series.amount * window.expiry_ms / 1000 / shortest_s
+        parts = math.ceil(longest_window_ms(window) * 1000 / self.interval_us) + 1
+        return self.series.amount * parts / shortest_s
+
+
+def longest_window_ms(window: Window) -> int:
+    """The longest time that a broker divides by, and the millisecond that a rounded throttle may add."""
+    return window.expiry_ms + (window.sample_ms if window.era is Era.OVERLAPPING else 0) + 1
+
+
+def shortest_window_ms(window: Window) -> int:
+    """The shortest time that a broker divides by."""
+    return max(1, window.samples - 1) * window.sample_ms
+
+
+def proven_by_mean(amount: float, length_s: float, window: Window) -> float:
+    """Every limit below this would have throttled a request, of so much in so many seconds."""
+    return amount / (length_s * (1 + 1 / shortest_window_ms(window)) + longest_window_ms(window) / 1000)
+
+
+def proven_by_sum(total: float, window: Window) -> float:
+    """The same of the gauges of several series of one quota group at one moment, added up."""
+    return proven_by_mean(total * shortest_window_ms(window) / 1000, longest_window_ms(window) / 1000, window)
 
 
 def means_of(grouped: pa.Table) -> tuple[Mean, ...]:
@@ -79,106 +111,28 @@ def means_of(grouped: pa.Table) -> tuple[Mean, ...]:
                 client_id=row["client_id"],
                 requests=row["rows"],
                 amount=row["amount"],
+                throttled=row["throttled"],
             ),
+            semantics=MetricSemantics(row["semantics"]),
             interval_us=row["interval_us"],
             start_us=row["first_us"] - row["interval_us"],
             end_us=row["last_us"],
+            since_us=_since(row),
         )
         for row in grouped.to_pylist()
     )
     return tuple(sorted(found, key=lambda one: (one.series.sort_key, one.interval_us)))
 
 
-def count_means(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """``SCHEMA``, one row a client and length. Only rows with an interval count."""
-    for batch in batches:
-        if "interval_us" not in batch.schema.names:
-            continue
-        is_mean = pc.equal(batch.column("status").cast(pa.string()), NOT_AN_EVENT)
-        known = batch.filter(pc.and_(is_mean, pc.is_valid(batch.column("interval_us"))))
-        made = {
-            **{name: known.column(name) for name in CLIENT},
-            "amount": pc.add(known.column("records"), known.column("overhead")),
-            "rows": pa.repeat(1, known.num_rows),
-            "first_us": known.column("ts_us"),
-            "last_us": known.column("ts_us"),
-        }
-        columns = [made[field.name].cast(field.type) for field in SCHEMA]
-        yield from add_up(pa.table(columns, schema=SCHEMA), CLIENT, FOLDS).to_batches()
+def _since(row: dict[str, int]) -> int:
+    """Of gauges the usual time between two samples; where rows do not have it, from the first and the last one."""
+    if row["interval_us"]:
+        return 0
+    if row["since_rows"]:
+        return row["since_us"] // row["since_rows"]
+    return (row["last_us"] - row["first_us"]) // (row["rows"] - 1) if row["rows"] > 1 else 0
 
 
-MEAN_TOTALS: Final[Totals[pa.RecordBatch]] = Totals(
-    name="means",
-    columns=("status", "broker", "kind", "user", "client_id", "interval_us", "records", "overhead", "ts_us"),
-    count=count_means,
-    schema=SCHEMA,
-    keys=CLIENT,
-    folds=FOLDS,
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeanVerdicts:
-    """Verdicts of means. ``limiting``: the quotas (entity and key) that limit a client of these means, before or after."""
-
-    verdicts: tuple[BucketVerdict, ...] = ()
-    limiting: frozenset[tuple[Entity, str]] = frozenset()
-
-    def merge_into(self, verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
-        """All verdicts, worst first, one for each group, key and broker.
-
-        What requests or whole seconds show of a group stays, unless only a mean proves a throttle.
-        """
-        found = {(one.key, one.broker, one.name, one.undecided): one for one in verdicts}
-        for one in self.verdicts:
-            place = one.key, one.broker, one.name, one.undecided
-            known = found.get(place)
-            if known is None:
-                found[place] = one
-            elif one.verdict is Verdict.THROTTLED and known.verdict is not Verdict.THROTTLED:
-                found[place] = replace(known, verdict=Verdict.THROTTLED, reason=one.reason)
-        return tuple(sorted(found.values(), key=worst_first))
-
-
-def judge_means(means: Sequence[Mean], before: Tables | None, after: Tables, window: Window) -> MeanVerdicts:
-    """A group is certain where a mean proves it, else inconclusive if it is limited."""
-    if not means:
-        return MeanVerdicts()
-    grouping = group_series([one.series for one in means], before, after)
-    sides = [*((target.kind, target.after) for target in grouping.targets)]
-    sides += [(one.series.kind, earlier) for one, earlier in zip(means, grouping.before_of_series, strict=True) if earlier]
-    limiting = {(resolved.source, kind.key.value) for kind, resolved in sides if resolved.source is not None}
-    verdicts = tuple(_verdict(index, means, grouping, window) for index in range(len(grouping.targets)))
-    return MeanVerdicts(verdicts=verdicts, limiting=frozenset(limiting))
-
-
-def _verdict(index: int, means: Sequence[Mean], grouping: Grouping, window: Window) -> BucketVerdict:
-    target = grouping.targets[index]
-    members = [means[member] for member in target.members]
-    limit, unit = target.after.value, target.kind.amounts_a_unit
-    proven = max(one.proven_rate(window) for one in members) / unit
-    most = max(one.possible_rate(window) for one in members) / unit
-    certain = False
-    if limit is not None and target.kind in SAMPLED and not target.undecided:
-        fits = target.kind.is_capped or most < limit * longest_throttle_ratio(window) * (1 - ROUNDING)
-        certain = fits and proven > limit * (1 + ROUNDING)
-    verdict = Verdict.THROTTLED if certain else Verdict.CLEAR if limit is None and not target.undecided else Verdict.INCONCLUSIVE
-    return BucketVerdict(
-        **target_fields(index, grouping),
-        verdict=verdict,
-        requests=0,
-        throttled_before=None,
-        throttled=None,
-        active_seconds=sum(one.series.requests * one.interval_us for one in members) // 1_000_000,
-        seconds_certain=int(certain),
-        seconds_over=int(certain),
-        seconds_possible=int(certain),
-        seconds_over_before=None,
-        first=moment(min(one.start_us for one in members)) if certain else None,
-        longest_s=0,
-        longest_from=None,
-        peak=proven,
-        peak_bound=PeakBound.LOWER,
-        members=(),
-        reason=PROVEN if certain else UNDECIDED if verdict is Verdict.INCONCLUSIVE else None,
-    )
+def gauges_of(means: Sequence[Mean], members: Sequence[int]) -> list[Mean]:
+    """Those of some members that are gauges."""
+    return [means[member] for member in members if means[member].is_gauge]

@@ -82,7 +82,8 @@ def _advice(everywhere: Sequence[BucketVerdict], days: float, brokers: int, sour
     most = max(min(one.p999, _least_safe(one)) for one in everywhere)
     reason = (
         f"{safe_text} is the smallest round value at which no request of this history would have been throttled, on any broker. "
-        f"{text} adds {100 * margin:.0f} % because the history is {_long(days)} long ({100 * SMALLEST_MARGIN:.0f} % or more)"
+        f"{text} adds {100 * margin:.0f} % because the history is {length_words(days)} long "
+        f"({100 * SMALLEST_MARGIN:.0f} % or more)"
     )
     if loss > 1:
         reason += f", and {100 * (loss - 1):.0f} % because the traffic of a lost broker moves to the other {brokers - 1}"
@@ -105,7 +106,8 @@ def _least_safe(one: BucketVerdict) -> float:
     return one.peak if one.least_safe is None else one.least_safe
 
 
-def _long(days: float) -> str:
+def length_words(days: float) -> str:
+    """``2 days``, ``24 hours``, ``30 minutes``."""
     if days >= 2:
         return f"{days:.0f} days"
     hours = days * 24

@@ -36,9 +36,11 @@ def unjudged_changes(
     tables: Sequence[Tables],
     quotas: tuple[QuotaTable | None, QuotaTable],
     unused: Sequence[UnusedQuota],
+    kinds: Collection[Kind],
 ) -> tuple[UnjudgedChange, ...]:
     """Each quota that differs between ``quotas`` (before, after) and limits no series on either side, by entity and key.
 
+    ``kinds``: those of all recorded traffic, of metrics too.
     ``tables``: the same quotas as brokers resolve them; none where a quota callback does. Earlier quotas that are not known
     count as absent. A key without any quota after the change limits nothing, so its removals are left out. Where a quota
     callback decides, only changes of kinds without any traffic are returned: which entity a callback takes a limit from is
@@ -46,7 +48,6 @@ def unjudged_changes(
     """
     before, after = quotas[0] or {}, quotas[1]
     overridden = {(one.entity, one.key) for one in unused if one.reason is UnusedReason.HIDDEN}
-    kinds = {one.kind for one in series}
     found = []
     for kind, key in KEY_OF_KIND.items():
         changed = _changed(key, before, after)

@@ -23,11 +23,12 @@ import pyarrow.parquet as pq
 
 from reconciler.errors import TrafficError
 from reconciler.logs import log_event
-from reconciler.model import BucketVerdict
+from reconciler.model import BucketVerdict, Observations
 from reconciler.traffic.client_totals import sorted_series
 from reconciler.traffic.columns.group_index import KeyIndex, KnownClients
 from reconciler.traffic.judging.by_seconds import Lines, Points, judge_seconds, plot_points
 from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
+from reconciler.traffic.judging.mean_verdicts import SampleCounts
 from reconciler.traffic.judging.means import Mean
 from reconciler.traffic.judging.mutations import tokens_by_seconds
 from reconciler.traffic.judging.verdicts import seconds_verdicts
@@ -281,6 +282,11 @@ class SecondsSource:
         """Per-second totals have none."""
         return ()
 
+    def sample_counts(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Mapping[int, SampleCounts]:
+        """Totals have no gauges."""
+        del series, grouping, groups
+        return {}
+
     @property
     def series(self) -> tuple[Series, ...]:
         """Its clients."""
@@ -349,13 +355,15 @@ def _facts(history: History) -> Facts:
     for segment in history.segments:
         for status, lines in segment.statuses.items():
             statuses[status] = statuses.get(status, 0) + lines
-    return Facts.of(
+    facts = Facts.of(
         Source.CELLS,
         sorted(segment.source for segment in history.segments),
         covered=(part for segment in history.segments for part in segment.coverage),
         statuses=statuses,
         throttled_then=history.throttled,
     )
+    seconds = Observations(semantics="second", rows=facts.requests, series=len(history.series), throttled_then=history.throttled)
+    return replace(facts, observations=(seconds,))
 
 
 def _totals_on_spark(spark: SparkSession, history: History, clients: Integers) -> Rows[SecondTotals]:

@@ -18,6 +18,8 @@ from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.shuffle.block import Columns, cut_into_pieces, sort_by_key
 
 _log: Final = logging.getLogger(__name__)
+_MOST_HELD: Final = 500_000
+"""Rows of partial sums that are kept before they are added up."""
 Item = TypeVar("Item")
 Pieces = Iterable[list[Integers]]
 
@@ -77,18 +79,38 @@ class Rows(Protocol[Item]):
 
 
 class LocalRows(Generic[Item]):
-    """Rows in this process. ``items`` reads all of them, with these columns at least; it is called for each pass."""
+    """Rows in this process. ``items`` reads all of them, with these columns at least; it is called for each pass.
 
-    def __init__(self, items: Callable[[Sequence[str]], Iterable[Item]]) -> None:
+    ``together``: totals that the first one asked for brings along in the same pass, because reading is dear.
+    """
+
+    def __init__(self, items: Callable[[Sequence[str]], Iterable[Item]], together: Sequence[Totals[Item]] = ()) -> None:
         self._items = items
+        self._together = together
+        self._known: dict[str, pa.Table] = {}
 
     def total(self, work: Totals[Item]) -> pa.Table:
         """As ``Rows.total``."""
-        with timed_event(_log, "rows added up", what=work.name, engine="this process") as event:
-            table = pa.Table.from_batches(work.count(self._items(work.columns)), schema=work.schema)
-            found = add_up(table, work.keys, work.folds)
-            event["results"] = found.num_rows
-        return found
+        if work.name not in self._known:
+            works = self._together if work in self._together else (work,)
+            with timed_event(_log, "rows added up", what=", ".join(one.name for one in works), engine="this process") as event:
+                found = self._total(works)
+                event["results"] = found[work.name].num_rows
+            if work not in self._together:
+                return found[work.name]
+            self._known = found
+        return self._known[work.name]
+
+    def _total(self, works: Sequence[Totals[Item]]) -> dict[str, pa.Table]:
+        if len(works) == 1:
+            (work,) = works
+            batches = work.count(self._items(work.columns))
+            return {work.name: add_up(pa.Table.from_batches(batches, schema=work.schema), work.keys, work.folds)}
+        sums = {work.name: RunningTotal(work) for work in works}
+        for item in self._items(tuple(dict.fromkeys(name for work in works for name in work.columns))):
+            for running in sums.values():
+                running.add(item)
+        return {name: running.table() for name, running in sums.items()}
 
     def judge(self, work: GroupWork[Item]) -> pa.Table:
         """As ``Rows.judge``."""
@@ -107,6 +129,28 @@ class LocalRows(Generic[Item]):
 
     def close(self) -> None:
         """Nothing is kept."""
+
+
+class RunningTotal(Generic[Item]):
+    """Adds up item by item; what is held does not grow with their number."""
+
+    def __init__(self, work: Totals[Item]) -> None:
+        self._work = work
+        self._held: list[pa.Table] = [work.schema.empty_table()]
+        self._rows = 0
+
+    def add(self, item: Item) -> None:
+        """One more."""
+        more = pa.Table.from_batches(self._work.count([item]), schema=self._work.schema)
+        self._held.append(more)
+        self._rows += more.num_rows
+        if self._rows > _MOST_HELD:
+            self._held = [self.table()]
+            self._rows = 0
+
+    def table(self) -> pa.Table:
+        """One row for each combination of keys."""
+        return add_up(pa.concat_tables(self._held), self._work.keys, self._work.folds)
 
 
 def add_up(table: pa.Table, keys: Sequence[str], folds: Mapping[str, str]) -> pa.Table:

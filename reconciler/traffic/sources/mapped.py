@@ -1,7 +1,7 @@
 """Parquet or CSV with columns of its own, read through a mapping file, as rows like those of ``request_log``.
 
 A difference of counters (``delta``) within one second is as good as a per-second total: its sum is that second's. A longer
-one, and a sampled rate (``gauge``), say nothing certain about single seconds: their rows have the status ``NOT_AN_EVENT``.
+one, a broker's sampled rate (``gauge``) and a rate over a time (``mean``) have their semantics as status.
 """
 
 from __future__ import annotations
@@ -186,13 +186,14 @@ def _normal(batch: pa.RecordBatch, mapping: TrafficMapping) -> pa.RecordBatch:
     timely = moments.valid & is_in_time(moments.micros)
     micros, semantics = np.where(timely, moments.micros, 0), pa.repeat(mapping.semantics, count)
     interval_ms = pa.nulls(count, pa.int32())
-    if mapping.semantics == DELTA:
+    if mapping.semantics != EVENT:
         interval_us, has_interval = _interval(batch, fields.get("interval"))
-        # Of (end - interval, end], to the microsecond.
-        last = micros - 1
-        within = has_interval & (interval_us > 0) & (last // SECOND_US == (micros - interval_us) // SECOND_US)
-        semantics = pc.if_else(pa.array(within), EVENT, DELTA)
-        micros = np.where(within, last, micros)
+        if mapping.semantics == DELTA:
+            # Of (end - interval, end], to the microsecond.
+            last = micros - 1
+            within = has_interval & (interval_us > 0) & (last // SECOND_US == (micros - interval_us) // SECOND_US)
+            semantics = pc.if_else(pa.array(within), EVENT, DELTA)
+            micros = np.where(within, last, micros)
         fits = has_interval & (interval_us >= 0) & (interval_us < _INT32 * 1000)
         interval_ms = pa.array(np.where(fits, interval_us, 0) // 1000, mask=~fits).cast(pa.int32())
     columns = {

@@ -1,8 +1,9 @@
 """The canonical traffic schema: one row an observation, whatever it was read from, and its form as Parquet (the normal form).
 
 ``kind``, ``amount`` and the identity say what was charged to whom; ``semantics`` says whether a row is a single request
-(``event``), a difference of counters (``delta``) or a sampled rate (``gauge``). Only events can be judged request by request. A
-null ``user`` or ``client_id`` is not known; an empty one is really empty.
+(``event``), a difference of counters (``delta``), a broker's own sampled rate at a moment (``gauge``) or a rate over a time
+(``mean``). Only events can be judged request by request. A null ``user`` or ``client_id`` is not known; an empty one is really
+empty.
 """
 
 from __future__ import annotations
@@ -42,9 +43,13 @@ EVENT: Final = "event"
 """The semantics of a single request."""
 DELTA: Final = "delta"
 GAUGE: Final = "gauge"
+MEAN: Final = "mean"
+OF_METRICS: Final = (GAUGE, DELTA, MEAN)
+"""What metrics give. The status of such a row is its semantics."""
 
 UNKNOWN_IDENTITY: Final = "unknown-identity"
 NOT_AN_EVENT: Final = "not-an-event"
+"""Neither a request nor of a metric: the word for its semantics is not known."""
 UNCLEAR: Final = "unclear local time"
 """A column of a batch: whether the local time of a row occurs twice or never. No file has it."""
 
@@ -86,11 +91,11 @@ ROWS: Final = pa.schema(
         ("detail", pa.string()), ("strict", pa.bool_()), ("part", pa.int32()), ("interval_us", pa.int64()),
     ]
 )  # fmt: skip
-"""Rows as those of ``request_log``. ``interval_us``: of a row that is no request, over how long its amount was counted. 0: a
-gauge, whose amount is a rate. Null: a request, or not known."""
+"""Rows as those of ``request_log``. ``interval_us``: of a delta or mean, over how long it was counted; of a gauge, the time since
+the sample before it. Null: a request, or not known."""
 FILE: Final = pa.field("file", pa.string())
 """The address of each row's file, behind ``ROWS``."""
-_STATUSES: Final = (UNCLEAR_TIME, UNREADABLE, NOT_AN_EVENT, UNKNOWN_IDENTITY, CHARGED)
+_STATUSES: Final = (UNCLEAR_TIME, UNREADABLE, *OF_METRICS, NOT_AN_EVENT, UNKNOWN_IDENTITY, CHARGED)
 _TYPES: Final = {
     "timestamp": pa.types.is_timestamp, "int": pa.types.is_integer, "bigint": pa.types.is_integer, "boolean": pa.types.is_boolean,
     "string": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
@@ -126,7 +131,7 @@ def canonical_rows(batch: pa.RecordBatch, columns: Sequence[str] = ROWS.names) -
     countable = are_known(amount) & (counts >= 0) & (counts <= MOST_AMOUNT)
     usable = are_known(ts_us) & countable & are_known(broker) & _one_of(kind, set(Kind))
     semantics = _names(batch, "semantics")
-    wrong = [~usable, ~_one_of(semantics, {EVENT}), ~known]
+    wrong = [~usable, *(_one_of(semantics, {word}) for word in OF_METRICS), ~_one_of(semantics, {EVENT}), ~known]
     if UNCLEAR in batch.schema.names:
         wrong.insert(0, _flags(batch.column(UNCLEAR)))
     # Anything else would spoil sums and spans.
@@ -146,7 +151,7 @@ def canonical_rows(batch: pa.RecordBatch, columns: Sequence[str] = ROWS.names) -
         "detail": lambda: pa.nulls(batch.num_rows, pa.string()),
         "strict": lambda: _column(batch, "strict", pa.bool_()),
         "part": lambda: _column(batch, "part", pa.int32()),
-        "interval_us": lambda: _interval_us(semantics.cast(pa.string()), _column(batch, "interval_ms", pa.int32())),
+        "interval_us": lambda: _interval_us(~_one_of(semantics, {EVENT}), _column(batch, "interval_ms", pa.int32())),
     }
     return pa.RecordBatch.from_arrays([made[name]() for name in columns], names=list(columns))
 
@@ -170,11 +175,9 @@ def _statuses(wrong: Sequence[Flags]) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(codes, pa.array(names))
 
 
-def _interval_us(semantics: pa.Array, interval_ms: pa.Array) -> pa.Array:
-    length = pc.multiply(interval_ms.cast(pa.int64()), 1000)
-    of_delta = pc.and_(pc.equal(semantics, DELTA), pc.greater(length, 0))
-    nothing = pa.scalar(None, pa.int64())
-    return pc.if_else(pc.equal(semantics, GAUGE), pa.scalar(0, pa.int64()), pc.if_else(of_delta, length, nothing))
+def _interval_us(of_metric: Flags, interval_ms: pa.Array) -> pa.Array:
+    length = integers(interval_ms)
+    return pa.array(length * 1000, mask=~(of_metric & (length > 0)))
 
 
 def ties_of(batch: pa.RecordBatch) -> pa.Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
@@ -76,6 +77,15 @@ class Part:
 def read_part(part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Some columns of the canonical traffic schema (``normal_form.ROWS``) of a part in the normal form."""
     return (canonical_rows(batch, columns) for batch in part.batches(file_columns(columns)))
+
+
+def read_ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same, the next one read in another thread while the caller works on this one."""
+    with ThreadPoolExecutor(1, thread_name_prefix="read-ahead") as reader:
+        coming = reader.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = reader.submit(next, batches, None)
+            yield batch
 
 
 def parts_of(files: Sequence[str], rows: int = ROWS_A_PART, between: Between | None = None) -> tuple[Part, ...]:

@@ -1,0 +1,125 @@
+"""What metrics show of a quota group, in words: samples above the limit, how much of the time they show, and averages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from reconciler.model import BucketVerdict, MetricSamples, MetricSemantics, Observations, Provenance, Verdict
+from reconciler.text import count_of, rate
+
+_LONG_S: Final = 60
+"""From this length on an average shows no short throttle at all."""
+OF_METRICS: Final = frozenset(one.value for one in MetricSemantics)
+
+
+def has_only_metrics(verdict: BucketVerdict) -> bool:
+    """Whether nothing but metrics is known of a quota group."""
+    return verdict.metrics is not None and not verdict.requests
+
+
+def sample_text(verdict: BucketVerdict, metrics: MetricSamples) -> str:
+    """``8.4 MiB/s sampled``: the highest one."""
+    kind = "sampled" if metrics.semantics is MetricSemantics.GAUGE else "average"
+    return f"{rate(verdict.key, metrics.highest)} {kind}"
+
+
+def sample_share_text(metrics: MetricSamples) -> str:
+    """``0.8 %`` of the samples; nothing where only the highest average is known."""
+    if metrics.over is None or not metrics.samples:
+        return ""
+    return percent_text(metrics.over / metrics.samples)
+
+
+def metrics_words(verdict: BucketVerdict) -> str | None:
+    """All that metrics show of a quota group on one broker."""
+    metrics = verdict.metrics
+    if metrics is None:
+        return None
+    of_gauges = metrics.semantics is MetricSemantics.GAUGE
+    parts = [*(_gauge_words(metrics) if of_gauges else _average_words(verdict, metrics))]
+    if of_gauges:
+        parts.append(f"highest sample {rate(verdict.key, metrics.highest)}")
+    if metrics.throttled_then:
+        share = percent_text(metrics.censored_share)
+        parts.append(f"a quota throttled these clients in {share} of them, so they are lower bounds")
+    return "; ".join(parts)
+
+
+def not_seen_words(metrics: MetricSamples) -> str:
+    """``not seen in 40,320 samples, 11/15 of all moments``."""
+    return f"not seen in {count_of(metrics.samples, 'sample')}, {moments_words(metrics)}"
+
+
+def moments_words(metrics: MetricSamples) -> str:
+    """How much of the time gauges show: each looks back on a window."""
+    if not metrics.every_s:
+        return "an unknown part of all moments"
+    if metrics.moments >= 1:
+        return "all moments"
+    return f"{metrics.window_s:g}/{metrics.every_s:.0f} of all moments"
+
+
+def short_metrics_words(verdict: BucketVerdict, metrics: MetricSamples) -> str:
+    """For the cell of a table."""
+    if metrics.over:
+        return f"{metrics.over:,} of {count_of(metrics.samples, 'sample')} ({sample_share_text(metrics)})"
+    if metrics.over == 0 and verdict.verdict is not Verdict.POSSIBLE:
+        return not_seen_words(metrics)
+    return sample_text(verdict, metrics)
+
+
+def observation_words(provenance: Provenance) -> Iterator[str]:
+    """What the rows of a history are, one clause for each meaning."""
+    for one in provenance.observations:
+        if one.semantics in OF_METRICS:
+            yield f"{_rows_words(one)} of {count_of(one.series, 'series', 'series')}"
+
+
+def censored_words(provenance: Provenance) -> Iterator[str]:
+    """Which samples show what an earlier limit let through."""
+    for one in provenance.observations:
+        if one.semantics in OF_METRICS and one.throttled_then:
+            yield (
+                f"quotas throttled clients in {one.throttled_then:,} of {_rows_words(one)} "
+                f"({percent_text(one.throttled_then / one.rows)}): these show what the limit of then let through"
+            )
+
+
+def percent_text(share: float) -> str:
+    """``57 %``, ``0.8 %``, ``0.01 %``."""
+    percent = 100 * share
+    return f"{percent:.0f} %" if percent >= 10 or not percent else f"{percent:.2g} %"
+
+
+def _gauge_words(metrics: MetricSamples) -> Iterator[str]:
+    most = percent_text(metrics.share_high)
+    if metrics.over is None:
+        yield f"{count_of(metrics.samples, 'sample')}, {moments_words(metrics)}"
+    elif not metrics.over:
+        yield f"{not_seen_words(metrics)}; above the limit in at most {most} of the time (95 %)"
+    else:
+        share = f"{sample_share_text(metrics)}, 95 % interval {percent_text(metrics.share_low)} to {most}"
+        yield f"{metrics.over:,} of {count_of(metrics.samples, 'sample')} above the limit ({share}), {moments_words(metrics)}"
+    if metrics.over_before is not None:
+        yield f"before {metrics.over_before:,}" if metrics.over_before else "before never"
+
+
+def _average_words(verdict: BucketVerdict, metrics: MetricSamples) -> Iterator[str]:
+    yield f"highest of {metrics.samples:,} averages over {metrics.every_s:.0f} s {rate(verdict.key, metrics.highest)}"
+    if metrics.most is not None:
+        yield f"the highest rate is {rate(verdict.key, verdict.peak)} to {rate(verdict.key, metrics.most)}"
+    if metrics.every_s >= _LONG_S:
+        yield "averages of this length cannot show short throttles"
+
+
+def _rows_words(one: Observations) -> str:
+    every = f" every {one.every_s:.0f} s" if one.every_s else ""
+    over = f" over {one.every_s:.0f} s" if one.every_s else ""
+    match one.semantics:
+        case MetricSemantics.GAUGE.value:
+            return f"{count_of(one.rows, 'sample')} of brokers' own rates{every}"
+        case MetricSemantics.DELTA.value:
+            return f"{count_of(one.rows, 'difference')} of counters{over}"
+        case _:
+            return f"{count_of(one.rows, 'average')}{over}"

@@ -1,0 +1,258 @@
+"""Verdicts of metrics: ``throttled`` where a sample or a mean proves it, ``possible``, ``inconclusive``, and never ``clear``.
+
+A limited quota group is possible where a sample of the broker's own rate is above its limit, which proves no throttle: the rate
+is compared with the limit when a request comes. It is possible, too, where the highest sample with the margin of its resolution
+(``margins``) is above the limit.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+
+from reconciler.model import BucketVerdict, Entity, MetricSamples, MetricSemantics, PeakBound, Verdict
+from reconciler.traffic.judging.grouping import Grouping, Series, Tables, Target, group_series
+from reconciler.traffic.judging.margins import margin_factor
+from reconciler.traffic.judging.means import Mean, gauges_of, proven_by_sum
+from reconciler.traffic.judging.verdicts import moment, target_fields, worst_first
+from reconciler.traffic.kernels.binomial import share_interval
+from reconciler.traffic.kernels.sample_counts import NEVER
+from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.second_sums import ROUNDING, longest_throttle_ratio
+from reconciler.traffic.kinds import SAMPLED
+
+BY_MEAN: Final = "a recorded mean is above the limit"
+BY_GAUGE: Final = "a recorded sample of the broker's own rate proves a throttle"
+ABOVE: Final = "samples of the broker's own rate are above the limit, which proves no throttle by itself"
+NEAR: Final = "the highest sample, with the margin for what samples miss, is above the limit"
+ABOVE_MEAN: Final = "an average is above the limit, which proves no throttle by itself"
+ONLY_MEANS: Final = "averages are recorded, which can prove throttling and never its absence"
+ONLY_GAUGES: Final = "samples of the broker's own rate are recorded, which can prove throttling and never its absence"
+FAR_APART: Final = "the samples of the broker's own rate are too far apart to show more than what they prove"
+WHOSE: Final = "the metrics name the quota group as it was, and the proposed quotas split it"
+TOKENS: Final = "a rate does not show how many tokens were left"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleCounts:
+    """The gauges of one quota group, those of one moment added up. ``highest``: amounts a second."""
+
+    moments: int
+    over: int
+    over_before: int
+    highest: int
+    first_over_ms: int | None
+
+
+CountSamples: TypeAlias = Callable[[Sequence[Series], Grouping, Collection[int]], Mapping[int, SampleCounts]]
+"""Of some targets of a grouping of series, by target."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanVerdicts:
+    """Verdicts of metrics. ``limiting``: the quotas (entity and key) that limit a client of these metrics, before or after."""
+
+    verdicts: tuple[BucketVerdict, ...] = ()
+    limiting: frozenset[tuple[Entity, str]] = frozenset()
+
+    def merge_into(self, verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
+        """All verdicts, worst first, one for each group, key and broker.
+
+        What requests or whole seconds show of a group stays, unless only a metric proves a throttle.
+        """
+        found = {(one.key, one.broker, one.name, one.undecided): one for one in verdicts}
+        for one in self.verdicts:
+            place = one.key, one.broker, one.name, one.undecided
+            known = found.get(place)
+            if known is None:
+                found[place] = one
+            elif one.verdict is Verdict.THROTTLED and known.verdict is not Verdict.THROTTLED:
+                found[place] = replace(known, verdict=Verdict.THROTTLED, reason=one.reason, metrics=one.metrics)
+            else:
+                found[place] = replace(known, metrics=one.metrics)
+        return tuple(sorted(found.values(), key=worst_first))
+
+
+def sample_counts(table: pa.Table) -> dict[int, SampleCounts]:
+    """By group; ``table``: rows of ``kernels.sample_counts.SCHEMA``, one for each."""
+    return {
+        row["group"]: SampleCounts(
+            moments=row["moments"],
+            over=row["over"],
+            over_before=row["over_before"],
+            highest=row["highest"],
+            first_over_ms=None if row["first_over_ms"] == NEVER else row["first_over_ms"],
+        )
+        for row in table.to_pylist()
+    }
+
+
+def judge_means(
+    means: Sequence[Mean], before: Tables | None, after: Tables, window: Window, count: CountSamples | None = None
+) -> MeanVerdicts:
+    """A group is throttled where a metric proves it. ``count``: goes through the gauges of some groups once more."""
+    if not means:
+        return MeanVerdicts()
+    series = [one.series for one in means]
+    grouping = group_series(series, before, after)
+    sides = [*((target.kind, target.after) for target in grouping.targets)]
+    sides += [(one.kind, earlier) for one, earlier in zip(series, grouping.before_of_series, strict=True) if earlier]
+    limiting = {(resolved.source, kind.key.value) for kind, resolved in sides if resolved.source is not None}
+    worth = _worth_counting(means, grouping)
+    counts = count(series, grouping, worth) if count is not None and worth else {}
+    verdicts = (_verdict(index, means, grouping, window, counts.get(index)) for index in range(len(grouping.targets)))
+    return MeanVerdicts(verdicts=tuple(verdicts), limiting=frozenset(limiting))
+
+
+def _worth_counting(means: Sequence[Mean], grouping: Grouping) -> set[int]:
+    """Targets of which the highest samples alone do not show whether any is above a limit, or what they add up to."""
+    found = set()
+    for index, target in enumerate(grouping.targets):
+        gauges = gauges_of(means, target.members)
+        limits = [limit for limit in (target.after.value, _limit_before(index, grouping)) if limit is not None]
+        if not gauges or not limits or target.undecided or target.kind not in SAMPLED:
+            continue
+        total = sum(one.series.amount for one in gauges) / target.kind.amounts_a_unit
+        if len(gauges) > 1 or total > min(limits):
+            found.add(index)
+    return found
+
+
+def _limit_before(index: int, grouping: Grouping) -> float | None:
+    """Of a target whose members shared one limit before, and with no others."""
+    side = grouping.groups[index].before
+    return None if side is None else side.limit
+
+
+def _verdict(index: int, means: Sequence[Mean], grouping: Grouping, window: Window, counts: SampleCounts | None) -> BucketVerdict:
+    target = grouping.targets[index]
+    members = [means[member] for member in target.members]
+    limit, unit = target.after.value, target.kind.amounts_a_unit
+    proven = max(one.proven_rate(window) for one in members)
+    if counts is not None:
+        proven = max(proven, proven_by_sum(counts.highest, window))
+    peak, most = proven / unit, max(one.possible_rate(window) for one in members) / unit
+    certain = False
+    if limit is not None and target.kind in SAMPLED and not target.undecided:
+        fits = target.kind.is_capped or most < limit * longest_throttle_ratio(window) * (1 - ROUNDING)
+        certain = fits and peak > limit * (1 + ROUNDING)
+    metrics = _metrics(index, means, grouping, window, counts)
+    verdict, reason = _decided(target, metrics, certain=certain)
+    active, over, possible = _seconds(metrics, verdict)
+    first = _first(members, counts) if verdict is Verdict.THROTTLED else None
+    return BucketVerdict(
+        **target_fields(index, grouping),
+        verdict=verdict,
+        requests=0,
+        throttled_before=None,
+        throttled=None,
+        active_seconds=active,
+        seconds_certain=int(certain),
+        seconds_over=over,
+        seconds_possible=possible,
+        seconds_over_before=None,
+        first=first,
+        longest_s=0,
+        longest_from=None,
+        peak=peak,
+        peak_bound=PeakBound.LOWER,
+        members=(),
+        reason=reason,
+        metrics=metrics,
+    )
+
+
+def _decided(target: Target, metrics: MetricSamples, *, certain: bool) -> tuple[Verdict, str | None]:
+    of_gauges = metrics.semantics is MetricSemantics.GAUGE
+    if certain:
+        return Verdict.THROTTLED, BY_GAUGE if of_gauges else BY_MEAN
+    if target.undecided:
+        return Verdict.INCONCLUSIVE, WHOSE
+    if target.after.value is None:
+        return Verdict.CLEAR, None
+    return _not_proven(target, metrics, target.after.value, of_gauges=of_gauges)
+
+
+def _not_proven(target: Target, metrics: MetricSamples, limit: float, *, of_gauges: bool) -> tuple[Verdict, str]:
+    if target.kind not in SAMPLED:
+        return Verdict.INCONCLUSIVE, TOKENS
+    if metrics.highest > limit:
+        return Verdict.POSSIBLE, ABOVE if of_gauges else ABOVE_MEAN
+    if metrics.factor is not None and metrics.highest * metrics.factor > limit:
+        return Verdict.POSSIBLE, NEAR
+    if metrics.factor is None:
+        return Verdict.INCONCLUSIVE, FAR_APART if of_gauges else ONLY_MEANS
+    return Verdict.INCONCLUSIVE, ONLY_GAUGES if of_gauges else ONLY_MEANS
+
+
+def _metrics(index: int, means: Sequence[Mean], grouping: Grouping, window: Window, counts: SampleCounts | None) -> MetricSamples:
+    """Of gauges where there are any; of deltas the length with the highest average."""
+    target = grouping.targets[index]
+    unit, gauges = target.kind.amounts_a_unit, gauges_of(means, target.members)
+    window_s = window.expiry_ms / 1000
+    if not gauges:
+        deltas = [means[member] for member in target.members]
+        top = max(deltas, key=lambda one: one.series.amount / one.interval_us)
+        length_s = top.interval_us / 1e6
+        return MetricSamples(
+            semantics=top.semantics,
+            samples=sum(one.series.requests for one in deltas),
+            highest=top.series.amount / length_s / unit,
+            every_s=length_s,
+            window_s=window_s,
+            throttled_then=sum(one.series.throttled for one in deltas),
+            most=max(one.possible_rate(window) for one in deltas) / unit,
+            factor=margin_factor(top.semantics, length_s),
+        )
+    longest = max(gauges, key=lambda one: one.series.requests)
+    every_s = longest.since_us / 1e6
+    samples = longest.series.requests if counts is None else counts.moments
+    highest = sum(one.series.amount for one in gauges) if counts is None else counts.highest
+    limits = None if target.undecided else target.after.value, _limit_before(index, grouping)
+    over = None if limits[0] is None else counts.over if counts is not None else _none_over(highest / unit, limits[0])
+    over_before = (
+        None if limits[1] is None else counts.over_before if counts is not None else _none_over(highest / unit, limits[1])
+    )
+    low, high = 0.0, 1.0
+    if over is not None:
+        low, high = share_interval(over, samples, samples * min(1.0, every_s / window_s) if every_s else None)
+    return MetricSamples(
+        semantics=MetricSemantics.GAUGE,
+        samples=samples,
+        highest=highest / unit,
+        every_s=every_s,
+        window_s=window_s,
+        over=over,
+        over_before=over_before,
+        share_low=low,
+        share_high=high,
+        throttled_then=min(samples, sum(one.series.throttled for one in gauges)),
+        factor=margin_factor(MetricSemantics.GAUGE, every_s),
+    )
+
+
+def _none_over(highest: float, limit: float) -> int | None:
+    """Without a count only that no sample is above the limit can be known."""
+    return 0 if highest <= limit else None
+
+
+def _seconds(metrics: MetricSamples, verdict: Verdict) -> tuple[int, int, int]:
+    """Of the sampled time: all of it, what is over its limit, and the most that may be."""
+    every_s = metrics.every_s or 1.0
+    active = round(metrics.samples * every_s)
+    if verdict not in (Verdict.THROTTLED, Verdict.POSSIBLE):
+        return active, 0, 0
+    over = round((metrics.over or 0) * every_s)
+    least = int(verdict is Verdict.THROTTLED)
+    most = round(metrics.share_high * active) if metrics.over is not None else least
+    return active, max(over, least), max(most, over, 1)
+
+
+def _first(members: Sequence[Mean], counts: SampleCounts | None) -> datetime.datetime:
+    if counts is not None and counts.first_over_ms is not None:
+        return moment(counts.first_over_ms * 1000)
+    return moment(min(one.start_us for one in members))

@@ -1,0 +1,60 @@
+"""Samples of quota groups against their limits: how many moments there are, and in how many the rate is above a limit.
+
+The gauges of one group at one moment are added up: a client has two series when its quota moved to another level, and each of
+its requests is in exactly one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from reconciler.traffic.kernels.exact_totals import group_of, time_of
+from reconciler.traffic.kernels.timeline import Doubles, Integers
+
+SCHEMA: Final = pa.schema(
+    [(name, pa.int64()) for name in ("group", "moments", "over", "over_before", "highest", "first_over_ms")]
+)
+FOLDS: Final = {"moments": "sum", "over": "sum", "over_before": "sum", "highest": "max", "first_over_ms": "min"}
+NEVER: Final = np.iinfo(np.int64).max
+"""As ``first_over_ms``: at no moment."""
+
+
+def count_samples(pieces: Iterable[Sequence[Integers]], before: Doubles, after: Doubles) -> Iterator[pa.RecordBatch]:
+    """Rows of ``SCHEMA``, one or more for each group. A piece has keys (``exact_totals.pack``), which rise, and amounts.
+
+    ``before``, ``after``: limits by group number, NaN for none.
+    """
+    kept_keys, kept_amounts = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    for keys, amounts, *_ in pieces:
+        every_key = np.concatenate([kept_keys, keys.astype(np.int64)])
+        every_amount = np.concatenate([kept_amounts, amounts.astype(np.int64)])
+        if not len(every_key):
+            continue
+        # The last moment may go on in the next piece.
+        cut = int(np.searchsorted(every_key, every_key[-1]))
+        kept_keys, kept_amounts = every_key[cut:], every_amount[cut:]
+        if cut:
+            yield _counted(every_key[:cut], every_amount[:cut], before, after)
+    if len(kept_keys):
+        yield _counted(kept_keys, kept_amounts, before, after)
+
+
+def _counted(keys: Integers, amounts: Integers, before: Doubles, after: Doubles) -> pa.RecordBatch:
+    first = np.flatnonzero(np.diff(keys, prepend=keys[0] - 1))
+    moments, totals = keys[first], np.add.reduceat(amounts, first)
+    group = group_of(moments)
+    begin = np.flatnonzero(np.diff(group, prepend=group[0] - 1))
+    over = totals > after[group]
+    columns = (
+        group[begin],
+        np.diff(begin, append=len(group)),
+        np.add.reduceat(over.astype(np.int64), begin),
+        np.add.reduceat((totals > before[group]).astype(np.int64), begin),
+        np.maximum.reduceat(totals, begin),
+        np.minimum.reduceat(np.where(over, time_of(moments), NEVER), begin),
+    )
+    return pa.RecordBatch.from_arrays([pa.array(column, pa.int64()) for column in columns], schema=SCHEMA)
