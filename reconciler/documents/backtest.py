@@ -7,6 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from reconciler.documents.backtest_headline import headline
+from reconciler.documents.backtest_metrics import (
+    judged_from_json,
+    judged_to_json,
+    metrics_from_json,
+    metrics_to_json,
+    observations_to_json,
+)
 from reconciler.documents.findings import finding_from_json, finding_to_json
 from reconciler.documents.reading import (
     FieldError,
@@ -31,8 +38,6 @@ from reconciler.model import (
     Fit,
     Form,
     Member,
-    MetricSamples,
-    MetricSemantics,
     NotJudged,
     Observations,
     PeakBound,
@@ -82,6 +87,7 @@ def _summary_to_json(report: BacktestReport) -> dict[str, Json]:
         "changed": _counts_to_json([one for one in groups if one.changed]),
         "unchanged": _counts_to_json([one for one in groups if not one.changed]),
         "unjudged": len(report.unjudged),
+        "quotas": None if report.judged is None else judged_to_json(report.judged),
         "refused": report.refused,
     }
 
@@ -175,16 +181,7 @@ def _provenance_to_json(provenance: Provenance) -> dict[str, Json]:
         "censored": provenance.censored,
         "throttled_then": provenance.throttled_then,
         "not_charged": dict(provenance.not_charged),
-        "observations": [
-            {
-                "semantics": one.semantics,
-                "rows": one.rows,
-                "series": one.series,
-                "every_s": one.every_s,
-                "throttled_then": one.throttled_then,
-            }
-            for one in provenance.observations
-        ],
+        "observations": [observations_to_json(one) for one in provenance.observations],
         "unreadable": {"lines": provenance.unreadable, "samples": list(provenance.unreadable_samples)},
         "current_known": provenance.current_known,
         "assumptions": list(provenance.assumptions),
@@ -232,7 +229,7 @@ def _verdict_to_json(verdict: BucketVerdict) -> dict[str, Json]:
         "undecided": verdict.undecided,
         "waiting": None if verdict.waiting is None else _waiting_to_json(verdict.waiting),
         "rates": None if verdict.rates is None else _rates_to_json(verdict.rates),
-        "metrics": None if verdict.metrics is None else _metrics_to_json(verdict.metrics),
+        "metrics": None if verdict.metrics is None else metrics_to_json(verdict.metrics),
     }
 
 
@@ -252,23 +249,6 @@ def _rates_to_json(rates: RateSeries) -> dict[str, Json]:
         "possible": list(rates.possible),
         "over_before": None if rates.over_before is None else list(rates.over_before),
         "recorded": list(rates.recorded),
-    }
-
-
-def _metrics_to_json(metrics: MetricSamples) -> dict[str, Json]:
-    return {
-        "semantics": metrics.semantics.value,
-        "samples": metrics.samples,
-        "samples_over": metrics.over,
-        "samples_over_before": metrics.over_before,
-        "share_over": None if metrics.over is None else [metrics.share_low, metrics.share_high],
-        "highest": metrics.highest,
-        "every_s": metrics.every_s,
-        "window_s": metrics.window_s,
-        "moments": metrics.moments if metrics.semantics is MetricSemantics.GAUGE else None,
-        "throttled_then": metrics.throttled_then,
-        "most": value_to_json(metrics.most),
-        "factor": metrics.factor,
     }
 
 
@@ -326,6 +306,7 @@ def backtest_from_json(data: object) -> BacktestReport:
         provenance=provenance,
         verdicts=items_from_json(document["verdicts"], _verdict_from_json, "verdicts"),
         unjudged=items_from_json(document["unjudged"], _unjudged_from_json, "unjudged"),
+        judged=judged_from_json(document["summary"].get("quotas")),
         unused=items_from_json(document["unused"], _unused_from_json, "unused"),
         fits=items_from_json(document["fits"], _fit_from_json, "fits"),
         capacity=items_from_json(document["capacity"], _capacity_from_json, "capacity"),
@@ -411,27 +392,7 @@ def _verdict_from_json(row: Mapping[str, Any]) -> BucketVerdict:
         buckets_before=tuple(_bucket_from_json(one) for one in row["buckets_before"]),
         waiting=None if waiting is None else Waiting(**{field: waiting[field] for field in Waiting.__slots__}),
         rates=None if rates is None else _rates_from_json(rates),
-        metrics=_metrics_from_json(row.get("metrics")),
-    )
-
-
-def _metrics_from_json(row: Mapping[str, Any] | None) -> MetricSamples | None:
-    if row is None:
-        return None
-    low, high = row["share_over"] or (0.0, 1.0)
-    return MetricSamples(
-        semantics=MetricSemantics(row["semantics"]),
-        samples=row["samples"],
-        highest=number_from_json(row["highest"], "metrics.highest"),
-        every_s=row["every_s"],
-        window_s=row["window_s"],
-        over=row["samples_over"],
-        over_before=row["samples_over_before"],
-        share_low=low,
-        share_high=high,
-        throttled_then=row["throttled_then"],
-        most=value_from_json(row["most"], "metrics.most"),
-        factor=row["factor"],
+        metrics=metrics_from_json(row.get("metrics")),
     )
 
 

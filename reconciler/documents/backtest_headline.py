@@ -20,14 +20,29 @@ class Tone(enum.Enum):
 def headline(report: BacktestReport) -> tuple[str, Tone]:
     """The answer for the whole change: first what was judged, then what was not. Every output prints these words."""
     words, tone = _recorded_words(report)
-    count = len(report.unjudged)
-    if not count:
+    unknown = judged_words(report)
+    if unknown is None:
         return f"{words}.", tone
-    limit, effect = ("limits", "Its effect is") if count == 1 else ("limit", "Their effects are")
-    unknown = f"Not judged: {count_of(count, 'changed quota')} that {limit} no recorded traffic. {effect} not known."
     only = not any(one.changed for one in report.verdicts)
     nothing_judged = only and not any(one.verdict is Verdict.THROTTLED for one in report.verdicts)
     return (f"Inconclusive. {unknown}" if nothing_judged else f"{words}. {unknown}"), Tone.WARN if tone is Tone.GOOD else tone
+
+
+def judged_words(report: BacktestReport) -> str | None:
+    """How many of the changed quotas could be judged, and why the others could not; ``None``: all of them were."""
+    count = len(report.unjudged)
+    limit, effect = ("limits", "its effect is") if count == 1 else ("limit", "their effects are")
+    if report.judged is None:
+        if not count:
+            return None
+        words = f"Not judged: {count_of(count, 'changed quota')} that {limit} no recorded traffic"
+        return f"{words}. {effect[0].upper()}{effect[1:]} not known."
+    judged = report.judged
+    if judged.judged == judged.changed:
+        return None
+    parts = [f"{count:,} {limit} no recorded traffic, so {effect} not known"] if count else []
+    parts += [f"the history shows too little of {judged.too_little:,}"] if judged.too_little else []
+    return f"{judged.judged:,} of {count_of(judged.changed, 'changed quota')} could be judged: {', and '.join(parts)}."
 
 
 def _recorded_words(report: BacktestReport) -> tuple[str, Tone]:

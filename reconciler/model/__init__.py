@@ -19,10 +19,7 @@ if TYPE_CHECKING:
         Fit,
         Form,
         Member,
-        MetricSamples,
-        MetricSemantics,
         NotJudged,
-        Observations,
         PeakBound,
         Provenance,
         QuotaFit,
@@ -103,6 +100,7 @@ if TYPE_CHECKING:
         name_part,
         parts_of,
     )
+    from reconciler.model.metric_samples import JudgedQuotas, MetricSamples, MetricSemantics, Observations
     from reconciler.model.metric_server import DEFAULT_DAYS, LabelMatcher, MetricServer
     from reconciler.model.overview import BucketTraffic, ClusterOverview, EntityOverview, Overview, RunRecord, TrafficOverview
     from reconciler.model.plan import (
@@ -208,6 +206,7 @@ __all__ = [
     "IncidentGroup",
     "IncidentReport",
     "IncidentStep",
+    "JudgedQuotas",
     "KeyChange",
     "KeyDrift",
     "Known",

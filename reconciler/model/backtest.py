@@ -10,6 +10,7 @@ from typing import Final
 
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Span
+from reconciler.model.metric_samples import JudgedQuotas, MetricSamples, Observations
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.quota import QuotaKey
 
@@ -162,58 +163,6 @@ class Waiting:
     """How many seconds a pulse lasts."""
     pulse_every_s: float | None
     """From the begin of one to that of the next."""
-
-
-class MetricSemantics(enum.StrEnum):
-    """What a value of a metric is."""
-
-    GAUGE = "gauge"
-    """A broker's own sampled rate at a moment."""
-    DELTA = "delta"
-    """What a counter counted over a time."""
-    MEAN = "mean"
-    """The mean of a rate over a time."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricSamples:
-    """What metrics show of a quota group on one broker. Rates are in the unit of the key.
-
-    A gauge is a rate that the broker itself compares with the limit. Deltas and means are averages, and show no short throttle.
-    """
-
-    semantics: MetricSemantics
-    samples: int
-    """Moments of gauges, or intervals of averages."""
-    highest: float
-    """The highest sample, or the highest average."""
-    every_s: float
-    """The usual time between two samples, or the length of an interval; 0: not known."""
-    window_s: float
-    """What a gauge looks back on: the samples of the broker's sensor."""
-    over: int | None = None
-    """Samples above the proposed limit; ``None``: of averages, of which only the highest is known."""
-    over_before: int | None = None
-    """Samples above the earlier limit; ``None``: not known."""
-    share_low: float = 0.0
-    """The least share of all moments above the limit, of the 95 % interval."""
-    share_high: float = 1.0
-    throttled_then: int = 0
-    """Samples of times when a quota throttled these clients: their rates show what that limit let through."""
-    most: float | None = None
-    """Of averages, what no rate can have exceeded."""
-    factor: float | None = None
-    """What a recommendation multiplies the highest sample by; ``None``: samples are too far apart for one."""
-
-    @property
-    def moments(self) -> float:
-        """Of all moments, the share that gauges show: 0 to 1."""
-        return min(1.0, self.window_s / self.every_s) if self.every_s else 0.0
-
-    @property
-    def censored_share(self) -> float:
-        """Of the samples, those taken while a quota throttled the clients."""
-        return self.throttled_then / self.samples if self.samples else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -467,20 +416,6 @@ class RuleOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observations:
-    """Rows of one meaning. ``semantics``: ``event``, ``second`` (a per-second total), ``delta``, ``gauge`` or ``mean``."""
-
-    semantics: str
-    rows: int
-    series: int
-    """Distinct (broker, kind, user, client id)."""
-    every_s: float = 0.0
-    """The usual time between the samples of a gauge, or the length of a delta or mean; 0: not known."""
-    throttled_then: int = 0
-    """Rows of times when a quota throttled the client."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
     """Where the verdicts come from and what they rest on."""
 
@@ -523,6 +458,8 @@ class BacktestReport:
     verdicts: tuple[BucketVerdict, ...] = ()
     unjudged: tuple[UnjudgedChange, ...] = ()
     """Changed quotas that limit no recorded traffic, sorted by entity and key."""
+    judged: JudgedQuotas | None = None
+    """``None``: not known, as where a quota callback decides."""
     unused: tuple[UnusedQuota, ...] = ()
     findings: tuple[Finding, ...] = ()
     fits: tuple[QuotaFit, ...] = ()

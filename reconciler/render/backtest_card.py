@@ -213,6 +213,9 @@ def _remarks(group: Sequence[BucketVerdict]) -> Iterator[str]:
 def _members(one: BucketVerdict) -> Iterator[str]:
     if len(one.members) < 2:
         return
+    if has_only_metrics(one):
+        yield f"<p>{text(f'Clients on {broker_words(one.broker)}: {members_words(one.members, shares=False)}.')}</p>"
+        return
     rows = [f'<tr role="row">{_member(one, number)}</tr>' for number in range(min(_MEMBERS, len(one.members)))]
     more = f"<p>{len(one.members) - _MEMBERS:,} more clients share this limit.</p>" if len(one.members) > _MEMBERS else ""
     body = (*table_head("", _MEMBER_HEADS), *rows, "</tbody></table>", more)

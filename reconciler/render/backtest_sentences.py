@@ -224,9 +224,12 @@ def regrouped_words(verdict: BucketVerdict) -> str | None:
     return f"{words}: {'; '.join(names)}{more}" if names else words
 
 
-def members_words(members: Sequence[Member]) -> str:
-    """The largest clients: their part of the traffic, and of what was charged in the seconds over the limit."""
-    shown = [f"{member_name(one)} {_share(one)}" for one in members[:_SHOWN_NAMES]]
+def members_words(members: Sequence[Member], *, shares: bool = True) -> str:
+    """The largest clients: their part of the traffic, and of what was charged in the seconds over the limit.
+
+    ``shares`` off: names alone, where metrics do not show parts.
+    """
+    shown = [f"{member_name(one)} {_share(one)}" if shares else member_name(one) for one in members[:_SHOWN_NAMES]]
     if len(members) > _SHOWN_NAMES:
         shown.append(f"{len(members) - _SHOWN_NAMES:,} more")
     return ", ".join(shown)

@@ -127,7 +127,7 @@ def _sections(report: BacktestReport, *, details: bool) -> Iterator[Block]:
             _UNJUDGED,
             (
                 (
-                    ("not checked", Style.WARN),
+                    (Verdict.INCONCLUSIVE.value, Style.WARN),
                     f"{one.entity}: {one.key}",
                     f"{limit_text(one.key, one.before, absent='not set')} -> {limit_text(one.key, one.after, absent='not set')}",
                     one.why,
@@ -184,7 +184,7 @@ def _group(rows: Sequence[BucketVerdict], *, current_known: bool) -> Iterator[Bl
         ("samples", metrics_words(worst)),
         ("recommended", advice_words(worst) if over or has_only_metrics(worst) else None),
         ("waiting", None if worst.waiting is None else waiting_words(worst.waiting)),
-        ("clients", members_words(worst.members) if worst.members else None),
+        ("clients", members_words(worst.members, shares=not has_only_metrics(worst)) if worst.members else None),
     ):
         if words is not None:
             yield labelled(f"    {label:<11}  ", Style.FAINT, words)

@@ -363,8 +363,7 @@ def _of_group(one: BucketVerdict) -> str:
     safe = f"; safe from {rate(one.key, one.safe).replace(' ', _NO_BREAK)}" if one.safe is not None else ""
     if one.metrics is not None and has_only_metrics(one) and one.verdict is not Verdict.CLEAR:
         advised = f"; recommended {amount_markdown(one.key, one.recommended)}" if one.recommended is not None else ""
-        seen = prose(short_metrics_words(one, one.metrics), begins_line=False)
-        return f"{one.verdict.value}: {seen}{advised}"
+        return f"{one.verdict.value}: {short_metrics_words(one, one.metrics)}{advised}"
     match one.verdict:
         case Verdict.THROTTLED:
             return f"throttled {throttled_words(one)}{safe}"

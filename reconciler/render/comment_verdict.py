@@ -127,12 +127,15 @@ def _backtest(report: BacktestReport | None, rows: Sequence[ChangeRow], limit: i
         failed = sum(not rule.holds for rule in report.rules)
         yield f"**The backtest rejects this change**: {_of(failed, len(report.rules), 'rule')} {_agree(failed, 'fails', 'fail')}."
     unknown = sum(row.unknown for row in rows)
-    missing = f"**{_of(unknown, len(rows), 'change')} {_agree(unknown, 'is', 'are')} not checked**"
-    if unknown and not changed_groups(report):
+    missing = f"**{_of(unknown, len(rows), 'change')} {_agree(unknown, 'is', 'are')} not checked**" if unknown else ""
+    if (judged := report.judged) is not None:
+        less = judged.judged < judged.changed
+        missing = f"**{_of(judged.judged, judged.changed, 'changed quota')} could be judged**" if less else ""
+    if missing and unknown and not changed_groups(report):
         limits, effects = _agree(unknown, "its limit", "their limits"), _agree(unknown, "its effect", "their effects")
         yield f"{missing}: no recorded traffic uses {limits}, so nothing is known about {effects}."
         return
-    yield f"{_of_changed(report, limit)}{f', and {missing}' if unknown else ''}."
+    yield f"{_of_changed(report, limit)}{f', and {missing}' if missing else ''}."
 
 
 def _of_changed(report: BacktestReport, limit: int) -> str:

@@ -61,7 +61,7 @@ def moments_words(metrics: MetricSamples) -> str:
 
 
 def short_metrics_words(verdict: BucketVerdict, metrics: MetricSamples) -> str:
-    """For the cell of a table."""
+    """For the cell of a table: nothing in it needs escapes."""
     if metrics.over:
         return f"{metrics.over:,} of {count_of(metrics.samples, 'sample')} ({sample_share_text(metrics)})"
     if metrics.over == 0 and verdict.verdict is not Verdict.POSSIBLE:
@@ -118,7 +118,7 @@ def _rows_words(one: Observations) -> str:
     over = f" over {one.every_s:.0f} s" if one.every_s else ""
     match one.semantics:
         case MetricSemantics.GAUGE.value:
-            return f"{count_of(one.rows, 'sample')} of brokers' own rates{every}"
+            return f"{count_of(one.rows, 'gauge')}{every}"
         case MetricSemantics.DELTA.value:
             return f"{count_of(one.rows, 'difference')} of counters{over}"
         case _:

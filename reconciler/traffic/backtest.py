@@ -19,6 +19,7 @@ from reconciler.model import (
     Entity,
     Form,
     HistoryNeeds,
+    JudgedQuotas,
     Provenance,
     RateSeries,
     Span,
@@ -31,6 +32,7 @@ from reconciler.traffic.judging.exact import JudgedRequest
 from reconciler.traffic.judging.findings import UnkeptLimits, report_findings, throttle_findings
 from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables, group_series, groups_before, quota_tables
 from reconciler.traffic.judging.history_gaps import add_gaps, holes_of, kind_assumptions
+from reconciler.traffic.judging.judged_quotas import changed_quotas, judged_quotas, rows_of_quotas
 from reconciler.traffic.judging.mean_verdicts import MeanVerdicts, judge_means
 from reconciler.traffic.judging.metric_advice import recommend_from_metrics
 from reconciler.traffic.judging.mutations import drop_duplicate_accounting
@@ -128,12 +130,13 @@ class Backtest:
         capacity = capacity_uses(self._grouping, question.capacity)
         # Which quota a callback computed a limit from is its own affair.
         unused = () if question.rule.callback else unused_quotas(series, question.declared, question.proposed)
-        unjudged = tuple(one for one in self._unjudged(unused) if (one.entity, one.key) not in means.limiting)
+        unjudged = tuple(one for one in self._unjudged(unused) if (one.entity, one.key) not in means.rows)
         return BacktestReport(
             provenance=provenance,
             verdicts=verdicts,
             unjudged=unjudged,
-            unused=tuple(one for one in unused if (one.entity, one.key) not in means.limiting),
+            judged=self._judged_quotas(means, verdicts, unjudged),
+            unused=tuple(one for one in unused if (one.entity, one.key) not in means.rows),
             findings=(
                 *throttle_findings(verdicts, question.sources, of_requests=isinstance(self._recorded, RequestSource)),
                 *unkept.findings(of_requests, self._grouping, question.sources),
@@ -177,6 +180,19 @@ class Backtest:
         recorded = self._recorded
         kinds = {one.kind for one in (*recorded.series, *(mean.series for mean in recorded.means))}
         return unjudged_changes(recorded.series, self._grouping, () if callback else self._tables, quotas, unused, kinds)
+
+    def _judged_quotas(
+        self, means: MeanVerdicts, verdicts: Sequence[BucketVerdict], unjudged: Sequence[UnjudgedChange]
+    ) -> JudgedQuotas | None:
+        """``None`` where a quota callback decides: which entity it takes a limit from is not known."""
+        question = self._question
+        if question.rule.callback is not None:
+            return None
+        rows = rows_of_quotas(self._recorded.series, self._grouping, self._tables)
+        for quota, places in means.rows.items():
+            rows.setdefault(quota, set()).update(places)
+        after = question.declared if question.current is None else question.proposed
+        return judged_quotas(changed_quotas(question.current, after), rows, verdicts, unjudged)
 
     def _with_gaps(self, provenance: Provenance) -> Provenance:
         return replace(provenance, coverage=add_gaps(provenance.coverage, self._holes))

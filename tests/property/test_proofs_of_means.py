@@ -125,7 +125,7 @@ def test_the_largest_mean_of_each_client_and_length_is_kept() -> None:
 def test_verdicts_of_requests_stay_unless_only_a_mean_proves_a_throttle() -> None:
     tables = {KEY: Resolver({ALICE: {KEY: 1000.0}}, KEY)}
     certain = judge_means([mean(72_200, 60_000_000)], {KEY: Resolver({}, KEY)}, tables, DEFAULT_WINDOW)
-    assert certain.limiting == {(ALICE, KEY)}
+    assert set(certain.rows) == {(ALICE, KEY)}
     (alone,) = certain.merge_into([])
     assert (alone.changed, alone.limits_before, alone.limit_after) == (True, (None,), 1000.0)
     (known,) = certain.merge_into([dataclasses.replace(alone, verdict=Verdict.CLEAR, requests=5)])

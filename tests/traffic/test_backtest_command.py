@@ -95,7 +95,7 @@ def test_the_text_says_the_verdict_first(repository: Path, warm_command: Command
         == done.out.splitlines()[-1]
         == (
             "Backtest: The proposed quotas would have throttled 1 of 1 quota group whose limit changes. "
-            "Not judged: 1 changed quota that limits no recorded traffic. Its effect is not known."
+            "1 of 2 changed quotas could be judged: 1 limits no recorded traffic, so its effect is not known."
         )
     )
     assert "  throttled  user alice: producer_byte_rate" in done.out

@@ -255,7 +255,8 @@ def test_a_changed_quota_without_a_recorded_client_is_inconclusive(folder: Path,
     arguments = ("--traffic", str(folder / "traffic.parquet"), "--current", "live.json", "--master", "local[2]", *files)
     done = warm_command("backtest", "quotas", *arguments, cwd=tmp_path)
     assert (done.code, done.err) == (1, "")
-    headline = "Inconclusive. Not judged: 1 changed quota that limits no recorded traffic. Its effect is not known."
+    judged = "0 of 1 changed quota could be judged: 1 limits no recorded traffic, so its effect is not known."
+    headline = f"Inconclusive. {judged}"
     assert done.out.splitlines()[0] == f"Backtest: {headline}"
     assert done.out.splitlines()[1].startswith("Rule 1 fails: no quota group that changes may be inconclusive. user=pay-absent")
     texts = {

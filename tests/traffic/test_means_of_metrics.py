@@ -93,7 +93,10 @@ def test_a_mean_above_the_limit_is_certain_and_one_below_is_inconclusive(
     ]
     assert document["provenance"]["not_charged"] == {semantics: 4}
     assert document["unjudged"] == []
-    assert document["summary"]["headline"] == "The proposed quotas would have throttled 1 of 3 quota groups whose limit changes."
+    assert document["summary"]["headline"] == (
+        "The proposed quotas would have throttled 1 of 3 quota groups whose limit changes. 2 of 3 changed quotas could be "
+        "judged: the history shows too little of 1."
+    )
     messages = {one["id"]: one["message"] for one in document["findings"]}
     assert "proves a rate of at least" in messages["would-throttle"]
     assert "against a limit of 1000 B/s" in messages["may-throttle"]
@@ -134,7 +137,7 @@ def test_the_text_of_gauges_has_samples_their_interval_and_a_recommendation_with
     assert "why          the highest sample, with the margin for what samples miss, is above the limit" in done.out
     assert "inconclusive  user idle" in done.out
     assert "not seen in 400 samples, 11/30 of all moments; above the limit in at most 0.75 % of the time (95 %)" in done.out
-    assert "1,200 samples of brokers' own rates every 30 s of 3 series" in done.out
+    assert "1,200 gauges every 30 s of 3 series" in done.out
 
 
 def test_a_rate_over_a_time_is_judged_as_what_it_counts(tmp_path: Path) -> None:
@@ -152,5 +155,6 @@ def test_a_change_of_a_client_without_any_mean_is_not_judged(tmp_path: Path) -> 
     assert [one["reason"] for one in json.loads(done.out)["unjudged"]] == ["no-recorded-client"] * 2
     assert json.loads(done.out)["summary"]["headline"] == (
         "The history does not show enough to clear 1 of 1 quota group whose limit changes. "
-        "Not judged: 2 changed quotas that limit no recorded traffic. Their effects are not known."
+        "0 of 3 changed quotas could be judged: 2 limit no recorded traffic, so their effects are not known, and the history "
+        "shows too little of 1."
     )

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from reconciler.model import BucketVerdict, Entity, MetricSamples, MetricSemantics, PeakBound, Verdict
+from reconciler.model import BucketVerdict, Member, MetricSamples, MetricSemantics, PeakBound, Verdict
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, Target, group_series
+from reconciler.traffic.judging.judged_quotas import Quota, RowPlace, rows_of_quotas
 from reconciler.traffic.judging.margins import margin_factor
 from reconciler.traffic.judging.means import Mean, gauges_of, proven_by_sum
 from reconciler.traffic.judging.verdicts import moment, target_fields, worst_first
@@ -54,10 +55,10 @@ CountSamples: TypeAlias = Callable[[Sequence[Series], Grouping, Collection[int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanVerdicts:
-    """Verdicts of metrics. ``limiting``: the quotas (entity and key) that limit a client of these metrics, before or after."""
+    """Verdicts of metrics. ``rows``: by quota the rows of the report whose clients it limits, before or after, or may limit."""
 
     verdicts: tuple[BucketVerdict, ...] = ()
-    limiting: frozenset[tuple[Entity, str]] = frozenset()
+    rows: Mapping[Quota, Collection[RowPlace]] = field(default_factory=dict)
 
     def merge_into(self, verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
         """All verdicts, worst first, one for each group, key and broker.
@@ -99,13 +100,11 @@ def judge_means(
         return MeanVerdicts()
     series = [one.series for one in means]
     grouping = group_series(series, before, after)
-    sides = [*((target.kind, target.after) for target in grouping.targets)]
-    sides += [(one.kind, earlier) for one, earlier in zip(series, grouping.before_of_series, strict=True) if earlier]
-    limiting = {(resolved.source, kind.key.value) for kind, resolved in sides if resolved.source is not None}
+    rows = rows_of_quotas(series, grouping, [after] if before is None else [before, after])
     worth = _worth_counting(means, grouping)
     counts = count(series, grouping, worth) if count is not None and worth else {}
     verdicts = (_verdict(index, means, grouping, window, counts.get(index)) for index in range(len(grouping.targets)))
-    return MeanVerdicts(verdicts=tuple(verdicts), limiting=frozenset(limiting))
+    return MeanVerdicts(verdicts=tuple(verdicts), rows=rows)
 
 
 def _worth_counting(means: Sequence[Mean], grouping: Grouping) -> set[int]:
@@ -160,7 +159,7 @@ def _verdict(index: int, means: Sequence[Mean], grouping: Grouping, window: Wind
         longest_from=None,
         peak=peak,
         peak_bound=PeakBound.LOWER,
-        members=(),
+        members=_members(members, grouping, target),
         reason=reason,
         metrics=metrics,
     )
@@ -250,6 +249,23 @@ def _seconds(metrics: MetricSamples, verdict: Verdict) -> tuple[int, int, int]:
     least = int(verdict is Verdict.THROTTLED)
     most = round(metrics.share_high * active) if metrics.over is not None else least
     return active, max(over, least), max(most, over, 1)
+
+
+def _members(means: Sequence[Mean], grouping: Grouping, target: Target) -> tuple[Member, ...]:
+    """The clients, each once. ``share``: of their highest samples, which need not be of one moment."""
+    highest: dict[tuple[str | None, str | None], float] = {}
+    limits: dict[tuple[str | None, str | None], float | None] = {}
+    for index, one in zip(target.members, means, strict=True):
+        name = one.series.user, one.series.client_id
+        rate = one.series.amount / (one.interval_us / 1e6 or 1.0)
+        highest[name] = max(rate, highest.get(name, 0.0))
+        earlier = grouping.before_of_series[index]
+        limits[name] = earlier.value if earlier else None
+    total = sum(highest.values())
+    return tuple(
+        Member(user=name[0], client_id=name[1], share=rate / total if total else 0.0, requests=0, limit_before=limits[name])
+        for name, rate in sorted(highest.items(), key=lambda item: (-item[1], item[0][0] or "", item[0][1] or ""))
+    )
 
 
 def _first(members: Sequence[Mean], counts: SampleCounts | None) -> datetime.datetime:

@@ -91,15 +91,15 @@ class LocalRows(Generic[Item]):
 
     def total(self, work: Totals[Item]) -> pa.Table:
         """As ``Rows.total``."""
-        if work.name not in self._known:
-            works = self._together if work in self._together else (work,)
-            with timed_event(_log, "rows added up", what=", ".join(one.name for one in works), engine="this process") as event:
-                found = self._total(works)
-                event["results"] = found[work.name].num_rows
-            if work not in self._together:
-                return found[work.name]
+        if work in self._together and self._known:
+            return self._known[work.name]
+        works = self._together if work in self._together else (work,)
+        with timed_event(_log, "rows added up", what=", ".join(one.name for one in works), engine="this process") as event:
+            found = self._total(works)
+            event["results"] = found[work.name].num_rows
+        if work in self._together:
             self._known = found
-        return self._known[work.name]
+        return found[work.name]
 
     def _total(self, works: Sequence[Totals[Item]]) -> dict[str, pa.Table]:
         if len(works) == 1:

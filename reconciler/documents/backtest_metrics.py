@@ -1,0 +1,77 @@
+"""What metrics show, what rows mean and how many changed quotas were judged, as parts of a backtest's document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from reconciler.documents.reading import number_from_json, value_from_json
+from reconciler.formats import Json, value_to_json
+from reconciler.model import JudgedQuotas, MetricSamples, MetricSemantics, Observations
+
+
+def observations_to_json(one: Observations) -> dict[str, Json]:
+    """Rows of one meaning."""
+    return {
+        "semantics": one.semantics,
+        "rows": one.rows,
+        "series": one.series,
+        "every_s": one.every_s,
+        "throttled_then": one.throttled_then,
+    }
+
+
+def metrics_to_json(metrics: MetricSamples) -> dict[str, Json]:
+    """What metrics show of a quota group."""
+    return {
+        "semantics": metrics.semantics.value,
+        "samples": metrics.samples,
+        "samples_over": metrics.over,
+        "samples_over_before": metrics.over_before,
+        "share_over": None if metrics.over is None else [metrics.share_low, metrics.share_high],
+        "highest": metrics.highest,
+        "every_s": metrics.every_s,
+        "window_s": metrics.window_s,
+        "moments": metrics.moments if metrics.semantics is MetricSemantics.GAUGE else None,
+        "throttled_then": metrics.throttled_then,
+        "most": value_to_json(metrics.most),
+        "factor": metrics.factor,
+    }
+
+
+def metrics_from_json(row: Mapping[str, Any] | None) -> MetricSamples | None:
+    """The inverse of ``metrics_to_json``; older documents have none."""
+    if row is None:
+        return None
+    low, high = row["share_over"] or (0.0, 1.0)
+    return MetricSamples(
+        semantics=MetricSemantics(row["semantics"]),
+        samples=row["samples"],
+        highest=number_from_json(row["highest"], "metrics.highest"),
+        every_s=row["every_s"],
+        window_s=row["window_s"],
+        over=row["samples_over"],
+        over_before=row["samples_over_before"],
+        share_low=low,
+        share_high=high,
+        throttled_then=row["throttled_then"],
+        most=value_from_json(row["most"], "metrics.most"),
+        factor=row["factor"],
+    )
+
+
+def judged_to_json(judged: JudgedQuotas) -> dict[str, Json]:
+    """How many changed quotas were judged."""
+    return {
+        "changed": judged.changed,
+        "judged": judged.judged,
+        "without_traffic": judged.without_traffic,
+        "too_little": judged.too_little,
+    }
+
+
+def judged_from_json(row: Mapping[str, Any] | None) -> JudgedQuotas | None:
+    """The inverse of ``judged_to_json``; older documents have none."""
+    if row is None:
+        return None
+    return JudgedQuotas(changed=row["changed"], judged=row["judged"], without_traffic=row["without_traffic"])

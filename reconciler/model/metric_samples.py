@@ -1,0 +1,87 @@
+"""What rows of a history mean, what metrics show of a quota group, and of how many changed quotas the effect is known."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class MetricSemantics(enum.StrEnum):
+    """What a value of a metric is."""
+
+    GAUGE = "gauge"
+    """A broker's own sampled rate at a moment."""
+    DELTA = "delta"
+    """What a counter counted over a time."""
+    MEAN = "mean"
+    """The mean of a rate over a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricSamples:
+    """What metrics show of a quota group on one broker. Rates are in the unit of the key.
+
+    A gauge is a rate that the broker itself compares with the limit. Deltas and means are averages, and show no short throttle.
+    """
+
+    semantics: MetricSemantics
+    samples: int
+    """Moments of gauges, or intervals of averages."""
+    highest: float
+    """The highest sample, or the highest average."""
+    every_s: float
+    """The usual time between two samples, or the length of an interval; 0: not known."""
+    window_s: float
+    """What a gauge looks back on: the samples of the broker's sensor."""
+    over: int | None = None
+    """Samples above the proposed limit; ``None``: of averages, of which only the highest is known."""
+    over_before: int | None = None
+    """Samples above the earlier limit; ``None``: not known."""
+    share_low: float = 0.0
+    """The least share of all moments above the limit, of the 95 % interval."""
+    share_high: float = 1.0
+    throttled_then: int = 0
+    """Samples of times when a quota throttled these clients: their rates show what that limit let through."""
+    most: float | None = None
+    """Of averages, what no rate can have exceeded."""
+    factor: float | None = None
+    """What a recommendation multiplies the highest sample by; ``None``: samples are too far apart for one."""
+
+    @property
+    def moments(self) -> float:
+        """Of all moments, the share that gauges show: 0 to 1."""
+        return min(1.0, self.window_s / self.every_s) if self.every_s else 0.0
+
+    @property
+    def censored_share(self) -> float:
+        """Of the samples, those taken while a quota throttled the clients."""
+        return self.throttled_then / self.samples if self.samples else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observations:
+    """Rows of one meaning. ``semantics``: ``event``, ``second`` (a per-second total), ``delta``, ``gauge`` or ``mean``."""
+
+    semantics: str
+    rows: int
+    series: int
+    """Distinct (broker, kind, user, client id)."""
+    every_s: float = 0.0
+    """The usual time between the samples of a gauge, or the length of a delta or mean; 0: not known."""
+    throttled_then: int = 0
+    """Rows of times when a quota throttled the client."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedQuotas:
+    """How many quotas change, and of how many the history shows the effect."""
+
+    changed: int
+    judged: int
+    without_traffic: int
+    """Those that limit no recorded traffic. Of the rest that is not judged, the history shows too little."""
+
+    @property
+    def too_little(self) -> int:
+        """Changed quotas with recorded traffic that is inconclusive."""
+        return self.changed - self.judged - self.without_traffic

@@ -1,0 +1,72 @@
+"""Gauges of our own making as Parquet in the canonical schema, hour by hour, as a reader of a metrics server stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+START_S = 1_795_219_200
+"""2026-11-21 00:00:00 UTC."""
+
+Integers = npt.NDArray[np.int64]
+Shape = Callable[[Integers], Integers]
+"""The rate at each number of a sample."""
+
+
+def steady(rate: int, *, peaks: dict[int, int] | None = None) -> Shape:
+    """The same rate at each sample but for some, by number."""
+
+    def rates(numbers: Integers) -> Integers:
+        found = np.full(len(numbers), rate, dtype=np.int64)
+        for number, peak in (peaks or {}).items():
+            found[numbers == number] = peak
+        return found
+
+    return rates
+
+
+def write_gauges(
+    folder: Path,
+    clients: dict[tuple[str, str | None, int], Shape],
+    *,
+    every_s: int = 15,
+    hours: int = 24,
+    censored: frozenset[int] = frozenset(),
+) -> int:
+    """One file an hour; ``clients``: by user, client-id (``None``: of the user's quota) and broker. Returns the number of rows.
+
+    ``censored``: numbers of samples at which a quota throttled all clients.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    an_hour = 3600 // every_s
+    for hour in range(hours):
+        numbers = np.arange(hour * an_hour, (hour + 1) * an_hour, dtype=np.int64)
+        parts = [_table(numbers, every_s, client, shape, censored) for client, shape in clients.items()]
+        pq.write_table(pa.concat_tables(parts), folder / f"{hour:04}.parquet", compression="zstd")
+    return hours * an_hour * len(clients)
+
+
+def _table(
+    numbers: Integers, every_s: int, client: tuple[str, str | None, int], shape: Shape, censored: frozenset[int]
+) -> pa.Table:
+    user, client_id, broker = client
+    count = len(numbers)
+    ts_us = (START_S + numbers * every_s) * 1_000_000
+    return pa.table(
+        {
+            "ts": pa.array(ts_us).cast(pa.timestamp("us", tz="UTC")),
+            "interval_ms": pa.array(np.full(count, every_s * 1000, dtype=np.int32)),
+            "broker": pa.array(np.full(count, broker, dtype=np.int32)),
+            "user": pa.repeat(user, count),
+            "client_id": pa.nulls(count, pa.string()) if client_id is None else pa.repeat(client_id, count),
+            "kind": pa.repeat("produce", count),
+            "amount": pa.array(shape(numbers)),
+            "semantics": pa.repeat("gauge", count),
+            "throttled": pa.array(np.isin(numbers, sorted(censored))),
+        }
+    )

@@ -1,0 +1,145 @@
+"""``backtest`` on a folder of gauges, as a reader of a metrics server stores them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from reconciler.formats.schema_files import load_schema
+from tests.support.command import Done, invoke, run
+from tests.support.gauge_parquet import Shape, steady, write_gauges
+from tests.support.manifests import cluster, quotas
+
+MIB = 2**20
+LIMITS = quotas(
+    ({"user": "over"}, {"producer_byte_rate": "10MiB"}),
+    ({"user": "near"}, {"producer_byte_rate": "10MiB"}),
+    ({"user": "quiet"}, {"producer_byte_rate": "10MiB"}),
+    ({"user": "burst"}, {"producer_byte_rate": "10MiB"}),
+    ({"user": "moved"}, {"producer_byte_rate": "10MiB"}),
+    ({"user": "gone"}, {"producer_byte_rate": "10MiB"}),
+)
+CLIENTS: dict[tuple[str, str | None, int], Shape] = {
+    ("over", "app", 1): steady(MIB, peaks={100: 13 * MIB, 101: 11 * MIB}),
+    ("over", "app", 2): steady(MIB),
+    ("near", "app", 1): steady(MIB, peaks={7: 9 * MIB}),
+    ("quiet", "app", 1): steady(MIB, peaks={7: 2 * MIB}),
+    ("burst", "app", 1): steady(MIB, peaks={5000: 11 * MIB}),
+    # Two series of one client, as after a move from the user's quota to that of a pair: each 6 MiB/s at one moment.
+    ("moved", None, 1): steady(0, peaks={300: 6 * MIB}),
+    ("moved", "app", 1): steady(0, peaks={300: 6 * MIB, 301: 7 * MIB}),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "quotas").mkdir()
+    (tmp_path / "quotas" / "cluster.yaml").write_text(cluster())
+    (tmp_path / "quotas" / "quotas.yaml").write_text(LIMITS)
+    write_gauges(tmp_path / "gauges", CLIENTS)
+    return tmp_path
+
+
+def backtest(folder: Path, *more: str, env: dict[str, str] | None = None) -> Done:
+    return (run if env else invoke)("backtest", "quotas", "--traffic", "gauges", *more, cwd=folder, env=env)
+
+
+def test_each_verdict_has_its_samples_and_nothing_is_clear(folder: Path) -> None:
+    done = backtest(folder, "--format", "json")
+    assert (done.code, done.err) == (0, "")
+    document = done.json()
+    jsonschema.Draft202012Validator(load_schema("backtest")).validate(document)
+    rows = {(one["bucket"]["user"], one["broker"]): one for one in document["verdicts"]}
+    assert {
+        place: (row["verdict"], row["metrics"]["samples_over"], row["metrics"]["samples"]) for place, row in rows.items()
+    } == {
+        ("over", 1): ("throttled", 2, 5760),
+        ("over", 2): ("inconclusive", 0, 5760),
+        ("near", 1): ("possible", 0, 5760),
+        ("quiet", 1): ("inconclusive", 0, 5760),
+        ("burst", 1): ("possible", 1, 5760),
+        ("moved", 1): ("possible", 1, 5760),
+    }
+    assert rows["moved", 1]["metrics"]["highest"] == 12 * MIB, "series of one moment are added up"
+    assert rows["over", 1]["metrics"]["moments"] == pytest.approx(11 / 15)
+    low, high = rows["burst", 1]["metrics"]["share_over"]
+    assert low < 1 / 5760 < high < 0.001
+    assert rows["quiet", 1]["metrics"]["share_over"] == [0, pytest.approx(3 / 5760)]
+    # 2 MiB/s x 1.2, 50 % for a history of a day, and two brokers of which one may be lost.
+    assert rows["quiet", 1]["recommended"] == 7.25 * MIB
+    assert rows["quiet", 1]["safe"] is None
+    assert "highest sample 2 MiB/s x 1.2 for 15 s gauges, and 50 %" in rows["quiet", 1]["recommended_reason"]
+    (observations,) = document["provenance"]["observations"]
+    assert observations == {"semantics": "gauge", "rows": 7 * 5760, "series": 7, "every_s": 15, "throttled_then": 0}
+
+
+def test_every_output_has_the_same_counts(folder: Path) -> None:
+    outputs = ("text=a.txt", "json=a.json", "markdown=a.md", "html=a.html", "summary=s.md")
+    done = backtest(folder, *(word for one in outputs for word in ("--out", one)))
+    assert (done.code, done.err) == (0, "")
+    summary = json.loads((folder / "a.json").read_text())["summary"]
+    assert summary["quotas"] == {"changed": 6, "judged": 4, "without_traffic": 1, "too_little": 1}
+    assert summary["unjudged"] == 1
+    words = (
+        "4 of 6 changed quotas could be judged: 1 limits no recorded traffic, so its effect is not known, and the history shows "
+        "too little of 1."
+    )
+    assert summary["headline"] == f"The proposed quotas would have throttled 1 of 5 quota groups whose limit changes. {words}"
+    assert (folder / "a.txt").read_text().count(words) == 2
+    assert words in (folder / "a.html").read_text()
+    assert "**4 of 6 changed quotas could be judged**" in (folder / "a.md").read_text()
+    assert "not seen in 5,760 samples, 11/15 of all moments" in (folder / "a.md").read_text().replace("\N{NO-BREAK SPACE}", " ")
+    assert "Not seen" not in (folder / "s.md").read_text()
+
+
+def test_the_text_fits_a_terminal_and_names_censored_samples(folder: Path) -> None:
+    write_gauges(folder / "gauges", CLIENTS, censored=frozenset(range(200)))
+    done = backtest(folder, "--details", env={"COLUMNS": "80"})
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    text = " ".join(line.strip() for line in lines)
+    assert "1 of 5,760 samples above the limit (0.017 %, 95 % interval" in text
+    assert "Warning: quotas throttled clients in 1,400 of 40,320 gauges every 15 s (3.5 %)" in text
+    assert "so it is a lower bound" in text
+    assert "a quota throttled these clients in 3.5 % of them" in text
+    assert "the first 11 s read low" in text
+
+
+def test_a_quota_of_a_user_cannot_be_split_by_what_its_own_series_show(folder: Path) -> None:
+    pairs = quotas(({"user": "moved", "client-id": "app"}, {"producer_byte_rate": "1MiB"}))
+    (folder / "quotas" / "quotas.yaml").write_text(pairs)
+    rows = backtest(folder, "--format", "json").json()["verdicts"]
+    moved = {one["bucket"].get("client-id"): one for one in rows if one["bucket"].get("user") == "moved"}
+    assert moved["app"]["verdict"] == "throttled"
+    assert (moved[None]["verdict"], moved[None]["undecided"]) == ("inconclusive", True)
+    assert moved[None]["reason"] == "the metrics name the quota group as it was, and the proposed quotas split it"
+
+
+def test_rules_see_what_the_history_could_not_judge(folder: Path) -> None:
+    rule = {"verdicts": ["inconclusive"], "match": {"user": "gone"}}
+    (folder / "quotas" / "cluster.yaml").write_text(cluster(backtest={"fail": [rule]}))
+    done = backtest(folder)
+    assert done.code == 1, done.out
+    assert "user=gone: producer_byte_rate limits no recorded traffic" in done.out
+
+
+@pytest.mark.parametrize(("user", "verdict"), [("over", "throttled"), ("moved", "possible"), ("quiet", "inconclusive")])
+def test_a_rule_about_a_client_sees_the_verdicts_of_its_metrics(folder: Path, user: str, verdict: str) -> None:
+    rule = {"verdicts": [verdict], "match": {"user": user}}
+    (folder / "quotas" / "cluster.yaml").write_text(cluster(backtest={"fail": [rule]}))
+    assert backtest(folder).code == 1
+    (folder / "quotas" / "cluster.yaml").write_text(cluster(backtest={"fail": [{**rule, "match": {"user": "other"}}]}))
+    assert backtest(folder).code == 0
+
+
+def test_a_million_samples_need_neither_java_nor_spark(folder: Path) -> None:
+    rows = write_gauges(folder / "gauges", {(f"u{n}", "app", 1): steady(n) for n in range(200)} | CLIENTS)
+    assert rows > 1_100_000
+    done = backtest(folder, "-v", env={"PATH": "", "JAVA_HOME": "", "SPARK_HOME": ""})
+    assert done.code == 0, done.err
+    assert "it has gauges only" in done.err
+    assert "4 of 6 changed quotas could be judged" in done.out
