@@ -87,7 +87,7 @@ def _summary_to_json(report: BacktestReport) -> dict[str, Json]:
         "changed": _counts_to_json([one for one in groups if one.changed]),
         "unchanged": _counts_to_json([one for one in groups if not one.changed]),
         "unjudged": len(report.unjudged),
-        "quotas": None if report.judged is None else judged_to_json(report.judged),
+        "quotas": judged_to_json(report.judged),
         "refused": report.refused,
     }
 
@@ -229,7 +229,7 @@ def _verdict_to_json(verdict: BucketVerdict) -> dict[str, Json]:
         "undecided": verdict.undecided,
         "waiting": None if verdict.waiting is None else _waiting_to_json(verdict.waiting),
         "rates": None if verdict.rates is None else _rates_to_json(verdict.rates),
-        "metrics": None if verdict.metrics is None else metrics_to_json(verdict.metrics),
+        "metrics": metrics_to_json(verdict.metrics),
     }
 
 
@@ -253,20 +253,7 @@ def _rates_to_json(rates: RateSeries) -> dict[str, Json]:
 
 
 def _waiting_to_json(waiting: Waiting) -> dict[str, Json]:
-    return {
-        "connections": waiting.connections,
-        "requests": waiting.requests,
-        "complete": waiting.complete,
-        "throughput": waiting.throughput,
-        "throughput_of_limit": waiting.throughput_of_limit,
-        "waited": waiting.waited,
-        "wait_median_s": waiting.wait_median_s,
-        "wait_longest_s": waiting.wait_longest_s,
-        "behind_longest_s": waiting.behind_longest_s,
-        "pulse_of_limit": waiting.pulse_of_limit,
-        "pulse_s": waiting.pulse_s,
-        "pulse_every_s": waiting.pulse_every_s,
-    }
+    return {name: getattr(waiting, name) for name in Waiting.__slots__}
 
 
 def _member_to_json(member: Member) -> dict[str, Json]:

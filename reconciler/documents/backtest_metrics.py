@@ -21,8 +21,10 @@ def observations_to_json(one: Observations) -> dict[str, Json]:
     }
 
 
-def metrics_to_json(metrics: MetricSamples) -> dict[str, Json]:
+def metrics_to_json(metrics: MetricSamples | None) -> Json:
     """What metrics show of a quota group."""
+    if metrics is None:
+        return None
     return {
         "semantics": metrics.semantics.value,
         "samples": metrics.samples,
@@ -60,8 +62,10 @@ def metrics_from_json(row: Mapping[str, Any] | None) -> MetricSamples | None:
     )
 
 
-def judged_to_json(judged: JudgedQuotas) -> dict[str, Json]:
+def judged_to_json(judged: JudgedQuotas | None) -> Json:
     """How many changed quotas were judged."""
+    if judged is None:
+        return None
     return {
         "changed": judged.changed,
         "judged": judged.judged,

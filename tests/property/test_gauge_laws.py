@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.backtest import MetricSemantics, Verdict
+from reconciler.model.backtest import Verdict
 from reconciler.model.entity import Entity
+from reconciler.model.metric_samples import MetricSemantics
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.margins import MARGINS, margin_factor
 from reconciler.traffic.judging.mean_verdicts import MeanVerdicts, judge_means

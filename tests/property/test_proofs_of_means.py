@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.backtest import MetricSemantics, PeakBound, Verdict
+from reconciler.model.backtest import PeakBound, Verdict
 from reconciler.model.entity import Entity
+from reconciler.model.metric_samples import MetricSemantics
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.columns.mean_totals import MEAN_TOTALS
 from reconciler.traffic.judging.grouping import Series

@@ -140,7 +140,7 @@ def _maybe_by_metrics(hit: Sequence[BucketVerdict], metrics: MetricSamples) -> M
     elif metrics.semantics is MetricSemantics.GAUGE:
         seen = "no sample is above the limit, and samples miss what happens between them"
     else:
-        seen = "averages hide what is above them"
+        seen = "averages do not show the rates above them"
     advice = None if worst.recommended is None else amount_part(key, worst.recommended)
     return compose(
         "{group}{also} may have been throttled {doing}, on {broker}: {seen}. The highest {what} is {highest} against a limit of "
