@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import pytest
 
@@ -13,6 +13,7 @@ from reconciler.model.entity import Entity
 from reconciler.traffic.backtest import Backtest, BacktestRequest
 from reconciler.traffic.judging.by_seconds import Lines, Points
 from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.judging.mean_verdicts import SampleCounts
 from reconciler.traffic.judging.means import Mean
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
@@ -41,6 +42,9 @@ class Seconds:
         return {}
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
+        return {}
+
+    def sample_counts(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Mapping[int, SampleCounts]:
         return {}
 
     def minutes(self) -> Mapping[int, Integers]:
