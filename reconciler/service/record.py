@@ -180,7 +180,7 @@ class _Recorder:
             poller.join(max(0.0, deadline - self._clock.monotonic()))
         self._write(may_drop=True)
         by = signal.Signals(stopped_by).name if stopped_by is not None else "the end of --duration"
-        lost = f"; {self._dropped:,} rows were dropped" if self._dropped else ""
+        lost = f", and dropped {self._dropped:,} rows" if self._dropped else ""
         self._log.write(
             logging.INFO,
             "stopped",
