@@ -183,6 +183,19 @@ EXAMPLES: Final[Mapping[str, CommandExamples]] = {
             ),
         ),
     ),
+    "headroom": CommandExamples(
+        page="monitor.md",
+        lines=(
+            (
+                "Watch who is near a limit, with rates from Prometheus",
+                "headroom quotas --cluster prod --traffic prometheus+http://prometheus:9090 --watch",
+            ),
+            (
+                "Exit with 2 when a client is above 80 % of its limit, by the page of one exporter",
+                "headroom --current prod.json --traffic 1=metrics+http://b1:7071/metrics --over 80% --detailed-exitcode",
+            ),
+        ),
+    ),
     "rules": CommandExamples(
         page="monitor.md",
         lines=(

@@ -48,6 +48,7 @@ COMMAND_GROUPS: Final = {
         "describe": "Print quotas as a cluster has them",
         "resolve": "Show which limits apply to a client, and why",
         "why": "Explain an incident: who filled which quota, and who set it",
+        "headroom": "Show how near clients are to their limits now",
         "drift": "Compare a cluster with the manifests and the last apply",
         "report": "Write one page about every cluster",
         "rules": "Write Prometheus rules and a Grafana dashboard of the limits",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from reconciler.render.drift_text import drift_lines
     from reconciler.render.findings_text import explanation_lines, findings_lines, index_lines, shown_findings, validation_lines
     from reconciler.render.grafana_dashboard import render_grafana_dashboard
+    from reconciler.render.headroom_text import headroom_lines, owner_lines
     from reconciler.render.layout import plain, write
     from reconciler.render.markdown import BUDGET, ROOM_FOR_BACKTEST, findings_markdown, plan_markdown, render_backtest_markdown
     from reconciler.render.markdown_text import size
@@ -89,6 +90,7 @@ __all__ = [
     "findings_of_guards",
     "findings_outputs",
     "findings_to_sarif",
+    "headroom_lines",
     "hidden_data",
     "incident_headline",
     "incident_lines",
@@ -99,6 +101,7 @@ __all__ = [
     "line",
     "note_lines",
     "overview_lines",
+    "owner_lines",
     "plain",
     "plan_annotations",
     "plan_html",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from reconciler.model import ClientName, Entity, EntityName
+from reconciler.model import OTHER, ClientName, Entity, EntityName
 from reconciler.resolution.precedence import (
     CLIENT_LEVELS,
     CLIENT_PRECEDENCE,
@@ -228,6 +228,17 @@ class Resolver:
         """What each level has for a client, also what an empty client id escapes; ``None``: nothing is set."""
         names = (None, user, client_id, (user, client_id))
         return tuple(table.get(names[by]) for by, table in zip(_LOOKED_UP_BY, self._levels, strict=True))
+
+    def limit_of_group(self, user: str | None, client_id: str | None) -> Candidate | None:
+        """The quota of a quota group, known by its tags, of which ``None`` is absent; ``None``: unlimited.
+
+        As ``quotaLimit`` of ``DefaultQuotaCallback``: only levels that group by the same tags decide.
+        """
+        if not user and not client_id:
+            return None
+        grouped_by = GroupedBy.USER if not client_id else GroupedBy.CLIENT_ID if not user else GroupedBy.USER_AND_CLIENT_ID
+        candidates = self.candidates(user or OTHER, client_id or OTHER)
+        return next((c for c in candidates if c is not None and _grouped_by(c) is grouped_by), None)
 
     def hidden(self, user: ClientName, client_id: ClientName, winner: Candidate) -> list[Candidate]:
         """What would apply in turn without the winner, the strongest first; nothing that an empty client id escapes."""

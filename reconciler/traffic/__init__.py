@@ -67,6 +67,8 @@ if TYPE_CHECKING:
     from reconciler.traffic.judging.recommendations import safe_limit
     from reconciler.traffic.kernels.sampled_rate import Era, Window
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
+    from reconciler.traffic.last_moment import RecordedRate, last_rates
+    from reconciler.traffic.live_samples import AnsweredSamples, read_answer
     from reconciler.traffic.metric_pages import PageFacts, PageWriter, page_facts
     from reconciler.traffic.recorded_folder import RecordedFolder, Retention
     from reconciler.traffic.requirements import require_arrow
@@ -101,6 +103,7 @@ __all__ = [
     "SERIES_NAMES",
     "SERIES_SELECTOR",
     "AnswerReader",
+    "AnsweredSamples",
     "Backtest",
     "BacktestRequest",
     "Between",
@@ -118,6 +121,7 @@ __all__ = [
     "PageWriter",
     "QuotaViolation",
     "RecordedFolder",
+    "RecordedRate",
     "Retention",
     "ScrapedRows",
     "Segment",
@@ -138,10 +142,12 @@ __all__ = [
     "group_timelines",
     "incident_report",
     "keep_rows",
+    "last_rates",
     "look_first",
     "open_traffic",
     "page_facts",
     "parse_mapping",
+    "read_answer",
     "read_batches",
     "read_mapping",
     "read_series",

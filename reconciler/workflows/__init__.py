@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         series_reader,
     )
     from reconciler.workflows.git_repository import source_of
+    from reconciler.workflows.headroom import HeadroomReader, open_headroom
     from reconciler.workflows.import_quotas import ImportSummary, import_files
     from reconciler.workflows.init import CLUSTER_FOLDER, Made, Setting, make_repository, parse_workflows, require_room
     from reconciler.workflows.load import find_repository_root, stop_on
@@ -115,6 +116,7 @@ __all__ = [
     "GitHubRepository",
     "GitHubTarget",
     "GivenBaseline",
+    "HeadroomReader",
     "ImportSummary",
     "IncidentRequest",
     "Intent",
@@ -180,6 +182,7 @@ __all__ = [
     "notes_about",
     "observe",
     "open_cluster",
+    "open_headroom",
     "open_page",
     "parse_clients",
     "parse_workflows",

@@ -1,0 +1,251 @@
+"""Headroom: how near quota groups are to their limits now, which of them brokers throttle, and which quota limits them."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from reconciler.errors import UsageError
+from reconciler.model import (
+    Entity,
+    EntityType,
+    GroupLoad,
+    Headroom,
+    Message,
+    MutedConnections,
+    QuotaKey,
+    RateTrend,
+    Throttling,
+    compose,
+)
+from reconciler.resolution import Candidate, EffectiveQuotas, QuotaView
+from reconciler.text import count_of
+from reconciler.workflows.headroom_sources import LoadReading, LoadSource, Samples, SeriesSamples, merge_series, open_load_source
+from reconciler.workflows.resolve import Sources
+
+if TYPE_CHECKING:
+    from reconciler.traffic import MetricSeries, SeriesReader
+
+_FRESH_S: Final = 150
+"""A series whose last sample is older than that is gone; two scrapes of a minute and some delay are not."""
+_TREND_S: Final = 60
+_SHORTEST_TREND_S: Final = 5
+_USER: Final = EntityType.USER.value
+_CLIENT_ID: Final = EntityType.CLIENT_ID.value
+_IP: Final = EntityType.IP.value
+
+_GroupKey = tuple[int, QuotaKey, tuple[tuple[str, str], ...]]
+
+
+class HeadroomReader:
+    """Reads rates again and again against the limits of one state."""
+
+    def __init__(self, view: QuotaView, owners: Mapping[Entity, str], source: LoadSource) -> None:
+        """Raises ``UsageError`` where the brokers have a callback class, since no limit is known then."""
+        if view.caveats.callback is not None:
+            raise UsageError(f"headroom needs limits that are known: {view.caveats.callback}")
+        self._view, self._owners, self._source = view, owners, source
+        self._answers: Final[EffectiveQuotas] = view.answers()
+        self._throttled: dict[_GroupKey, Throttling] = {}
+
+    def read(self) -> Headroom:
+        """The state of now. Raises ``TrafficError`` when there is no source, or nothing in it."""
+        from reconciler.traffic import Measure
+
+        reading = self._source.read()
+        by_measure: dict[Measure, list[SeriesSamples]] = {measure: [] for measure in Measure}
+        for one in merge_series(reading.series):
+            by_measure[one.series.measure].append(one)
+        rates = by_measure[Measure.RATE]
+        now_s = max((one.samples[-1][0] for some in by_measure.values() for one in some if one.samples), default=None)
+        notes = [*reading.notes, *_stale_brokers(reading, rates, now_s)]
+        if now_s is None:
+            notes.append(
+                compose(
+                    "The source has no series of a quota group. Without a quota, brokers count nothing: set one, or see {page}.",
+                    page="docs/monitor.md",
+                )
+            )
+            return Headroom(cluster=self._view.cluster, at=None, groups=(), notes=tuple(notes))
+        throttles = {self._key(one): one for one in by_measure[Measure.THROTTLE_TIME]}
+        tokens = {self._key(one): one.samples[-1][1] for one in by_measure[Measure.TOKENS] if one.samples}
+        groups = [
+            self._load(one, reading, throttles.get(self._key(one)), tokens.get(self._key(one)), now_s)
+            for one in self._summed(rates)
+            if one.samples and one.samples[-1][0] > now_s - _FRESH_S and math.isfinite(one.samples[-1][1])
+        ]
+        muted = (
+            MutedConnections(broker=_broker(one.series, reading), key=one.series.kind.key, connections=int(one.samples[-1][1]))
+            for one in by_measure[Measure.QUEUE_SIZE]
+            if one.samples and one.samples[-1][0] > now_s - _FRESH_S and one.samples[-1][1] > 0
+        )
+        if unlimited := sum(group.limit is None for group in groups):
+            notes.append(compose("{groups} without a limit.", groups=count_of(unlimited, "quota group")))
+        return Headroom(
+            cluster=self._view.cluster,
+            at=datetime.datetime.fromtimestamp(now_s, datetime.UTC),
+            groups=tuple(sorted(groups, key=_order)),
+            muted=tuple(sorted(muted, key=lambda one: (one.broker, one.key))),
+            notes=tuple(notes),
+        )
+
+    def close(self) -> None:
+        """Give connections back."""
+        self._source.close()
+
+    def _summed(self, rates: Sequence[SeriesSamples]) -> list[SeriesSamples]:
+        """Rates of quota groups: those of clients are added up to their groups."""
+        groups: dict[_GroupKey, SeriesSamples] = {}
+        summed = []
+        for one in rates:
+            if one.of_group:
+                summed.append(one)
+                continue
+            series = self._group_of(one.series)
+            moved = replace(one, series=series, of_group=True)
+            key = self._key(moved)
+            groups[key] = moved if key not in groups else _added(groups[key], moved)
+        return [*summed, *groups.values()]
+
+    def _group_of(self, series: MetricSeries) -> MetricSeries:
+        """The group of a client, by its tags; unknown names stay unknown."""
+        resolver = self._answers.resolvers.get(series.kind.key.value)
+        if resolver is None or (series.user is None and series.client_id is None):
+            return series
+        resolved = resolver.resolve_partly(series.user, series.client_id)
+        if resolved is None:
+            return series
+        return replace(series, user=resolved.bucket.user or None, client_id=resolved.bucket.client_id or None)
+
+    def _load(
+        self, one: SeriesSamples, reading: LoadReading, throttle: SeriesSamples | None, tokens: float | None, now_s: float
+    ) -> GroupLoad:
+        series = one.series
+        candidate = self._limit(series)
+        key = self._key(one)
+        throttling = _throttling(one, throttle, now_s)
+        if throttling is not None and throttling.or_earlier and (before := self._throttled.get(key)) is not None:
+            throttling = replace(throttling, since=before.since, or_earlier=before.or_earlier)
+        if throttling is None:
+            self._throttled.pop(key, None)
+        else:
+            self._throttled[key] = throttling
+        return GroupLoad(
+            broker=_broker(series, reading),
+            key=series.kind.key,
+            tags=dict(key[2]),
+            rate=one.samples[-1][1],
+            limit=None if candidate is None else candidate.value,
+            source=None if candidate is None else candidate.entity,
+            level=None if candidate is None else candidate.level,
+            owner=None if candidate is None else self._owners.get(candidate.entity),
+            trend=_trend(one.samples),
+            throttling=throttling,
+            tokens=tokens,
+        )
+
+    def _limit(self, series: MetricSeries) -> Candidate | None:
+        if series.ip is not None:
+            return self._answers.addresses.winner(series.ip)
+        resolver = self._answers.resolvers.get(series.kind.key.value)
+        return None if resolver is None else resolver.limit_of_group(series.user, series.client_id)
+
+    @staticmethod
+    def _key(one: SeriesSamples) -> _GroupKey:
+        series = one.series
+        tags = ((_USER, series.user), (_CLIENT_ID, series.client_id), (_IP, series.ip))
+        return series.broker, series.kind.key, tuple((tag, name) for tag, name in tags if name)
+
+
+def open_headroom(
+    sources: Sources, state: str, *, traffic: Sequence[str], http_config: str | None, log_timezone: str
+) -> HeadroomReader:
+    """Read the limits of a state, and open the traffic. Raises as ``Sources.view`` and ``open_load_source``."""
+    from pathlib import Path
+
+    view = sources.view(state)
+    source = open_load_source(
+        traffic,
+        http_config=Path(http_config) if http_config else None,
+        reader=_series_reader(view),
+        log_timezone=log_timezone,
+    )
+    return HeadroomReader(view, sources.owners(), source)
+
+
+def _series_reader(view: QuotaView) -> SeriesReader:
+    """It knows the names of entities, for exporters that leave names in the metric name only."""
+    from reconciler.traffic import ClientNames, SeriesReader
+
+    names: dict[str, set[str]] = {_USER: set(), _CLIENT_ID: set()}
+    for entity in view.entities:
+        for entity_type, name in entity.parts:
+            if isinstance(name, str) and entity_type in names:
+                names[entity_type].add(name)
+    return SeriesReader(ClientNames(users=frozenset(names[_USER]), client_ids=frozenset(names[_CLIENT_ID])))
+
+
+def _broker(series: MetricSeries, reading: LoadReading) -> str:
+    return reading.brokers.get(series.broker, str(series.broker))
+
+
+def _order(group: GroupLoad) -> tuple[float, str, str, str]:
+    share = -1.0 if group.share is None else group.share
+    return -share, str(group.tags), group.key.value, group.broker
+
+
+def _added(one: SeriesSamples, other: SeriesSamples) -> SeriesSamples:
+    """Two clients of a group, sampled at the same moments."""
+    values = dict(one.samples)
+    for at, value in other.samples:
+        values[at] = values.get(at, 0.0) + value
+    return replace(one, samples=tuple(sorted(values.items())), throttled=tuple(sorted((*one.throttled, *other.throttled))))
+
+
+def _trend(samples: Samples) -> RateTrend | None:
+    """From about a minute ago until now."""
+    at, value = samples[-1]
+    older = [(then, before) for then, before in samples if at - then >= _TREND_S and math.isfinite(before)]
+    then, before = older[-1] if older else samples[0]
+    if at - then < _SHORTEST_TREND_S or not math.isfinite(before):
+        return None
+    return RateTrend(change=value - before, seconds=at - then)
+
+
+def _throttling(one: SeriesSamples, times: SeriesSamples | None, now_s: float) -> Throttling | None:
+    if times is None or not times.samples:
+        recent = [at for at in one.throttled if at > now_s - _TREND_S]
+        return Throttling(since=datetime.datetime.fromtimestamp(recent[0], datetime.UTC), or_earlier=True) if recent else None
+    if times.samples[-1][0] <= now_s - _FRESH_S or not times.samples[-1][1] > 0:
+        return None
+    since_s = times.samples[-1][0]
+    or_earlier = True
+    for at, value in reversed(times.samples):
+        if not value > 0:
+            or_earlier = False
+            break
+        since_s = at
+    return Throttling(
+        mean_ms=times.samples[-1][1], since=datetime.datetime.fromtimestamp(since_s, datetime.UTC), or_earlier=or_earlier
+    )
+
+
+def _stale_brokers(reading: LoadReading, rates: Sequence[SeriesSamples], now_s: float | None) -> list[Message]:
+    """Brokers that had samples and have none now: what is on them is not known."""
+    newest: dict[str, float] = {}
+    for one in rates:
+        if one.samples:
+            broker = _broker(one.series, reading)
+            newest[broker] = max(newest.get(broker, 0.0), one.samples[-1][0])
+    return [
+        compose(
+            "Broker {broker} has no samples of the last {seconds} s. Its quota groups are left out.",
+            broker=broker,
+            seconds=round(now_s - at),
+        )
+        for broker, at in sorted(newest.items())
+        if now_s is not None and at <= now_s - _FRESH_S
+    ]

@@ -1,0 +1,128 @@
+"""Headroom of a real broker that throttles a real client, by its jmx_exporter and by a Prometheus; and the alerts about it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.resolution.kafka_names import quote_client_id
+from reconciler.sandbox.clients import create_topic
+from reconciler.sandbox.spec import Login, SandboxSpec
+from tests.support import raw_quotas
+from tests.support.command import invoke
+from tests.support.jmx_exporter import ExportedCluster, exported_cluster
+from tests.support.manifests import cluster as cluster_document
+from tests.support.manifests import quotas
+from tests.support.polling import wait_until
+from tests.support.prometheus_server import prometheus
+from tests.support.wire_client import WireClient, record_batch
+
+pytestmark = [pytest.mark.kafka, pytest.mark.interop]
+
+ALICE = Login(name="alice", password="alice-secret")
+BOB = Login(name="CN=bob, O=a*b", password="bob-secret")
+HOSTILE = 'a "b"*?\\c|{{x}}\n'
+BATCH = record_batch(400_000)
+
+
+@pytest.fixture(scope="module")
+def throttled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExportedCluster]:
+    """Alice's app may produce 20 kB/s, every other client 1 GB/s."""
+    with exported_cluster(tmp_path_factory.mktemp("kafka"), spec=SandboxSpec(users=(ALICE, BOB), heap_mb=512)) as cluster:
+        servers = cluster.sandbox.bootstrap_servers
+        create_topic(servers, "orders")
+        raw_quotas.alter(
+            servers,
+            {
+                frozenset({("user", "alice"), ("client-id", "app")}): {"producer_byte_rate": 20_000.0},
+                frozenset({("user", BOB.name), ("client-id", HOSTILE)}): {"producer_byte_rate": 40_000.0},
+                frozenset({("user", None), ("client-id", None)}): {"producer_byte_rate": 1e9},
+            },
+        )
+        raw_quotas.settled(servers, brokers=(1,))
+        yield cluster
+
+
+def burst(cluster: ExportedCluster, login: Login, client_id: str) -> int:
+    """A request of 400 kB; how long the broker throttles it."""
+    with WireClient(cluster.sandbox.sasl_bootstrap_servers or "", login, client_id) as client:
+        return client.produce("orders", BATCH)[1]
+
+
+def groups(document: dict[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]:
+    return {(*row["bucket"].values(), row["key"]): row for row in document["groups"]}
+
+
+def manifests(folder: Path, cluster: ExportedCluster) -> Path:
+    root = folder / "quotas"
+    root.mkdir()
+    (root / "cluster.yaml").write_text(cluster_document(connection={"bootstrapServers": [cluster.sandbox.bootstrap_servers]}))
+    pair = {"user": "alice", "client-id": "app"}
+    (root / "quotas.yaml").write_text(quotas((pair, {"producer_byte_rate": "20000B"}), owner="team-orders"))
+    return root
+
+
+def test_a_page_names_the_throttled_client_its_limit_and_since_when(throttled: ExportedCluster, tmp_path: Path) -> None:
+    before = datetime.datetime.now(datetime.UTC)
+    command = ("headroom", str(manifests(tmp_path, throttled)), "--traffic", f"1=metrics+{throttled.url()}")
+    assert burst(throttled, ALICE, "app") > 5_000
+
+    done = invoke(*command, "--format", "json", "--over", "100%", "--detailed-exitcode", cwd=tmp_path)
+
+    assert done.code == 2, done.err
+    document = json.loads(done.out)
+    (row,) = groups(document).values()
+    assert (row["bucket"], row["broker"], row["limit"]) == ({"user": "alice", "client-id": "app"}, "1", 20_000)
+    assert (row["source"], row["level"], row["owner"]) == (row["bucket"], 1, "team-orders")
+    assert row["percent"] > 100
+    assert row["throttled"]["mean_ms"] > 5_000
+    assert datetime.datetime.fromisoformat(row["throttled"]["since"]) >= before
+    assert document["owners"][0] == {"owner": "team-orders", "groups": 1, "above": 1, "throttled": 1, "percent": row["percent"]}
+    text = invoke(*command, cwd=tmp_path)
+    assert "user=alice client-id=app" in text.out
+    assert "own (team-orders)" in text.out
+
+
+def test_hostile_names_of_a_real_broker_meet_their_quota(throttled: ExportedCluster, tmp_path: Path) -> None:
+    assert burst(throttled, BOB, HOSTILE) > 0
+    servers = throttled.sandbox.bootstrap_servers
+    done = invoke(
+        "headroom", "--bootstrap-server", servers, "--traffic", f"metrics+{throttled.url()}", "--format", "json", cwd=tmp_path
+    )
+    row = groups(json.loads(done.out))[BOB.name, HOSTILE, "producer_byte_rate"]
+    assert (row["limit"], row["level"], row["percent"] > 50) == (40_000, 1, True)
+    assert any(
+        quote_client_id(HOSTILE).replace("\\", "\\\\").replace('"', '\\"') in line
+        for line in throttled.lines("Produce_byte_rate")
+    )
+
+
+def test_prometheus_knows_since_when_and_the_alerts_fire(throttled: ExportedCluster, tmp_path: Path) -> None:
+    rules = tmp_path / "quota-rules.yaml"
+    done = invoke(
+        "rules", str(manifests(tmp_path, throttled)), "--state", "current", "--interval", "1s", "--for", "1s",
+        "--out", f"prometheus={rules}", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    with prometheus(tmp_path, throttled.ports[1], rules) as server:
+        wait_until(lambda: server.value("count(kafka_server_Produce_byte_rate)") or 0, within_s=60)
+        burst(throttled, ALICE, "app")
+        for alert in ("KafkaQuotaNearLimit", "KafkaQuotaThrottled"):
+            query = f'ALERTS{{alertname="{alert}",alertstate="firing",user="alice",client_id="app"}}'
+            (row,) = wait_until(lambda query=query: server.get("query", query=query)["result"], within_s=60)
+            assert (row["metric"]["entity"], row["metric"]["level"]) == ("user=alice client-id=app", "1")
+        done = invoke(
+            "headroom", str(tmp_path / "quotas"), "--traffic", f"prometheus+http://127.0.0.1:{server.port}",
+            "--format", "json", cwd=tmp_path,
+        )  # fmt: skip
+        row = groups(json.loads(done.out))["alice", "app", "producer_byte_rate"]
+        assert row["percent"] > 100
+        assert row["broker"] == f"127.0.0.1:{throttled.ports[1]}"
+        assert row["throttled"] is not None
+        hostile = server.get("query", query='kafka_quota_group_limit{entity!="",level="1"} == 40000')["result"]
+        assert [one["metric"]["client_id"] for one in hostile] == [quote_client_id(HOSTILE)]
