@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-METHOD: Final = "Wilson, 95 %; rule of three at zero"
+METHOD: Final = "Wilson, 95 %, and the rule of three at zero"
 _Z: Final = 1.959963984540054
 """Of a standard normal variable, the quantile of 97.5 %."""
 _RULE_OF_THREE: Final = 3.0
