@@ -42,7 +42,7 @@ _ADVICE: Final = {
     404: "This address has no Prometheus API. Check the path.",
     429: "The server limits how often it is asked. Try again later.",
 }
-_TOO_MUCH: Final = ("too many samples", "timed out", "exceeded", "limit", "too long", "too large", "max-")
+_TOO_MUCH: Final = ("too many samples", "timed out", "exceeded", "limit", "too long", "too large", "more than")
 """In messages of Prometheus, Thanos, Mimir and VictoriaMetrics about a query that a shorter time makes possible."""
 _log: Final = logging.getLogger(__name__)
 

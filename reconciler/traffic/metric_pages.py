@@ -92,6 +92,7 @@ class PageWriter:
         self._answers = answers
         self._names: dict[str | None, int] = {None: _UNKNOWN}
         self._last_ms: dict[MetricSeries, int] = {}
+        self._clients: set[MetricSeries] = set()
         self._unattributed: dict[Unattributed, set[bytes]] = {}
         self._replicas: Counter[int] = Counter()
         self._warnings: dict[str, None] = {}
@@ -153,8 +154,8 @@ class PageWriter:
             until_s=until_s,
             complete=complete and self._written > 0 and not self._warnings,
             rows=self._written,
-            clients=len(self._last_ms),
-            brokers=tuple(sorted({one.broker for one in self._last_ms})),
+            clients=len(self._clients),
+            brokers=tuple(sorted({one.broker for one in self._clients})),
             unattributed={reason: len(labels) for reason, labels in self._unattributed.items()},
             replicas=self._replicas,
             warnings=tuple(self._warnings),
@@ -177,6 +178,8 @@ class PageWriter:
         amount = samples.values * np.repeat(units, counts)
         with np.errstate(invalid="ignore"):
             kept = (amount >= 0) & (amount <= MOST_AMOUNT) & (ts_ms > after_ms)
+        has_rows = np.add.reduceat(kept.astype(np.int64), begins).tolist()
+        self._clients.update(one for one, rows in zip(series, has_rows, strict=True) if rows)
         throttled = np.repeat(np.asarray([_state(throttles.get(_throttle_time_of(one))) for one in series]), counts)
         for number, one in enumerate(series):
             if len(at := throttles.get(_throttle_time_of(one), ())):

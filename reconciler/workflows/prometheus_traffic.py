@@ -276,7 +276,7 @@ def _notes(pages: Sequence[tuple[datetime.datetime, PageFacts]]) -> Iterator[Mes
             "The server warns that {hours} of {all} hours are incomplete: {warnings}. The next run reads them again.",
             hours=sum(bool(page.warnings) for _, page in pages),
             all=len(pages),
-            warnings=name_part("; ".join(list(warnings)[:_SHOWN])[:300]),
+            warnings=name_part(", ".join(list(warnings)[:_SHOWN])[:300]),
         )
 
 

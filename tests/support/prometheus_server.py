@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,9 +65,23 @@ class Prometheus:
         return float(found[0]["value"][1]) if found else None
 
 
+def fill_history(folder: Path, lines: Iterable[str]) -> None:
+    """Samples of earlier hours (lines of the OpenMetrics format, with times) for a server that starts in ``folder``."""
+    text = folder / "history.txt"
+    text.write_text("".join(f"{line}\n" for line in (*lines, "# EOF")))
+    command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(text), str(folder / "data")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
 @contextmanager
-def prometheus(folder: Path, scrape: int | Sequence[ScrapeJob], rules: Path | None = None) -> Iterator[Prometheus]:
-    """Started in ``folder``. ``scrape`` is a port of loopback, scraped each second, or any number of jobs."""
+def prometheus(
+    folder: Path, scrape: int | Sequence[ScrapeJob], rules: Path | None = None, *, most_samples: int | None = None
+) -> Iterator[Prometheus]:
+    """Started in ``folder``. ``scrape`` is a port of loopback, scraped each second, or any number of jobs.
+
+    ``most_samples``: of one query. What ``fill_history`` put into ``folder`` is there, too.
+    """
     assert shutil.which("prometheus"), "Prometheus is not installed: apt install prometheus"
     if rules is not None:
         shutil.copy(rules, folder / "rules.yaml")
@@ -86,6 +100,7 @@ def prometheus(folder: Path, scrape: int | Sequence[ScrapeJob], rules: Path | No
                 f"--config.file={folder / 'prometheus.yml'}",
                 f"--storage.tsdb.path={folder / 'data'}",
                 f"--web.listen-address=127.0.0.1:{port}",
+                *([f"--query.max-samples={most_samples}"] if most_samples else []),
             ],
             stdin=subprocess.DEVNULL,
             stdout=log,

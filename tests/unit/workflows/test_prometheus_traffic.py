@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import TrafficError, UsageError
-from reconciler.integrations import PrometheusApi
+from reconciler.integrations import PrometheusApi, TooManySamplesError
 from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus
 from tests.support.metrics_exporter import served
 
@@ -148,3 +148,55 @@ def test_an_address_that_is_none_or_has_a_login_is_refused(make: Callable[[], ob
 def test_a_time_without_an_hour_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="empty or in the future"):
         fetch_prometheus(request(9, tmp_path, hours=0), now=NOW)
+
+
+class Interrupted:
+    """A person who presses Ctrl-C in the second hour."""
+
+    def step(self, message: str) -> None:
+        if "hour 2 of 3" in message:
+            raise KeyboardInterrupt
+
+
+def test_an_interrupted_run_leaves_whole_pages_and_no_other_file(tmp_path: Path) -> None:
+    server = Server(ALICE)
+    with served(server) as port:
+        with pytest.raises(KeyboardInterrupt):
+            fetch_prometheus(request(port, tmp_path, hours=3), now=NOW, progress=Interrupted())
+        assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {"source.json", "2026-11-20T08.parquet"}
+        assert len(fetch_prometheus(request(port, tmp_path, hours=3), now=NOW).pages_read) == 2
+
+
+def test_tenants_have_folders_of_their_own_and_passwords_do_not(tmp_path: Path) -> None:
+    folders = []
+    with served(Server(ALICE)) as port:
+        for number, text in enumerate(
+            ("{values: [a]}", "{values: [b]}", "{values: [b], secrets: [x]}", "{values: [b], secrets: [y]}")
+        ):
+            config = tmp_path / f"{number}.http"
+            config.write_text(f"http_headers: {{X-Scope-OrgID: {text}}}\n")
+            folders.append(fetch_prometheus(request(port, tmp_path / "store", http_config=config), now=NOW).folder)
+    assert folders[0] != folders[1]
+    assert folders[1] == folders[2] == folders[3]
+
+
+def test_an_answer_that_is_too_large_is_not_kept_in_memory() -> None:
+    with served(lambda *_: (200, "application/json", b"x" * 3_000_000)) as port:
+        api = PrometheusApi(f"http://127.0.0.1:{port}", most_bytes=1_000_000)
+        with pytest.raises(TooManySamplesError, match="answers with more than 0 MiB"):
+            api.range_samples("{}", end_s=1.0, length_s=3600)
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (422, "query processing would load too many samples into memory in query execution"),
+        (503, "query timed out in expression evaluation"),
+        (422, "the query exceeded the maximum number of chunks (limit: 2000000 chunks) (err-mimir-max-chunks-per-query)"),
+        (422, "cannot select more than -search.maxSamplesPerQuery=1000000000 samples; possible solutions: reduce time range"),
+    ],
+)
+def test_a_server_says_in_its_own_words_that_a_query_is_too_long(status: int, message: str) -> None:
+    body = json.dumps({"status": "error", "errorType": "execution", "error": message}).encode()
+    with served(lambda *_: (status, "application/json", body)) as port, pytest.raises(TooManySamplesError):
+        PrometheusApi(f"http://127.0.0.1:{port}").range_samples("{}", end_s=1.0, length_s=3600)

@@ -1,0 +1,116 @@
+"""A verdict from the samples of a real Prometheus: ``python -m benchmarks.prometheus``.
+
+Three whole processes on one server: the first reads the server and judges, the second judges what the first one stored, and curl
+fetches the same answers and drops them. Needs the Debian packages prometheus and curl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from benchmarks.measure import Run, machine, once, row
+from benchmarks.prometheus.tsdb import START_S, Sampled, fill, require_programs
+from reconciler.sandbox.ports import free_ports
+from tests.support.manifests import cluster, quotas
+from tests.support.polling import wait_until
+
+_SELECTOR: Final = '{__name__=~"kafka_server_quota_.+"}'
+_GOAL_S: Final = 60
+_GOAL_MB: Final = 1024
+
+
+def main() -> None:
+    """Print ratios and absolute figures."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.prometheus", description=__doc__)
+    parser.add_argument("--brokers", type=int, default=6)
+    parser.add_argument("--series", type=int, default=2000, help="of one broker")
+    parser.add_argument("--hours", type=int, default=24)
+    parser.add_argument("--step", type=int, default=15, help="seconds between two scrapes")
+    parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "kafka-quotas-prometheus")
+    args = parser.parse_args()
+    require_programs()
+    size = Sampled(brokers=args.brokers, series=args.series, hours=args.hours, step_s=args.step)
+    print(machine())
+    print(f"{size.brokers} brokers x {size.series:,} series, {size.hours} h every {size.step_s} s: {size.samples:,} samples")
+    data = fill(args.data, size)
+    with tempfile.TemporaryDirectory() as name, _served(data, Path(name)) as port:
+        folder = Path(name)
+        bare = _bare(port, size)
+        command = _command(folder, port, size)
+        first = once(*command)
+        again = once(*command)
+    row("curl: the same answers, dropped", bare.wall)
+    row("read and judge", first.wall, bare.wall, f"{first.cpu:.0f} s CPU, peak {first.peak:.0f} MB")
+    row("judge what is stored", again.wall, bare.wall, f"{again.cpu:.0f} s CPU, peak {again.peak:.0f} MB")
+    within = first.wall <= _GOAL_S and first.peak <= _GOAL_MB
+    print(f"goal: {_GOAL_S} s and {_GOAL_MB} MB for a day of 6 x 2,000 series: {'met' if within else 'missed'}")
+
+
+def _command(folder: Path, port: int, size: Sampled) -> tuple[str, ...]:
+    manifests = folder / "quotas"
+    manifests.mkdir()
+    (manifests / "cluster.yaml").write_text(cluster())
+    everyone = {"user": {"default": True}, "client-id": {"default": True}}
+    (manifests / "quotas.yaml").write_text(quotas((everyone, {"producer_byte_rate": 1_500_000})))
+    times = (datetime.fromtimestamp(at, UTC).isoformat() for at in (START_S, START_S + size.hours * 3600))
+    since, until = times
+    program, server = str(Path(sys.executable).parent / "kafka-quotas"), f"prometheus+http://127.0.0.1:{port}"
+    return (
+        program, "backtest", str(manifests), "--traffic", server, "--since", since, "--until", until,
+        "--traffic-store", str(folder / "store"), "--format", "json", "--quiet",
+    )  # fmt: skip
+
+
+def _bare(port: int, size: Sampled) -> Run:
+    """One query an hour, one after the other."""
+    runs = []
+    for hour in range(size.hours):
+        query = f"query={_SELECTOR}[3600s]"
+        when = f"time={START_S + (hour + 1) * 3600}"
+        url = f"http://127.0.0.1:{port}/api/v1/query"
+        runs.append(once("curl", "--silent", "--fail", "--output", "/dev/null", "--data-urlencode", query, "--data", when, url))
+    return Run(wall=sum(r.wall for r in runs), cpu=sum(r.cpu for r in runs), peak=max(r.peak for r in runs))
+
+
+@contextmanager
+def _served(data: Path, folder: Path) -> Iterator[int]:
+    (port,) = free_ports(1)
+    (folder / "prometheus.yml").write_text("global: {}\n")
+    with (folder / "prometheus.log").open("wb") as log:
+        process = subprocess.Popen(
+            [
+                "prometheus", f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={data}",
+                "--storage.tsdb.retention.time=100y", f"--web.listen-address=127.0.0.1:{port}",
+            ],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+        )  # fmt: skip
+    try:
+        wait_until(lambda: process.poll() is not None or _is_ready(port), within_s=60)
+        if process.poll() is not None:
+            sys.exit((folder / "prometheus.log").read_text())
+        yield port
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _is_ready(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+if __name__ == "__main__":
+    main()
