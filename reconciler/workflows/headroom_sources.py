@@ -26,10 +26,6 @@ WINDOW_S: Final = 300
 _SHORTEST_WINDOW_S: Final = 60
 _UNNUMBERED: Final = 900_000_000
 """Added to the place of an exporter without a broker id, which then stands for the broker."""
-_NAMES: Final = (
-    "kafka_server_(?:quota|[Pp]roduce|[Ff]etch|[Rr]equest|[Cc]ontroller_?[Mm]utation"
-    "|socket_server_metrics_connection_accept_rate)"
-)
 
 Samples = tuple[tuple[float, float], ...]
 """(seconds since 1970, value), oldest first."""
@@ -196,9 +192,11 @@ class _PageLoad:
         reader: SeriesReader,
         clock: Callable[[], float],
     ) -> None:
+        from reconciler.traffic import SERIES_NAMES
+
         self._pages = [
             ExporterPage(
-                address, names=_NAMES, labels={} if broker is None else {"broker": str(broker)}, login=login, clock=clock
+                address, names=SERIES_NAMES, labels={} if broker is None else {"broker": str(broker)}, login=login, clock=clock
             )
             for broker, address in pages
         ]
