@@ -138,6 +138,13 @@ EXAMPLES: Final[Mapping[str, CommandExamples]] = {
             ),
         ),
     ),
+    "doctor": CommandExamples(
+        page="metrics.md",
+        lines=(
+            ("Examine the last hour of a Prometheus server", "doctor --traffic prometheus+https://prometheus.example.org"),
+            ("Look clients up by the names of manifests", "doctor quotas --traffic prometheus+http://127.0.0.1:9090"),
+        ),
+    ),
     "compact": CommandExamples(
         page="request-log.md",
         lines=(

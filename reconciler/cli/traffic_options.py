@@ -85,11 +85,17 @@ def share(text: str) -> float:
     return number
 
 
-def add_prometheus_options(parser: argparse.ArgumentParser, *, store: bool = True) -> None:
-    """``--since``, ``--until`` and those of ``add_prometheus_login_options``, in the section of the traffic."""
+def add_prometheus_options(parser: argparse.ArgumentParser, *, hours: int = 24, store: bool = True) -> None:
+    """``--since``, ``--until`` and those of ``add_prometheus_login_options``, in the section of the traffic.
+
+    ``hours``: the default time. ``store``: whether the command keeps samples in a store.
+    """
     group = options.section(parser, "Traffic")
     group.add_argument(
-        "--since", type=_moment, metavar="TIME", help="read samples of Prometheus after this time [default: 24 h before --until]"
+        "--since",
+        type=_moment,
+        metavar="TIME",
+        help=f"read samples of Prometheus after this time [default: {hours} h before --until]",
     )
     group.add_argument(
         "--until", type=_moment, metavar="TIME", help="read samples of Prometheus up to this time, with its offset [default: now]"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from reconciler.documents.backtest_headline import Tone, headline
     from reconciler.documents.baseline import RecordedBaseline, baseline_to_json, read_baseline
     from reconciler.documents.clusters import cluster_failure_to_json, clusters_to_json
+    from reconciler.documents.doctor import traffic_health_to_json
     from reconciler.documents.drift import DRIFT_FORMAT_VERSION, drift_to_json
     from reconciler.documents.explanations import explanations_to_json
     from reconciler.documents.findings import finding_to_json, findings_to_json, read_findings
@@ -73,6 +74,7 @@ __all__ = [
     "resolution_to_json",
     "selector_to_json",
     "snapshot_chunks",
+    "traffic_health_to_json",
     "write_snapshot",
 ]
 

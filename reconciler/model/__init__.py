@@ -139,6 +139,16 @@ if TYPE_CHECKING:
         UnreadableNode,
         same_value,
     )
+    from reconciler.model.traffic_health import (
+        BrokerTraffic,
+        LayoutUse,
+        SourceForm,
+        TrafficGap,
+        TrafficHealth,
+        TrafficRepair,
+        UnattributedSeries,
+    )
+    from reconciler.model.traffic_rules import TRAFFIC_RULES
 
 __all__ = [
     "CLIENT_KEYS",
@@ -154,6 +164,7 @@ __all__ = [
     "NO_LONGER_DECLARED",
     "OTHER",
     "OVERRIDES_DECLARED",
+    "TRAFFIC_RULES",
     "WEEKDAYS",
     "Acceptance",
     "Action",
@@ -166,6 +177,7 @@ __all__ = [
     "Baseline",
     "BaselineKind",
     "BaselineOrigin",
+    "BrokerTraffic",
     "BucketName",
     "BucketTraffic",
     "BucketVerdict",
@@ -225,6 +237,7 @@ __all__ = [
     "KnownClient",
     "KnownOwner",
     "LabelMatcher",
+    "LayoutUse",
     "Limit",
     "LimitOrigin",
     "LoggedThrottles",
@@ -269,12 +282,17 @@ __all__ = [
     "Scope",
     "Selector",
     "Severity",
+    "SourceForm",
     "Span",
     "Summary",
     "Throttling",
     "Topic",
+    "TrafficGap",
+    "TrafficHealth",
     "TrafficOverview",
+    "TrafficRepair",
     "TypeMatch",
+    "UnattributedSeries",
     "UnjudgedChange",
     "UnreadableNode",
     "UnusedQuota",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from reconciler.render.ci_reports import render_code_quality, render_junit
     from reconciler.render.comment_verdict import worst_verdict
     from reconciler.render.derived_findings import DRIFT_PREFIX, GUARD_PREFIX, findings_of_drift, findings_of_guards
+    from reconciler.render.doctor_text import traffic_health_lines
     from reconciler.render.drift_summary import drift_markdown
     from reconciler.render.drift_text import drift_lines
     from reconciler.render.findings_text import explanation_lines, findings_lines, index_lines, shown_findings, validation_lines
@@ -124,6 +125,7 @@ __all__ = [
     "state_as_csv",
     "state_as_text",
     "state_table",
+    "traffic_health_lines",
     "validation_lines",
     "view_title",
     "worst_verdict",

@@ -69,7 +69,9 @@ if TYPE_CHECKING:
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
     from reconciler.traffic.last_moment import RecordedRate, last_rates
     from reconciler.traffic.live_samples import AnsweredSamples, read_answer
+    from reconciler.traffic.metric_health import HealthQuestion, examine_metrics, series_text
     from reconciler.traffic.metric_pages import PageFacts, PageWriter, page_facts
+    from reconciler.traffic.metric_targets import MetricTargets
     from reconciler.traffic.recorded_folder import RecordedFolder, Retention
     from reconciler.traffic.requirements import require_arrow
     from reconciler.traffic.scraped_rows import PageColumns, ScrapedRows
@@ -85,11 +87,13 @@ if TYPE_CHECKING:
         SERIES_NAMES,
         SERIES_SELECTOR,
         Measure,
+        MetricRule,
         MetricSeries,
         SeriesReader,
         Unattributed,
         broker_of,
         read_series,
+        selector_of,
     )
     from reconciler.traffic.sources.parquet_parts import Between
     from reconciler.traffic.sources.violation_log import QuotaViolation, ViolationCounts, read_violations
@@ -113,9 +117,12 @@ __all__ = [
     "Era",
     "ForeignAnswerError",
     "GroupTimeline",
+    "HealthQuestion",
     "Kind",
     "Measure",
+    "MetricRule",
     "MetricSeries",
+    "MetricTargets",
     "PageColumns",
     "PageFacts",
     "PageWriter",
@@ -138,6 +145,7 @@ __all__ = [
     "ViolationCounts",
     "Window",
     "broker_of",
+    "examine_metrics",
     "find_traffic",
     "group_timelines",
     "incident_report",
@@ -155,6 +163,8 @@ __all__ = [
     "recorded_throttles",
     "require_arrow",
     "safe_limit",
+    "selector_of",
+    "series_text",
     "spark_with_progress",
     "split_argument",
 ]

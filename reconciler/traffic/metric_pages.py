@@ -53,6 +53,10 @@ class PageFacts(msgspec.Struct, frozen=True, kw_only=True):
     unattributed: Mapping[Unattributed, int]
     replicas: Mapping[int, int]
     warnings: tuple[str, ...]
+    names: str = ""
+    """Of a page with clients in metric names: a digest of the names that were known."""
+    examples: Mapping[Unattributed, str] = {}
+    """By reason one series whose client is not known, as JSON."""
 
 
 def page_facts(path: Path) -> PageFacts | None:
@@ -95,6 +99,7 @@ class PageWriter:
         self._clients: set[MetricSeries] = set()
         self._unattributed: dict[Unattributed, set[bytes]] = {}
         self._replicas: Counter[int] = Counter()
+        self._has_names = False
         self._warnings: dict[str, None] = {}
         self._rows = _PageRows()
         self._written = 0
@@ -129,6 +134,7 @@ class PageWriter:
         answer = self._answers.read(body)
         self._warnings |= dict.fromkeys(answer.warnings)
         for one in answer.series:
+            self._has_names |= one.is_named_only
             if isinstance(one.read, Unattributed):
                 self._unattributed.setdefault(one.read, set()).add(one.labels)
         used = (Measure.RATE, Measure.THROTTLE_TIME)
@@ -147,8 +153,11 @@ class PageWriter:
             count += len(samples.ts_ms)
         return count
 
-    def finish(self, *, until_s: float, complete: bool) -> PageFacts:
-        """Write it. An empty page is not complete: the server may have been without its history just now."""
+    def finish(self, *, until_s: float, complete: bool, names: str = "") -> PageFacts:
+        """Write it. ``names``: a digest of the names of clients that were known.
+
+        An empty page is not complete: the server may have been without its history just now.
+        """
         self._write()
         facts = PageFacts(
             until_s=until_s,
@@ -159,6 +168,8 @@ class PageWriter:
             unattributed={reason: len(labels) for reason, labels in self._unattributed.items()},
             replicas=self._replicas,
             warnings=tuple(self._warnings),
+            names=names if self._has_names else "",
+            examples={reason: min(labels).decode("utf-8", "replace") for reason, labels in self._unattributed.items()},
         )
         self._file.add_key_value_metadata({_FACTS: msgspec.json.encode(facts)})
         self._file.close()

@@ -142,6 +142,8 @@ def find_traffic(arguments: Sequence[str], mapping: TrafficMapping | None = None
 
 def _find(arguments: Sequence[str], mapping: TrafficMapping | None) -> Traffic:
     if mapping is not None:
+        if mapping.metrics:
+            raise UsageError("The mapping has metrics of a server. For files, write spec.columns")
         files = tuple(file for one in arguments for file in _mapped_of(Path(one), mapping))
         return Traffic(source=Source.MAPPED, parquet=files, mapping=mapping)
     kinds = {_kind_of(Path(argument)) for argument in arguments}

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     )
     from reconciler.workflows.demo import Screen, run_demo
     from reconciler.workflows.describe import EVERYTHING, describe_cluster
+    from reconciler.workflows.doctor import DoctorRequest, examine_traffic
     from reconciler.workflows.drift import find_drift
     from reconciler.workflows.entity_lines import AskedClient, parse_clients, read_clients
     from reconciler.workflows.every_cluster import for_every, load_every_intent
@@ -110,6 +111,7 @@ __all__ = [
     "Checker",
     "CompactOptions",
     "CompactResult",
+    "DoctorRequest",
     "ExportResult",
     "ExporterTarget",
     "Extras",
@@ -153,6 +155,7 @@ __all__ = [
     "current_view",
     "describe_cluster",
     "difference_between",
+    "examine_traffic",
     "explain_id",
     "explain_incident",
     "explanations",

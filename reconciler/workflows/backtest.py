@@ -17,6 +17,7 @@ from reconciler.planning import difference, quotas_after
 from reconciler.policy import judged_by_rules
 from reconciler.ports import Progress
 from reconciler.workflows.broker_model import ModelOptions, broker_model
+from reconciler.workflows.client_names import names_of
 from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus, trusted_reader
 from reconciler.workflows.trusted import TrustedTree
 
@@ -120,14 +121,19 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
 
     question = backtest_request(proposal, options)
     if options.prometheus is not None:
+        entities = (*(proposal.current or ()), *proposal.proposed, *proposal.declared)
+        mapping = _trusted_mapping(options, proposal.trusted)
+        if mapping is not None and not mapping.metrics:
+            raise UsageError("The mapping has columns of files. For a Prometheus server, write spec.metrics")
+        server = replace(options.prometheus, names=names_of(entities), rules=mapping.metrics if mapping is not None else ())
         pages = fetch_prometheus(
-            options.prometheus,
+            server,
             now=datetime.datetime.now(datetime.UTC),
             progress=progress,
             read_file=trusted_reader(proposal.trusted),
         )
         proposal = replace(proposal, notes=(*proposal.notes, *pages.notes))
-        options = replace(options, traffic=tuple(map(str, pages.files)), between=pages.between)
+        options = replace(options, traffic=tuple(map(str, pages.files)), between=pages.between, mapping=None)
     with open_recorded(proposal, options, connections=question.exact, progress=progress) as recorded:
         run = Backtest(recorded, question)
         _step(progress, "judging")

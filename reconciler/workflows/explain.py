@@ -10,7 +10,7 @@ from reconciler.errors import UsageError
 from reconciler.importing import EXAMPLES as IMPORT_EXAMPLES
 from reconciler.importing import IMPORT_RULES
 from reconciler.manifest import MANIFEST_EXAMPLES, RULES
-from reconciler.model import LINT_RULES, NO_LONGER_DECLARED, OVERRIDES_DECLARED, Explanation, Rule, Severity, Topic
+from reconciler.model import LINT_RULES, NO_LONGER_DECLARED, OVERRIDES_DECLARED, TRAFFIC_RULES, Explanation, Rule, Severity, Topic
 from reconciler.policy import GUARD_EXAMPLES, GUARDS, LINT_EXAMPLES, RENAMED
 from reconciler.text import near_miss, shown
 from reconciler.workflows.trusted import COUNTS_AFTER_MERGE
@@ -19,7 +19,7 @@ _RUN_TIME: Final = (
     Rule(
         id="refused-by-broker",
         severity=Severity.ERROR,
-        explanation="A real broker was asked (plan --server-check) and refuses this change; the message has its own words. "
+        explanation="A real broker was asked (plan --server-check) and refuses this change. The message has its own words. "
         "Nothing was written: the broker only validated. Correct the entry at the place that the finding names.",
     ),
     Rule(
@@ -131,7 +131,7 @@ def explanations() -> Mapping[str, Explanation]:
     """Everything, by id: findings in the order of their catalogues, then guards, then classes of drift."""
     examples = {**MANIFEST_EXAMPLES, **LINT_EXAMPLES, **IMPORT_EXAMPLES}
     found: dict[str, Explanation] = {}
-    for rule in (*RULES.values(), *LINT_RULES.values(), *IMPORT_RULES.values(), *_RUN_TIME):
+    for rule in (*RULES.values(), *LINT_RULES.values(), *IMPORT_RULES.values(), *_RUN_TIME, *TRAFFIC_RULES.values()):
         found[rule.id] = Explanation(
             id=rule.id,
             topic=Topic.FINDING,

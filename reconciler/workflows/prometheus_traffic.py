@@ -18,7 +18,17 @@ from reconciler.errors import FileAccessError, UsageError
 from reconciler.files import write_whole
 from reconciler.integrations import SCHEME_PREFIX, HttpLogin, PrometheusApi
 from reconciler.logs import log_event
-from reconciler.model import ClusterSpec, LabelMatcher, Message, MetricServer, compose, escaped, flag_part, name_part
+from reconciler.model import (
+    ClusterSpec,
+    LabelMatcher,
+    Message,
+    MessagePart,
+    MetricServer,
+    compose,
+    escaped,
+    flag_part,
+    name_part,
+)
 from reconciler.ports import Progress
 from reconciler.text import list_some
 from reconciler.workflows.prometheus_login import ReadFile, read_login, read_login_file
@@ -26,7 +36,7 @@ from reconciler.workflows.prometheus_reading import Piece, PieceReader
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
-    from reconciler.traffic import Between, PageFacts
+    from reconciler.traffic import Between, ClientNames, MetricRule, PageFacts, SeriesReader
 
 _HOUR_S: Final = 3600
 _LATE_S: Final = 300
@@ -47,6 +57,10 @@ class PrometheusRequest:
     """The folder of all servers' pages."""
     http_config: Path | None = None
     match: tuple[LabelMatcher, ...] = ()
+    names: ClientNames | None = None
+    """Clients to look up where a metric name is all there is."""
+    rules: tuple[MetricRule, ...] = ()
+    """How series of other names are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,13 +134,14 @@ def fetch_prometheus(
         raise UsageError(f"The time between --since and --until has {len(hours):,} hours, more than {_MOST_HOURS:,}")
     login = read_login(request.http_config, read_file) if request.http_config else HttpLogin()
     api = PrometheusApi(request.address, login)
-    folder = request.store / _folder_name(api.address, request.match, login)
+    folder = request.store / _folder_name(api.address, request, login)
     paths = [folder / f"{hour:%Y-%m-%dT%H}.parquet" for hour in hours]
-    facts = {path: known for path in paths if (known := page_facts(path)) is not None and known.complete}
+    reader = _NameReader(request)
+    facts = {path: known for path in paths if (known := page_facts(path)) is not None and reader.can_use(known)}
     missing = [(path, hour) for path, hour in zip(paths, hours, strict=True) if path not in facts]
     try:
         _describe(folder, api.address, request.match)
-        read = dict(_read_pages(api, _selector(request.match), missing, now=now, progress=progress))
+        read = dict(_read_pages(api, _selector(request), missing, names=reader, now=now, progress=progress))
     except OSError as error:
         raise FileAccessError(f"{folder} cannot be written: {error.strerror or error}") from error
     finally:
@@ -147,12 +162,13 @@ def _read_pages(
     selector: str,
     pages: Sequence[tuple[Path, datetime.datetime]],
     *,
+    names: _NameReader,
     now: datetime.datetime,
     progress: Progress | None,
 ) -> Iterator[tuple[Path, PageFacts]]:
     from reconciler.traffic import AnswerReader, ForeignAnswerError, PageWriter
 
-    answers, pace = AnswerReader(), _Pace(api.address, len(pages), progress)
+    answers, pace = AnswerReader(names.reader()), _Pace(api.address, len(pages), progress)
     pieces = PieceReader(api, selector).read([_piece_of(hour, now) for _, hour in pages])
     for path, hour in pages:
         with PageWriter(path, answers) as page:
@@ -167,9 +183,28 @@ def _read_pages(
                 if answered.last:
                     break
             whole = now.timestamp() >= hour.timestamp() + _HOUR_S + _LATE_S
-            facts = page.finish(until_s=end_s, complete=whole)
+            facts = page.finish(until_s=end_s, complete=whole, names=names.digest)
         log_event(_log, "wrote a page of samples", file=str(path), rows=facts.rows, series=facts.clients)
         yield path, facts
+
+
+class _NameReader:
+    """Which clients are known, and whether a page was read with the same knowledge."""
+
+    def __init__(self, request: PrometheusRequest) -> None:
+        self._request = request
+        names = request.names
+        text = json.dumps([sorted(names.users), sorted(names.client_ids)] if names is not None else [[], []])
+        self.digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    def reader(self) -> SeriesReader:
+        from reconciler.traffic import SeriesReader
+
+        return SeriesReader(self._request.names, self._request.rules)
+
+    def can_use(self, page: PageFacts) -> bool:
+        """A page with names that were looked up depends on the names that were known."""
+        return page.complete and page.names in ("", self.digest)
 
 
 class _Pace:
@@ -220,15 +255,15 @@ def _piece_of(hour: datetime.datetime, now: datetime.datetime) -> Piece:
     return Piece(begin, max(begin + 1, min(begin + _HOUR_S, now.timestamp())))
 
 
-def _selector(match: Sequence[LabelMatcher]) -> str:
-    from reconciler.traffic import SERIES_SELECTOR
+def _selector(request: PrometheusRequest) -> str:
+    from reconciler.traffic import selector_of
 
-    return SERIES_SELECTOR.removesuffix("}") + "".join(f",{one}" for one in match) + "}"
+    return selector_of(request.rules).removesuffix("}") + "".join(f",{one}" for one in request.match) + "}"
 
 
-def _folder_name(address: str, match: Sequence[LabelMatcher], login: HttpLogin) -> str:
-    """Pages of another server, other matchers or another tenant are in another folder."""
-    identity = json.dumps([address, sorted(map(str, match)), login.tenant])
+def _folder_name(address: str, request: PrometheusRequest, login: HttpLogin) -> str:
+    """Pages of another server, other matchers or rules, or another tenant are in another folder."""
+    identity = json.dumps([address, sorted(map(str, request.match)), login.tenant, *map(str, request.rules)])
     host = urllib.parse.urlsplit(address).hostname or ""
     readable = "".join(c if c.isalnum() or c in ".-" else "-" for c in host)[:64]
     return f"{readable}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
@@ -251,17 +286,19 @@ def _notes(pages: Sequence[tuple[datetime.datetime, PageFacts]]) -> Iterator[Mes
             unattributed[reason.value] = max(unattributed[reason.value], count)
         for broker, count in page.replicas.items():
             replicas[broker] = max(replicas[broker], count)
-    if count := unattributed["name-only"]:
+    if count := unattributed["name-only"] + unattributed["shared-name"]:
         yield compose(
-            "{count} series have user and client-id in their metric name only, where they cannot be read back. Put the rule with "
-            "{labels} of the jmx_exporter before the general rule.",
+            "The clients of {count} series are unknown, since user and client-id are in the metric name only: {example}. "
+            "{command} prints rules of the jmx_exporter that repair it.",
             count=count,
-            labels=flag_part("user: and clientId: labels"),
+            example=_example(pages, ("name-only", "shared-name")),
+            command=flag_part("kafka-quotas doctor"),
         )
     if count := unattributed["no-broker"]:
         yield compose(
-            "{count} series have no broker id. Add a label {label} in the scrape configuration.",
+            "{count} series have no broker id, for example {example}. Add a label {label} in the scrape configuration.",
             count=count,
+            example=_example(pages, ("no-broker",)),
             label=flag_part("broker"),
         )
     if replicas:
@@ -278,6 +315,14 @@ def _notes(pages: Sequence[tuple[datetime.datetime, PageFacts]]) -> Iterator[Mes
             all=len(pages),
             warnings=name_part(", ".join(list(warnings)[:_SHOWN])[:300]),
         )
+
+
+def _example(pages: Sequence[tuple[datetime.datetime, PageFacts]], reasons: Sequence[str]) -> MessagePart:
+    """One of the series that are not attributed for these reasons."""
+    from reconciler.traffic import series_text
+
+    texts = (text for _, page in pages for reason, text in page.examples.items() if reason.value in reasons)
+    return name_part(series_text(json.loads(next(texts, "{}"))))
 
 
 def _gaps(pages: Sequence[tuple[datetime.datetime, PageFacts]]) -> Iterator[Message]:

@@ -1,4 +1,4 @@
-"""The mapping file: which columns of Parquet or CSV files have what the normal form needs."""
+"""The mapping file: which columns of files, or which metrics of a server, have what the canonical traffic schema needs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Any, Final
 from reconciler.errors import ManifestError, TrafficError, UsageError
 from reconciler.formats import check
 from reconciler.model import Finding, Severity, Span
+from reconciler.traffic.kinds import Kind
 from reconciler.traffic.sources.line_time import check_zone
+from reconciler.traffic.sources.metric_layouts import Measure, MetricRule
 from reconciler.traffic.sources.normal_form import END_US, FIRST_US
 from reconciler.yaml import YamlMapping, YamlNode, read_yaml
 
@@ -35,12 +37,16 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficMapping:
-    """``fields`` by the names of the schema. ``form``: ``parquet``, ``csv``, or ``None`` to go by the files' names."""
+    """``fields`` by the names of the schema. ``form``: ``parquet``, ``csv``, or ``None`` to go by the files' names.
+
+    A mapping has either ``fields``, for files, or ``metrics``, for a metrics server.
+    """
 
     fields: Mapping[str, Field]
     semantics: str = "event"
     form: str | None = None
     delimiter: str = ","
+    metrics: tuple[MetricRule, ...] = ()
 
     def form_of(self, file: Path) -> str:
         """What a file is. Raises ``TrafficError`` when its name does not say."""
@@ -127,6 +133,8 @@ def _findings(content: bytes, file: str) -> Iterator[Finding]:
 
 def _contradictions(root: YamlMapping) -> Iterator[tuple[str, int, int]]:
     """What the schema cannot say."""
+    if "columns" not in _inside(root, "spec").items:
+        return
     columns = _inside(root, "spec", "columns")
     for name in _NEEDS_ONE:
         node = columns.items.get(name)
@@ -169,11 +177,25 @@ def _mapping(spec: Any) -> TrafficMapping:
             constant=said.get("constant"),
             how={key: value for key, value in said.items() if key not in ("column", "constant")},
         )
-        for name, said in spec["columns"].items()
+        for name, said in spec.get("columns", {}).items()
     }
     return TrafficMapping(
         fields=fields,
         semantics=spec.get("semantics", "event"),
         form=spec.get("format"),
         delimiter=spec.get("delimiter", ","),
+        metrics=tuple(map(_metric_rule, spec.get("metrics", ()))),
+    )
+
+
+def _metric_rule(spec: Any) -> MetricRule:
+    return MetricRule(
+        name=spec["name"],
+        kind=Kind(spec["kind"]),
+        measure=Measure(spec.get("measure", Measure.RATE)),
+        user=spec.get("user"),
+        client_id=spec.get("client_id"),
+        ip=spec.get("ip"),
+        broker=spec.get("broker"),
+        is_plain=spec.get("names") == "plain",
     )

@@ -7,6 +7,7 @@ Source: Prometheus documentation, "HTTP API" (``matrix`` results, ``warnings``).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -19,7 +20,7 @@ import pyarrow.csv
 from reconciler.errors import TrafficError
 from reconciler.model import escaped
 from reconciler.traffic.kernels.timeline import Integers
-from reconciler.traffic.sources.metric_layouts import MetricSeries, SeriesReader, Unattributed
+from reconciler.traffic.sources.metric_layouts import Layout, MetricSeries, SeriesReader, Unattributed, layout_of
 
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 _LINES: Final = bytes.maketrans(b"]", b"\n")
@@ -61,11 +62,15 @@ CLUSTER_LABELS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AnsweredSeries:
-    """A series of an answer; its samples are not decoded yet. ``labels``: as JSON. ``place``: its ``CLUSTER_LABELS``."""
+    """A series of an answer; its samples are not decoded yet. ``labels``: as JSON. ``place``: its ``CLUSTER_LABELS``.
+
+    ``is_named_only``: its client is in the metric name only, and was looked up.
+    """
 
     labels: bytes
     read: MetricSeries | Unattributed | None
     place: tuple[str, ...]
+    is_named_only: bool
     pairs: msgspec.Raw
     count: int
 
@@ -102,7 +107,7 @@ class AnswerReader:
     def __init__(self, series: SeriesReader | None = None) -> None:
         """``series``: knows more layouts, or names of clients that are in metric names only."""
         self._reader = series or SeriesReader()
-        self._known: dict[bytes, tuple[MetricSeries | Unattributed | None, tuple[str, ...]]] = {}
+        self._known: dict[bytes, tuple[MetricSeries | Unattributed | None, tuple[str, ...], bool]] = {}
         self._known_bytes = 0
         self._decoder = msgspec.json.Decoder(_Document)
 
@@ -117,10 +122,16 @@ class AnswerReader:
         if document.data.kind != "matrix":
             raise ForeignAnswerError("the result is not a matrix")
         try:
-            series = tuple(self._series(one) for one in document.data.result)
+            series = tuple(self._again(one) for one in [self._series(raw) for raw in document.data.result])
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise ForeignAnswerError(f"a series cannot be read ({escaped(str(error))})") from error
         return MatrixAnswer(series=tuple(one for one in series if one.count > 0), warnings=tuple(document.warnings))
+
+    def _again(self, series: AnsweredSeries) -> AnsweredSeries:
+        """A name that was learned since may explain a series."""
+        if not isinstance(series.read, Unattributed):
+            return series
+        return dataclasses.replace(series, read=self._reader.read(series.label_values()))
 
     def _series(self, raw: _Raw) -> AnsweredSeries:
         text = bytes(raw.values)
@@ -130,7 +141,8 @@ class AnswerReader:
         known = self._known.get(labels)
         if known is None:
             values = msgspec.json.decode(labels, type=dict[str, str])
-            known = self._reader.read(values), tuple(values.get(name, "") for name in CLUSTER_LABELS)
+            place = tuple(values.get(name, "") for name in CLUSTER_LABELS)
+            known = self._reader.read(values), place, layout_of(values, self._reader.rules) is Layout.NAME_ONLY
             if self._known_bytes > _MOST_KNOWN:
                 self._known, self._known_bytes = {}, 0
             # A name that is learned later may explain a series.

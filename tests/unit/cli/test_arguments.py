@@ -16,6 +16,7 @@ LEAST = {
     "verify-ref": ("refs/x", "--branch", "main"),
     "import": ("--from", "jikkou", "--folder", "quotas", "file.yaml"),
     "backtest": ("--traffic", "logs"),
+    "doctor": ("--traffic", "logs"),
     "compact": ("--traffic", "logs", "--folder", "cells"),
     "record": ("--traffic", "1=metrics+http://b1:7071/metrics", "--folder", "history"),
     "schema": ("Cluster",),

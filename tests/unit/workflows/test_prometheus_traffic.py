@@ -6,6 +6,7 @@ import datetime
 import json
 import urllib.parse
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,6 +14,7 @@ import pytest
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.integrations import PrometheusApi, TooManySamplesError
+from reconciler.traffic.sources.client_names import ClientNames
 from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus
 from tests.support.metrics_exporter import served
 
@@ -89,8 +91,8 @@ def test_series_without_a_client_or_a_broker_are_counted_with_the_repair(tmp_pat
     with served(Server(ALICE, lost, nowhere)) as port:
         found = fetch_prometheus(request(port, tmp_path), now=NOW)
     first, second, *_ = found.notes
-    assert first.startswith("1 series have user and client-id in their metric name only")
-    assert second.startswith("1 series have no broker id.")
+    assert first.startswith("The clients of 1 series are unknown, since user and client-id are in the metric name only: kafka_")
+    assert second.startswith("1 series have no broker id, for example kafka_server_produce_byte_rate{")
     assert {row["user"] for row in rows(found.files)} == {"alice"}
 
 
@@ -200,3 +202,15 @@ def test_a_server_says_in_its_own_words_that_a_query_is_too_long(status: int, me
     body = json.dumps({"status": "error", "errorType": "execution", "error": message}).encode()
     with served(lambda *_: (status, "application/json", body)) as port, pytest.raises(TooManySamplesError):
         PrometheusApi(f"http://127.0.0.1:{port}").range_samples("{}", end_s=1.0, length_s=3600)
+
+
+def test_a_name_that_is_known_later_reads_the_hours_again(tmp_path: Path) -> None:
+    lost = {"__name__": "kafka_server_produce_user_carol_client_id_app_byte_rate", "instance": "kafka-1:7071"}
+    carol = ClientNames(users=frozenset({"Carol"}), client_ids=frozenset({"App"}))
+    with served(Server(lost)) as port:
+        asked = request(port, tmp_path)
+        assert rows(fetch_prometheus(asked, now=NOW).files) == []
+        named = fetch_prometheus(replace(asked, names=carol), now=NOW)
+        again = fetch_prometheus(replace(asked, names=carol), now=NOW)
+    assert {(row["user"], row["client_id"]) for row in rows(named.files)} == {("Carol", "App")}
+    assert (len(named.pages_read), again.pages_read) == (2, ())

@@ -1,0 +1,109 @@
+"""``kafka-quotas doctor``: what a source of traffic shows, what is missing, and how to repair it."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reconciler.cli import exit_codes, options, output
+from reconciler.cli.arguments import OutputArguments, typed
+from reconciler.cli.traffic_options import add_prometheus_options, add_reading_options, prometheus_request
+
+if TYPE_CHECKING:
+    from reconciler.model import CurrentState
+    from reconciler.workflows import Intent
+
+_HOURS: Final = 1
+"""Long enough to see intervals and clients, and read in seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorArguments(OutputArguments):
+    """The command line of ``doctor``."""
+
+    paths: tuple[str, ...]
+    cluster: str | None
+    current: str | None
+    traffic: tuple[str, ...]
+    since: datetime.datetime | None
+    until: datetime.datetime | None
+    match: tuple[str, ...]
+    http_config: str | None
+    known_clients: str | None
+    log_timezone: str
+    mapping: str | None
+    max_unreadable: float
+    fail_on: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``doctor``."""
+    parser.add_argument(
+        "paths", nargs="*", default=[], metavar="PATH", help="manifests that name clients and quotas [default: none]"
+    )
+    options.section(parser, "Traffic").add_argument(
+        "--traffic",
+        action="append",
+        required=True,
+        metavar="SOURCE",
+        help="examine a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), or files as backtest reads them "
+        "(repeatable for files)",
+    )
+    options.section(parser, "Traffic").add_argument(
+        "--known-clients",
+        metavar="FILE",
+        help="look these clients up in metric names, too: JSON lines of user and client-id",
+    )
+    add_prometheus_options(parser, hours=_HOURS, store=False)
+    add_reading_options(parser)
+    options.add_fail_on_option(parser)
+    options.add_cluster_option(parser)
+    options.add_current_option(parser, "take brokers, quotas and names of clients from this snapshot [default: none]")
+    options.add_output_options(parser)
+
+
+def parse(namespace: argparse.Namespace) -> DoctorArguments:
+    """The options of ``add_arguments`` with their types."""
+    return typed(DoctorArguments, namespace)
+
+
+def run(args: DoctorArguments) -> int:
+    """Examine and print; 0, or 1 for a finding at or above ``--fail-on``."""
+    from reconciler.documents import traffic_health_to_json
+    from reconciler.model import Severity
+    from reconciler.render import traffic_health_lines
+    from reconciler.workflows import DoctorRequest, examine_traffic, load_intent
+
+    now = datetime.datetime.now(datetime.UTC)
+    server = prometheus_request(
+        args.traffic, since=args.since, until=args.until, match=args.match, http_config=args.http_config, store=None
+    )
+    if server is not None and args.since is None:
+        server = replace(server, since=server.until - datetime.timedelta(hours=_HOURS))
+    intent = load_intent(args.paths, cluster=args.cluster) if args.paths else None
+    request = DoctorRequest(
+        traffic=args.traffic,
+        prometheus=server,
+        intent=intent,
+        current=_current(args, intent),
+        known_clients=Path(args.known_clients) if args.known_clients else None,
+        mapping=Path(args.mapping) if args.mapping else None,
+        log_timezone=args.log_timezone,
+        max_unreadable=args.max_unreadable,
+    )
+    health = examine_traffic(request, now=now, progress=output.StderrProgress(args))
+    output.print_result(args, document=lambda: traffic_health_to_json(health), lines=lambda: traffic_health_lines(health))
+    limit = Severity(args.fail_on)
+    return exit_codes.NOT_DONE if any(one.severity.at_least(limit) for one in health.findings) else exit_codes.DONE
+
+
+def _current(args: DoctorArguments, intent: Intent | None) -> CurrentState | None:
+    if args.current is None:
+        return None
+    from reconciler.model import ClusterSpec
+    from reconciler.workflows import read_state, snapshot_reader
+
+    return read_state(intent.spec if intent is not None else ClusterSpec(), snapshot_reader(args.current))

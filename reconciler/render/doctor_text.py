@@ -1,0 +1,127 @@
+"""The state of a traffic source for a terminal: a row for each broker, findings, and text to paste."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from reconciler.model import BrokerTraffic, SourceForm, TrafficGap, TrafficHealth, display_name, escaped
+from reconciler.render.findings_text import findings_lines
+from reconciler.render.styled import Block, Column, Line, Style, labelled, line, message_segments, table
+from reconciler.text import count_of, duration, list_some
+
+_SHOWN_EXPORTERS: Final = 2
+_MOST_GAPS: Final = 5
+
+
+def traffic_health_lines(health: TrafficHealth) -> tuple[Block, ...]:
+    """The whole examination, readable from top to bottom."""
+    return tuple(_lines(health))
+
+
+def _lines(health: TrafficHealth) -> Iterator[Block]:
+    time = ""
+    if health.since is not None and health.until is not None:
+        time = f", {health.since:%Y-%m-%d %H:%M} to {health.until:%Y-%m-%d %H:%M} UTC"
+    yield line(("Traffic of ", Style.STRONG), (display_name(health.source), Style.STRONG), time)
+    for layout in health.layouts:
+        yield line(f"  {layout.title}: {count_of(layout.series, 'series', 'series')}")
+    yield line()
+    if health.brokers:
+        yield _files_table(health) if health.form is SourceForm.FILES else _metrics_table(health)
+        yield line()
+        yield from _gaps(health.brokers)
+    if health.findings:
+        yield from findings_lines(health.findings)
+        yield line()
+    for repair in health.repairs:
+        yield line((repair.title, Style.STRONG))
+        yield line()
+        for text in repair.text.splitlines():
+            yield line(f"  {text}")
+        yield line()
+    for note in health.notes:
+        yield labelled("Note: ", Style.FAINT, *message_segments(note))
+    yield line((_sentence(health), Style.STRONG))
+
+
+def _metrics_table(health: TrafficHealth) -> Block:
+    columns = (
+        Column(title="broker", to_the_right=True),
+        Column(title="exporter", least=10),
+        Column(title="clients", to_the_right=True),
+        Column(title="shows", least=12),
+        Column(title="every", to_the_right=True),
+        Column(title="covered", to_the_right=True),
+        Column(title="restarts", to_the_right=True),
+    )
+    return table(columns, (_metrics_row(one) for one in health.brokers))
+
+
+def _metrics_row(one: BrokerTraffic) -> tuple[str, ...]:
+    shows = [*one.kinds, *(measure for measure in one.measures if measure != "rate")]
+    return (
+        str(one.broker),
+        escaped(list_some(one.exporters, _SHOWN_EXPORTERS)),
+        f"{one.clients:,}",
+        ", ".join(shows),
+        "" if one.interval_s is None else f"{one.interval_s:g} s",
+        _share(one.coverage),
+        str(len(one.restarts)) if one.restarts else "",
+    )
+
+
+def _files_table(health: TrafficHealth) -> Block:
+    columns = (
+        Column(title="broker", to_the_right=True),
+        Column(title="requests", to_the_right=True),
+        Column(title="clients", to_the_right=True),
+        Column(title="shows", least=12),
+        Column(title="from", least=10),
+        Column(title="to", least=10),
+        Column(title="covered", to_the_right=True),
+    )
+    return table(columns, (_files_row(one) for one in health.brokers))
+
+
+def _files_row(one: BrokerTraffic) -> tuple[str, ...]:
+    return (
+        str(one.broker),
+        f"{one.rows:,}",
+        f"{one.clients:,}",
+        ", ".join(one.kinds),
+        "" if one.start is None else f"{one.start:%Y-%m-%d %H:%M:%S}",
+        "" if one.end is None else f"{one.end:%Y-%m-%d %H:%M:%S}",
+        _share(one.coverage),
+    )
+
+
+def _share(share: float | None) -> str:
+    """A percentage that is 100 only when nothing is missing."""
+    if share is None:
+        return ""
+    return "100 %" if share >= 1 else f"{min(99.9, share * 100):.1f} %"
+
+
+def _gaps(brokers: tuple[BrokerTraffic, ...]) -> Iterator[Line]:
+    gaps = sorted(((gap, one.broker) for one in brokers for gap in one.gaps), key=lambda item: -item[0].seconds)
+    for gap, broker in gaps[:_MOST_GAPS]:
+        yield line(f"  No samples of broker {broker} for {duration(gap.seconds)}: {_time(gap)}")
+    if len(gaps) > _MOST_GAPS:
+        yield line((f"  and {count_of(len(gaps) - _MOST_GAPS, 'shorter gap')} (--format json lists all)", Style.FAINT))
+    if gaps:
+        yield line()
+
+
+def _time(gap: TrafficGap) -> str:
+    return f"{gap.start:%Y-%m-%d %H:%M:%S} to {gap.end:%H:%M:%S} UTC"
+
+
+def _sentence(health: TrafficHealth) -> str:
+    brokers = count_of(len(health.brokers), "broker")
+    clients = sum(one.clients for one in health.brokers)
+    unknown = sum(one.series for one in health.unattributed)
+    more = f", {count_of(unknown, 'series', 'series')} with an unknown client or broker" if unknown else ""
+    shown = f"{brokers}, {count_of(clients, 'client')} on them{more}"
+    counts = f"{count_of(len(health.findings), 'finding')}." if health.findings else "Nothing to repair."
+    return f"{shown}. {counts}"

@@ -1,0 +1,189 @@
+"""What a metrics server shows of each exporter: series, scrape times, gaps and restarts, collected page by page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kinds import Kind
+from reconciler.traffic.sources.metric_answers import AnswerReader, samples_of
+from reconciler.traffic.sources.metric_layouts import Layout, Measure, MetricSeries, SeriesReader, Unattributed, layout_of
+
+Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
+_TARGET_LABELS: Final = ("job", "instance", "pod", "kubernetes_pod_name", "namespace", "cluster")
+_GAP_FACTOR: Final = 2.5
+"""As many intervals without a sample are a gap: one failed scrape is."""
+_RESTART_SLACK_MS: Final = 2_000
+"""The start time of a process is rounded differently by some exporters."""
+
+TargetKey = tuple[str, ...]
+"""Values of ``_TARGET_LABELS``."""
+
+
+@dataclass(slots=True)
+class ScrapeTarget:
+    """One exporter. Times are milliseconds since 1970."""
+
+    labels: Mapping[str, str]
+    brokers: set[int] = field(default_factory=set)
+    keys: set[MetricSeries] = field(default_factory=set)
+    """The series of clients, and the queue sizes."""
+    names: set[tuple[tuple[str, str], ...]] = field(default_factory=set)
+    layouts: Counter[Layout] = field(default_factory=Counter)
+    scrapes: list[Integers] = field(default_factory=list)
+    up: list[Integers] = field(default_factory=list)
+    """Scrapes that succeeded."""
+    down: list[Integers] = field(default_factory=list)
+    starts: dict[int, int] = field(default_factory=dict)
+    """Start times of its process, with the time of the scrape that first showed each."""
+    samples: int = 0
+
+    @property
+    def name(self) -> str:
+        """How people know it: its instance, else its pod."""
+        return self.labels.get("instance") or self.labels.get("pod") or self.labels.get("kubernetes_pod_name") or "(no instance)"
+
+    def scrape_times(self) -> Integers:
+        """Successful scrapes, rising: those that ``up`` shows, else those of any series."""
+        return _merged(self.up or self.scrapes)
+
+    def interval_ms(self) -> int | None:
+        """The usual time between scrapes, in tenths of a second."""
+        times = self.scrape_times()
+        return max(100, int(round(float(np.median(np.diff(times))), -2))) if len(times) > 2 else None
+
+    def gaps(self, since_ms: int, until_ms: int) -> Iterator[tuple[int, int]]:
+        """Times without a scrape within those asked for."""
+        times, interval = self.scrape_times(), self.interval_ms()
+        if not len(times) or interval is None:
+            return
+        edges = np.concatenate([[since_ms], times, [until_ms]])
+        for index in np.flatnonzero(np.diff(edges) > _GAP_FACTOR * interval).tolist():
+            yield int(edges[index]), int(edges[index + 1])
+
+    def restarts(self, since_ms: int) -> Iterator[int]:
+        """When its process started anew."""
+        previous: int | None = None
+        for start in sorted(self.starts):
+            if previous is not None and start - previous <= _RESTART_SLACK_MS:
+                continue
+            if previous is not None or start > since_ms:
+                yield start
+            previous = start
+
+    def clock_offset_ms(self) -> int | None:
+        """By how much the broker's clock is ahead of the server's, at least; negative: behind. ``None``: no restart shows it.
+
+        A process starts after the last scrape of its predecessor and before its own first scrape.
+        """
+        times = self.scrape_times()
+        for start, first_scrape in sorted(self.starts.items()):
+            if start > first_scrape:
+                return start - first_scrape
+            before = times[times < first_scrape]
+            is_later_process = any(other < start - _RESTART_SLACK_MS for other in self.starts)
+            if is_later_process and len(before) and start < before[-1]:
+                return start - int(before[-1])
+        return None
+
+
+class MetricTargets:
+    """Takes series with their samples, in any order of time, and knows what each exporter has shown."""
+
+    def __init__(self, reader: SeriesReader) -> None:
+        self._reader, self._answers = reader, AnswerReader()
+        self._open: dict[tuple[tuple[str, str], ...], None] = {}
+        self.targets: dict[TargetKey, ScrapeTarget] = {}
+
+    def add_answer(self, body: bytes) -> None:
+        """An answer of the server. Raises ``ForeignAnswerError``."""
+        answer = self._answers.read(body)
+        for some, samples in samples_of(answer.series):
+            ends = np.cumsum(samples.counts).tolist()
+            for series, begin, end in zip(some, [0, *ends[:-1]], ends, strict=True):
+                labels, times, values = series.label_values(), samples.ts_ms[begin:end], samples.values[begin:end]
+                match labels.get("__name__"):
+                    case "up":
+                        self.add_up(labels, times, values)
+                    case "process_start_time_seconds":
+                        self.add_start_times(labels, times, values)
+                    case _:
+                        self.add_series(labels, times)
+        self._compact()
+
+    def add_series(self, labels: Mapping[str, str], times_ms: Integers) -> None:
+        """A series of clients, or one that looks like it."""
+        layout = layout_of(labels, self._reader.rules)
+        name = tuple(sorted(labels.items()))
+        series = self._reader.read(labels)
+        if series is None:
+            return
+        target = self._target(labels)
+        target.scrapes.append(times_ms)
+        target.samples += len(times_ms)
+        if name in target.names:
+            return
+        target.names.add(name)
+        if layout is not None:
+            target.layouts[layout] += 1
+        if isinstance(series, MetricSeries):
+            self._attribute(target, series)
+        else:
+            self._open[name] = None
+
+    def add_up(self, labels: Mapping[str, str], times_ms: Integers, values: Floats) -> None:
+        """The server's own series ``up`` of a target."""
+        target = self._target(labels)
+        target.up.append(times_ms[values > 0])
+        target.down.append(times_ms[values <= 0])
+
+    def add_start_times(self, labels: Mapping[str, str], times_ms: Integers, values: Floats) -> None:
+        """``process_start_time_seconds`` of a target."""
+        target = self._target(labels)
+        there = np.isfinite(values)
+        starts, first = np.unique(np.rint(values[there] * 1000).astype(np.int64), return_index=True)
+        for start, at in zip(starts.tolist(), times_ms[there][first].tolist(), strict=True):
+            target.starts[start] = min(at, target.starts.get(start, at))
+
+    def _compact(self) -> None:
+        """Merge the times of a page, so that memory does not grow with the number of series."""
+        for target in self.targets.values():
+            target.scrapes = [_merged(target.scrapes)] if target.scrapes else []
+
+    def unattributed(self) -> Mapping[Unattributed, tuple[Mapping[str, str], ...]]:
+        """Series whose client or broker is not known, after all names have been learned."""
+        found: dict[Unattributed, list[Mapping[str, str]]] = {}
+        for name in list(self._open):
+            labels = dict(name)
+            series = self._reader.read(labels)
+            if isinstance(series, Unattributed):
+                found.setdefault(series, []).append(labels)
+            elif series is not None:
+                self._attribute(self._target(labels), series)
+                del self._open[name]
+        return {reason: tuple(series) for reason, series in found.items()}
+
+    def _target(self, labels: Mapping[str, str]) -> ScrapeTarget:
+        key = tuple(labels.get(label, "") for label in _TARGET_LABELS)
+        if key not in self.targets:
+            self.targets[key] = ScrapeTarget(labels={label: labels[label] for label in _TARGET_LABELS if labels.get(label)})
+        return self.targets[key]
+
+    @staticmethod
+    def _attribute(target: ScrapeTarget, series: MetricSeries) -> None:
+        target.keys.add(series)
+        target.brokers.add(series.broker)
+
+
+def kinds_of(target: ScrapeTarget) -> frozenset[Kind]:
+    """The kinds of which it shows clients."""
+    return frozenset(key.kind for key in target.keys if key.measure is not Measure.QUEUE_SIZE)
+
+
+def _merged(times: list[Integers]) -> Integers:
+    return np.unique(np.concatenate(times)) if times else np.empty(0, dtype=np.int64)

@@ -1,0 +1,245 @@
+"""Examine a source of recorded traffic: which layout, which brokers and kinds, what is missing, and how to repair it."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import functools
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reconciler.errors import UsageError
+from reconciler.integrations import HttpLogin, PrometheusApi
+from reconciler.model import (
+    BrokerTraffic,
+    CurrentState,
+    Entity,
+    Finding,
+    Severity,
+    SourceForm,
+    TrafficGap,
+    TrafficHealth,
+    compose,
+)
+from reconciler.ports import Progress
+from reconciler.text import count_of, list_some
+from reconciler.workflows.client_names import names_of
+from reconciler.workflows.plan import read_known_clients
+from reconciler.workflows.prometheus_login import read_login
+from reconciler.workflows.prometheus_reading import Piece, PieceReader
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from reconciler.model import LabelMatcher
+    from reconciler.traffic import ClientNames, MetricTargets, TrafficSource
+    from reconciler.workflows.plan import Intent
+    from reconciler.workflows.prometheus_traffic import PrometheusRequest
+
+_MOST_JOBS: Final = 50
+_MOST_TIME: Final = datetime.timedelta(days=31)
+_US: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorRequest:
+    """What to examine: ``prometheus``, else the files of ``traffic``. All else is what is known of the cluster."""
+
+    traffic: tuple[str, ...]
+    prometheus: PrometheusRequest | None = None
+    intent: Intent | None = None
+    current: CurrentState | None = None
+    known_clients: Path | None = None
+    mapping: Path | None = None
+    log_timezone: str = "UTC"
+    max_unreadable: float = 0.01
+
+    def quotas(self) -> Mapping[Entity, Mapping[str, float]] | None:
+        """Those of the cluster, else those of the manifests, else ``None``."""
+        if self.current is not None:
+            return self.current.entities
+        return self.intent.desired.values() if self.intent is not None else None
+
+    def names(self) -> ClientNames:
+        """Every name of a user or client-id that is known."""
+        from reconciler.traffic import ClientNames
+
+        declared = self.intent.desired.values() if self.intent is not None else {}
+        entities: Iterable[Entity] = (*declared, *(self.current.entities if self.current is not None else ()))
+        clients = read_known_clients(self.known_clients) if self.known_clients is not None else ()
+        return names_of(entities) | ClientNames(
+            users=frozenset(user for user, _ in clients), client_ids=frozenset(client_id for _, client_id in clients)
+        )
+
+
+def examine_traffic(request: DoctorRequest, *, now: datetime.datetime, progress: Progress | None = None) -> TrafficHealth:
+    """Read the source and judge it.
+
+    Raises ``UsageError`` for a time that cannot be read, ``TrafficError`` for a server or files that cannot, and
+    ``MissingDependencyError`` without the packages.
+    """
+    from reconciler.traffic import require_arrow
+
+    require_arrow()
+    if request.prometheus is not None:
+        return _examine_server(request, request.prometheus, now, progress)
+    return _examine_files(request, progress)
+
+
+def _examine_server(
+    request: DoctorRequest, server: PrometheusRequest, now: datetime.datetime, progress: Progress | None
+) -> TrafficHealth:
+    from reconciler.traffic import HealthQuestion, MetricTargets, SeriesReader, examine_metrics, read_mapping, selector_of
+
+    until = min(server.until, now)
+    if until <= server.since:
+        raise UsageError("The time between --since and --until is empty or in the future")
+    if until - server.since > _MOST_TIME:
+        raise UsageError(f"The time between --since and --until is longer than {_MOST_TIME.days} days")
+    rules = read_mapping(request.mapping).metrics if request.mapping is not None else ()
+    reader = SeriesReader(request.names(), rules)
+    targets = MetricTargets(reader)
+    piece = Piece(server.since.timestamp(), until.timestamp())
+    api = PrometheusApi(server.address, read_login(server.http_config) if server.http_config else HttpLogin())
+    try:
+        _read_clients(targets, PieceReader(api, _with_matchers(selector_of(rules), server.match)), piece, server, progress)
+        jobs = sorted({job for target in targets.targets.values() if (job := target.labels.get("job"))})
+        if jobs and len(jobs) <= _MOST_JOBS:
+            about = (f'job=~"{"|".join(map(_pattern, jobs))}"', *map(str, server.match))
+            _read_targets(targets, PieceReader(api, f'{{__name__=~"up|process_start_time_seconds",{",".join(about)}}}'), piece)
+    finally:
+        api.close()
+    question = HealthQuestion(
+        source=server.address,
+        since=server.since,
+        until=until,
+        now=now,
+        brokers=request.current.brokers if request.current is not None else (),
+        quotas=request.quotas(),
+    )
+    return examine_metrics(targets, question)
+
+
+def _read_clients(
+    targets: MetricTargets, reader: PieceReader, piece: Piece, server: PrometheusRequest, progress: Progress | None
+) -> None:
+    for answered in reader.read([piece]):
+        for _, body in answered.bodies:
+            targets.add_answer(body)
+        if progress is not None:
+            share = (answered.piece.end_s - piece.begin_s) / (piece.end_s - piece.begin_s)
+            progress.step(f"reading {server.address}: {share:.0%}")
+
+
+def _read_targets(targets: MetricTargets, reader: PieceReader, piece: Piece) -> None:
+    """``up`` and the start times of processes."""
+    for answered in reader.read([piece]):
+        for _, body in answered.bodies:
+            targets.add_answer(body)
+
+
+def _with_matchers(selector: str, match: Sequence[LabelMatcher]) -> str:
+    return selector.removesuffix("}") + "".join(f",{one}" for one in match) + "}"
+
+
+def _pattern(text: str) -> str:
+    """A regular expression in a PromQL string: any character that could mean something stands for any character."""
+    return "".join(char if char.isalnum() or char in "_-:/ " else "." for char in text)
+
+
+def _examine_files(request: DoctorRequest, progress: Progress | None) -> TrafficHealth:
+    from reconciler.traffic import Kind, SessionOptions, find_traffic, open_traffic, read_mapping, spark_with_progress
+
+    traffic = find_traffic(request.traffic, read_mapping(request.mapping) if request.mapping is not None else None)
+    options = SessionOptions(small=traffic.small, light=traffic.needs_little_jvm)
+    with contextlib.ExitStack() as stack:
+
+        def session() -> SparkSession:
+            return stack.enter_context(spark_with_progress(options, progress))
+
+        recorded = open_traffic(
+            traffic,
+            functools.cache(session),
+            log_timezone=request.log_timezone,
+            in_process=traffic.stays_here(options),
+            kinds=frozenset(Kind),
+            max_unreadable=request.max_unreadable,
+        )
+        stack.callback(recorded.close)
+        brokers = tuple(_brokers_of(recorded))
+        findings = sorted(_findings_of(recorded, brokers, request), key=lambda one: (one.severity.rank, one.id))
+    return TrafficHealth(
+        source=list_some(request.traffic, 3),
+        form=SourceForm.FILES,
+        since=None,
+        until=None,
+        brokers=brokers,
+        findings=tuple(findings),
+    )
+
+
+def _brokers_of(recorded: TrafficSource) -> Iterator[BrokerTraffic]:
+    minutes = recorded.minutes()
+    for coverage in recorded.facts.coverage:
+        series = [one for one in recorded.series if one.broker == coverage.broker]
+        gaps = tuple(_minute_gaps(minutes[coverage.broker].tolist())) if coverage.broker in minutes else ()
+        whole = max(60.0, (coverage.end - coverage.start).total_seconds())
+        yield BrokerTraffic(
+            broker=coverage.broker,
+            series=len(series),
+            clients=len({(one.user, one.client_id) for one in series}),
+            rows=coverage.requests,
+            kinds=tuple(sorted({one.kind.value for one in series})),
+            start=coverage.start,
+            end=coverage.end,
+            coverage=max(0.0, 1 - sum(gap.seconds for gap in gaps) / whole) if coverage.broker in minutes else None,
+            gaps=gaps,
+        )
+
+
+def _minute_gaps(minutes: Sequence[int]) -> Iterator[TrafficGap]:
+    """Whole minutes without a line between others."""
+    for before, after in itertools.pairwise(minutes):
+        if after - before > 1:
+            yield TrafficGap(start=_at((before + 1) * 60 * _US), end=_at(after * 60 * _US))
+
+
+def _findings_of(recorded: TrafficSource, brokers: Sequence[BrokerTraffic], request: DoctorRequest) -> Iterator[Finding]:
+    from reconciler.traffic import KEY_OF_KIND, Kind
+
+    known = {broker.broker for broker in brokers}
+    if request.current is not None and (missing := sorted(set(request.current.brokers) - known)):
+        ids = list_some([str(broker) for broker in missing], 10)
+        yield _finding("broker-without-series", Severity.WARNING, f"The files have no requests of broker {ids}.")
+    kinds = {kind for broker in brokers for kind in broker.kinds}
+    limited = {key for values in (request.quotas() or {}).values() for key in values}
+    for kind in Kind:
+        if kind.value not in kinds and KEY_OF_KIND[kind].value in limited:
+            text = f"Quotas with {KEY_OF_KIND[kind].value} exist, and the files have no such traffic."
+            yield _finding("kind-without-series", Severity.WARNING, text)
+    if with_gaps := [broker for broker in brokers if broker.gaps]:
+        gaps = count_of(sum(len(broker.gaps) for broker in with_gaps), "gap")
+        minutes = sum(gap.seconds for broker in with_gaps for gap in broker.gaps) / 60
+        yield _finding(
+            "scrape-gaps", Severity.WARNING, f"The recording has {gaps} of whole minutes, {minutes:,.0f} min together."
+        )
+    if any(one.user is None or one.client_id is None for one in recorded.series):
+        some = sum(one.user is None or one.client_id is None for one in recorded.series)
+        text = compose(
+            "{count} have no user or no client-id. A quota that needs the missing name stays inconclusive for them.",
+            count=count_of(some, "series", "series"),
+        )
+        yield _finding("identity-unknown", Severity.INFO, text)
+    if unreadable := recorded.facts.unreadable:
+        yield _finding("unreadable-rows", Severity.INFO, f"{count_of(unreadable, 'row')} cannot be read.")
+
+
+def _finding(name: str, severity: Severity, message: str) -> Finding:
+    return Finding(id=name, severity=severity, message=message)
+
+
+def _at(us: int) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(us / _US, datetime.UTC)

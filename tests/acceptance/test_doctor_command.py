@@ -1,0 +1,138 @@
+"""``kafka-quotas doctor`` as a user runs it, against answers of a Prometheus server and against files."""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.support.command import invoke
+from tests.support.manifests import cluster, quotas
+from tests.support.metrics_exporter import served
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = json.loads((ROOT / "schemas" / "doctor.v1.schema.json").read_text("utf-8"))
+RECORDING = ROOT / "tests" / "traffic" / "recordings" / "kafka-4.3.1"
+TARGET = {"job": "kafka", "instance": "kafka-1:7071"}
+MANIFEST = quotas(({"user": "alice", "client-id": "App"}, {"producer_byte_rate": "1MiB"}))
+
+
+@contextmanager
+def answering(series: Sequence[Mapping[str, str]], every: int = 15) -> Iterator[str]:
+    """A server whose series have a sample at each multiple of ``every`` seconds."""
+
+    def reply(_: str, __: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
+        query = dict(urllib.parse.parse_qsl(body.decode()))
+        end = float(query["time"])
+        length = int(query["query"].rpartition("[")[2].removesuffix("s]"))
+        asks_up = query["query"].startswith('{__name__=~"up|')
+        times = range(int(end - length) // every * every + every, int(end) + 1, every)
+        result = [
+            {"metric": labels, "values": [[at, "1"] for at in times]}
+            for labels in series
+            if (labels["__name__"] == "up") is asks_up
+        ]
+        document = {"status": "success", "data": {"resultType": "matrix", "result": result}}
+        return 200, "application/json", json.dumps(document).encode()
+
+    with served(reply) as port:
+        yield f"prometheus+http://127.0.0.1:{port}"
+
+
+def pair(kind: str, sensor: str) -> dict[str, str]:
+    return {"__name__": f"kafka_server_{kind}_{sensor}", "user": "alice", "client_id": "App", **TARGET}
+
+
+EVERYTHING = [
+    pair("produce", "byte_rate"),
+    pair("fetch", "byte_rate"),
+    pair("request", "request_time"),
+    pair("controllermutation", "mutation_rate"),
+    {"__name__": "up", **TARGET},
+]
+
+
+def test_a_good_server_is_a_table_and_exit_code_0(tmp_path: Path) -> None:
+    with answering(EVERYTHING, every=5) as source:
+        done = invoke("doctor", "--traffic", source, cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[1] == "  Strimzi's metrics-reporter, or the jmx_exporter without rules in lower case: 4 series"
+    assert lines[3].split() == ["broker", "exporter", "clients", "shows", "every", "covered"]
+    assert lines[4].split(maxsplit=3)[:3] == ["1", "kafka-1:7071", "1"]
+    assert lines[4].endswith("5 s    100 %")
+    assert lines[-1] == "1 broker, 1 client on them. Nothing to repair."
+
+
+def test_names_of_manifests_explain_metric_names_and_others_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "quotas.yaml").write_text(MANIFEST)
+    (tmp_path / "cluster.yaml").write_text(cluster())
+    (tmp_path / "known.jsonl").write_text('{"user": "eve", "client-id": "x"}\n')
+    series = [
+        {"__name__": "kafka_server_produce_user_alice_client_id_app_byte_rate", **TARGET},
+        {"__name__": "kafka_server_produce_user_eve_client_id_x_byte_rate", **TARGET},
+    ]
+    with answering(series) as source:
+        none = invoke("doctor", "--traffic", source, "--format", "json", cwd=tmp_path)
+        some = invoke("doctor", ".", "--traffic", source, "--format", "json", "--fail-on", "warning", cwd=tmp_path)
+        known = ("--known-clients", "known.jsonl")
+        every = invoke("doctor", ".", "--traffic", source, *known, "--format", "json", cwd=tmp_path)
+        text = invoke("doctor", ".", "--traffic", source, cwd=tmp_path, env={"COLUMNS": "80"})
+    documents = [json.loads(done.out) for done in (none, some, every)]
+    for document in documents:
+        jsonschema.validate(document, SCHEMA)
+    assert [sum(one["series"] for one in document["unattributed"]) for document in documents] == [2, 1, 0]
+    assert (none.code, some.code, every.code) == (0, 1, 0)
+    assert "  - pattern: kafka.server<type=(\\w+), user=(.+), client-id=(.+)><>([a-z-]+)\n" in text.out
+    assert max(map(len, text.out.splitlines())) <= 80
+
+
+def test_no_series_is_exit_code_1_with_a_manifest_that_is_valid(tmp_path: Path) -> None:
+    with answering([]) as source:
+        done = invoke("doctor", "--traffic", source, "--format", "json", cwd=tmp_path)
+    document = json.loads(done.out)
+    assert (done.code, [finding["id"] for finding in document["findings"]]) == (1, ["no-client-series"])
+    (tmp_path / "quotas.yaml").write_text(document["repairs"][0]["text"])
+    assert invoke("validate", "quotas.yaml", cwd=tmp_path).code == 0
+
+
+def test_a_mapping_reads_other_metrics(tmp_path: Path) -> None:
+    mapping = {
+        "apiVersion": "kafka-quotas/v1",
+        "kind": "TrafficMapping",
+        "spec": {"metrics": [{"name": "acme_in_*", "kind": "produce", "user": "who"}]},
+    }
+    (tmp_path / "mapping.yaml").write_text(json.dumps(mapping))
+    with answering([{"__name__": "acme_in_rate", "who": "bob", **TARGET}]) as source:
+        done = invoke("doctor", "--traffic", source, "--mapping", "mapping.yaml", "--format", "json", cwd=tmp_path)
+    document = json.loads(done.out)
+    assert [layout["id"] for layout in document["layouts"]] == ["mapped"]
+    assert document["brokers"][0]["kinds"] == ["produce"]
+
+
+def test_files_are_examined(tmp_path: Path) -> None:
+    done = invoke("doctor", "--traffic", str(RECORDING), "--format", "json", cwd=tmp_path)
+    document = json.loads(done.out)
+    jsonschema.validate(document, SCHEMA)
+    assert (done.code, document["form"], document["since"]) == (0, "files", None)
+    (broker,) = document["brokers"]
+    assert {"fetch", "mutation", "produce", "request"} <= set(broker["kinds"])
+    assert broker["rows"] > 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--traffic", "prometheus+http://127.0.0.1:1", "--since", "2020-01-01T00:00:00Z"), "longer than 31 days"),
+        (("--traffic", "logs", "--since", "2026-11-22T00:00:00Z"), "--since is for --traffic prometheus"),
+        (("--traffic", "prometheus+http://127.0.0.1:1", "--since", "2099-01-01T00:00:00Z"), "empty or in the future"),
+    ],
+)
+def test_a_time_that_cannot_be_is_a_usage_error(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    done = invoke("doctor", *arguments, cwd=tmp_path)
+    assert (done.code, words in done.err) == (64, True), done.err

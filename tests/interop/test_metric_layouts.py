@@ -1,0 +1,168 @@
+"""Verdicts and doctor on what a real Prometheus scrapes from a real exporter in a real broker, in each layout."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from reconciler.sandbox.clients import create_topic, produce_steadily
+from reconciler.sandbox.spec import Login, SandboxSpec
+from reconciler.traffic.metric_repairs import rule_order_repair
+from tests.support import raw_quotas
+from tests.support.command import invoke
+from tests.support.exporter_rules import RULES, with_first
+from tests.support.jmx_exporter import ExportedCluster, exported_cluster
+from tests.support.manifests import cluster, quotas
+from tests.support.polling import wait_until
+from tests.support.prometheus_server import Prometheus, ScrapeJob, prometheus
+
+pytestmark = [pytest.mark.kafka, pytest.mark.interop]
+
+USER = Login(name="CN=orders,OU=x y", password="secret")
+CLIENT = 'app "x*"'
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "doctor.v1.schema.json").read_text("utf-8"))
+MANIFEST = quotas(({"user": USER.name, "client-id": CLIENT}, {"producer_byte_rate": "20KiB"}))
+LAYOUTS = {
+    "quota-labels": "quota-labels",
+    "client-id first": "old-rule-order",
+    "user first": "old-rule-order",
+    "kraft": "name-only",
+    "koperator": "quota-labels",
+    "confluent": "lower-case",
+    "no rules": "default-format",
+}
+
+
+@dataclass(frozen=True)
+class Exporter:
+    """Its port, and its configuration, which it reads anew when the file changes."""
+
+    port: int
+    config: Path
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exporter]:
+    """A broker under the default pair quota, and a client that produces all the time."""
+    folder = tmp_path_factory.mktemp("exported")
+    spec = SandboxSpec(users=(USER,), heap_mb=384)
+    with exported_cluster(folder, rules=RULES["no rules"], spec=spec) as running:
+        servers = running.sandbox.bootstrap_servers
+        create_topic(servers, "orders")
+        everyone = frozenset({("user", None), ("client-id", None)})
+        raw_quotas.alter(servers, {everyone: {"producer_byte_rate": 1e12, "consumer_byte_rate": 1e12, "request_percentage": 1e6}})
+        raw_quotas.alter(servers, {frozenset({("ip", "127.0.0.1")}): {"connection_creation_rate": 1000.0}})
+        stop = threading.Event()
+        sending = threading.Thread(target=_produce, args=(running, stop))
+        sending.start()
+        try:
+            yield Exporter(running.ports[1], folder / "jmx_exporter.yaml")
+        finally:
+            stop.set()
+            sending.join(60)
+
+
+def _produce(running: ExportedCluster, stop: threading.Event) -> None:
+    servers = running.sandbox.sasl_bootstrap_servers or ""
+    produce_steadily(
+        servers, "orders", client_id=CLIENT, bytes_per_second=100_000, seconds=900, login=USER, stop=stop
+    )  # fmt: skip
+
+
+@contextmanager
+def scraped(exported: Exporter, rules: str, folder: Path, wanted: str) -> Iterator[Prometheus]:
+    """A Prometheus that scrapes the exporter after it has these rules, and has a sample of a metric."""
+    exported.config.write_text(rules, "utf-8")
+    os.utime(exported.config, (time.time() + 5, time.time() + 5))
+    job = ScrapeJob(name="kafka", ports={exported.port: {"broker_id": "1"}}, interval_s=1)
+    with prometheus(folder, [job]) as server:
+        query = f'max({{__name__=~"{wanted}"}}) > 40000'
+        wait_until(lambda: server.get("query", query=query)["result"], within_s=90)
+        wait_until(lambda: samples_of_a_series(server, wanted) > 4, within_s=60)
+        yield server
+
+
+def samples_of_a_series(server: Prometheus, wanted: str) -> int:
+    return max((len(row["values"]) for row in server.get("query", query=f'{{__name__=~"{wanted}"}}[5m]')["result"]), default=0)
+
+
+def written(folder: Path) -> Path:
+    manifests = folder / "quotas"
+    manifests.mkdir()
+    (manifests / "cluster.yaml").write_text(cluster())
+    (manifests / "quotas.yaml").write_text(MANIFEST)
+    return manifests
+
+
+def examined(server: Prometheus, folder: Path, *arguments: str) -> dict[str, Any]:
+    done = invoke(
+        "doctor", *arguments, "--traffic", f"prometheus+http://127.0.0.1:{server.port}", "--format", "json", cwd=folder
+    )  # fmt: skip
+    document: dict[str, Any] = json.loads(done.out)
+    jsonschema.validate(document, SCHEMA)
+    assert done.code == (1 if document["summary"]["error"] else 0)
+    return document
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_each_layout_gives_the_verdict_and_is_recognised(name: str, exported: Exporter, tmp_path: Path) -> None:
+    manifests = written(tmp_path)
+    with scraped(exported, RULES[name], tmp_path, "kafka_server_.*[bB]yte_rate") as server:
+        source = f"prometheus+http://127.0.0.1:{server.port}"
+        command = (
+            "backtest",
+            str(manifests),
+            "--traffic",
+            source,
+            "--format",
+            "json",
+            "--traffic-store",
+            str(tmp_path / "store"),
+        )
+        done = invoke(*command, cwd=tmp_path)
+        assert done.code == 0, done.err
+        health = examined(server, tmp_path, str(manifests))
+    found = [row for row in json.loads(done.out)["verdicts"] if row["bucket"].get("user") == USER.name]
+    assert [(row["bucket"]["client-id"], row["verdict"], row["broker"]) for row in found] == [(CLIENT, "throttled", 1)]
+    ids = {layout["id"] for layout in health["layouts"]}
+    assert LAYOUTS[name] in ids
+    (broker,) = health["brokers"]
+    assert (broker["broker"], broker["interval_s"], broker["exporters"]) == (1, 1.0, [f"127.0.0.1:{exported.port}"])
+    assert {"produce", "request"} <= set(broker["kinds"])
+    assert ("connection" in broker["kinds"]) is (name in {"koperator", "no rules"})
+    assert ("queue-size" in broker["measures"]) is (name in {"koperator", "no rules", "kraft"})
+    repairs = {repair["id"] for repair in health["repairs"]}
+    assert ("rule-order" in repairs) is (LAYOUTS[name] in {"old-rule-order", "name-only"})
+    silent = {finding["message"] for finding in health["findings"] if finding["id"] == "kind-without-series"}
+    assert any("controller_mutation_rate" in message for message in silent)
+
+
+def test_unknown_names_are_counted_and_the_printed_rules_repair_them(exported: Exporter, tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+    with scraped(exported, RULES["kraft"], tmp_path / "broken", "kafka_server_produce_.*byte_rate") as server:
+        broken = examined(server, tmp_path)
+    (unknown,) = broken["unattributed"]
+    assert unknown["reason"] == "name-only"
+    assert unknown["example"].startswith("kafka_server_")
+    assert "identity-unknown" in {finding["id"] for finding in broken["findings"]}
+    (repair,) = [repair["text"] for repair in broken["repairs"] if repair["id"] == "rule-order"]
+    assert repair == rule_order_repair().text
+    (tmp_path / "repaired").mkdir()
+    with scraped(exported, with_first(RULES["kraft"], repair), tmp_path / "repaired", "kafka_server_quota_byte_rate") as server:
+        repaired = examined(server, tmp_path)
+        row = server.get("query", query='kafka_server_quota_byte_rate{resource="Produce"} > 0')["result"]
+    assert [one["metric"]["user"] for one in row] == ["CN%3Dorders%2COU%3Dx%20y"]
+    assert repaired["unattributed"] == []
+    assert "queue-size" in repaired["brokers"][0]["measures"]
+    assert {"connection", "produce", "request"} <= set(repaired["brokers"][0]["kinds"])
+    assert not any(repair["id"] == "rule-order" for repair in repaired["repairs"])
