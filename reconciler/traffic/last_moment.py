@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.sources.metric_layouts import MetricSeries
-from reconciler.traffic.sources.normal_form import CHARGED, NOT_AN_EVENT
+from reconciler.traffic.sources.normal_form import CHARGED, GAUGE, OF_METRICS
 
 WINDOW_S: Final = 300
 """How much of the end is kept."""
 _RATE_S: Final = 10
 """Kafka's own window without its running sample."""
-_USED: Final = pa.array([CHARGED, NOT_AN_EVENT])
+_USED: Final = pa.array([CHARGED, *OF_METRICS])
 _COLUMNS: Final = ("broker", "kind", "user", "client_id", "ts_us", "records", "overhead", "throttled", "interval_us")
 
 
@@ -46,7 +46,7 @@ def last_rates(batches: Iterable[pa.RecordBatch]) -> list[RecordedRate]:
         at_s, amount = row["ts_us"] / 1e6, (row["records"] or 0) + (row["overhead"] or 0)
         end_s = max(end_s, at_s)
         value = amount / series.amounts_a_unit
-        if row["interval_us"] == 0:
+        if row["status"] == GAUGE:
             gauges[series].append((at_s, value, bool(row["throttled"])))
         elif row["interval_us"] is not None and row["interval_us"] > _RATE_S * 1_000_000:
             sums[series].append((at_s, value * 1e6 / row["interval_us"] * _RATE_S, bool(row["throttled"])))
@@ -61,7 +61,7 @@ def _last_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
     end_us = 0
     for batch in batches:
         table = pa.table({name: batch.column(name) for name in ("status", *_COLUMNS)})
-        table = table.filter(pc.is_in(table["status"], value_set=_USED)).drop_columns(["status"])
+        table = table.filter(pc.is_in(table["status"], value_set=_USED))
         if not table.num_rows:
             continue
         last_us = pc.max(table["ts_us"]).as_py()
