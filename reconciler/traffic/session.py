@@ -13,7 +13,7 @@ import sys
 import tempfile
 import urllib.parse
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 _JAVA_OPTIONS: Final = ("-XX:-UsePerfData", "-XX:+UseParallelGC")
 _LIGHT_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-Xshare:auto")
+_JAVA_SETTING: Final = "spark.driver.extraJavaOptions"
 _JVM_END_S: Final = 10.0
 _LISTENER_S: Final = 20.0
 _REMOTE_PORT: Final = 15002
@@ -70,6 +71,8 @@ class SessionOptions:
     """For little input on a local master: less compiling, which is most of what such a run takes."""
     light: bool = False
     """On a local master, where workers do the work and Java only carries it: Java does not compile twice."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """Spark's own settings, such as the credentials of a file system; they override those of this module."""
 
     def __post_init__(self) -> None:
         """Refuse early what would fail late, in Java's words."""
@@ -171,8 +174,11 @@ def _running_session() -> SparkSession | None:
 def _session_beside(running: SparkSession, options: SessionOptions) -> SparkSession:
     """A further session of the running Spark: its own settings and views, the same workers."""
     session = running.newSession()
-    for key, value in _query_settings(options).items():
-        session.conf.set(key, value)
+    for key, value in (_query_settings(options) | dict(options.settings)).items():
+        if session.conf.isModifiable(key):
+            session.conf.set(key, value)
+        else:
+            log_event(_log, "setting of the running Spark kept", key=key)
     return session
 
 
@@ -225,7 +231,7 @@ def _started(options: SessionOptions, folder: str) -> SparkSession:
         builder = builder.remote(options.remote)
     elif not options.submitted:
         builder = builder.master(options.where)
-    settings = _query_settings(options) | _start_settings(options, folder)
+    settings = _with_users(_query_settings(options) | _start_settings(options, folder), options.settings)
     for key, value in settings.items():
         builder = builder.config(key, value)
     if options.remote is None and not options.submitted:
@@ -336,12 +342,20 @@ def _start_settings(options: SessionOptions, folder: str) -> dict[str, str]:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.local.dir": folder,
-            "spark.driver.extraJavaOptions": " ".join(java),
+            _JAVA_SETTING: " ".join(java),
             "spark.default.parallelism": str(_local_cores(options.where)),
         }
         if options.small:
             settings["spark.sql.codegen.wholeStage"] = "false"
     return settings
+
+
+def _with_users(settings: Mapping[str, str], users: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The user's settings win; options of Java stand behind those of this module."""
+    whole = dict(settings)
+    for key, value in users:
+        whole[key] = f"{settings[key]} {value}" if key == _JAVA_SETTING and key in settings else value
+    return whole
 
 
 def _local_cores(master: str) -> int:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
@@ -17,6 +17,7 @@ from reconciler.traffic.request_traffic import CONNECTION, RequestTraffic, Secon
 from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.seconds.history import SecondsSource
 from reconciler.traffic.shuffle.rows import LocalRows, Rows
+from reconciler.traffic.sources.datasets import Dataset, is_dataset, parse_dataset, require_one_kind
 from reconciler.traffic.sources.line_time import check_zone
 from reconciler.traffic.sources.log_evidence import mark_copies
 from reconciler.traffic.sources.log_files import BrokerFiles, find_logs, log_parts
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from reconciler.traffic.session import SessionOptions
     from reconciler.traffic.shuffle.on_spark import KeptRows
+    from reconciler.traffic.sources.dataset_rows import Listing
 
 _log: Final = logging.getLogger(__name__)
 _SMALL_BYTES: Final = 64 * 1024 * 1024
@@ -68,11 +70,13 @@ class Traffic:
     mapping: TrafficMapping | None = None
     between: Between | None = None
     """Of Parquet in the normal form, only the rows of this time."""
+    datasets: tuple[Dataset, ...] = ()
+    """What only Spark can find; ``source`` is right when ``open_traffic`` has listed them."""
 
     @property
     def files(self) -> tuple[str, ...]:
-        """By name; of per-second totals there are none."""
-        return tuple(file for log in self.logs for file in log.files) or self.parquet
+        """By name; of per-second totals there are none. Datasets have the names of their arguments."""
+        return tuple(map(str, self.datasets)) or tuple(file for log in self.logs for file in log.files) or self.parquet
 
     def only(self, files: Collection[Path]) -> Traffic:
         """The part of it that is in these files."""
@@ -84,14 +88,18 @@ class Traffic:
     @property
     def small(self) -> bool:
         """Whether Spark does better to compile little."""
-        return self.source is not Source.CELLS and sum(Path(file).stat().st_size for file in self.files) < _SMALL_BYTES
+        return (
+            self.source is not Source.CELLS
+            and not self.datasets
+            and sum(Path(file).stat().st_size for file in self.files) < _SMALL_BYTES
+        )
 
     def stays_here(self, options: SessionOptions) -> bool:
         """Whether it is read in this process, without Spark: small traffic, where no master or server was asked for.
 
         Per-second totals decide that themselves, when it is known which of them are needed.
         """
-        if self.source is Source.CELLS:
+        if self.source is Source.CELLS or self.datasets:
             return False
         read_bytes = sum(map(_bytes_when_read, self.files))
         most_bytes = _SMALL_GAUGES * _BYTES_A_ROW if self._of_gauges() else _SMALL_BYTES
@@ -127,7 +135,7 @@ class Traffic:
     @property
     def needs_little_jvm(self) -> bool:
         """Whether Java does not look at single rows, or at few."""
-        return self.source in (Source.NORMAL_FORM, Source.CELLS)
+        return self.source in (Source.NORMAL_FORM, Source.CELLS) and not self.datasets
 
 
 def find_traffic(arguments: Sequence[str], mapping: TrafficMapping | None = None, *, between: Between | None = None) -> Traffic:
@@ -141,6 +149,10 @@ def find_traffic(arguments: Sequence[str], mapping: TrafficMapping | None = None
 
 
 def _find(arguments: Sequence[str], mapping: TrafficMapping | None) -> Traffic:
+    datasets = tuple(dataset for argument in arguments if (dataset := parse_dataset(argument)) is not None)
+    require_one_kind(datasets, [argument for argument in arguments if not is_dataset(argument)])
+    if datasets:
+        return Traffic(source=Source.NORMAL_FORM if mapping is None else Source.MAPPED, datasets=datasets, mapping=mapping)
     if mapping is not None:
         if mapping.metrics:
             raise UsageError("The mapping has metrics of a server. For files, write spec.columns")
@@ -180,6 +192,14 @@ def open_traffic(
 
     Raises ``TrafficError`` when nothing can be used, or more than the share ``max_unreadable`` cannot be read.
     """
+    check_zone(log_timezone)
+    listing = None
+    if traffic.datasets:
+        from reconciler.traffic.sources.dataset_rows import list_datasets
+
+        listing = list_datasets(session(), traffic.datasets)
+        if listing.logs:
+            traffic = replace(traffic, source=Source.LOGS, mapping=None)
     if requests and traffic.source is not Source.LOGS:
         raise UsageError("--requests needs request logs: only they identify single requests")
     with timed_event(_log, "first rows read", source=traffic.source.value):
@@ -192,7 +212,9 @@ def open_traffic(
     else:
         said = (*also, *SELF_EVIDENCE) if logs else ()
         rows: Rows[pa.RecordBatch]
-        if in_process:
+        if listing is not None:
+            rows = _dataset_rows(traffic, listing, session(), log_timezone=log_timezone, also=said, kinds=kinds)
+        elif in_process:
             rows = _local_rows(traffic, log_timezone=log_timezone, also=said, kinds=kinds)
         else:
             rows = _rows_on_spark(traffic, session(), log_timezone=log_timezone, also=said, kinds=kinds)
@@ -227,6 +249,8 @@ def look_first(traffic: Traffic, *, log_timezone: str) -> None:
     Raises ``TrafficError`` for what the whole traffic would be refused for later, ``UsageError`` for an unknown time zone.
     """
     zone = check_zone(log_timezone)
+    if traffic.datasets:
+        return
     if traffic.logs:
         require_request_lines(traffic.logs, zone)
     if traffic.mapping is not None:
@@ -264,9 +288,25 @@ def _rows_on_spark(
     return keep_rows(traffic, spark, log_timezone=log_timezone, also=also, kinds=kinds)
 
 
+def _dataset_rows(
+    traffic: Traffic,
+    listing: Listing,
+    spark: SparkSession,
+    *,
+    log_timezone: str,
+    also: Sequence[str],
+    kinds: Collection[Kind],
+) -> Rows[pa.RecordBatch]:
+    from reconciler.traffic.sources.dataset_rows import frame_rows, log_rows
+
+    if listing.logs:
+        return log_rows(spark, listing.logs, log_timezone=log_timezone, also=also, kinds=kinds)
+    return frame_rows(spark, traffic.datasets, listing.format, traffic.mapping)
+
+
 def keep_rows(
     traffic: Traffic, spark: SparkSession, *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind] = LOG_KINDS
-) -> KeptRows[Any]:
+) -> KeptRows:
     """Rows of request logs, mapped files or a recorder's files with the columns ``also``, kept by Spark until they are closed.
 
     ``kinds``: what to read of logs, since each kind costs time. Raises ``UsageError`` for an unknown time zone.

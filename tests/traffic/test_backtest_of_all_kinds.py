@@ -205,7 +205,7 @@ def test_every_topic_has_a_line_of_its_own(spark: SparkSession, history: Path) -
             names = [*batch.schema.names, *IDENTITY_COLUMNS]
             yield pa.RecordBatch.from_arrays([*batch.columns, *identity], names=names)
 
-    rows = KeptRows(spark, parts_of([str(history)]), read)
+    rows = KeptRows.of_shares(spark, parts_of([str(history)]), read)
     events = RequestTraffic(rows, source=Source.NORMAL_FORM, files=["all"])
     question = BacktestRequest(current=None, proposed=PROPOSED, declared=PROPOSED, exact=True)
     lines = [json.loads(text) for text in Backtest(events, question).request_lines()]

@@ -158,7 +158,7 @@ def test_spark_keeps_clients_with_one_number_in_one_file_apart(spark: SparkSessi
     rows = [row(client, 10 ** (place + 1), at) for place, client in enumerate(clients) for at in range(15)]
     source = SourceFile(path=Path("/a.log"), id="a", size=1)
     shares = [rows[place::3] for place in range(3)]
-    kept = KeptRows(spark, shares, lambda share: [pa.RecordBatch.from_pylist(share, schema=ROWS.append(FILE))])
+    kept = KeptRows.of_shares(spark, shares, lambda share: [pa.RecordBatch.from_pylist(share, schema=ROWS.append(FILE))])
     with contextlib.closing(kept):
         Compaction(files={source.path: source}, folder=SegmentFolder(tmp_path / "there")).on_spark(kept)
     there = open_history(SegmentFolder(tmp_path / "there"))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.seconds.folder import Segment
     from reconciler.traffic.shuffle.on_spark import KeptRows
 
-    Rows: TypeAlias = tuple[Path, KeptRows[Any]]
+    Rows: TypeAlias = tuple[Path, KeptRows]
 
 pytestmark = pytest.mark.spark
 LOG = Path(__file__).parent / "recordings" / "kafka-4.3.1" / "kafka-request.log.gz"

@@ -143,7 +143,7 @@ def traffic_of(spark: SparkSession, files: Sequence[str]) -> dict[str, RequestTr
     places: dict[str, Rows[pa.RecordBatch]] = {
         "local": LocalRows(lambda columns: (batch for part in parts for batch in read_part(part, columns))),
         "spark, read": normal_form_rows(spark, parts),
-        "spark, kept": KeptRows(spark, parts, lambda part: read_part(part, ROWS.names)),
+        "spark, kept": KeptRows.of_shares(spark, parts, lambda part: read_part(part, ROWS.names)),
     }
     return {way: RequestTraffic(rows, source=Source.NORMAL_FORM, files=files) for way, rows in places.items()}
 

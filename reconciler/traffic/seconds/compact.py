@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, Self, cast
+from typing import IO, TYPE_CHECKING, Final, Self, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -102,7 +102,7 @@ class Compaction:
             done = {run.index[_path_of(file)]: one.write(run.target(_path_of(file))) for file, one in totals.items()}
             return run.publish(done)
 
-    def on_spark(self, rows: KeptRows[Any]) -> tuple[Segment, ...]:
+    def on_spark(self, rows: KeptRows) -> tuple[Segment, ...]:
         """From rows with their ``file``, copies marked: workers add up what they keep, then by file. Does not close ``rows``."""
         with _Run(self) as run:
             saved_in = run.made / "parts"

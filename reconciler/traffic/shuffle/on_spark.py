@@ -142,17 +142,67 @@ class ReadRows(_SparkRows[Item], Generic[Work, Item]):
         return run_on_workers(self._spark, self._few if few else self._many, run, schema)
 
 
-class KeptRows(_SparkRows[pa.RecordBatch], Generic[Work]):
+class FrameRows(_SparkRows[pa.RecordBatch]):
+    """Rows of a data frame, whose columns Spark reads anew for each pass."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        frame: DataFrame,
+        needed: Callable[[Sequence[str]], Sequence[str]],
+        convert: Callable[[pa.RecordBatch, Sequence[str]], pa.RecordBatch],
+    ) -> None:
+        """``needed``: the columns of the frame from which ``convert`` makes some columns; those that it lacks are left out."""
+        super().__init__(spark)
+        self._frame, self._needed, self._convert = frame, needed, convert
+
+    def _run(
+        self,
+        go: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]],
+        columns: Sequence[str],
+        schema: pa.Schema,
+        *,
+        few: bool,
+    ) -> DataFrame:
+        del few  # Spark cuts the files
+        convert = self._convert
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from go(convert(batch, columns) for batch in batches)
+
+        needed = set(self._needed(columns))
+        # Of two columns whose names differ in case only, Spark takes the exact name with its own setting.
+        chosen = self._frame.select([f"`{name}`" for name in self._frame.columns if name in needed])
+        return chosen.mapInArrow(run, from_arrow_schema(schema))
+
+
+class KeptRows(_SparkRows[pa.RecordBatch]):
     """Rows that are dear to read, such as text: read once, and kept by Spark as blocks of Arrow batches until ``close``."""
 
-    def __init__(self, spark: SparkSession, shares: Sequence[Work], read: Callable[[Work], Iterable[pa.RecordBatch]]) -> None:
-        """``read`` gives the batches, all of one schema, of a share; each share is a task."""
+    def __init__(self, spark: SparkSession, blocks: DataFrame) -> None:
+        """``blocks``: batches, all of one schema, as binary values."""
         super().__init__(spark)
+        self._frame = blocks.persist(StorageLevel.MEMORY_AND_DISK)
+
+    @classmethod
+    def of_shares(cls, spark: SparkSession, shares: Sequence[Work], read: Callable[[Work], Iterable[pa.RecordBatch]]) -> KeptRows:
+        """``read`` gives the batches of a share; each share is a task."""
 
         def keep(share: Work) -> Iterator[pa.RecordBatch]:
             return map(_kept, read(share))
 
-        self._frame = run_on_workers(spark, shares, keep, _KEPT).persist(StorageLevel.MEMORY_AND_DISK)
+        return cls(spark, run_on_workers(spark, shares, keep, _KEPT))
+
+    @classmethod
+    def of_frame(
+        cls, spark: SparkSession, frame: DataFrame, read: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
+    ) -> KeptRows:
+        """``read`` gives the batches of a partition of ``frame``."""
+
+        def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return map(_kept, read(batches))
+
+        return cls(spark, frame.mapInArrow(keep, from_arrow_schema(_KEPT)))
 
     def close(self) -> None:
         """Forget the rows; safe to call twice."""

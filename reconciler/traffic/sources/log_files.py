@@ -51,17 +51,25 @@ def find_logs(arguments: Sequence[str]) -> tuple[BrokerFiles, ...]:
     """
     if not arguments:
         raise UsageError("no recorded traffic: name request logs with --traffic [BROKER=]PATH")
+    split = [split_argument(argument) for argument in arguments]
+    return number_brokers([(broker, str(path.resolve()), list(map(str, _files_of(path)))) for broker, path in split])
+
+
+def number_brokers(arguments: Sequence[tuple[int | None, str, Sequence[str]]]) -> tuple[BrokerFiles, ...]:
+    """``find_logs`` for files that are found: of each argument the broker it names, its path or address, and its files.
+
+    Raises ``UsageError`` when a file is given for two brokers.
+    """
     known: dict[int, set[str]] = {}
     nameless: list[list[str]] = []
-    for argument in arguments:
-        broker, path = split_argument(argument)
+    for broker, below, files in arguments:
         unnumbered = []
-        for file in _files_of(path):
-            found = broker if broker is not None else _broker_of(file, path)
-            if found is None:
-                unnumbered.append(str(file))
+        for file in files:
+            number = broker if broker is not None else _broker_of(file, below)
+            if number is None:
+                unnumbered.append(file)
             else:
-                known.setdefault(found, set()).add(str(file))
+                known.setdefault(number, set()).add(file)
         if unnumbered:
             nameless.append(unnumbered)
     _number(known, nameless)
@@ -98,9 +106,15 @@ def _files_of(path: Path) -> list[Path]:
 
 
 def _logs_below(folder: Path) -> list[Path]:
-    logs = sorted(f for f in folder.rglob("*") if f.is_file() and ".log" in f.name and not _hidden(f.relative_to(folder)))
+    files = (f for f in folder.rglob("*") if f.is_file() and not _hidden(f.relative_to(folder)))
+    logs = sorted(f for f in files if ".log" in f.name)
     named = [f for f in logs if "request" in f.name]
-    return named or [f for f in logs if not _SEGMENT.fullmatch(f.name)]
+    return named or [f for f in logs if is_request_log(f.name)]
+
+
+def is_request_log(name: str) -> bool:
+    """Whether a file of this name may be a request log: a log, and none of a broker's data segments."""
+    return ".log" in name and not _SEGMENT.fullmatch(name)
 
 
 def _hidden(relative: Path) -> bool:
@@ -120,17 +134,12 @@ def _check(file: Path) -> None:
             raise TrafficError(f"recorded traffic {file} {wrong}: rename it, Spark goes by the name")
 
 
-def _broker_of(file: Path, below: Path) -> int | None:
-    root = below.resolve()
-    inside = file.relative_to(root).parts if file != root else ()
-    for part in (*reversed(inside), root.name):
-        found = _BROKER_IN_NAME.search(part)
-        if found:
-            return int(found[1])
-    if file == root:
-        found = _BROKER_IN_NAME.search(root.parent.name)
-        return int(found[1]) if found else None
-    return None
+def _broker_of(file: str, below: str) -> int | None:
+    """From the nearest name of the file or of a folder at or below ``below``; of a file given alone, also of its folder."""
+    root = below.rstrip("/").split("/")
+    inside = file.split("/")[len(root) :]
+    names = (*reversed(inside), root[-1]) if inside else root[-1:-3:-1]
+    return next((int(match[1]) for name in names if (match := _BROKER_IN_NAME.search(name))), None)
 
 
 def _number(known: dict[int, set[str]], nameless: Iterable[list[str]]) -> None:

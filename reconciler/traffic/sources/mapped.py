@@ -76,10 +76,10 @@ class MappedFiles:
         parts: list[MappedPart] = []
         for form, names in sorted(by_form.items()):
             if form == "parquet":
-                _require_mapped(names, (footer_of(name).schema.to_arrow_schema().names for name in names), mapping)
+                require_mapped(names, (footer_of(name).schema.to_arrow_schema().names for name in names), mapping)
                 parts += parts_of(names)
             else:
-                _require_mapped(names, (header_of(name, mapping.delimiter) for name in names), mapping)
+                require_mapped(names, (header_of(name, mapping.delimiter) for name in names), mapping)
                 parts += csv_parts(names)
         return cls(mapping, tuple(parts))
 
@@ -111,11 +111,16 @@ class MappedFiles:
 def mapped_rows(parts: Iterable[MappedPart], mapping: TrafficMapping, *, with_file: bool = False) -> Iterator[pa.RecordBatch]:
     """Rows as ``normal_form.rows_of`` makes them."""
     for path, batch in _columns(parts, mapping, apart=with_file):
-        yield rows_of(_normal(batch, mapping), Path(path).as_uri() if with_file else None)
+        yield mapped_batch(batch, mapping, Path(path).as_uri() if with_file else None)
+
+
+def mapped_batch(batch: pa.RecordBatch, mapping: TrafficMapping, file: str | None = None) -> pa.RecordBatch:
+    """The same of one batch with the columns that the mapping names."""
+    return rows_of(_normal(batch, mapping), file)
 
 
 def _columns(parts: Iterable[MappedPart], mapping: TrafficMapping, *, apart: bool) -> Iterator[tuple[str, pa.RecordBatch]]:
-    names = _names(mapping)
+    names = mapping.columns
     for is_csv, some in itertools.groupby(parts, key=lambda part: isinstance(part, CsvPart)):
         if is_csv:
             yield from csv_columns((part for part in some if isinstance(part, CsvPart)), names, mapping.delimiter, apart=apart)
@@ -137,13 +142,10 @@ def _utc(part: Part, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
         yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _names(mapping: TrafficMapping) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.column for one in mapping.fields.values() if one.column))
-
-
-def _require_mapped(files: Sequence[str], there: Iterable[Sequence[str]], mapping: TrafficMapping) -> None:
+def require_mapped(files: Sequence[str], there: Iterable[Sequence[str]], mapping: TrafficMapping) -> None:
+    """Raise ``TrafficError`` when none of the files, with these columns, has a column that the mapping names."""
     known = {name for names in there for name in names}
-    missing = sorted(set(_names(mapping)) - known)
+    missing = sorted(set(mapping.columns) - known)
     if missing:
         raise TrafficError(
             f"recorded traffic {files[0]}: the mapping names the column {missing[0]!r}, and the files have "

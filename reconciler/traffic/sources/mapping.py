@@ -48,6 +48,11 @@ class TrafficMapping:
     delimiter: str = ","
     metrics: tuple[MetricRule, ...] = ()
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it names, each once."""
+        return tuple(dict.fromkeys(one.column for one in self.fields.values() if one.column))
+
     def form_of(self, file: Path) -> str:
         """What a file is. Raises ``TrafficError`` when its name does not say."""
         name = file.name.removesuffix(".gz").removesuffix(".zst")

@@ -33,9 +33,7 @@ def normal_form_rows(spark: SparkSession, parts: Sequence[Part]) -> ReadRows[Par
     return ReadRows(spark, parts, [part.rows for part in parts], read_part, a_task=ROWS_A_PART)
 
 
-def mapped_file_rows(
-    spark: SparkSession, files: Sequence[str], mapping: TrafficMapping, *, with_file: bool = False
-) -> KeptRows[tuple[MappedPart, ...]]:
+def mapped_file_rows(spark: SparkSession, files: Sequence[str], mapping: TrafficMapping, *, with_file: bool = False) -> KeptRows:
     """The same of mapped files, read once and kept. Raises ``TrafficError`` as ``MappedFiles``."""
     found = MappedFiles.of(files, mapping)
     found.require_readable_beginning()
@@ -45,7 +43,7 @@ def mapped_file_rows(
 
     sizes = [part.rows * _BYTES_A_MAPPED_ROW if isinstance(part, Part) else part.size for part in found.parts]
     tasks = max(least_tasks(spark), sum(sizes) // _MAPPED_BYTES_A_TASK)
-    return KeptRows(spark, split_work(found.parts, sizes, tasks), read)
+    return KeptRows.of_shares(spark, split_work(found.parts, sizes, tasks), read)
 
 
 def recorder_file_rows(spark: SparkSession, files: Sequence[str], *, with_file: bool = False) -> KeptRows[tuple[str, ...]]:
@@ -65,7 +63,7 @@ def request_log_rows(
     log_timezone: str = "UTC",
     also: Sequence[str] = (),
     kinds: Collection[Kind] = BYTES,
-) -> KeptRows[tuple[LogPart, ...]]:
+) -> KeptRows:
     """The same of request logs, with the columns ``also``, read once and kept. A copy of a line is a ``DUPLICATE``.
 
     A part of a large file is a task of its own, small files share one. Raises ``UsageError`` for an unknown time zone.
@@ -78,7 +76,12 @@ def request_log_rows(
 
     parts = log_parts(logs, least_tasks(spark))
     sizes = [part.size for part in parts]
-    rows = KeptRows(spark, split_work(parts, sizes, max(2 * least_tasks(spark), sum(sizes) // _LOG_BYTES_A_TASK)), read)
+    shares = split_work(parts, sizes, max(2 * least_tasks(spark), sum(sizes) // _LOG_BYTES_A_TASK))
+    return mark_repeats(KeptRows.of_shares(spark, shares, read), also)
+
+
+def mark_repeats(rows: KeptRows, also: Sequence[str]) -> KeptRows:
+    """The rows of request logs with the columns ``also``, copies of lines marked. Closes them when it fails."""
     try:
         if rows.has_repeats(line_keys, LINE_KEYS):
             rows.rewrite(

@@ -1,0 +1,176 @@
+"""Datasets through Spark's own readers, as rows of the canonical traffic schema."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Final, TypeVar
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from reconciler.errors import TrafficError, UsageError
+from reconciler.logs import log_event, timed_event
+from reconciler.model import escaped
+from reconciler.traffic.kinds import Kind
+from reconciler.traffic.shuffle.on_spark import FrameRows, KeptRows
+from reconciler.traffic.sources.datasets import Dataset
+from reconciler.traffic.sources.line_time import check_zone
+from reconciler.traffic.sources.log_files import BrokerFiles, is_request_log, number_brokers
+from reconciler.traffic.sources.mapped import mapped_batch, require_mapped
+from reconciler.traffic.sources.mapping import TrafficMapping
+from reconciler.traffic.sources.normal_form import canonical_rows, file_columns, require_columns
+from reconciler.traffic.sources.on_spark import mark_repeats
+from reconciler.traffic.sources.request_log import parse_lines
+
+_log: Final = logging.getLogger(__name__)
+_PATH: Final = "_metadata.file_path"
+_MOST_FILES: Final = 100_000
+"""Of which the names are looked at."""
+_TABLE_FORMATS: Final = {"_delta_log": "a Delta table", "metadata": "an Iceberg table"}
+"""Folders of tables: their files alone have rows that the table no longer has."""
+_FORMATS: Final = {".parquet": "parquet", ".orc": "orc", ".json": "json", ".csv": "csv"}
+_ZIPPED: Final = (".gz", ".zst", ".lz4", ".snappy", ".bz2")
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """The files of datasets. ``logs``: those with request logs, by broker; none when the datasets are ``format`` or a table."""
+
+    logs: tuple[BrokerFiles, ...] = ()
+    format: str | None = None
+
+
+def list_datasets(spark: SparkSession, datasets: Sequence[Dataset]) -> Listing:
+    """What the files at these addresses are. Raises ``TrafficError`` when there are none, or none that can be read."""
+    if datasets[0].is_table:
+        return Listing()
+    logs: list[tuple[int | None, str, list[str]]] = []
+    formats: set[str] = set()
+    for dataset in datasets:
+        with timed_event(_log, "dataset listed", dataset=dataset.name) as event:
+            names = _names(spark, dataset)
+            event["files"] = len(names)
+        known = {form for name in names if (form := form_of(name)) is not None}
+        if not known and (lines := [name for name in names if is_request_log(PurePosixPath(name).name)]):
+            logs.append((dataset.broker, dataset.name, lines))
+        elif len(known) == 1:
+            formats |= known
+        else:
+            kinds = f"files of several kinds ({', '.join(sorted(known))})" if known else "no request log and no Parquet"
+            raise TrafficError(f"recorded traffic {escaped(dataset.name)}: there are {kinds}. Name one folder with one kind")
+    if len(formats) + bool(logs) > 1:
+        raise UsageError("--traffic names addresses with different kinds of files: give one kind at a time")
+    if formats:
+        (form,) = formats
+        if form == "parquet":
+            _refuse_tables(spark, datasets)
+        return Listing(format=form)
+    return Listing(logs=number_brokers(logs))
+
+
+def form_of(name: str) -> str | None:
+    """Spark's name for the format of a file, by its ending."""
+    path = PurePosixPath(name)
+    ending = PurePosixPath(path.stem).suffix if path.suffix in _ZIPPED else path.suffix
+    return _FORMATS.get(ending)
+
+
+def frame_rows(spark: SparkSession, datasets: Sequence[Dataset], form: str | None, mapping: TrafficMapping | None) -> FrameRows:
+    """Rows of tables, or of files of one format. Spark reads their columns anew for each pass.
+
+    Raises ``TrafficError`` when a column is missing or has another type.
+    """
+    frame = _load(datasets[0], lambda: _frame(spark, datasets, form, mapping))
+    where = escaped(str(datasets[0]))
+    if mapping is None:
+        require_columns(to_arrow_schema(frame.schema), where)
+        return FrameRows(spark, frame, file_columns, canonical_rows)
+    require_mapped([where], [frame.columns], mapping)
+    there = set(frame.columns)
+    names = tuple(name for name in mapping.columns if name in there)
+    return FrameRows(spark, frame, lambda _: names, lambda batch, columns: mapped_batch(batch, mapping).select(list(columns)))
+
+
+def log_rows(
+    spark: SparkSession, logs: Sequence[BrokerFiles], *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind]
+) -> KeptRows:
+    """Rows of request logs, which Spark unpacks and cuts into lines, with the columns ``also``, read once and kept.
+
+    Raises ``UsageError`` for an unknown time zone.
+    """
+    zone = check_zone(log_timezone)
+    brokers = {file: log.broker for log in logs for file in log.files}
+    # Bytes, since a damaged line need not be text.
+    lines = spark.read.text(list(brokers)).select(F.col(_PATH).alias("file"), F.col("value").cast("binary").alias("line"))
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for file, part in itertools.groupby(_lines(batches), key=lambda line: line[0]):
+            texts = (line for _, line in part)
+            yield from parse_lines(texts, broker=brokers[file], file=file, zone=zone, kinds=kinds, also=also)
+
+    return mark_repeats(KeptRows.of_frame(spark, lines, read), also)
+
+
+def _lines(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, bytes]]:
+    for batch in batches:
+        files = batch.column("file").to_pylist()
+        yield from zip(files, (line + b"\n" for line in batch.column("line").to_pylist()), strict=True)
+
+
+def _frame(spark: SparkSession, datasets: Sequence[Dataset], form: str | None, mapping: TrafficMapping | None) -> DataFrame:
+    if datasets[0].is_table:
+        return spark.read.table(datasets[0].name)
+    options: Mapping[str, str] = {}
+    match form:
+        case "parquet" | "orc":
+            # Files of other days may have columns that one file lacks.
+            options = {"mergeSchema": "true"}
+        case "csv":
+            options = {"header": "true", "sep": "," if mapping is None else mapping.delimiter}
+    return spark.read.format(form or "parquet").options(**options).load([dataset.name for dataset in datasets])
+
+
+def _names(spark: SparkSession, dataset: Dataset) -> list[str]:
+    """The addresses of its files, sorted. A reader of whole files lists them, and opens none for their names alone."""
+    reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+    rows = _load(dataset, lambda: reader.load(dataset.name).select(_PATH).limit(_MOST_FILES).collect())
+    names = sorted(row[0] for row in rows)
+    if not names:
+        raise TrafficError(f"recorded traffic {escaped(dataset.name)}: there are no files")
+    return names
+
+
+def _refuse_tables(spark: SparkSession, datasets: Sequence[Dataset]) -> None:
+    for dataset in datasets:
+        for folder, words in _TABLE_FORMATS.items():
+            names = _exists(spark, f"{dataset.name.rstrip('/')}/{folder}")
+            if any(name.endswith((".metadata.json", ".json")) for name in names):
+                raise TrafficError(
+                    f"recorded traffic {escaped(dataset.name)} is {words}. Its files also have rows that were replaced, so name it "
+                    "as table:CATALOG.DATABASE.TABLE"
+                )
+
+
+def _exists(spark: SparkSession, address: str) -> list[str]:
+    try:
+        frame = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(address).select(_PATH)
+        return [row[0] for row in frame.limit(100).collect()]
+    except AnalysisException:
+        return []
+
+
+def _load(dataset: Dataset, load: Callable[[], Found]) -> Found:
+    try:
+        return load()
+    except AnalysisException as error:
+        first = str(error).strip().splitlines()[0]
+        log_event(_log, "dataset not readable", dataset=dataset.name, error=first)
+        raise TrafficError(f"recorded traffic {escaped(str(dataset))} cannot be read: {escaped(first)}") from None

@@ -1,0 +1,66 @@
+"""Traffic that only Spark can find: addresses of its file systems (``s3a://``, ``hdfs://``), and tables of its catalogs.
+
+Spark lists and reads them with its own configuration and credentials. No other client looks at them.
+"""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import UsageError
+
+_ADDRESS: Final = re.compile(r"(?:(?P<broker>\d{1,9})=)?(?P<address>[A-Za-z][A-Za-z0-9.-]*://.+)", re.DOTALL)
+_TABLE: Final = "table:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """One argument of ``--traffic``: an address of a file system, or the name of a table."""
+
+    name: str
+    """As Spark takes it: ``s3a://bucket/path`` or ``catalog.database.table``."""
+    is_table: bool = False
+    broker: int | None = None
+    """Of the request logs there, when the argument names it."""
+
+    def __str__(self) -> str:
+        return f"{_TABLE}{self.name}" if self.is_table else self.name
+
+
+def parse_dataset(argument: str) -> Dataset | None:
+    """What ``[BROKER=]SCHEME://...`` or ``table:NAME`` names; ``None`` for a path.
+
+    Raises ``UsageError`` for a table without a name.
+    """
+    if argument.startswith(_TABLE):
+        name = argument.removeprefix(_TABLE)
+        if not name.strip():
+            raise UsageError(f"--traffic {argument}: write the name of a table, such as table:catalog.database.traffic")
+        return Dataset(name=name, is_table=True)
+    if match := _ADDRESS.fullmatch(argument):
+        broker = match["broker"]
+        return Dataset(name=match["address"], broker=None if broker is None else int(broker))
+    return None
+
+
+def is_dataset(argument: str) -> bool:
+    """Whether Spark has to find what this ``--traffic`` argument names."""
+    return argument.startswith(_TABLE) or _ADDRESS.fullmatch(argument) is not None
+
+
+def local_path(dataset: Dataset) -> str | None:
+    """The path of a ``file:`` address; ``None`` for any other dataset."""
+    parts = urllib.parse.urlsplit("" if dataset.is_table else dataset.name)
+    return urllib.parse.unquote(parts.path) if parts.scheme == "file" else None
+
+
+def require_one_kind(datasets: Sequence[Dataset], paths: Sequence[str]) -> None:
+    """Raise ``UsageError`` for datasets beside paths, and for tables beside anything else."""
+    if datasets and paths:
+        raise UsageError(f"--traffic names {datasets[0]} and {paths[0]}: give paths of this machine or addresses, not both")
+    if len(datasets) > 1 and any(dataset.is_table for dataset in datasets):
+        raise UsageError("--traffic names a table and something else: give one table at a time")
