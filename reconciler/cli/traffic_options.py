@@ -39,7 +39,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_spark_options(parser: argparse.ArgumentParser) -> None:
-    """``--master``, ``--remote`` and ``--memory``."""
+    """``--master``, ``--remote``, ``--memory``, ``--conf`` and ``--properties-file``."""
     group = options.section(parser, "Spark")
     where = group.add_mutually_exclusive_group()
     where.add_argument(
@@ -50,6 +50,14 @@ def add_spark_options(parser: argparse.ArgumentParser) -> None:
     )
     where.add_argument("--remote", metavar="URL", help="use a Spark Connect server, such as sc://host:15002, instead of a master")
     group.add_argument("--memory", default="2g", metavar="SIZE", help="give Spark's driver this memory [default: %(default)s]")
+    group.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set this setting of Spark, such as spark.jars.packages (repeatable; secrets belong into --properties-file)",
+    )
+    group.add_argument("--properties-file", metavar="FILE", help="read settings of Spark from this file, as spark-submit does")
 
 
 def add_broker_model_options(parser: argparse.ArgumentParser) -> None:

@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder
     from reconciler.traffic.session import SessionOptions, spark_with_progress
     from reconciler.traffic.sources.client_names import ClientNames
+    from reconciler.traffic.sources.datasets import local_path, parse_dataset
     from reconciler.traffic.sources.log_evidence import CLUSTER
     from reconciler.traffic.sources.log_files import split_argument
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
     )
     from reconciler.traffic.sources.parquet_parts import Between
     from reconciler.traffic.sources.violation_log import QuotaViolation, ViolationCounts, read_violations
+    from reconciler.traffic.spark_settings import read_spark_settings
     from reconciler.traffic.traffic_files import Traffic, find_traffic, keep_rows, look_first, open_traffic, read_batches
     from reconciler.traffic.traffic_source import Source, TrafficSource
 
@@ -151,14 +153,17 @@ __all__ = [
     "incident_report",
     "keep_rows",
     "last_rates",
+    "local_path",
     "look_first",
     "open_traffic",
     "page_facts",
+    "parse_dataset",
     "parse_mapping",
     "read_answer",
     "read_batches",
     "read_mapping",
     "read_series",
+    "read_spark_settings",
     "read_violations",
     "recorded_throttles",
     "require_arrow",

@@ -173,11 +173,13 @@ def _running_session() -> SparkSession | None:
 
 def _session_beside(running: SparkSession, options: SessionOptions) -> SparkSession:
     """A further session of the running Spark: its own settings and views, the same workers."""
+    from pyspark.errors import AnalysisException
+
     session = running.newSession()
     for key, value in (_query_settings(options) | dict(options.settings)).items():
-        if session.conf.isModifiable(key):
+        try:
             session.conf.set(key, value)
-        else:
+        except AnalysisException:
             log_event(_log, "setting of the running Spark kept", key=key)
     return session
 

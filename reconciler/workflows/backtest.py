@@ -37,6 +37,9 @@ class BacktestOptions:
     master: str | None = None
     remote: str | None = None
     memory: str = "2g"
+    spark_conf: tuple[str, ...] = ()
+    """Settings of Spark, as ``KEY=VALUE``; they win over those of ``spark_properties``."""
+    spark_properties: Path | None = None
     log_timezone: str = "UTC"
     requests: Path | None = None
     noise_ms: int | None = None
@@ -185,8 +188,16 @@ def open_recorded(
     ``connections``: as ``open_traffic`` has it. ``throttles``: recorded throttle times will be asked for, where logs have
     them. Raises as ``run_backtest``.
     """
-    from reconciler.traffic import SessionOptions, Source, find_traffic, open_traffic, spark_with_progress
+    from reconciler.traffic import (
+        SessionOptions,
+        Source,
+        find_traffic,
+        open_traffic,
+        read_spark_settings,
+        spark_with_progress,
+    )
 
+    settings = read_spark_settings(options.spark_conf, options.spark_properties)
     traffic = find_traffic(options.traffic, _trusted_mapping(options, proposal.trusted), between=options.between)
     if options.exact and not traffic.of_requests:
         raise UsageError(
@@ -194,7 +205,12 @@ def open_recorded(
             "logs with --traffic"
         )
     wanted = SessionOptions(
-        master=options.master, remote=options.remote, memory=options.memory, small=traffic.small, light=traffic.needs_little_jvm
+        master=options.master,
+        remote=options.remote,
+        memory=options.memory,
+        small=traffic.small,
+        light=traffic.needs_little_jvm,
+        settings=settings,
     )
     with contextlib.ExitStack() as stack:
 
@@ -218,13 +234,16 @@ def open_recorded(
 
 def _trusted_mapping(options: BacktestOptions, trusted: TrustedTree | None) -> TrafficMapping | None:
     """The mapping, if there is any. With ``trusted`` it is the reference's, and traffic that git tracks has to be, too."""
-    from reconciler.traffic import parse_mapping, read_mapping, split_argument
+    from reconciler.traffic import local_path, parse_dataset, parse_mapping, read_mapping, split_argument
 
     if trusted is None:
         return read_mapping(options.mapping) if options.mapping else None
     files = trusted.files
     for argument in () if options.prometheus else options.traffic:
-        files.require_same_below(str(split_argument(argument)[1]))
+        dataset = parse_dataset(argument)
+        path = str(split_argument(argument)[1]) if dataset is None else local_path(dataset)
+        if path is not None:
+            files.require_same_below(path)
     if options.mapping is None:
         return None
     found = files.read(str(options.mapping))

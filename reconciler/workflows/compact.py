@@ -27,6 +27,8 @@ class CompactOptions:
     master: str | None = None
     remote: str | None = None
     memory: str = "2g"
+    spark_conf: tuple[str, ...] = ()
+    spark_properties: Path | None = None
     log_timezone: str = "UTC"
     mapping: Path | None = None
     max_unreadable: float = 0.01
@@ -83,6 +85,10 @@ def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactRe
     traffic = find_traffic(options.traffic, read_mapping(options.mapping) if options.mapping else None)
     if traffic.cells is not None:
         raise UsageError(f"{traffic.cells} has per-second totals already, and no requests")
+    if traffic.datasets:
+        raise UsageError(
+            f"compact reads files of this machine, and not {traffic.datasets[0]}. Give backtest this address instead"
+        )
     folder = SegmentFolder(options.folder.resolve())
     sources, empty = _sources(traffic)
     wanted = _files_to_read(sources, folder.segments())
@@ -109,12 +115,26 @@ def _add(
     progress: Progress,
     step: str,
 ) -> tuple[Segment, ...]:
-    from reconciler.traffic import CLUSTER, Compaction, SessionOptions, Source, keep_rows, read_batches, spark_with_progress
+    from reconciler.traffic import (
+        CLUSTER,
+        Compaction,
+        SessionOptions,
+        Source,
+        keep_rows,
+        read_batches,
+        read_spark_settings,
+        spark_with_progress,
+    )
 
     compaction = Compaction(files=files, folder=folder, max_unreadable=options.max_unreadable)
     zone, also = options.log_timezone, ("file", CLUSTER) if traffic.logs else ("file",)
     where = SessionOptions(
-        master=options.master, remote=options.remote, memory=options.memory, small=traffic.small, light=traffic.needs_little_jvm
+        master=options.master,
+        remote=options.remote,
+        memory=options.memory,
+        small=traffic.small,
+        light=traffic.needs_little_jvm,
+        settings=read_spark_settings(options.spark_conf, options.spark_properties),
     )
     if traffic.stays_here(where):
         progress.step(step)

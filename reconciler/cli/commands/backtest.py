@@ -55,6 +55,8 @@ class BacktestArguments(OutputArguments):
     master: str | None
     remote: str | None
     memory: str
+    conf: tuple[str, ...]
+    properties_file: str | None
     without_python_workers: bool
     plots: int | None
     window_samples: int | None
@@ -106,9 +108,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SOURCE",
         help="replay the samples of a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), or [BROKER=]PATH: request "
         "logs of one broker (kafka.request.logger at DEBUG), a file or a folder with rotated and gzipped files. Or Parquet "
-        "in the canonical traffic schema, or a folder of compact. Repeatable for paths. Without BROKER= the broker's id comes "
-        "from a name such as node-3 or broker-3 in the path, else from a count that begins with 0 [default: spec.traffic of the "
-        "Cluster manifest]",
+        "in the canonical traffic schema, or a folder of compact. Spark reads [BROKER=]SCHEME://... (s3a, hdfs, abfss, gs) and "
+        "table:NAME. Repeatable for paths and addresses. Without BROKER= the broker's id comes from a name such as node-3 or "
+        "broker-3 in the path, else from a count that begins with 0 [default: spec.traffic of the Cluster manifest]",
     )
     add_prometheus_options(parser)
     add_reading_options(parser)
@@ -161,6 +163,8 @@ def run(args: BacktestArguments) -> int:
         master=args.master,
         remote=args.remote,
         memory=args.memory,
+        spark_conf=args.conf,
+        spark_properties=Path(args.properties_file) if args.properties_file else None,
         log_timezone=args.log_timezone,
         mapping=Path(args.mapping) if args.mapping else None,
         max_unreadable=args.max_unreadable,

@@ -34,6 +34,8 @@ class CompactArguments(OutputArguments):
     master: str | None
     remote: str | None
     memory: str
+    conf: tuple[str, ...]
+    properties_file: str | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,6 +74,8 @@ def run(args: CompactArguments) -> int:
         master=args.master,
         remote=args.remote,
         memory=args.memory,
+        spark_conf=args.conf,
+        spark_properties=Path(args.properties_file) if args.properties_file else None,
         log_timezone=args.log_timezone,
         mapping=Path(args.mapping) if args.mapping else None,
         max_unreadable=args.max_unreadable,

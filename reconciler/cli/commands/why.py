@@ -50,6 +50,8 @@ class WhyArguments(ClusterArguments):
     master: str | None
     remote: str | None
     memory: str
+    conf: tuple[str, ...]
+    properties_file: str | None
     window_samples: int | None
     window_seconds: int | None
     controller_window_samples: int | None
@@ -175,6 +177,8 @@ def _traffic(args: WhyArguments, since: datetime.datetime, until: datetime.datet
         master=args.master,
         remote=args.remote,
         memory=args.memory,
+        spark_conf=args.conf,
+        spark_properties=Path(args.properties_file) if args.properties_file else None,
         log_timezone=args.log_timezone,
         mapping=Path(args.mapping) if args.mapping else None,
         max_unreadable=args.max_unreadable,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import urllib.parse
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -13,7 +14,6 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
@@ -60,7 +60,7 @@ def list_datasets(spark: SparkSession, datasets: Sequence[Dataset]) -> Listing:
             event["files"] = len(names)
         known = {form for name in names if (form := form_of(name)) is not None}
         if not known and (lines := [name for name in names if is_request_log(PurePosixPath(name).name)]):
-            logs.append((dataset.broker, dataset.name, lines))
+            logs.append((dataset.broker, _root(dataset, lines), lines))
         elif len(known) == 1:
             formats |= known
         else:
@@ -74,6 +74,13 @@ def list_datasets(spark: SparkSession, datasets: Sequence[Dataset]) -> Listing:
             _refuse_tables(spark, datasets)
         return Listing(format=form)
     return Listing(logs=number_brokers(logs))
+
+
+def _root(dataset: Dataset, names: Sequence[str]) -> str:
+    """The dataset's address as it stands in those of its files, where Spark may write ``file:`` with other slashes."""
+    path = urllib.parse.urlsplit(dataset.name).path.rstrip("/")
+    before, same, _ = names[0].partition(path)
+    return before + path if same else names[0].rpartition("/")[0]
 
 
 def form_of(name: str) -> str | None:
@@ -91,7 +98,7 @@ def frame_rows(spark: SparkSession, datasets: Sequence[Dataset], form: str | Non
     frame = _load(datasets[0], lambda: _frame(spark, datasets, form, mapping))
     where = escaped(str(datasets[0]))
     if mapping is None:
-        require_columns(to_arrow_schema(frame.schema), where)
+        require_columns(frame.limit(0).toArrow().schema, where)
         return FrameRows(spark, frame, file_columns, canonical_rows)
     require_mapped([where], [frame.columns], mapping)
     there = set(frame.columns)
@@ -154,8 +161,8 @@ def _refuse_tables(spark: SparkSession, datasets: Sequence[Dataset]) -> None:
             names = _exists(spark, f"{dataset.name.rstrip('/')}/{folder}")
             if any(name.endswith((".metadata.json", ".json")) for name in names):
                 raise TrafficError(
-                    f"recorded traffic {escaped(dataset.name)} is {words}. Its files also have rows that were replaced, so name it "
-                    "as table:CATALOG.DATABASE.TABLE"
+                    f"recorded traffic {escaped(dataset.name)} is {words}. Its files also have rows that were replaced, so name "
+                    "it as table:CATALOG.DATABASE.TABLE"
                 )
 
 

@@ -46,14 +46,14 @@ def mapped_file_rows(spark: SparkSession, files: Sequence[str], mapping: Traffic
     return KeptRows.of_shares(spark, split_work(found.parts, sizes, tasks), read)
 
 
-def recorder_file_rows(spark: SparkSession, files: Sequence[str], *, with_file: bool = False) -> KeptRows[tuple[str, ...]]:
+def recorder_file_rows(spark: SparkSession, files: Sequence[str], *, with_file: bool = False) -> KeptRows:
     """The same of a recorder's files, each of which one worker reads."""
 
     def read(share: Sequence[str]) -> Iterator[pa.RecordBatch]:
         return recorder_rows(share, with_file=with_file)
 
     sizes = [Path(file).stat().st_size for file in files]
-    return KeptRows(spark, split_work(files, sizes, max(least_tasks(spark), sum(sizes) // _LOG_BYTES_A_TASK)), read)
+    return KeptRows.of_shares(spark, split_work(files, sizes, max(least_tasks(spark), sum(sizes) // _LOG_BYTES_A_TASK)), read)
 
 
 def request_log_rows(
