@@ -1,0 +1,84 @@
+"""A real HDFS on loopback: one name node and one data node of Apache Hadoop, each a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from xml.sax.saxutils import escape
+
+import pyspark
+
+from reconciler.sandbox import process
+from reconciler.sandbox.guard import guarding
+from reconciler.sandbox.jars import Artifact, JarSet, available_fetchers, ensure_jars
+from reconciler.sandbox.java import find_java
+from reconciler.sandbox.ports import LOOPBACK, free_ports
+from tests.support.polling import wait_until
+
+_SERVERS: Final = Artifact(
+    group="org.apache.hadoop",
+    name="hadoop-client-minicluster",
+    version="3.5.0",
+    sha256="06772d24529e59939915979b3edba204d367750ef7dc5120411f35221dd4818c",
+)
+"""Of the version of the client that pyspark brings."""
+_PACKAGE: Final = "org.apache.hadoop.hdfs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HdfsServer:
+    """``address``: ``hdfs://HOST:PORT``."""
+
+    address: str
+    command: tuple[str, ...]
+
+    def put(self, local: Path, remote: str) -> None:
+        """Copy a file or a folder into it, with Hadoop's own shell."""
+        run = [*self.command, "org.apache.hadoop.fs.FsShell", "-fs", self.address, "-put", str(local), remote]
+        subprocess.run(run, check=True, capture_output=True, timeout=120)
+
+
+@contextmanager
+def hdfs_server(folder: Path) -> Iterator[HdfsServer]:
+    """A file system whose data is in ``folder``. When the block ends, both processes have ended."""
+    java = find_java()
+    wanted = JarSet(kafka_version="(no Kafka: Hadoop)", key=f"hadoop-{_SERVERS.version}", artifacts=(_SERVERS,))
+    (servers,) = ensure_jars(wanted, fetchers=lambda: available_fetchers(java))
+    (port,) = free_ports(1)
+    address = f"hdfs://{LOOPBACK}:{port}"
+    _write(folder / "core-site.xml", {"fs.defaultFS": address, "hadoop.tmp.dir": str(folder / "data")})
+    local = ("namenode.http-address", "datanode.address", "datanode.http.address", "datanode.ipc.address")
+    _write(folder / "hdfs-site.xml", {"dfs.replication": "1"} | {f"dfs.{name}": f"{LOOPBACK}:0" for name in local})
+    jars = Path(pyspark.__file__).parent / "jars"
+    command = (str(java), "-Xmx256m", "-cp", os.pathsep.join([str(folder), str(servers), f"{jars}/*"]))
+    name_node = (*command, f"{_PACKAGE}.server.namenode.NameNode")
+    subprocess.run([*name_node, "-format", "-nonInteractive"], check=True, capture_output=True, timeout=120)
+    with guarding(folder) as guard:
+        started = []
+        try:
+            for server in (name_node, (*command, f"{_PACKAGE}.server.datanode.DataNode")):
+                started.append(process.spawn(server, output=folder / "hdfs.log"))
+                guard.watch(started[-1])
+            hdfs = HdfsServer(address=address, command=command)
+            wait_until(lambda: _writes(hdfs), within_s=120)
+            yield hdfs
+        finally:
+            process.end(started, grace_s=1.0)
+
+
+def _writes(hdfs: HdfsServer) -> bool:
+    run = [*hdfs.command, "org.apache.hadoop.fs.FsShell", "-fs", hdfs.address, "-mkdir", "-p", "/traffic"]
+    if subprocess.run(run, check=False, capture_output=True, timeout=120).returncode:
+        return False
+    run = [*hdfs.command, f"{_PACKAGE}.tools.DFSAdmin", "-fs", hdfs.address, "-report"]
+    return b"Live datanodes (1)" in subprocess.run(run, check=False, capture_output=True, timeout=120).stdout
+
+
+def _write(file: Path, settings: dict[str, str]) -> None:
+    rows = "".join(f"<property><name>{name}</name><value>{escape(value)}</value></property>" for name, value in settings.items())
+    file.write_text(f"<configuration>{rows}</configuration>", "utf-8")
