@@ -14,6 +14,7 @@ from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.model import LabelMatcher, MetricServer
+    from reconciler.traffic import Between
     from reconciler.workflows import PrometheusRequest
 
 
@@ -103,11 +104,10 @@ def add_prometheus_options(parser: argparse.ArgumentParser, *, hours: int = 24, 
         "--since",
         type=_moment,
         metavar="TIME",
-        help=f"read samples of Prometheus after this time [default: {hours} h before --until]",
+        help="read samples of Prometheus, or rows of an address or a table, after this time "
+        f"[default: {hours} h before --until for Prometheus, else all]",
     )
-    group.add_argument(
-        "--until", type=_moment, metavar="TIME", help="read samples of Prometheus up to this time, with its offset [default: now]"
-    )
+    group.add_argument("--until", type=_moment, metavar="TIME", help="read them up to this time, with its offset [default: now]")
     add_prometheus_login_options(parser, store=store)
 
 
@@ -159,9 +159,11 @@ def prometheus_request(
     elif traffic:
         server = None
     if server is None:
-        given = {"--since": since, "--until": until, "--match": match, "--http-config": http_config, store_option: store}
+        times = {} if is_dataset(traffic) else {"--since": since, "--until": until}
+        given = {**times, "--match": match, "--http-config": http_config, store_option: store}
         if unused := [name for name, value in given.items() if name and value]:
-            raise UsageError(f"{unused[0]} is for --traffic prometheus+http(s)://HOST only")
+            also = ", for other addresses and for tables" if unused[0] in times else ""
+            raise UsageError(f"{unused[0]} is for --traffic prometheus+http(s)://HOST{also} only")
         return None
     if len(traffic) > 1:
         raise UsageError("--traffic prometheus+... stands alone: give one source at a time")
@@ -175,6 +177,24 @@ def prometheus_request(
         http_config=Path(login) if login else None,
         match=tuple(map(_matcher, match)) or server.match,
     )
+
+
+def is_dataset(traffic: Sequence[str]) -> bool:
+    """Whether Spark has to find what ``--traffic`` names."""
+    from reconciler.traffic import parse_dataset
+
+    return bool(traffic) and all(parse_dataset(argument) is not None for argument in traffic)
+
+
+def dataset_time(traffic: Sequence[str], *, since: datetime.datetime | None, until: datetime.datetime | None) -> Between | None:
+    """Which rows of datasets to read; ``None``: all."""
+    if (since is None and until is None) or not is_dataset(traffic):
+        return None
+    from reconciler.traffic import Between
+
+    end = until or datetime.datetime.now(datetime.UTC)
+    after = since or datetime.datetime.fromtimestamp(0, datetime.UTC)
+    return Between(after_us=round(after.timestamp() * 1e6), until_us=round(end.timestamp() * 1e6))
 
 
 def _cache_folder() -> Path:

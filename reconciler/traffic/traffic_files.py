@@ -69,7 +69,7 @@ class Traffic:
     cells: Path | None = None
     mapping: TrafficMapping | None = None
     between: Between | None = None
-    """Of Parquet in the normal form, only the rows of this time."""
+    """Of Parquet in the normal form and of datasets, only the rows of this time."""
     datasets: tuple[Dataset, ...] = ()
     """What only Spark can find; ``source`` is right when ``open_traffic`` has listed them."""
 
@@ -300,8 +300,8 @@ def _dataset_rows(
     from reconciler.traffic.sources.dataset_rows import frame_rows, log_rows
 
     if listing.logs:
-        return log_rows(spark, listing.logs, log_timezone=log_timezone, also=also, kinds=kinds)
-    return frame_rows(spark, traffic.datasets, listing.format, traffic.mapping)
+        return log_rows(spark, listing.logs, log_timezone=log_timezone, also=also, kinds=kinds, between=traffic.between)
+    return frame_rows(spark, traffic.datasets, listing.format, traffic.mapping, traffic.between)
 
 
 def keep_rows(

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from reconciler.traffic.sources.parquet_parts import Between
 from tests.support.command import Command, Done, run
-from tests.support.recorded_parquet import Flow, write_traffic
+from tests.support.recorded_parquet import START, Flow, write_traffic
 from tests.traffic.conftest import RECORDINGS
 
 if TYPE_CHECKING:
@@ -92,6 +94,32 @@ def test_an_address_of_a_hive_layout_gives_the_report_of_the_file(work: Path, wa
     of_address = report_of(warm_command, work, lake.as_uri(), options=options)
     assert of_address == report_of(warm_command, work, "all.parquet", options=options)
     assert of_address["summary"]["changed"]["throttled"] == 1
+
+
+@pytest.mark.spark
+def test_a_stretch_of_time_reads_its_days_only(work: Path, spark: SparkSession) -> None:
+    from reconciler.traffic.sources.dataset_rows import days_between
+
+    lake = days_of(work)
+    frame = spark.read.parquet(str(lake))
+    begin = datetime.datetime(2026, 11, 22, 12, tzinfo=datetime.UTC)
+    between = Between(after_us=round(begin.timestamp() * 1e6), until_us=round(begin.timestamp() * 1e6) + 60_000_000)
+    plan = days_between(frame, between)._jdf.queryExecution().executedPlan().toString()
+    assert "PartitionFilters: [isnotnull(dt" in plan
+    assert days_between(frame, between).count() == frame.where("dt = '2026-11-21'").count() < frame.count()
+
+
+@pytest.mark.spark
+def test_since_and_until_give_the_report_of_the_rows_between(work: Path, warm_command: Command) -> None:
+    table = pq.read_table(write_traffic(work / "all.parquet", FLOWS))
+    (work / "lake").mkdir()
+    pq.write_table(table, work / "lake" / "a.parquet")
+    since, until = START + datetime.timedelta(seconds=10), START + datetime.timedelta(seconds=30)
+    inside = pc.and_(pc.greater(table["ts"], pa.scalar(since)), pc.less_equal(table["ts"], pa.scalar(until)))
+    pq.write_table(table.filter(inside), work / "part.parquet")
+    options = ("--since", since.isoformat(), "--until", until.isoformat())
+    found = report_of(warm_command, work, (work / "lake").as_uri(), options=options)
+    assert found == report_of(warm_command, work, "part.parquet")
 
 
 @pytest.mark.spark

@@ -16,6 +16,7 @@ from reconciler.cli.traffic_options import (
     add_prometheus_options,
     add_reading_options,
     add_spark_options,
+    dataset_time,
     prometheus_request,
 )
 from reconciler.errors import ManifestError, UsageError
@@ -174,6 +175,7 @@ def run(args: BacktestArguments) -> int:
         model=_model_options(args),
         plots=plots,
         prometheus=prometheus,
+        between=dataset_time(args.traffic, since=args.since, until=args.until),
     )
     report = run_backtest(proposal_of(intent, _current(args, intent)), chosen, progress=output.StderrProgress(args, every_s=30.0))
     print_backtest(args, report, files)

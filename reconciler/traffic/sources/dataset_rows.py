@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import logging
 import urllib.parse
@@ -11,9 +12,11 @@ from pathlib import PurePosixPath
 from typing import Final, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import DateType
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
@@ -27,6 +30,7 @@ from reconciler.traffic.sources.mapped import mapped_batch, require_mapped
 from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import canonical_rows, file_columns, require_columns
 from reconciler.traffic.sources.on_spark import mark_repeats
+from reconciler.traffic.sources.parquet_parts import Between
 from reconciler.traffic.sources.request_log import parse_lines
 
 _log: Final = logging.getLogger(__name__)
@@ -37,6 +41,8 @@ _TABLE_FORMATS: Final = {"_delta_log": "a Delta table", "metadata": "an Iceberg 
 """Folders of tables: their files alone have rows that the table no longer has."""
 _FORMATS: Final = {".parquet": "parquet", ".orc": "orc", ".json": "json", ".csv": "csv"}
 _ZIPPED: Final = (".gz", ".zst", ".lz4", ".snappy", ".bz2")
+_DAYS: Final = frozenset({"dt", "ds", "date", "day"})
+"""Usual names of the columns by which a Hive layout is cut into days."""
 Found = TypeVar("Found")
 
 
@@ -90,8 +96,14 @@ def form_of(name: str) -> str | None:
     return _FORMATS.get(ending)
 
 
-def frame_rows(spark: SparkSession, datasets: Sequence[Dataset], form: str | None, mapping: TrafficMapping | None) -> FrameRows:
-    """Rows of tables, or of files of one format. Spark reads their columns anew for each pass.
+def frame_rows(
+    spark: SparkSession,
+    datasets: Sequence[Dataset],
+    form: str | None,
+    mapping: TrafficMapping | None,
+    between: Between | None = None,
+) -> FrameRows:
+    """Rows of tables, or of files of one format, in a stretch of time. Spark reads their columns anew for each pass.
 
     Raises ``TrafficError`` when a column is missing or has another type.
     """
@@ -99,15 +111,53 @@ def frame_rows(spark: SparkSession, datasets: Sequence[Dataset], form: str | Non
     where = escaped(str(datasets[0]))
     if mapping is None:
         require_columns(frame.limit(0).toArrow().schema, where)
-        return FrameRows(spark, frame, file_columns, canonical_rows)
+        narrowed = frame if between is None else days_between(frame, between).where(_is_between(between))
+        return FrameRows(spark, narrowed, file_columns, canonical_rows)
     require_mapped([where], [frame.columns], mapping)
     there = set(frame.columns)
     names = tuple(name for name in mapping.columns if name in there)
-    return FrameRows(spark, frame, lambda _: names, lambda batch, columns: mapped_batch(batch, mapping).select(list(columns)))
+
+    def convert(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+        return _narrowed(mapped_batch(batch, mapping), between).select(list(columns))
+
+    return FrameRows(spark, frame if between is None else days_between(frame, between), lambda _: names, convert)
+
+
+def days_between(frame: DataFrame, between: Between) -> DataFrame:
+    """The rows of the days of this time and of the days beside them, by columns such as ``dt=2026-11-20`` in a Hive layout.
+
+    Nothing is known of the time zone in which those days begin.
+    """
+    day = datetime.timedelta(days=1)
+    first, last = (datetime.datetime.fromtimestamp(us / 1e6, datetime.UTC).date() for us in (between.after_us, between.until_us))
+    for field in frame.schema.fields:
+        if field.name.lower() in _DAYS and isinstance(field.dataType, DateType):
+            frame = frame.where(F.col(field.name).between(first - day, last + day))
+    return frame
+
+
+def _is_between(between: Between) -> Column:
+    ts = F.col("ts")
+    return (ts > F.timestamp_micros(F.lit(between.after_us))) & (ts <= F.timestamp_micros(F.lit(between.until_us)))
+
+
+def _narrowed(batch: pa.RecordBatch, between: Between | None) -> pa.RecordBatch:
+    """Without the rows of other times; those whose time cannot be read stay, since they are counted."""
+    if between is None:
+        return batch
+    ts_us = batch.column("ts_us")
+    inside = pc.and_(pc.greater(ts_us, between.after_us), pc.less_equal(ts_us, between.until_us))
+    return batch.filter(pc.fill_null(inside, pa.scalar(value=True)))
 
 
 def log_rows(
-    spark: SparkSession, logs: Sequence[BrokerFiles], *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind]
+    spark: SparkSession,
+    logs: Sequence[BrokerFiles],
+    *,
+    log_timezone: str,
+    also: Sequence[str],
+    kinds: Collection[Kind],
+    between: Between | None = None,
 ) -> KeptRows:
     """Rows of request logs, which Spark unpacks and cuts into lines, with the columns ``also``, read once and kept.
 
@@ -121,7 +171,8 @@ def log_rows(
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for file, part in itertools.groupby(_lines(batches), key=lambda line: line[0]):
             texts = (line for _, line in part)
-            yield from parse_lines(texts, broker=brokers[file], file=file, zone=zone, kinds=kinds, also=also)
+            for batch in parse_lines(texts, broker=brokers[file], file=file, zone=zone, kinds=kinds, also=also):
+                yield _narrowed(batch, between)
 
     return mark_repeats(KeptRows.of_frame(spark, lines, read), also)
 
