@@ -159,8 +159,8 @@ def prometheus_request(
     elif traffic:
         server = None
     if server is None:
-        times = {} if is_dataset(traffic) else {"--since": since, "--until": until}
-        given = {**times, "--match": match, "--http-config": http_config, store_option: store}
+        times: dict[str | None, object] = {} if is_dataset(traffic) else {"--since": since, "--until": until}
+        given: dict[str | None, object] = {**times, "--match": match, "--http-config": http_config, store_option: store}
         if unused := [name for name, value in given.items() if name and value]:
             also = ", for other addresses and for tables" if unused[0] in times else ""
             raise UsageError(f"{unused[0]} is for --traffic prometheus+http(s)://HOST{also} only")

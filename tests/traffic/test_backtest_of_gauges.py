@@ -68,10 +68,10 @@ def test_each_verdict_has_its_samples_and_nothing_is_clear(folder: Path) -> None
     low, high = rows["burst", 1]["metrics"]["share_over"]
     assert low < 1 / 5760 < high < 0.001
     assert rows["quiet", 1]["metrics"]["share_over"] == [0, pytest.approx(3 / 5760)]
-    # 2 MiB/s x 1.2, 50 % for a history of a day, and two brokers of which one may be lost.
-    assert rows["quiet", 1]["recommended"] == 7.25 * MIB
+    # 2 MiB/s x 1.9, 50 % for a history of a day, and two brokers of which one may be lost.
+    assert rows["quiet", 1]["recommended"] == 11.5 * MIB
     assert rows["quiet", 1]["safe"] is None
-    assert "highest sample 2 MiB/s x 1.2 for 15 s gauges, and 50 %" in rows["quiet", 1]["recommended_reason"]
+    assert "highest sample 2 MiB/s x 1.9 for 15 s gauges, and 50 %" in rows["quiet", 1]["recommended_reason"]
     (observations,) = document["provenance"]["observations"]
     assert observations == {"semantics": "gauge", "rows": 7 * 5760, "series": 7, "every_s": 15, "throttled_then": 0}
 

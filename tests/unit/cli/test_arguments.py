@@ -17,6 +17,7 @@ LEAST = {
     "import": ("--from", "jikkou", "--folder", "quotas", "file.yaml"),
     "backtest": ("--traffic", "logs"),
     "doctor": ("--traffic", "logs"),
+    "headroom": ("--traffic", "logs"),
     "compact": ("--traffic", "logs", "--folder", "cells"),
     "record": ("--traffic", "1=metrics+http://b1:7071/metrics", "--folder", "history"),
     "schema": ("Cluster",),

@@ -162,7 +162,7 @@ def wrong(*arguments: str, cwd: Path) -> Done:
         (("plan", "--Cluster=prod"), "unknown option '--Cluster'; did you mean '--cluster'?"),
         (("apply", "--xyzzy"), "unknown option '--xyzzy'\n"),
         (("backtest", "--trafic", "logs"), "unknown option '--trafic'; did you mean '--traffic'?"),
-        (("backtest",), "the following arguments are required: --traffic"),
+        (("compact",), "the following arguments are required: --traffic, --folder"),
         (("sandbox", "start", "--node", "3", "--requestlog"), "unknown option '--requestlog'; did you mean '--request-log'?"),
         (("--format", "json", "plan"), "options of a command follow it: kafka-quotas COMMAND --format"),
         (("plan", "--format", "jsn"), "argument --format: unknown value 'jsn'; did you mean 'json'?"),
