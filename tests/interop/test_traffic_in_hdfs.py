@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
         yield server
 
 
-def report_of(work: Path, traffic: str) -> dict[str, object]:
+def report_of(work: Path, traffic: str) -> dict[str, Any]:
     (work / "quotas.yaml").write_text(MANIFEST, "utf-8")
     done = run("backtest", "quotas.yaml", "--traffic", traffic, "--master", "local[2]", "--format", "json", cwd=work)
     assert done.code == 0, done.err

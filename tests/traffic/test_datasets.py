@@ -6,7 +6,7 @@ import datetime
 import gzip
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -59,7 +59,7 @@ def work(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def report_of(command: Command, work: Path, *traffic: str, options: tuple[str, ...] = ()) -> dict[str, object]:
+def report_of(command: Command, work: Path, *traffic: str, options: tuple[str, ...] = ()) -> dict[str, Any]:
     """The document without the names of the files."""
     arguments = [part for argument in traffic for part in ("--traffic", argument)]
     done = backtest(command, work, *arguments, *options, "--format", "json")
