@@ -31,8 +31,8 @@ ALICE = Login(name="CN=älice, OU=x y", password="alice-secret")
 HOSTILE = 'app "x"\\,é=:*?\t'
 EVERYBODY = frozenset({("user", None), ("client-id", None)})
 VISIBLE = {"producer_byte_rate": 1e12, "consumer_byte_rate": 1e12, "request_percentage": 1e9, "controller_mutation_rate": 1e9}
-BORDER_US = 20_000
-"""The log's times are up to so far from the moment of the charge, on a busy machine."""
+BORDER_US = 250_000
+"""The log's times are up to so far from the moment of the charge, on a very busy machine."""
 
 
 def log_of(sandbox: Sandbox) -> Path:

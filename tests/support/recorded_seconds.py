@@ -53,17 +53,17 @@ def sums_of(requests: list[LoggedRequest]) -> Seconds:
     return dict(found)
 
 
-def unexplained(requests: list[LoggedRequest], recorded: Seconds, *, within_us: int) -> dict[int, int]:
-    """Seconds whose sums differ by more than the requests that the log has so near their borders. Deviations in bytes."""
-    logged = sums_of(requests)
+def unexplained(requests: list[LoggedRequest], recorded: Seconds, *, within_us: int) -> dict[int, tuple[int, int, int]]:
+    """Seconds at whose end the recorder's running sum is none that the log has so near that moment: least, recorded, most.
+
+    The log has the moments of charges only nearly: on a busy machine they are off by some milliseconds.
+    """
     found = {}
-    for second in {*logged, *recorded}:
-        near = sum(
-            request.amount
-            for request in requests
-            if min(abs(request.ts_us - border * _SECOND_US) for border in (second, second + 1)) <= within_us
-        )
-        deviation = recorded.get(second, 0) - logged.get(second, 0)
-        if abs(deviation) > near:
-            found[second] = deviation
+    seconds = {request.ts_us // _SECOND_US for request in requests} | set(recorded)
+    for second in range(min(seconds), max(seconds) + 1):
+        end = (second + 1) * _SECOND_US
+        least, most = (sum(one.amount for one in requests if one.ts_us < end + by) for by in (-within_us, within_us))
+        running = sum(amount for one, amount in recorded.items() if one <= second)
+        if not least <= running <= most:
+            found[second] = least, running, most
     return found
