@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING
 
 from reconciler.errors import UsageError
 from reconciler.files import write_whole
-from reconciler.model import BacktestReport, ClusterSpec, CurrentState, DesiredState, Entity, KnownOwner, ManifestCommit, Span
+from reconciler.model import (
+    BacktestReport,
+    ClusterSpec,
+    CurrentState,
+    DesiredState,
+    Entity,
+    KnownOwner,
+    ManifestCommit,
+    Message,
+    Span,
+)
 from reconciler.planning import difference, quotas_after
 from reconciler.policy import judged_by_rules
 from reconciler.ports import Progress
@@ -123,20 +133,8 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
     from reconciler.traffic import Backtest
 
     question = backtest_request(proposal, options)
-    if options.prometheus is not None:
-        entities = (*(proposal.current or ()), *proposal.proposed, *proposal.declared)
-        mapping = _trusted_mapping(options, proposal.trusted)
-        if mapping is not None and not mapping.metrics:
-            raise UsageError("The mapping has columns of files. For a Prometheus server, write spec.metrics")
-        server = replace(options.prometheus, names=names_of(entities), rules=mapping.metrics if mapping is not None else ())
-        pages = fetch_prometheus(
-            server,
-            now=datetime.datetime.now(datetime.UTC),
-            progress=progress,
-            read_file=trusted_reader(proposal.trusted),
-        )
-        proposal = replace(proposal, notes=(*proposal.notes, *pages.notes))
-        options = replace(options, traffic=tuple(map(str, pages.files)), between=pages.between, mapping=None)
+    options, notes = fetch_samples(proposal, options, progress=progress)
+    proposal = replace(proposal, notes=(*proposal.notes, *notes))
     with open_recorded(proposal, options, connections=question.exact, progress=progress) as recorded:
         run = Backtest(recorded, question)
         _step(progress, "judging")
@@ -172,6 +170,29 @@ def backtest_request(proposal: Proposal, options: BacktestOptions) -> BacktestRe
         plots=options.plots,
     )
     return request if options.noise_ms is None else replace(request, noise_ms=options.noise_ms)
+
+
+def fetch_samples(
+    proposal: Proposal, options: BacktestOptions, *, progress: Progress | None = None
+) -> tuple[BacktestOptions, tuple[Message, ...]]:
+    """The options with pages of samples in place of a Prometheus server, and what to know about the samples.
+
+    Options that name no server stay as they are. Names of the proposal's entities are looked up among the series. Raises as
+    ``fetch_prometheus``, and ``UsageError`` for a mapping of files.
+    """
+    if options.prometheus is None:
+        return options, ()
+    entities = (*(proposal.current or ()), *proposal.proposed, *proposal.declared)
+    mapping = _trusted_mapping(options, proposal.trusted)
+    if mapping is not None and not mapping.metrics:
+        raise UsageError("The mapping has columns of files. For a Prometheus server, write spec.metrics")
+    pages = fetch_prometheus(
+        replace(options.prometheus, names=names_of(entities), rules=mapping.metrics if mapping is not None else ()),
+        now=datetime.datetime.now(datetime.UTC),
+        progress=progress,
+        read_file=trusted_reader(proposal.trusted),
+    )
+    return replace(options, traffic=tuple(map(str, pages.files)), between=pages.between, mapping=None), pages.notes
 
 
 @contextlib.contextmanager

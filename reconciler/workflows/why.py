@@ -27,7 +27,7 @@ from reconciler.model import (
 from reconciler.ports import Progress
 from reconciler.resolution import EffectiveQuotas
 from reconciler.text import count_of, near_miss
-from reconciler.workflows.backtest import BacktestOptions, backtest_request, open_recorded
+from reconciler.workflows.backtest import BacktestOptions, backtest_request, fetch_samples, open_recorded
 from reconciler.workflows.incident_groups import add_origins, group_of, groups_of, order_of_groups
 from reconciler.workflows.incident_times import (
     TrafficEvidence,
@@ -38,7 +38,6 @@ from reconciler.workflows.incident_times import (
     stretches_of,
 )
 from reconciler.workflows.next_steps import StepContext, next_steps
-from reconciler.workflows.prometheus_traffic import fetch_prometheus
 from reconciler.workflows.quotas_then import QuotaSources, QuotasThen, proposal_or_empty, read_quotas_then
 
 if TYPE_CHECKING:
@@ -85,11 +84,9 @@ def _with_traffic(request: IncidentRequest, then: QuotasThen, progress: Progress
     from reconciler.traffic import require_arrow
 
     require_arrow()
-    proposal, options = proposal_or_empty(then), request.traffic
-    if options.prometheus is not None:
-        pages = fetch_prometheus(options.prometheus, now=datetime.datetime.now(datetime.UTC), progress=progress)
-        options = replace(options, traffic=tuple(map(str, pages.files)))
-        then = replace(then, evidence=(*then.evidence, *map(str, pages.notes)))
+    proposal = proposal_or_empty(then)
+    options, notes = fetch_samples(proposal, request.traffic, progress=progress)
+    then = replace(then, evidence=(*then.evidence, *map(str, notes)))
     # How much history a clear verdict needs is a matter of changes: an incident is judged by the traffic of its own time.
     question = replace(backtest_request(proposal, options), unchanged=True, needs=HistoryNeeds(hours=0.0))
     with open_recorded(proposal, options, throttles=True, progress=progress) as recorded:
