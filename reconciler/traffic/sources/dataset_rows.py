@@ -13,7 +13,8 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType
@@ -32,6 +33,7 @@ from reconciler.traffic.sources.normal_form import canonical_rows, file_columns,
 from reconciler.traffic.sources.on_spark import mark_repeats
 from reconciler.traffic.sources.parquet_parts import Between
 from reconciler.traffic.sources.request_log import parse_lines
+from reconciler.traffic.spark_jobs import reason
 
 _log: Final = logging.getLogger(__name__)
 _PATH: Final = "_metadata.file_path"
@@ -228,7 +230,9 @@ def _exists(spark: SparkSession, address: str) -> list[str]:
 def _load(dataset: Dataset, load: Callable[[], Found]) -> Found:
     try:
         return load()
-    except AnalysisException as error:
-        first = str(error).strip().splitlines()[0]
+    except (PySparkException, Py4JError) as error:
+        # Spark's own refusals are sentences, what its file systems raise is not.
+        text = str(error)
+        first = text.strip().splitlines()[0] if isinstance(error, AnalysisException) else reason(text)
         log_event(_log, "dataset not readable", dataset=dataset.name, error=first)
         raise TrafficError(f"recorded traffic {escaped(str(dataset))} cannot be read: {escaped(first)}") from None
