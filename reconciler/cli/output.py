@@ -165,7 +165,9 @@ class StderrProgress:
 
     def __init__(self, args: OutputArguments, *, every_s: float = math.inf) -> None:
         self._speaks = not args.quiet
-        self._every_s = 0.0 if sys.stderr.isatty() else every_s
+        # In client mode spark-submit writes both streams of its program to its standard output, where the result stands alone.
+        log_every_s = math.inf if "PYSPARK_GATEWAY_PORT" in os.environ else every_s
+        self._every_s = 0.0 if sys.stderr.isatty() else log_every_s
         self._last = time.monotonic()
 
     def step(self, message: str) -> None:

@@ -267,6 +267,8 @@ def _local_rows(
 ) -> LocalRows[pa.RecordBatch]:
     if traffic.source is Source.NORMAL_FORM:
         parts = parts_of(traffic.parquet, between=traffic.between)
+        for part in parts:
+            log_event(_log, "file opened", file=part.path, rows=part.rows)
         together = (CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS)
         return LocalRows(lambda columns: read_ahead(batch for part in parts for batch in read_part(part, columns)), together)
     batches = list(read_batches(traffic, log_timezone=log_timezone, also=also, kinds=kinds))

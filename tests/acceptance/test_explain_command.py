@@ -45,8 +45,24 @@ WITHOUT_EXAMPLE = {
     "no-longer-declared",
     "overrides-declared",
     "unreadable-node",
+    "broker-restarted",
+    "broker-without-series",
+    "clock-offset",
+    "identity-unknown",
+    "joined-labels",
+    "kind-without-series",
+    "no-client-series",
+    "no-pair-series",
+    "pair-quota-overrides",
+    "scrape-gaps",
+    "series-without-broker",
+    "several-exporters",
+    "slow-scrapes",
+    "unreadable-rows",
 }
-"""What needs recorded traffic, a broker, a git repository, a change by hand, or a ZooKeeper; they have tests of their own."""
+"""What needs recorded traffic, a metrics server, a broker, a git repository, a change by hand, or a ZooKeeper.
+
+They have tests of their own."""
 
 ON_EXPORT = {
     "value-not-declarable": ("user=batch producer_byte_rate=0", "user=batch producer_byte_rate=1024"),

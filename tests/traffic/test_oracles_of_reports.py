@@ -111,6 +111,8 @@ def test_reports_are_the_same_bytes_however_rows_are_cut_and_shuffled(spark: Spa
     said, known = in_sql["provenance"].pop("assumptions"), by_workers["provenance"].pop("assumptions")
     # Seconds alone are not advised to be judged request by request.
     assert said == [text.removesuffix(". --exact judges every request") for text in known] != known
+    assert [one["semantics"] for one in in_sql["provenance"].pop("observations")] == ["second"]
+    assert [one["semantics"] for one in by_workers["provenance"].pop("observations")] == ["event"]
     assert in_sql["provenance"] == by_workers["provenance"]
 
 
