@@ -389,7 +389,7 @@ spec:
 def test_a_gauge_proves_a_throttle_and_neither_its_end_nor_its_clients(repository: GitRepository) -> None:
     folder, second = repository.folder.parent, int(START.timestamp()) + 120
     (folder / "mapping.yaml").write_text(MAPPING)
-    rows = [(second, 1, "orders", "", 90_000), (second + 60, 1, "orders", "", 10), (second, 1, "audit", "", 3_000)]
+    rows = [(second, 1, "orders", "", 90_000), (second + 60, 1, "orders", "", 10), (second, 1, "audit", "", 300)]
     (folder / "metrics.csv").write_text(
         "\n".join(["at,broker,user,client,amount", *(",".join(map(str, row)) for row in rows), ""])
     )
