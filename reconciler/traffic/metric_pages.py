@@ -17,24 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.sample_parquet import UNKNOWN, SampleRows, join_rows, open_samples, sample_table
 from reconciler.traffic.sources.metric_answers import AnsweredSeries, AnswerReader, Samples, samples_of
 from reconciler.traffic.sources.metric_duplicates import drop_replicas
 from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries, Unattributed
-from reconciler.traffic.sources.normal_form import GAUGE, MOST_AMOUNT
+from reconciler.traffic.sources.normal_form import MOST_AMOUNT
 
-_NAMES: Final = pa.dictionary(pa.int32(), pa.string())
-_SCHEMA: Final = pa.schema(
-    [
-        ("ts", pa.timestamp("us", tz="UTC")), ("interval_ms", pa.int32()), ("broker", pa.int32()), ("user", _NAMES),
-        ("client_id", _NAMES), ("kind", _NAMES), ("amount", pa.int64()), ("semantics", _NAMES), ("throttled", pa.bool_()),
-        ("ip", _NAMES),
-    ]
-)  # fmt: skip
 _FACTS: Final = b"kafka-quotas.page"
-_MOST_INTERVAL_MS: Final = 2**31 - 1
 _ROWS_AT_ONCE: Final = 1 << 20
-_UNKNOWN: Final = -1
-"""Of ``throttled``, beside 0 and 1."""
 
 
 class PageFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,20 +60,19 @@ def page_facts(path: Path) -> PageFacts | None:
 
 @dataclass(slots=True)
 class _PageRows:
-    """Columns of rows that are not written yet."""
+    """Samples that are not written yet."""
 
-    columns: list[list[Integers]] = field(default_factory=lambda: [[] for _ in range(9)])
+    parts: list[SampleRows] = field(default_factory=list)
     count: int = 0
 
-    def add(self, *columns: Integers) -> None:
-        for held, column in zip(self.columns, columns, strict=True):
-            held.append(column)
-        self.count += len(columns[0])
+    def add(self, rows: SampleRows) -> None:
+        self.parts.append(rows)
+        self.count += rows.count
 
-    def take(self) -> list[Integers]:
-        taken = [np.concatenate(column) for column in self.columns]
-        self.columns, self.count = [[] for _ in range(9)], 0
-        return taken
+    def take(self) -> SampleRows:
+        taken = self.parts
+        self.parts, self.count = [], 0
+        return join_rows(taken)
 
 
 class PageWriter:
@@ -94,7 +83,7 @@ class PageWriter:
         self._path = path
         self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         self._answers = answers
-        self._names: dict[str | None, int] = {None: _UNKNOWN}
+        self._places: dict[MetricSeries, int] = {}
         self._last_ms: dict[MetricSeries, int] = {}
         self._clients: set[MetricSeries] = set()
         self._unattributed: dict[Unattributed, set[bytes]] = {}
@@ -104,14 +93,7 @@ class PageWriter:
         self._rows = _PageRows()
         self._written = 0
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Compression at the first level: the digits of rates are noise.
-        self._file = pq.ParquetWriter(
-            self._partial,
-            _SCHEMA,
-            compression="zstd",
-            compression_level=1,
-            write_statistics=["ts", "broker", "kind", "semantics"],
-        )
+        self._file = open_samples(self._partial)
 
     def __enter__(self) -> Self:
         return self
@@ -195,43 +177,26 @@ class PageWriter:
         for number, one in enumerate(series):
             if len(at := throttles.get(_throttle_time_of(one), ())):
                 throttled[begins[number] : ends[number]] = np.isin(ts_ms[begins[number] : ends[number]], at)
-        codes = [
-            np.asarray(values, dtype=np.int64)
-            for values in (
-                [one.broker for one in series],
-                [self._code(one.user) for one in series],
-                [self._code(one.client_id) for one in series],
-                [self._code(one.kind.value) for one in series],
-                [self._code(one.ip) for one in series],
+        chosen = slice(None) if kept.all() else kept
+        places = np.asarray([self._places.setdefault(one, len(self._places)) for one in series], dtype=np.int64)
+        self._rows.add(
+            SampleRows(
+                ts_us=ts_ms[chosen] * 1000,
+                interval_ms=interval[chosen],
+                clients=np.repeat(places, counts)[chosen],
+                amounts=amount[chosen].astype(np.int64),
+                throttled=throttled[chosen],
             )
-        ]
-        whole = np.where(kept, amount, 0).astype(np.int64)
-        columns = [ts_ms, interval, *(np.repeat(column, counts) for column in codes), whole, throttled]
-        self._rows.add(*(column if kept.all() else column[kept] for column in columns))
+        )
         if self._rows.count >= _ROWS_AT_ONCE:
             self._write()
-
-    def _code(self, name: str | None) -> int:
-        return self._names.setdefault(name, len(self._names) - 1)
 
     def _write(self) -> None:
         if not self._rows.count:
             return
-        ts_ms, interval, broker, user, client, kind, ip, amount, throttled = self._rows.take()
-        names = pa.array([name for name in self._names if name is not None], pa.string())
-        there = (interval > 0) & (interval <= _MOST_INTERVAL_MS)
-        columns = [
-            pa.array(ts_ms * 1000).view(_SCHEMA.field("ts").type),
-            pa.array(np.where(there, interval, 0).astype(np.int32), mask=~there),
-            pa.array(broker.astype(np.int32)),
-            *(_named(codes, names) for codes in (user, client, kind)),
-            pa.array(amount),
-            pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(amount), dtype=np.int32)), pa.array([GAUGE])),
-            pa.array(throttled == 1, mask=throttled == _UNKNOWN),
-            _named(ip, names),
-        ]
-        self._file.write_table(pa.Table.from_arrays(columns, schema=_SCHEMA), row_group_size=len(amount))
-        self._written += len(amount)
+        rows = self._rows.take()
+        self._file.write_table(sample_table(rows, list(self._places)), row_group_size=rows.count)
+        self._written += rows.count
 
 
 def _measure(series: AnsweredSeries) -> Measure | None:
@@ -259,8 +224,4 @@ def _throttles(series: Sequence[AnsweredSeries]) -> dict[MetricSeries, Integers]
 
 
 def _state(throttles: Integers | None) -> int:
-    return _UNKNOWN if throttles is None else 0
-
-
-def _named(codes: Integers, names: pa.Array) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=codes == _UNKNOWN), names)
+    return UNKNOWN if throttles is None else 0

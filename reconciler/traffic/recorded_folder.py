@@ -14,26 +14,15 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from reconciler.errors import FileAccessError, LockedError
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.sample_parquet import SampleRows, join_rows, open_samples, sample_table
 from reconciler.traffic.scraped_rows import ScrapedRows
 from reconciler.traffic.sources.metric_layouts import MetricSeries
-from reconciler.traffic.sources.normal_form import GAUGE
 
-_NAMES: Final = pa.dictionary(pa.int32(), pa.string())
-_SCHEMA: Final = pa.schema(
-    [
-        ("ts", pa.timestamp("us", tz="UTC")), ("interval_ms", pa.int32()), ("broker", pa.int32()), ("user", _NAMES),
-        ("client_id", _NAMES), ("kind", _NAMES), ("amount", pa.int64()), ("semantics", _NAMES), ("throttled", pa.bool_()),
-        ("ip", _NAMES),
-    ]
-)  # fmt: skip
 _FILE: Final = re.compile(r"(\d{4}-\d{2}-\d{2}T\d{6}Z)(?:-\d+)?\.parquet")
 _FORM: Final = "%Y-%m-%dT%H%M%SZ"
 _LOCK: Final = ".record.lock"
-_UNKNOWN: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,16 +61,17 @@ class RecordedFolder:
     def write(self, scrapes: Sequence[ScrapedRows]) -> Path:
         """Write the rows of some scrapes as one file: a reader sees all of it or nothing, also after a crash."""
         sink = pa.BufferOutputStream()
-        # Compression at the first level: the digits of rates are noise.
-        pq.write_table(_table(scrapes), sink, compression="zstd", compression_level=1)
+        rows, clients = _rows_of(scrapes)
+        with open_samples(sink) as file:
+            file.write_table(sample_table(rows, clients))
         with _our_errors(self.path):
             path = self._free_name(min(scrape.at_us for scrape in scrapes))
             partial = self.path / f".{path.name}.partial"
             try:
-                with partial.open("wb") as file:
-                    file.write(sink.getvalue())
-                    file.flush()
-                    os.fsync(file.fileno())
+                with partial.open("wb") as stream:
+                    stream.write(sink.getvalue())
+                    stream.flush()
+                    os.fsync(stream.fileno())
                 partial.replace(path)
             except OSError:
                 partial.unlink(missing_ok=True)
@@ -122,41 +112,25 @@ def _time_of(file: Path) -> datetime.datetime:
         return datetime.datetime.fromtimestamp(file.stat().st_mtime, datetime.UTC)
 
 
-def _table(scrapes: Sequence[ScrapedRows]) -> pa.Table:
-    offsets: dict[int, int] = {}
+def _rows_of(scrapes: Sequence[ScrapedRows]) -> tuple[SampleRows, list[MetricSeries]]:
+    """The rows of all scrapes, and the clients that they refer to."""
+    begins: dict[int, int] = {}
     clients: list[MetricSeries] = []
+    parts = []
     for scrape in scrapes:
-        if id(scrape.clients) not in offsets:
-            offsets[id(scrape.clients)] = len(clients)
+        if id(scrape.clients) not in begins:
+            begins[id(scrape.clients)] = len(clients)
             clients += scrape.clients
-    counts = [scrape.count for scrape in scrapes]
-    slots = np.concatenate([scrape.slots + offsets[id(scrape.clients)] for scrape in scrapes])
-    throttled = np.concatenate([scrape.throttled for scrape in scrapes])
-    interval_ms = np.concatenate([scrape.interval_ms for scrape in scrapes])
-    ts_us = np.repeat(np.asarray([scrape.at_us for scrape in scrapes], dtype=np.int64), counts)
-    brokers = np.asarray([client.broker for client in clients], dtype=np.int32)
-    return pa.Table.from_arrays(
-        [
-            pa.array(ts_us).view(_SCHEMA.field("ts").type),
-            pa.array(interval_ms.astype(np.int32), mask=interval_ms == 0),
-            pa.array(brokers[slots]),
-            _named([client.user for client in clients], slots),
-            _named([client.client_id for client in clients], slots),
-            _named([client.kind.value for client in clients], slots),
-            pa.array(np.concatenate([scrape.amounts for scrape in scrapes])),
-            pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(slots), dtype=np.int32)), pa.array([GAUGE])),
-            pa.array(throttled == 1, mask=throttled == _UNKNOWN),
-            _named([client.ip for client in clients], slots),
-        ],
-        schema=_SCHEMA,
-    )
-
-
-def _named(names: Sequence[str | None], slots: Integers) -> pa.DictionaryArray:
-    codes: dict[str, int] = {}
-    of_client = [_UNKNOWN if name is None else codes.setdefault(name, len(codes)) for name in names]
-    rows = np.asarray(of_client, dtype=np.int32)[slots]
-    return pa.DictionaryArray.from_arrays(pa.array(rows, mask=rows == _UNKNOWN), pa.array(list(codes), pa.string()))
+        parts.append(
+            SampleRows(
+                ts_us=np.full(scrape.count, scrape.at_us, dtype=np.int64),
+                interval_ms=scrape.interval_ms,
+                clients=scrape.slots + begins[id(scrape.clients)],
+                amounts=scrape.amounts,
+                throttled=scrape.throttled,
+            )
+        )
+    return join_rows(parts), clients
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
+from reconciler.traffic.sample_parquet import MOST_INTERVAL_MS, UNKNOWN
 from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries, SeriesReader, Unattributed
 from reconciler.traffic.sources.normal_form import MOST_AMOUNT
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 _OTHER: Final = -1
 """The slot of a series that is not used. Above it are rates, below it throttle times."""
-_UNKNOWN: Final = -1
-_MOST_INTERVAL_MS: Final = 2**31 - 1
 _SPARE: Final = 1000
 
 
@@ -88,7 +87,7 @@ class PageColumns:
             amounts = values[is_rate][first] * np.asarray(self._units)[rates]
             kept = (amounts >= 0) & (amounts <= MOST_AMOUNT)
             above = values > 0
-        states = np.full(len(self._shared), _UNKNOWN, dtype=np.int64)
+        states = np.full(len(self._shared), UNKNOWN, dtype=np.int64)
         is_throttle = places < _OTHER
         states[_OTHER - 1 - places[is_throttle]] = 0
         states[_OTHER - 1 - places[is_throttle & above]] = 1
@@ -99,7 +98,7 @@ class PageColumns:
             at_us=round(at_s * 1_000_000),
             clients=self._shared,
             slots=rates,
-            interval_ms=np.clip(interval_ms, 0, _MOST_INTERVAL_MS).astype(np.int64),
+            interval_ms=np.clip(interval_ms, 0, MOST_INTERVAL_MS).astype(np.int64),
             amounts=amounts[kept].astype(np.int64),
             throttled=states[rates],
         )
