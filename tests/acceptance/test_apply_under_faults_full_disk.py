@@ -137,7 +137,7 @@ def test_no_room_for_the_plan_that_is_to_be_approved_writes_nothing(work: Change
 def test_a_closed_stderr_leaves_the_result_alone(work: ChangeSet) -> None:
     closing = ["sh", "-c", 'exec "$@" 2>&-', "sh", *COMMAND, *APPLY, "--bootstrap-server", work.servers]
     spoken = [argument for argument in closing if argument != "--quiet"]
-    done = subprocess.run(spoken, cwd=work.folder, env=environment(), stdout=subprocess.PIPE, text=True, timeout=120, check=False)
+    done = subprocess.run(spoken, cwd=work.folder, env=environment(), stdout=subprocess.PIPE, text=True, timeout=300, check=False)
     assert done.returncode == 0
     work.require_true(json.loads(done.stdout))
     work.finish()

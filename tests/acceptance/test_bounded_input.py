@@ -236,7 +236,7 @@ def test_without_google_re2_an_expression_is_an_error_at_its_place(tmp_path: Pat
     without = "import sys; sys.modules['re2'] = None; from reconciler.cli.main import main; sys.exit(main(sys.argv[1:]))"
 
     done = subprocess.run(
-        [sys.executable, "-c", without, "validate", "."], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", without, "validate", "."], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
     )
 
     assert done.returncode == 1

@@ -214,7 +214,7 @@ def test_without_the_extra_the_message_says_how_to_install_it(folder, library):
     command = [sys.executable, "-c", program, "comment", "--state", "applying", "--cluster", "prod"]
     env = environment(workflow(folder, "https://github.example.org"))
 
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False)
 
     assert done.returncode == 1
     assert done.stderr == (

@@ -83,7 +83,7 @@ def test_an_interrupt_leaves_no_process_and_no_folder(tmp_path: Path, moment: st
             break
     assert moment in seen
     os.killpg(demo.pid, signal.SIGINT)
-    rest, _ = demo.communicate(timeout=60)
+    rest, _ = demo.communicate(timeout=300)
     assert demo.returncode == 130, seen + rest
     assert "Traceback" not in rest
     assert_nothing_is_left(tmp_path)

@@ -68,7 +68,7 @@ class Pipeline:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
         assert "Traceback" not in done.stderr, done.stderr

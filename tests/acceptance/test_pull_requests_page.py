@@ -60,7 +60,7 @@ def step(script: str, folder: Path, url: str) -> subprocess.CompletedProcess[str
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
     return subprocess.run(
-        ["bash", "-e", "-c", script], cwd=folder, env=environment(extra), capture_output=True, text=True, timeout=120, check=False
+        ["bash", "-e", "-c", script], cwd=folder, env=environment(extra), capture_output=True, text=True, timeout=300, check=False
     )
 
 

@@ -53,7 +53,7 @@ def resolve(folder: Path, *arguments: str, **environment_variables: str) -> Done
 def with_stdin(folder: Path, text: str | bytes, *arguments: str) -> Done:
     command = [*COMMAND, "resolve", "--current", "snap.json", "--from", "-", *arguments]
     given = text if isinstance(text, bytes) else text.encode()
-    done = subprocess.run(command, cwd=folder, env=environment(), input=given, capture_output=True, check=False, timeout=120)
+    done = subprocess.run(command, cwd=folder, env=environment(), input=given, capture_output=True, check=False, timeout=300)
     assert b"Traceback" not in done.stderr
     return Done(code=done.returncode, out=done.stdout.decode(), err=done.stderr.decode())
 

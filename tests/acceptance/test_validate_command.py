@@ -374,7 +374,7 @@ def test_a_closed_stdout_is_no_traceback(tmp_path, write):
     read_end, write_end = os.pipe()
     os.close(read_end)
     command = [sys.executable, "-m", "reconciler", "validate"]
-    done = subprocess.run(command, cwd=tmp_path, stdout=write_end, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=tmp_path, stdout=write_end, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
     os.close(write_end)
 
     assert (done.returncode, done.stderr) == (0, ""), "the names are warnings"

@@ -319,7 +319,7 @@ def test_hostile_names_are_escaped_and_commands_can_be_pasted(tmp_path: Path) ->
     command = next(one["command"] for one in report["steps"] if one["command"])
     assert command.isprintable()
     words = subprocess.run(
-        ["bash", "-c", f"printf '%s\\0' {command}"], capture_output=True, check=True, cwd=tmp_path, timeout=60
+        ["bash", "-c", f"printf '%s\\0' {command}"], capture_output=True, check=True, cwd=tmp_path, timeout=300
     ).stdout.decode()
     assert words.split("\0")[:-2] == [
         "kafka-quotas",

@@ -115,6 +115,6 @@ def test_a_command_prints_each_request_as_a_line_of_json(clean_kafka: Sandbox, t
 
 
 def test_a_command_prints_nothing_of_the_kind_without_v(clean_kafka: Sandbox, tmp_path: Path) -> None:
-    done = run("describe", "--bootstrap-server", clean_kafka.bootstrap_servers, cwd=tmp_path, timeout=60)
+    done = run("describe", "--bootstrap-server", clean_kafka.bootstrap_servers, cwd=tmp_path, timeout=300)
 
     assert (done.code, done.err) == (0, "kafka-quotas: no entity matches\n")

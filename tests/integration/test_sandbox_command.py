@@ -132,7 +132,7 @@ def test_a_user_of_the_sandbox_logs_in_with_the_file_that_start_names(sandbox: R
         started["users"][0]["client_properties"],
     ]
     alter = ["--alter", "--entity-type", "users", "--entity-name", "carol", "--add-config", "producer_byte_rate=1024"]
-    subprocess.run([*tool, *login, *alter], check=True, capture_output=True, timeout=60)
+    subprocess.run([*tool, *login, *alter], check=True, capture_output=True, timeout=300)
     from tests.support import raw_quotas
 
     assert raw_quotas.describe(started["bootstrap_servers"]) == {frozenset({("user", "carol")}): {"producer_byte_rate": 1024.0}}
@@ -229,7 +229,7 @@ def test_an_interrupt_during_run_leaves_no_process_and_no_folder(
             os.killpg(owner.pid, number)
         else:
             owner.send_signal(number)
-        _, stderr = owner.communicate(timeout=30)
+        _, stderr = owner.communicate(timeout=300)
     assert (owner.returncode, stderr) == (130, "kafka-quotas: interrupted\n")
     assert left_over(environ) == []
 
@@ -255,7 +255,7 @@ def test_an_interrupt_during_start_leaves_no_process_and_no_folder(environ: dict
     with begun(environ, "start") as owner:
         wait_until(lambda: broker_runs(environ))
         owner.send_signal(signal.SIGINT)
-        _, stderr = owner.communicate(timeout=30)
+        _, stderr = owner.communicate(timeout=300)
     assert (owner.returncode, stderr) == (130, "kafka-quotas: interrupted\n")
     assert left_over(environ) == []
     assert sandbox("status").returncode == 1

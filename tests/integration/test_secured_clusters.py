@@ -50,7 +50,7 @@ class Runs:
         servers = self.kafka.sandbox.listeners.get(listener) or self._own(listener)
         file = self.kafka.properties(self.user, settings)
         arguments = (command, ".", "--bootstrap-server", servers, "--command-config", str(file), "-vv", *extra)
-        done = run(*arguments, cwd=self._folder, timeout=60)
+        done = run(*arguments, cwd=self._folder, timeout=300)
         written = [path.read_text() for path in self._folder.rglob("*") if path.is_file()]
         jwt = token("anybody").split(".")[0]  # what every token here begins with
         for text in (done.out, done.err, *written):
@@ -168,7 +168,7 @@ def kafka_acls(sandbox: Sandbox, line: str) -> None:
         ":".join(map(str, runtime.jars)),
         "org.apache.kafka.tools.AclCommand",
     ]
-    done = subprocess.run([*tool, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([*tool, *arguments], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -320,7 +320,7 @@ def test_no_process_shows_a_secret_while_the_command_runs(kafka, tmp_path):
             shown = {int(folder.name): command_line(folder) for folder in Path("/proc").iterdir() if folder.name.isdigit()}
             left = list(temporary.iterdir())
             child.send_signal(signal.SIGINT)
-            out, err = child.communicate(timeout=30)
+            out, err = child.communicate(timeout=300)
         finally:
             child.kill()
             child.wait()

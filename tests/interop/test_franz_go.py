@@ -52,7 +52,7 @@ class FranzGo:
 
     def _run(self, what: str, text: str = "") -> str:
         done = subprocess.run(
-            [str(self._program), what, self._server], input=text, capture_output=True, encoding="utf-8", timeout=60, check=False
+            [str(self._program), what, self._server], input=text, capture_output=True, encoding="utf-8", timeout=300, check=False
         )
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -91,7 +91,7 @@ def written(folder: Path, *options: str) -> tuple[Path, dict[str, Any]]:
 
 def promtool(*arguments: str) -> str:
     assert shutil.which("promtool"), "promtool is not installed: apt install prometheus"
-    done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 

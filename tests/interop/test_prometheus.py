@@ -29,7 +29,7 @@ PAYMENTS = frozenset({("user", "payments")})
 def promtool(*arguments: str, stdin: str = "") -> str:
     """Its output; a missing program is an error, and so is any complaint."""
     assert shutil.which("promtool"), "promtool is not installed: apt install prometheus"
-    done = subprocess.run(["promtool", *arguments], input=stdin, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["promtool", *arguments], input=stdin, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 

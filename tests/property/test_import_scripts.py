@@ -47,7 +47,7 @@ def executed(script, folder):
     (folder / "kafka-configs.sh").chmod(0o755)
     (folder / "log").write_text("")
     environment = {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "LOG": str(folder / "log")}
-    subprocess.run(["sh", "-c", script], env=environment, cwd=folder, capture_output=True, timeout=30, check=False)
+    subprocess.run(["sh", "-c", script], env=environment, cwd=folder, capture_output=True, timeout=300, check=False)
     words = (folder / "log").read_text().split("\0")[:-1]
     state = {}
     for name, added in zip(words[::2], words[1::2], strict=True):

@@ -103,7 +103,7 @@ class ChangeSet:
         ours = self.before.keys() | self.wanted.keys()
         return live if self._alone else {entity: quotas for entity, quotas in live.items() if entity in ours}
 
-    def run(self, server: str | int, *extra: str, timeout: float = 120) -> Done:
+    def run(self, server: str | int, *extra: str, timeout: float = 600) -> Done:
         """Apply through a bootstrap server, or a port of a proxy."""
         return run(*APPLY, "--bootstrap-server", _server(server), *extra, cwd=self.folder, timeout=timeout)
 

@@ -34,7 +34,7 @@ class Done:
         return json.loads(self.out)
 
 
-def run(*arguments: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 120) -> Done:
+def run(*arguments: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 600) -> Done:
     """Run ``kafka-quotas`` with these arguments, no terminal, and nothing on stdin; never with a traceback.
 
     The process is forked from one that has imported the modules, or begins as a new interpreter if ``env`` has something for it.
@@ -68,11 +68,11 @@ def warm_process() -> WarmProcess:
 class Command(Protocol):
     """``run``, or what takes its place."""
 
-    def __call__(self, *arguments: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 120) -> Done:
+    def __call__(self, *arguments: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 600) -> Done:
         """Run ``kafka-quotas`` with these arguments in this folder."""
 
 
-def invoke(*arguments: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 120) -> Done:
+def invoke(*arguments: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 600) -> Done:
     """``run`` without a new process: Python's modules are imported and its Spark, where one runs, is started already.
 
     ``timeout`` is there for the sake of ``Command``, and without effect.

@@ -66,6 +66,6 @@ def _run(sandbox: Sandbox, options: Sequence[str]) -> str:
     runtime = runtime_for(sandbox.kafka_version)
     command = [str(runtime.java), "-XX:TieredStopAtLevel=1", "-cp", ":".join(map(str, runtime.jars)), "kafka.admin.ConfigCommand"]
     command += ["--bootstrap-server", sandbox.bootstrap_servers, *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

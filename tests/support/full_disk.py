@@ -27,7 +27,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 
 def run_with_room(
-    room: int, *arguments: str, cwd: Path, streams: Mapping[str, TextIO] | None = None, timeout: float = 120
+    room: int, *arguments: str, cwd: Path, streams: Mapping[str, TextIO] | None = None, timeout: float = 600
 ) -> Done:
     """Run ``kafka-quotas`` where no file can have more than ``room`` bytes; ``streams``: a stdout or stderr that is no pipe."""
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **(streams or {})}

@@ -17,7 +17,7 @@ class GitRepository:
     def git(self, *arguments: str) -> str:
         identity = ("-c", "user.name=Somebody", "-c", "user.email=somebody@localhost", "-c", "commit.gpgSign=false")
         done = subprocess.run(
-            ["git", *identity, *arguments], cwd=self.folder, capture_output=True, text=True, check=False, timeout=60
+            ["git", *identity, *arguments], cwd=self.folder, capture_output=True, text=True, check=False, timeout=300
         )
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()

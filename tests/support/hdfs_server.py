@@ -40,7 +40,7 @@ class HdfsServer:
     def put(self, local: Path, remote: str) -> None:
         """Copy a file or a folder into it, with Hadoop's own shell."""
         run = [*self.command, "org.apache.hadoop.fs.FsShell", "-fs", self.address, "-put", str(local), remote]
-        subprocess.run(run, check=True, capture_output=True, timeout=120)
+        subprocess.run(run, check=True, capture_output=True, timeout=300)
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def hdfs_server(folder: Path) -> Iterator[HdfsServer]:
     jars = Path(pyspark.__file__).parent / "jars"
     command = (str(java), "-Xmx256m", "-cp", os.pathsep.join([str(folder), str(servers), f"{jars}/*"]))
     name_node = (*command, f"{_PACKAGE}.server.namenode.NameNode")
-    subprocess.run([*name_node, "-format", "-nonInteractive"], check=True, capture_output=True, timeout=120)
+    subprocess.run([*name_node, "-format", "-nonInteractive"], check=True, capture_output=True, timeout=300)
     with guarding(folder) as guard:
         started = []
         try:
@@ -73,10 +73,10 @@ def hdfs_server(folder: Path) -> Iterator[HdfsServer]:
 
 def _writes(hdfs: HdfsServer) -> bool:
     run = [*hdfs.command, "org.apache.hadoop.fs.FsShell", "-fs", hdfs.address, "-mkdir", "-p", "/traffic"]
-    if subprocess.run(run, check=False, capture_output=True, timeout=120).returncode:
+    if subprocess.run(run, check=False, capture_output=True, timeout=300).returncode:
         return False
     run = [*hdfs.command, f"{_PACKAGE}.tools.DFSAdmin", "-fs", hdfs.address, "-report"]
-    return b"Live datanodes (1)" in subprocess.run(run, check=False, capture_output=True, timeout=120).stdout
+    return b"Live datanodes (1)" in subprocess.run(run, check=False, capture_output=True, timeout=300).stdout
 
 
 def _write(file: Path, settings: dict[str, str]) -> None:

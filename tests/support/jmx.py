@@ -31,7 +31,7 @@ def tags(kafka_version: str, port: int, kind: str, *, attribute: str) -> list[di
         "properties",
     ]
     command += ["--object-name", f"kafka.server:type={kind},*", "--attributes", attribute]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     beans = [line.rpartition(f":{attribute}=")[0] for line in done.stdout.splitlines()]
     return [_tags(name.removeprefix(f"kafka.server:type={kind}")) for name in beans if name]

@@ -9,7 +9,7 @@ from typing import TypeVar
 Found = TypeVar("Found")
 
 
-def wait_until(look: Callable[[], Found], *, within_s: float = 60.0) -> Found:
+def wait_until(look: Callable[[], Found], *, within_s: float = 180.0) -> Found:
     """Calls ``look`` until it returns something true, and returns that; fails at the deadline."""
     deadline = time.monotonic() + within_s
     while not (found := look()):

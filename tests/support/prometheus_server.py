@@ -70,7 +70,7 @@ def fill_history(folder: Path, lines: Iterable[str]) -> None:
     text = folder / "history.txt"
     text.write_text("".join(f"{line}\n" for line in (*lines, "# EOF")))
     command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(text), str(folder / "data")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
 
 

@@ -230,7 +230,7 @@ class _Job:
             [*git, "fetch", "--quiet", "origin", "+refs/heads/*:refs/remotes/origin/*", str(self._machine.github["sha"])],
             [*git, "checkout", "--quiet", "--detach", str(self._machine.github["sha"])],
         ):
-            subprocess.run(command, env=self._environment({}), check=True, capture_output=True, timeout=120)
+            subprocess.run(command, env=self._environment({}), check=True, capture_output=True, timeout=300)
 
     def _script(self, step: Mapping[str, Any], ran: StepRun) -> None:
         files = {name: _fresh(self._home, name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "GITHUB_ENV")}

@@ -103,7 +103,7 @@ def test_a_worker_that_is_killed_ends_the_run_with_a_sentence_and_the_next_one_d
                     killed += 1
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(LOOKING_S)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
     assert killed
     assert (process.returncode, out) == (1, "")
     assert err.splitlines()[-1] == (

@@ -178,7 +178,7 @@ def keytool(*arguments: str) -> None:
     java = find_java()
     program = shutil.which("keytool", path=str(java.parent)) or shutil.which("keytool")
     assert program, "keytool comes with every Java"
-    subprocess.run([program, *arguments], check=True, capture_output=True, timeout=60)
+    subprocess.run([program, *arguments], check=True, capture_output=True, timeout=300)
 
 
 def test_a_jks_store_brings_the_keytool_line_that_converts_it_and_the_line_works(folder):

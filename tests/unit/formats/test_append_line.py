@@ -50,7 +50,7 @@ def test_a_torn_last_line_stays_alone_on_its_line(tmp_path: Path) -> None:
 
 def test_on_a_full_disk_no_part_of_a_line_is_left(tmp_path: Path) -> None:
     file = tmp_path / "audit.jsonl"
-    assert subprocess.run([sys.executable, "-c", FULL_AT_64_BYTES, str(file)], check=False, timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", FULL_AT_64_BYTES, str(file)], check=False, timeout=300).returncode == 0
     assert file.read_bytes() == b"x" * 40 + b"\nz\n"
 
 
