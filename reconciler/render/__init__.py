@@ -7,33 +7,37 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.render.annotations import findings_annotations, plan_annotations
-    from reconciler.render.apply_report_text import apply_report_lines
     from reconciler.render.backtest_page import backtest_html
     from reconciler.render.backtest_sentences import answer
     from reconciler.render.backtest_text import backtest_lines
-    from reconciler.render.ci_reports import render_code_quality, render_junit
+    from reconciler.render.ci_reports import (
+        drift_outputs,
+        findings_annotations,
+        findings_outputs,
+        findings_to_sarif,
+        plan_annotations,
+        plan_outputs,
+        plan_to_sarif,
+        render_code_quality,
+        render_junit,
+    )
     from reconciler.render.comment_verdict import worst_verdict
     from reconciler.render.derived_findings import DRIFT_PREFIX, GUARD_PREFIX, findings_of_drift, findings_of_guards
     from reconciler.render.doctor_text import traffic_health_lines
-    from reconciler.render.drift_summary import drift_markdown
-    from reconciler.render.drift_text import drift_lines
+    from reconciler.render.drift_text import drift_lines, drift_markdown
     from reconciler.render.findings_text import explanation_lines, findings_lines, index_lines, shown_findings, validation_lines
     from reconciler.render.grafana_dashboard import render_grafana_dashboard
     from reconciler.render.headroom_text import headroom_lines, owner_lines
-    from reconciler.render.layout import plain, write
+    from reconciler.render.layout import Block, Line, Style, line, plain, write
     from reconciler.render.markdown import BUDGET, ROOM_FOR_BACKTEST, findings_markdown, plan_markdown, render_backtest_markdown
     from reconciler.render.markdown_text import size
-    from reconciler.render.outputs import drift_outputs, findings_outputs, plan_outputs
     from reconciler.render.plan_page import findings_html, plan_html
-    from reconciler.render.plan_text import MANY_CHANGES, failure_lines, join_parts, plan_lines
+    from reconciler.render.plan_text import MANY_CHANGES, apply_report_lines, failure_lines, join_parts, plan_lines
     from reconciler.render.prometheus_rules import QuotaRules, RuleFile, RuleOptions, render_prometheus_rules
-    from reconciler.render.repo_paths import RepoPaths
     from reconciler.render.report_page import overview_lines, report_html
-    from reconciler.render.repository_links import RepositoryLinks, files_at
+    from reconciler.render.repository_links import RepoPaths, RepositoryLinks, files_at
     from reconciler.render.resolve_text import comparison_lines, ladders_of, note_lines, resolution_lines, view_title
     from reconciler.render.rule_layouts import RuleLayout
-    from reconciler.render.sarif import findings_to_sarif, plan_to_sarif
     from reconciler.render.sink import Sink
     from reconciler.render.state_text import state_as_csv, state_as_text, state_table
     from reconciler.render.sticky_comment import (
@@ -48,7 +52,6 @@ if TYPE_CHECKING:
         read_marker,
         render_sticky_comment,
     )
-    from reconciler.render.styled import Block, Line, Style, line
     from reconciler.render.why_text import incident_headline, incident_lines
 
 __all__ = [

@@ -45,8 +45,8 @@ from reconciler.render.backtest_sentences import (
     unused_words,
     waiting_words,
 )
+from reconciler.render.layout import Block, Column, Line, Style, labelled, line, table
 from reconciler.render.metric_sentences import has_only_metrics, metrics_words, short_metrics_words
-from reconciler.render.styled import Block, Column, Line, Style, labelled, line, table
 from reconciler.text import amount, count_of
 
 _SHOWN_GROUPS: Final = 30

@@ -7,7 +7,7 @@ from typing import Final
 
 from reconciler.model import BrokerTraffic, SourceForm, TrafficGap, TrafficHealth, display_name, escaped
 from reconciler.render.findings_text import findings_lines
-from reconciler.render.styled import Block, Column, Line, Style, labelled, line, message_segments, table
+from reconciler.render.layout import Block, Column, Line, Style, labelled, line, message_segments, table
 from reconciler.text import count_of, duration, list_some
 
 _SHOWN_EXPORTERS: Final = 2

@@ -1,4 +1,4 @@
-"""Drift for a terminal: what differs and why, key by key on all sides, and one line that counts."""
+"""Drift for a terminal, key by key with a line that counts, and as Markdown for the summary of a CI job."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from reconciler.model import BaselineOrigin, Drift, DriftClass, EntityDrift, KeyDrift, Prune, display_name
+from reconciler.render.layout import Block, Column, Line, Style, labelled, line, message_segments, table
+from reconciler.render.markdown_text import code, in_cell, list_section, prose, rows_that_fit, size
 from reconciler.render.plan_text import cluster_title
-from reconciler.render.styled import Block, Column, Line, Style, labelled, line, message_segments, table
 from reconciler.text import amount, rate
 
 _LOOK: Final = {
@@ -36,6 +37,11 @@ _COLUMNS: Final = (
 
 _UNMANAGED_ROWS: Final = 10
 """How many unmanaged entities of the scope are listed unless the user asks for all."""
+_DRIFT_HEAD: Final = (
+    "| Class | Entity | Key | Live | Last applied | Declared | Source |",
+    "| --- | --- | --- | ---: | ---: | ---: | --- |",
+)
+_DRIFT_SENTENCES: Final = 400
 
 
 def drift_lines(drift: Drift, *, show_unmanaged: bool = False) -> tuple[Block, ...]:
@@ -135,3 +141,41 @@ def overrides_words(key: KeyDrift) -> str:
     """Which declared limit a key overrides, if it does: ``, overrides user=alice (1 MiB/s)``."""
     limit = key.overrides
     return f", overrides {limit.entity} ({rate(key.key, limit.value)})" if limit else ""
+
+
+def drift_markdown(drift: Drift, *, budget: int) -> str:
+    """The differences in at most ``budget`` bytes; rows that have no room are counted."""
+    name = f": {code(display_name(drift.cluster.name))}" if drift.cluster.name else ""
+    head = (f"### Kafka quotas, drift{name}", "", f"**{drift_sentence(drift)}**", "")
+    notes = list_section("Notes", (f"- {prose(note)}" for note in drift.notes), total=len(drift.notes), room=budget // 10)
+    unmanaged = list_section(
+        "Not declared, and in the scope",
+        (f"- {code(str(one.entity))}" for one in drift.unmanaged_in_scope),
+        total=len(drift.unmanaged_in_scope),
+        room=budget // 10,
+    )
+    differing = [(one, key) for one in drift.entities if one.drift.is_difference for key in one.keys]
+    room = budget - size(head) - size(notes.lines) - size(unmanaged.lines) - size(_DRIFT_HEAD) - _DRIFT_SENTENCES
+    rows = rows_that_fit((_drift_row(one, key, has_baseline=drift.baseline is not None) for one, key in differing), room)
+    table = _drift_table(rows, left_out=len(differing) - len(rows))
+    return "\n".join((*head, *table, *unmanaged.lines, *notes.lines)).rstrip("\n") + "\n"
+
+
+def _drift_table(rows: list[str], *, left_out: int) -> Iterator[str]:
+    if left_out:
+        yield from (f"**{left_out} keys have no room here.** `kafka-quotas drift` prints all of them.", "")
+    if rows:
+        yield from (*_DRIFT_HEAD, *rows, "")
+
+
+def _drift_row(one: EntityDrift, key: KeyDrift, *, has_baseline: bool) -> str:
+    cells = (
+        one.drift.value,
+        code(str(one.entity)),
+        code(key.key),
+        amount(key.key, key.live),
+        amount(key.key, key.baseline) if has_baseline else "not known",
+        amount(key.key, key.desired) + prose(overrides_words(key)),
+        code(str(key.source)) if key.source else "no manifest declares it",
+    )
+    return "| " + " | ".join(in_cell(cell) for cell in cells) + " |"

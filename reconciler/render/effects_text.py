@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.model import DEFAULT, OTHER, Change, Direction, Effect, Entity, KnownAddress, Limit, PlanEffects
-from reconciler.render.styled import Block, Column, Line, Style, labelled, line, table
+from reconciler.render.layout import Block, Column, Line, Style, labelled, line, table
 from reconciler.text import amount, count_of
 
 _DIRECTIONS: Final = {

@@ -1,22 +1,33 @@
-"""Findings for a terminal: one line each, in the form that editors and CI logs turn into links."""
+"""Findings and their explanations for a terminal: one line each, in the form that editors and CI logs turn into links.
+
+Below a finding stands the line of the file, with a caret under the column; a wide line is cut around that column.
+"""
 
 from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
 from reconciler.model import Example, Explanation, Finding, Severity, Span, Topic, escaped
-from reconciler.render.source_excerpt import excerpt_lines
-from reconciler.render.styled import Line, Style, line, message_segments
+from reconciler.render.layout import Line, Style, cells, line, message_segments
 
 _STYLES: Final = {Severity.ERROR: Style.BAD, Severity.WARNING: Style.WARN, Severity.INFO: Style.FAINT}
-
-
 MOST_OF_A_RULE: Final = 20
 """Findings of one rule and severity that a terminal shows. JSON, SARIF and the other documents have all of them."""
+
+_WIDTH: Final = 100
+_LONGEST_REASON: Final = 90
+_SHORTEST_REASON: Final = 24
+"""Columns of a reason in the list of all ids; where a terminal has fewer, the list has none."""
+
+_ONE_OF: Final = {Topic.FINDING: "finding", Topic.GUARD: "guard", Topic.DRIFT: "class of drift"}
+_TOPICS: Final = {Topic.FINDING: "Findings", Topic.GUARD: "Guards", Topic.DRIFT: "Classes of drift"}
+_WITHOUT_WIDTH: Final = 100
+_LEAST: Final = 12
+_MARK: Final = "..."
 
 
 def findings_lines(
@@ -104,15 +115,6 @@ def _many(count: int, one: str, more: str | None = None) -> str:
     return f"1 {one}" if count == 1 else f"{count} {more or one + 's'}"
 
 
-_WIDTH: Final = 100
-_LONGEST_REASON: Final = 90
-_SHORTEST_REASON: Final = 24
-"""Columns of a reason in the list of all ids; where a terminal has fewer, the list has none."""
-
-_ONE_OF: Final = {Topic.FINDING: "finding", Topic.GUARD: "guard", Topic.DRIFT: "class of drift"}
-_TOPICS: Final = {Topic.FINDING: "Findings", Topic.GUARD: "Guards", Topic.DRIFT: "Classes of drift"}
-
-
 def explanation_lines(one: Explanation, *, width: int | None = None) -> tuple[Line, ...]:
     """The whole of one: heading, reason, example; prose is 100 columns wide, or as wide as the terminal."""
     return tuple(_explanation_lines(one, min(width or _WIDTH, _WIDTH)))
@@ -170,3 +172,49 @@ def _row(one: Explanation, longest: int, width: int | None) -> Line:
     if room < _SHORTEST_REASON:
         return line(name.rstrip())
     return line(name, (textwrap.shorten(one.text, room, placeholder=" ..."), Style.FAINT))
+
+
+def excerpt_lines(text: str, span: Span, style: Style, *, width: int | None) -> Iterator[Line]:
+    """The source ``text`` of the line of ``span`` behind its number, then a caret of this style under its column.
+
+    ``width``: the columns of the terminal; without it 100. Characters that do not print are escaped, tabs included.
+    """
+    number = f"  {span.line} | "
+    shown, column = _cut(text, span.column - 1, max((width or _WITHOUT_WIDTH) - len(number), _LEAST))
+    blank = f"{' ' * (len(number) - 2)}| {' ' * column}"
+    yield line((f"{number}{shown}", Style.FAINT), hang=0)
+    yield line((blank, Style.FAINT), ("^", style), hang=0)
+
+
+def _cut(text: str, at: int, room: int) -> tuple[str, int]:
+    """As much of the text around the character ``at`` as fits, and the column where that character begins."""
+    at = min(max(at, 0), len(text))
+    # Only what may be shown is looked at: a line can have millions of characters.
+    before = [escaped(letter) for letter in text[max(at - room, 0) : at]]
+    after = [escaped(letter) for letter in text[at : at + room + 1]]
+    starts, ends = at <= room, len(text) - at <= room + 1
+    right = cells("".join(after)) if ends else room
+    left = _taken(reversed(before), room - min(right, room // 3), whole=starts)
+    head = "".join(before[len(before) - left :])
+    if not (starts and left == len(before)):
+        head = f"{_MARK}{head}"
+    rest = room - cells(head)
+    kept = _taken(after, rest, whole=ends)
+    tail = "".join(after[:kept])
+    if not (ends and kept == len(after)):
+        tail = f"{tail}{_MARK}"
+    return f"{head}{tail}", cells(head)
+
+
+def _taken(pieces: Iterable[str], room: int, *, whole: bool) -> int:
+    """How many of the first pieces fit into ``room`` columns; where they are not all, beside the mark of a cut."""
+    listed = list(pieces)
+    if whole and cells("".join(listed)) <= room:
+        return len(listed)
+    used = taken = 0
+    for piece in listed:
+        used += cells(piece)
+        if used > room - len(_MARK):
+            break
+        taken += 1
+    return taken

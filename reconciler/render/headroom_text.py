@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from reconciler.model import GroupLoad, Headroom, OwnerLoad, QuotaKey, Throttling, display_name
+from reconciler.render.layout import Block, Column, Style, labelled, line, message_segments, table
 from reconciler.render.plan_text import cluster_title
-from reconciler.render.styled import Block, Column, Style, labelled, line, message_segments, table
 from reconciler.text import amount, count_of, duration, rate
 
 _KINDS: Final[Mapping[QuotaKey, str]] = {

@@ -1,4 +1,4 @@
-"""Lines and tables as rows of characters, for a terminal of some width or for a file.
+"""Lines and tables of styled text, and how they become rows of characters: for a terminal of some width, or for a file.
 
 Without a width (a pipe, a file, a CI log) a line is never wrapped: one fact stays on one line for ``grep`` and for what turns
 ``file:line:column`` into links. Columns of a table are aligned there, too.
@@ -6,25 +6,142 @@ Without a width (a pipe, a file, a CI log) a line is never wrapped: one fact sta
 
 from __future__ import annotations
 
+import enum
 import functools
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, TextIO, TypeAlias
+from dataclasses import dataclass
+from typing import Final, NewType, TextIO, TypeAlias
 
-from reconciler.render.styled import Block, Column, Line, Shown, Style, Table, TextSegment
+from reconciler.model import PartKind, escaped, parts_of
 
-Row: TypeAlias = tuple[TextSegment, ...]
+
+class Style(enum.StrEnum):
+    """What a piece of text means; the values are parameters of ANSI's SGR sequence (ECMA-48, 8.3.117)."""
+
+    PLAIN = ""
+    STRONG = "1"
+    FAINT = "2"
+    CREATE = "32"
+    UPDATE = "33"
+    DELETE = "31"
+    BAD = "1;31"
+    WARN = "1;33"
+    GOOD = "1;32"
+
+
+Shown = NewType("Shown", str)
+"""Text of which every character prints: ``line`` escapes the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextSegment:
+    """A run of text of one style."""
+
+    text: Shown
+    style: Style = Style.PLAIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line, however wide. Where it is wrapped, every row but the first begins with ``hang`` blanks."""
+
+    segments: tuple[TextSegment, ...]
+    hang: int = 0
+
+    @property
+    def text(self) -> str:
+        """The line without its styles."""
+        return "".join(segment.text for segment in self.segments)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of a table. ``least``: the fewest cells to which it may shrink by wrapping; ``None``: it never wraps."""
+
+    title: str
+    least: int | None = None
+    to_the_right: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of one cell for each column; a row that is a ``Line`` goes across. A column without any text is left out.
+
+    On a terminal too narrow for the columns, each row becomes a block: its first cell, and below it a line for each other.
+    """
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Line, ...] | Line, ...]
+    indent: int = 2
+    titled: bool = True
+
+
+Block: TypeAlias = Line | Table
+
+
+def line(*parts: str | tuple[str, Style], hang: int | None = None) -> Line:
+    """Build a line: plain strings, or pairs of text and style. No text can end the line or move a cursor.
+
+    ``hang`` is two more than the blanks that the line begins with, unless it is given.
+    """
+    segments = tuple(_segment(p, Style.PLAIN) if isinstance(p, str) else _segment(*p) for p in parts)
+    if hang is None:
+        first = segments[0].text if segments else ""
+        hang = len(first) - len(first.lstrip(" ")) + 2
+    return Line(segments=segments, hang=hang)
+
+
+def labelled(label: str, style: Style, *parts: str | tuple[str, Style]) -> Line:
+    """A line that begins with a label; where it is wrapped, the other rows begin below the text after the label."""
+    return line((label, style), *parts, hang=len(label))
+
+
+def table(
+    columns: Iterable[Column],
+    rows: Iterable[Iterable[Line | str | tuple[str, Style]] | Line],
+    *,
+    indent: int = 2,
+    titled: bool = True,
+) -> Table:
+    """Build a table: a cell is a line, a plain string, or a pair of text and style."""
+    return Table(
+        columns=tuple(columns),
+        rows=tuple(row if isinstance(row, Line) else tuple(_cell(cell) for cell in row) for row in rows),
+        indent=indent,
+        titled=titled,
+    )
+
+
+def message_segments(text: str) -> tuple[tuple[str, Style], ...]:
+    """The parts of a message for ``line``: entities and flags stand out."""
+    return tuple((part.text, _OF_PART.get(part.kind, Style.PLAIN)) for part in parts_of(text))
+
+
+_OF_PART: Final = {PartKind.ENTITY: Style.STRONG, PartKind.FLAG: Style.STRONG}
 
 _GAP: Final = 2
+
 _NARROWEST: Final = 20
+
 _WIDEST_PADDING: Final = 72
 """Without a width: a longer cell moves the rest of its own row only."""
 
 _JOINTS: Final = "-_./:=;"
+
 _UNIT: Final = r"(?:[KMGT]i)?B/s|%|x|s|min|h|days|ms|connections/s|partitions/s"
+
 _WORD: Final = re.compile(rf"(?:\S|(?<=[0-9]) (?=(?:{_UNIT})(?![\w/])))+")
 """What is never broken where it fits a row: a word, or a number with its unit."""
+
+
+def _cell(given: Line | str | tuple[str, Style]) -> Line:
+    return given if isinstance(given, Line) else line(given, hang=0)
+
+
+def _segment(text: str, style: Style) -> TextSegment:
+    return TextSegment(text=Shown(escaped(text[:])), style=style)
 
 
 def plain(blocks: Iterable[Block], *, width: int | None = None) -> str:
@@ -59,6 +176,9 @@ def _wide() -> Callable[[str], int]:
 def _painted(segment: TextSegment) -> str:
     code = segment.style.value
     return f"\x1b[{code}m{segment.text}\x1b[0m" if code and segment.text else segment.text
+
+
+Row: TypeAlias = tuple[TextSegment, ...]
 
 
 def _rows(blocks: Iterable[Block], width: int | None) -> Iterator[Row]:

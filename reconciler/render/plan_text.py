@@ -1,4 +1,8 @@
-"""A plan for a terminal: what changes, from what to what, where it is written, what guards say, and one summary line."""
+"""A plan and its apply report for a terminal.
+
+The plan: each change with both values and its file, the guards, and one summary line. The report: one sentence first, then every
+change that did not go through.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +14,24 @@ from typing import Final
 
 from reconciler.model import (
     Action,
+    ApplyReport,
+    ApplyResult,
     Change,
+    ChangeStatus,
     ClusterFailure,
     ClusterIdentity,
     GuardStatus,
     KeyChange,
+    ObservedFrom,
     Plan,
     Reason,
     display_name,
+    escaped,
 )
 from reconciler.render.effects_text import effects_lines
 from reconciler.render.findings_text import findings_lines
-from reconciler.render.styled import Block, Column, Line, Style, Table, labelled, line, message_segments, table
-from reconciler.text import amount, count_of, factor
+from reconciler.render.layout import Block, Column, Line, Style, Table, labelled, line, message_segments, table
+from reconciler.text import amount, count_of, duration, factor
 
 _SIGN: Final = {Action.CREATE: ("+", Style.CREATE), Action.UPDATE: ("~", Style.UPDATE), Action.DELETE: ("-", Style.DELETE)}
 _WHY: Final = {
@@ -270,3 +279,53 @@ def direction_sentence(plan: Plan) -> str:
     """``3 tighten, 1 loosens, 2 first limits, 1 removed``: counts of limits, only of those that occur; nothing for no changes."""
     counts = Counter(direction(key) for change in plan.changes for key in change.keys)
     return ", ".join(f"{counts[one]} {one.value if counts[one] == 1 else _MANY[one]}" for one in ChangeDirection if counts[one])
+
+
+def apply_report_lines(report: ApplyReport) -> tuple[Line, ...]:
+    """The report; applied changes are a count, everything else is named."""
+    return tuple(_report_lines(report))
+
+
+def _report_lines(report: ApplyReport) -> Iterator[Line]:
+    for outcome in report.outcomes:
+        if outcome.status in (ChangeStatus.FAILED, ChangeStatus.UNKNOWN):
+            code = f" (error {outcome.error_code})" if outcome.error_code is not None else ""
+            words = escaped(outcome.error or "no answer")
+            yield line((f"  {outcome.status.value}: ", Style.BAD), f"{outcome.change.entity}: {words}{code}")
+    yield from findings_lines(report.findings)
+    yield line(_report_headline(report))
+    if report.message and report.result is not ApplyResult.DONE:
+        yield line(f"{report.message[0].upper()}{report.message[1:].removesuffix('.')}.")
+
+
+def _report_headline(report: ApplyReport) -> tuple[str, Style]:
+    total = len(report.outcomes)
+    match report.result:
+        case ApplyResult.NOTHING_TO_DO:
+            words = "the cluster has every value of it" if report.message else "the cluster has every declared value already"
+            return (f"Nothing to do: {words}.", Style.GOOD)
+        case ApplyResult.DONE if report.validate_only:
+            return (f"The cluster would accept all {count_of(total, 'change')}. Nothing was written.", Style.GOOD)
+        case ApplyResult.DONE:
+            return (f"Applied {count_of(total, 'change')}{_time_taken(report)}, verified {_verified_where(report)}.", Style.GOOD)
+        case ApplyResult.REFUSED:
+            return ("Refused; nothing was written.", Style.BAD)
+        case ApplyResult.FAILED:
+            return (f"Failed; nothing was written. {_status_counts(report)}", Style.BAD)
+        case ApplyResult.PARTIAL:
+            return (f"Not complete: {_status_counts(report)}", Style.BAD)
+
+
+def _time_taken(report: ApplyReport) -> str:
+    return "" if report.seconds is None else f" in {duration(max(report.seconds, 0.1))}"
+
+
+def _verified_where(report: ApplyReport) -> str:
+    if report.origin is ObservedFrom.ZOOKEEPER:
+        return "in ZooKeeper"
+    return "on every broker" if report.brokers is None else f"on {count_of(report.brokers, 'broker')}"
+
+
+def _status_counts(report: ApplyReport) -> str:
+    counts = [(report.count(status), status.value.replace("_", " ")) for status in ChangeStatus]
+    return ", ".join(f"{n} {word}" for n, word in counts) + "."

@@ -1,21 +1,41 @@
 """The state of all clusters as one HTML page that needs nothing but itself: no network, and only the script that it brings along.
 
 What there is to read is plain HTML; searching the entities and asking who gets what is done by the script, from the rows that
-``report_page_data`` embeds. The page's policy allows this script and this style sheet by their digests, and nothing else.
+``embedded`` adds. The page's policy allows this script and this style sheet by their digests, and nothing else.
+
+The rows are short, so that a hundred thousand of them stay a few megabytes. A row is ``[entity, class, declared, live, owner,
+file, line, note, flags, baseline]``, cut after the last field with a value. An entity is ``[type, name, ...]`` with numbers for
+types and ``0`` for the default; quotas are ``[key, value, ...]`` with numbers for keys, ``0`` for none, and ``1`` for live
+quotas that equal the declared ones; the numbers of words are places in the lists beside the rows, counted from 1 (0: none)
+where they may be absent. The table of precedence levels stands beside them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from string import Template
 from typing import Final
 
-from reconciler.model import ClusterOverview, Overview
+from reconciler.formats import Json, moment_to_json, value_to_json
+from reconciler.model import (
+    DEFAULT,
+    ClusterOverview,
+    DriftClass,
+    Entity,
+    EntityOverview,
+    Overview,
+    Prune,
+    QuotaKey,
+    Quotas,
+    same_value,
+)
 from reconciler.render.html_page import Masthead, PageSection, commit_words, page, page_file, text, tiles
+from reconciler.render.layout import Line, Style, line
 from reconciler.render.plan_text import failure_lines
-from reconciler.render.report_page_data import cluster_name, embedded, total
 from reconciler.render.report_page_sections import (
     DRIFT_WORDS,
+    cluster_name,
     clusters_section,
     differences_section,
     headline,
@@ -24,12 +44,16 @@ from reconciler.render.report_page_sections import (
     state_tiles,
     traffic_section,
 )
-from reconciler.render.styled import Line, Style, line
+from reconciler.resolution import ADDRESS_PRECEDENCE, CLIENT_PRECEDENCE
 from reconciler.text import count_of
 
 _DISCLOSES: Final = "It names users and client ids: share it accordingly."
+_HEADS: Final = ("Cluster", "Entity", "State", "Limits", "Owner", "Declared at", "Note")
 SCRIPTS: Final = ("data", "names", "amounts", "addresses", "levels", "elements", "ladder", "asking", "table", "start")
 _NO_SCRIPT: Final = '<noscript><p class="note">Without its script this page has neither the search nor the levels.</p></noscript>'
+PROTECTED: Final = 1
+OUT_OF_SCOPE: Final = 2
+CLASSES: Final = tuple(drift.value for drift in DriftClass)
 
 
 def report_html(overview: Overview) -> str:
@@ -61,9 +85,6 @@ def report_html(overview: Overview) -> str:
         data=embedded(overview),
         main=(_NO_SCRIPT,),
     )
-
-
-_HEADS: Final = ("Cluster", "Entity", "State", "Limits", "Owner", "Declared at", "Note")
 
 
 def who_section() -> PageSection:
@@ -98,3 +119,94 @@ def _cluster_line(one: ClusterOverview) -> Line:
     read = f", read at {moment(one.observed.at)}" if one.observed else ""
     declared = f"{count_of(one.declared, 'entity', 'entities')} declared, {one.live or 0:,} live"
     return line((f"Cluster {cluster_name(one)} ", Style.STRONG), state, f": {declared} ({', '.join(counts) or 'nothing'}){read}")
+
+
+def embedded(overview: Overview) -> str:
+    """JSON for the inside of a ``script`` element: ASCII, and without any character that could end the element."""
+    document = {
+        "classes": list(CLASSES),
+        "precedence": _precedence(),
+        "clusters": [_Rows().of(one) for one in overview.clusters],
+    }
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    # Inside strings these may all be written as escapes, and outside of strings JSON has none of them.
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _precedence() -> Json:
+    """The table of levels, the strongest first, and what each one's quota group is named by."""
+    clients: list[Json] = [
+        {"user": level.user.value, "client-id": level.client_id.value, "grouped_by": level.grouped_by.name.lower()}
+        for level in CLIENT_PRECEDENCE
+    ]
+    return {"clients": clients, "addresses": [match.value for match in ADDRESS_PRECEDENCE]}
+
+
+class _Rows:
+    """The rows of one cluster, and the words that they share."""
+
+    def __init__(self) -> None:
+        self._types: dict[str, int] = {}
+        # The five known ones first: their order is the one in which limits are shown.
+        self._keys: dict[str, int] = {key.value: number for number, key in enumerate(QuotaKey)}
+        self._owners: dict[str, int] = {}
+        self._files: dict[str, int] = {}
+
+    def of(self, one: ClusterOverview) -> Json:
+        rows: list[Json] = [self._row(entity) for entity in one.entities]
+        return {
+            "name": cluster_name(one),
+            "prunes": one.complete and one.prune not in (None, Prune.NEVER.value),
+            "at": moment_to_json(one.observed.at) if one.observed else None,
+            "callback": one.callback,
+            "statics": dict(one.static_defaults),
+            "types": list(self._types),
+            "keys": list(self._keys),
+            "owners": list(self._owners),
+            "files": list(self._files),
+            "rows": rows,
+        }
+
+    def _row(self, one: EntityOverview) -> Json:
+        row: list[Json] = [
+            self._entity(one.entity),
+            -1 if one.drift is None else CLASSES.index(one.drift.value),
+            self._quotas(one.declared),
+            1 if one.declared is not None and _equal(one.declared, one.live) else self._quotas(one.live),
+            _place(self._owners, one.owner) + 1 if one.owner is not None else 0,
+            _place(self._files, one.source.file) + 1 if one.source else 0,
+            one.source.line if one.source else 0,
+            one.note or 0,
+            (PROTECTED if one.protected else 0) | (0 if one.in_scope else OUT_OF_SCOPE),
+            self._quotas(one.baseline),
+        ]
+        while row[-1] == 0:
+            row.pop()
+        return row
+
+    def _entity(self, entity: Entity) -> list[Json]:
+        parts: list[Json] = []
+        for entity_type, name in entity.parts:
+            parts += [_place(self._types, entity_type), 0 if name is DEFAULT else name]
+        return parts
+
+    def _quotas(self, quotas: Quotas | None) -> Json:
+        if quotas is None:
+            return 0
+        flat: list[Json] = []
+        for key, value in sorted(quotas.items()):
+            flat += [_place(self._keys, key), value_to_json(value)]
+        return flat
+
+
+def _equal(one: Quotas, other: Quotas | None) -> bool:
+    return other is not None and one.keys() == other.keys() and all(same_value(v, other[k]) for k, v in one.items())
+
+
+def _place(known: dict[str, int], word: str) -> int:
+    return known.setdefault(word, len(known))
+
+
+def total(clusters: Iterable[ClusterOverview]) -> int:
+    """Entities of all clusters together."""
+    return sum(len(one.entities) for one in clusters)

@@ -37,7 +37,6 @@ from reconciler.render.html_page import (
     text,
     unbroken,
 )
-from reconciler.render.report_page_data import cluster_name
 from reconciler.text import count_of, rate
 
 DRIFT_WORDS: Final = {
@@ -338,3 +337,9 @@ def _group(group: Sequence[BucketTraffic], *, before_known: bool) -> tuple[str, 
         amount_html(one.key, one.recommended) if one.recommended is not None else "",
         f"{one.broker}, the worst of {len(group):,}" if len(group) > 1 else f"{one.broker}",
     )
+
+
+def cluster_name(one: ClusterOverview) -> str:
+    """What a cluster is called on the page, ready to be shown."""
+    name = one.cluster.name or one.cluster.id
+    return display_name(name) if name else "the cluster"

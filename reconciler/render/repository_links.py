@@ -1,22 +1,50 @@
-"""Where a comment or a page leads: lines of manifests, the run, the page of the backtest, the page of a guard. Unknown: no link.
+"""Files of the repository as a comment or a page names them: their paths, links to their lines, fingerprints of findings in them.
 
-Addresses are data that the caller knows. One that is not a plain web address is treated as unknown.
+Addresses (of the repository, the run, the backtest's page) are data that the caller knows. One that is not a plain web address is
+treated as unknown, and gives no link.
 """
 
 from __future__ import annotations
 
+import hashlib
+import posixpath
 import re
 import urllib.parse
 from dataclasses import dataclass, field
 from typing import Final
 
-from reconciler.model import Span
+from reconciler.formats import Json, canonical_bytes, entity_to_json
+from reconciler.model import Finding, Span
 from reconciler.render.markdown_text import NAME_LIMIT, code
-from reconciler.render.repo_paths import RepoPaths
 
 _ADDRESS: Final = re.compile(r"https?://[A-Za-z0-9.:-]+/[A-Za-z0-9._~/%#?=&+-]*")
 _SHORT_COMMIT: Final = 7
 _SHORT_DIGEST: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepoPaths:
+    """Turns paths as the user typed them into paths below the repository. Both folders are absolute, with ``/``.
+
+    Without folders, paths are only tidied (``./a//b`` becomes ``a/b``).
+    """
+
+    working_folder: str = "/"
+    root: str = "/"
+
+    def relative(self, file: str) -> str:
+        """The path from the root, with ``/``; a file outside the root keeps the path it was given."""
+        tidy = posixpath.normpath(file)
+        path = posixpath.normpath(posixpath.join(self.working_folder, file))
+        root = posixpath.normpath(self.root)
+        if path == root:
+            return "."
+        prefix = root if root.endswith("/") else f"{root}/"
+        return path.removeprefix(prefix) if path.startswith(prefix) and not self._bare(file) else tidy
+
+    def _bare(self, file: str) -> bool:
+        """True for an absolute path when no root is known: it cannot be made relative to anything."""
+        return self.root == "/" and file.startswith("/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,3 +105,18 @@ def short_commit(commit: str) -> str:
 def short_digest(digest: str) -> str:
     """The first eight digits, without the name of the function."""
     return digest.rpartition(":")[2][:_SHORT_DIGEST]
+
+
+def fingerprint(finding: Finding, places: RepoPaths) -> str:
+    """32 hexadecimal digits of the rule, the file, and what the finding is about (its message, when that is no entity)."""
+    entity = entity_to_json(finding.entity) if finding.entity is not None else None
+    about: Json = [entity, finding.key] if entity is not None else finding.message
+    path = places.relative(finding.span.file) if finding.span else None
+    return hashlib.sha256(canonical_bytes([finding.id, path, about])).hexdigest()[:32]
+
+
+def place_order(finding: Finding, places: RepoPaths) -> tuple[int, str, int, int, str, str]:
+    """Sorts the worst first, then by file, line and column."""
+    span = finding.span
+    place = (places.relative(span.file), span.line, span.column) if span else ("", 0, 0)
+    return (finding.severity.rank, *place, finding.id, finding.message)

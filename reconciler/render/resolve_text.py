@@ -15,8 +15,8 @@ from reconciler.model import (
     display_name,
 )
 from reconciler.render.effects_text import effect_table
+from reconciler.render.layout import Block, Column, Line, Style, labelled, line, table
 from reconciler.render.plan_text import cluster_title
-from reconciler.render.styled import Block, Column, Line, Style, labelled, line, table
 from reconciler.resolution import (
     CLIENT_LEVELS,
     CLIENT_PRECEDENCE,

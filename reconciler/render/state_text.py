@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from reconciler.model import DEFAULT, CurrentState, Entity, EntityName, EntityType, in_canonical_order
-from reconciler.render.styled import Column, Style, Table, table
+from reconciler.render.layout import Column, Style, Table, table
 from reconciler.text import DEFAULT_TEXT, amount, entity_text, number_text, quoted, word
 
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"

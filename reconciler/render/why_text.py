@@ -19,7 +19,7 @@ from reconciler.model import (
     escaped,
 )
 from reconciler.render.backtest_sentences import limit_text, member_name, who
-from reconciler.render.styled import Block, Column, Line, Style, labelled, line, table
+from reconciler.render.layout import Block, Column, Line, Style, labelled, line, table
 from reconciler.text import amount, count_of, duration, rate, shown
 
 _SHOWN: Final = 5

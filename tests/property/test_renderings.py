@@ -20,13 +20,12 @@ from reconciler.model.entity import DEFAULT, Entity, escaped
 from reconciler.model.finding import Finding, Related, Severity, Span
 from reconciler.model.plan import GuardResult, GuardStatus, ManifestCommit, Plan, Summary
 from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom
-from reconciler.render.annotations import plan_annotations
+from reconciler.render.ci_reports import plan_annotations, plan_to_sarif
 from reconciler.render.layout import plain
 from reconciler.render.markdown import BUDGET, plan_markdown
 from reconciler.render.markdown_text import code, in_cell, prose
 from reconciler.render.plan_page import plan_html
 from reconciler.render.plan_text import plan_lines
-from reconciler.render.sarif import plan_to_sarif
 from reconciler.render.sticky_comment import Marker, marker_line, read_marker
 from tests.builders import plan, span, user
 from tests.support.hostile_names import HOSTILE, NAMES, name_shown

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.model import Span
-from reconciler.render.source_excerpt import excerpt_lines
-from reconciler.render.styled import Style
+from reconciler.render.findings_text import excerpt_lines
+from reconciler.render.layout import Style
 
 LETTERS = st.one_of(
     st.characters(codec="utf-8"), st.sampled_from("ab {}:\t名前\u0301\u202e\u200d\x1b😀"), st.sampled_from("abcdefgh")

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from reconciler.documents.messages import message_from_json, message_to_json
 from reconciler.model import Entity, Message, MessagePart, PartKind, Span, compose, flag_part, join_messages, key_part, name_part
 from reconciler.render.html_page import message_html
-from reconciler.render.layout import plain
+from reconciler.render.layout import line, message_segments, plain
 from reconciler.render.markdown_text import message_markdown
-from reconciler.render.styled import line, message_segments
 from reconciler.text import amount_part
 
 ALICE = Entity.of({"user": "alice"})

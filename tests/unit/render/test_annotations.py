@@ -6,8 +6,8 @@ import pytest
 
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import GuardResult, GuardStatus
-from reconciler.render.annotations import findings_annotations, plan_annotations
-from reconciler.render.repo_paths import RepoPaths
+from reconciler.render.ci_reports import findings_annotations, plan_annotations
+from reconciler.render.repository_links import RepoPaths
 from tests.builders import plan, span
 
 

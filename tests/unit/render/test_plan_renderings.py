@@ -17,9 +17,8 @@ from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus, GuardResult, GuardStatus, Plan, Summary
 from reconciler.model.state import ObservedFrom
-from reconciler.render.apply_report_text import apply_report_lines
 from reconciler.render.layout import cells, plain
-from reconciler.render.plan_text import plan_lines
+from reconciler.render.plan_text import apply_report_lines, plan_lines
 from reconciler.text import amount, factor
 from tests.builders import pair, plan, span, user
 

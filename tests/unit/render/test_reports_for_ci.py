@@ -16,11 +16,17 @@ from reconciler.model.drift import Drift, DriftClass, EntityDrift, KeyDrift
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import GuardResult, GuardStatus
 from reconciler.model.state import ClusterIdentity
-from reconciler.render.ci_reports import MOST_CASES, render_code_quality, render_junit
+from reconciler.render.ci_reports import (
+    MOST_CASES,
+    drift_outputs,
+    findings_outputs,
+    plan_outputs,
+    render_code_quality,
+    render_junit,
+)
 from reconciler.render.derived_findings import findings_of_drift
-from reconciler.render.drift_summary import drift_markdown
-from reconciler.render.outputs import drift_outputs, findings_outputs, plan_outputs
-from reconciler.render.repo_paths import RepoPaths
+from reconciler.render.drift_text import drift_markdown
+from reconciler.render.repository_links import RepoPaths
 from tests.builders import NOON, plan, span, user
 from tests.support.hostile_names import HOSTILE
 from tests.support.markdown_views import by_github

@@ -11,8 +11,8 @@ import pytest
 from reconciler.formats.canonical import document_text
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import GuardResult, GuardStatus
-from reconciler.render.repo_paths import RepoPaths
-from reconciler.render.sarif import findings_to_sarif, plan_to_sarif
+from reconciler.render.ci_reports import findings_to_sarif, plan_to_sarif
+from reconciler.render.repository_links import RepoPaths
 from tests.builders import plan, span, user
 from tests.support.hostile_names import HOSTILE
 from tests.support.sarif_schema import sarif_schema

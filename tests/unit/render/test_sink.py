@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.finding import Finding, Severity
-from reconciler.render.annotations import findings_annotations
+from reconciler.render.ci_reports import findings_annotations
 from reconciler.render.sink import Sink, WorkflowCommands
 from tests.support.hostile_names import HOSTILE, NAMES
 from tests.support.log_readers import commands_in

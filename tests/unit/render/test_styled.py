@@ -8,8 +8,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.render.layout import plain, write
-from reconciler.render.styled import Line, Style, line
+from reconciler.render.layout import Line, Style, line, plain, write
 
 SEQUENCE = re.compile(r"\x1b\[([0-9;]+)m")
 

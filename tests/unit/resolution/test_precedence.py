@@ -11,7 +11,7 @@ from reconciler.model.entity import DEFAULT, LEGAL_SHAPES, Entity
 from reconciler.planning.order import specificity
 from reconciler.policy.lint.subject import USER_DEFAULTS
 from reconciler.render.html_page import page_file
-from reconciler.render.report_page_data import embedded
+from reconciler.render.report_page import embedded
 from reconciler.resolution.precedence import (
     CLIENT_LEVELS,
     CLIENT_PRECEDENCE,
