@@ -3,8 +3,8 @@
 .PHONY: help demo pictures test check large interop test-all soak site lint format setup pins lock clean
 
 BIN = .venv/bin
-# Given, these are the arguments of one run of pytest; else everything runs, two at a time, and then alone what compares moments.
-PYTEST_ARGS =
+# The arguments of pytest.
+PYTEST_ARGS = -q -n 2 --dist loadgroup --no-loadscope-reorder --durations=10
 # With it, each of the thousand processes of a test run would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -18,12 +18,7 @@ pictures: setup ## the pictures of README and docs; runs the demo, Chromium and 
 	@$(BIN)/python tools/pictures.py
 
 test: setup lint ## set-up, every check, every test, real servers included
-ifeq ($(strip $(PYTEST_ARGS)),)
-	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder --durations=10 -m "not alone"
-	@$(BIN)/python -m pytest -m alone $$(grep -rlF --include='*.py' pytest.mark.alone tests)
-else
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
-endif
 
 check: setup ## before a commit: lint, types, and every test that starts no server; about a minute
 	@tools/check.sh

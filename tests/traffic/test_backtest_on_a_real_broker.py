@@ -6,6 +6,7 @@ import json
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from reconciler.sandbox.spec import Sandbox
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.alone]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 QUOTAS = {
     Entity.of({"user": "alice"}): {"producer_byte_rate": 60_000.0},
@@ -31,8 +32,14 @@ CLIENTS = [
 ]  # fmt: skip
 """User, client id, mean record size."""
 SECONDS = 7.0
-EXPECTED_MISSES = 0.02
+MOST_MISSES = 0.05
 """One millisecond at a sample's boundary moves a request into another sample, so single verdicts can differ."""
+ONE_SAMPLE_LESS = 8
+"""The error of a model whose window has one sample less or more, a second, in errors of the true model, at least.
+
+The log has the time at which a request was logged, on a slow machine some milliseconds after the broker counted it. The throttle
+time is ``bytes / limit - window``, so the error is the difference between two such delays.
+"""
 
 
 def raw(entity: Entity) -> frozenset[tuple[str, str | None]]:
@@ -59,28 +66,43 @@ def produce(sandbox: Sandbox, user: str, client_id: str, size: int) -> None:
 
 
 def test_the_log_of_throttled_producers_is_predicted(spark: SparkSession, clean_kafka: Sandbox) -> None:
-    from reconciler.traffic.backtest import Backtest, BacktestRequest
-    from reconciler.traffic.traffic_files import find_traffic, open_traffic
-
     raw_quotas.alter(clean_kafka.bootstrap_servers, {raw(entity): quotas for entity, quotas in QUOTAS.items()})
+    raw_quotas.settled(clean_kafka.bootstrap_servers)
     with ThreadPoolExecutor(max_workers=len(CLIENTS)) as pool:
         for done in [pool.submit(produce, clean_kafka, *client) for client in CLIENTS]:
             done.result()
 
-    log = clean_kafka.nodes[0].request_log_file
-    question = BacktestRequest(current=QUOTAS, proposed=QUOTAS, declared=QUOTAS, exact=True)
+    rows = {samples: predictions(spark, clean_kafka, samples) for samples in (10, 11, 12)}
+    assert {row["user"] for row in rows[11] if row["recorded_throttle_ms"] > 0} == {"alice", "bob", "carol"}
+    errors = {samples: median_error(judged) for samples, judged in rows.items()}
+    assert errors[11] * ONE_SAMPLE_LESS <= min(errors[10], errors[12]), errors
+    wrong = [row for row in rows[11] if (row["throttle_ms"] > 0) != (row["recorded_throttle_ms"] > 0)]
+    # A request that is just over its limit, or just not, differs by as little as the others.
+    by_much = [row for row in wrong if error_ms(row) * ONE_SAMPLE_LESS > min(errors[10], errors[12])]
+    assert len(by_much) <= max(1, MOST_MISSES * len(rows[11])), (len(rows[11]), by_much)
+
+
+def predictions(spark: SparkSession, sandbox: Sandbox, samples: int) -> list[dict[str, Any]]:
+    """The produce requests of ``CLIENTS``, judged by a broker whose window has so many samples."""
+    from reconciler.traffic.backtest import Backtest, BacktestRequest
+    from reconciler.traffic.kernels.sampled_rate import Window
+    from reconciler.traffic.traffic_files import find_traffic, open_traffic
+
+    log = sandbox.nodes[0].request_log_file
+    question = BacktestRequest(current=QUOTAS, proposed=QUOTAS, declared=QUOTAS, exact=True, window=Window(samples=samples))
     recorded = open_traffic(find_traffic([f"1={log}"]), lambda: spark, log_timezone="UTC", requests=True)
-    run = Backtest(recorded, question)
     try:
+        run = Backtest(recorded, question)
         run.report()
-        rows: list[dict[str, Any]] = [json.loads(text) for text in run.request_lines()]
+        rows = [json.loads(text) for text in run.request_lines()]
     finally:
         recorded.close()
+    return [row for row in rows if row["client_id"].startswith("live-") and row["key"] == "producer_byte_rate"]
 
-    ours = [row for row in rows if row["client_id"].startswith("live-") and row["key"] == "producer_byte_rate"]
-    throttled = [row for row in ours if row["recorded_throttle_ms"] > 0]
-    assert {row["user"] for row in throttled} == {"alice", "bob", "carol"}
-    wrong = [row for row in ours if (row["throttle_ms"] > 0) != (row["recorded_throttle_ms"] > 0)]
-    assert len(wrong) <= max(1, EXPECTED_MISSES * len(ours)), (len(ours), len(throttled), wrong)
-    errors = sorted(abs(row["throttle_ms"] - row["recorded_throttle_ms"]) for row in throttled)
-    assert errors[len(errors) // 2] <= 10, errors
+
+def median_error(rows: list[dict[str, Any]]) -> float:
+    return median(error_ms(row) for row in rows if row["recorded_throttle_ms"] > 0)
+
+
+def error_ms(row: dict[str, Any]) -> int:
+    return abs(int(row["throttle_ms"]) - int(row["recorded_throttle_ms"]))
