@@ -25,6 +25,7 @@ from tests.support.manifests import cluster, quotas
 from tests.support.polling import wait_until
 
 _SELECTOR: Final = '{__name__=~"kafka_server_quota_.+"}'
+_GOAL_SAMPLES: Final = 6 * 2000 * 86_400 // 15
 _GOAL_S: Final = 60
 _GOAL_MB: Final = 1024
 
@@ -52,8 +53,9 @@ def main() -> None:
     row("curl: the same answers, dropped", bare.wall)
     row("read and judge", first.wall, bare.wall, f"{first.cpu:.0f} s CPU, peak {first.peak:.0f} MB")
     row("judge what is stored", again.wall, bare.wall, f"{again.cpu:.0f} s CPU, peak {again.peak:.0f} MB")
-    within = first.wall <= _GOAL_S and first.peak <= _GOAL_MB
-    print(f"goal: {_GOAL_S} s and {_GOAL_MB} MB for a day of 6 x 2,000 series: {'met' if within else 'missed'}")
+    if size.samples >= _GOAL_SAMPLES:
+        within = first.wall <= _GOAL_S and first.peak <= _GOAL_MB
+        print(f"goal: {_GOAL_S} s and {_GOAL_MB} MB for a day of 6 x 2,000 series: {'met' if within else 'missed'}")
 
 
 def _command(folder: Path, port: int, size: Sampled) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,7 @@ from reconciler.traffic.sources.normal_form import MOST_AMOUNT
 
 _FACTS: Final = b"kafka-quotas.page"
 _ROWS_AT_ONCE: Final = 1 << 20
+_NEVER: Final = np.iinfo(np.int64).min
 
 
 class PageFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +77,31 @@ class _PageRows:
         return join_rows(taken)
 
 
+class _PageClients:
+    """The clients of a page by number, and what numpy needs of each."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[MetricSeries, int] = {}
+        self.units = np.empty(0)
+        self.last_ms = np.empty(0, dtype=np.int64)
+        """When the last sample was, ``_NEVER`` without one."""
+        self.has_rows = np.empty(0, dtype=np.bool_)
+
+    def number(self, series: Sequence[MetricSeries]) -> Integers:
+        """The number of each; a new one has no rows yet."""
+        known, before = self.numbers, len(self.numbers)
+        numbers = np.asarray([known.setdefault(client, len(known)) for client in series], dtype=np.int64)
+        if more := [client.amounts_a_unit for client in itertools.islice(known, before, None)]:
+            self.units = np.append(self.units, more)
+            self.last_ms = np.append(self.last_ms, np.full(len(more), _NEVER))
+            self.has_rows = np.append(self.has_rows, np.zeros(len(more), dtype=np.bool_))
+        return numbers
+
+    def with_rows(self) -> list[MetricSeries]:
+        """Those that have any."""
+        return list(itertools.compress(self.numbers, self.has_rows.tolist()))
+
+
 class PageWriter:
     """Writes a page: a reader sees the whole file or none. To be used in a ``with`` block."""
 
@@ -83,9 +110,7 @@ class PageWriter:
         self._path = path
         self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         self._answers = answers
-        self._places: dict[MetricSeries, int] = {}
-        self._last_ms: dict[MetricSeries, int] = {}
-        self._clients: set[MetricSeries] = set()
+        self._clients = _PageClients()
         self._unattributed: dict[Unattributed, set[bytes]] = {}
         self._replicas: Counter[int] = Counter()
         self._has_names = False
@@ -141,12 +166,13 @@ class PageWriter:
         An empty page is not complete: the server may have been without its history just now.
         """
         self._write()
+        clients = self._clients.with_rows()
         facts = PageFacts(
             until_s=until_s,
             complete=complete and self._written > 0 and not self._warnings,
             rows=self._written,
-            clients=len(self._clients),
-            brokers=tuple(sorted({one.broker for one in self._clients})),
+            clients=len(clients),
+            brokers=tuple(sorted({client.broker for client in clients})),
             unattributed={reason: len(labels) for reason, labels in self._unattributed.items()},
             replicas=self._replicas,
             warnings=tuple(self._warnings),
@@ -161,31 +187,27 @@ class PageWriter:
     def _add(
         self, series: Sequence[MetricSeries], samples: Samples, throttles: Mapping[MetricSeries, Integers], after_ms: int
     ) -> None:
-        counts, ts_ms = samples.counts, samples.ts_ms
+        counts, ts_ms, clients = samples.counts, samples.ts_ms, self._clients
+        number = clients.number(series)
         ends = np.cumsum(counts)
         begins = ends - counts
         interval = np.diff(ts_ms, prepend=0)
-        interval[begins] = [at - self._last_ms.get(one, at) for one, at in zip(series, ts_ms[begins].tolist(), strict=True)]
-        self._last_ms.update(zip(series, ts_ms[ends - 1].tolist(), strict=True))
-        units = np.asarray([one.amounts_a_unit for one in series])
-        amount = samples.values * np.repeat(units, counts)
+        first, last = ts_ms[begins], clients.last_ms[number]
+        interval[begins] = first - np.where(last == _NEVER, first, last)
+        clients.last_ms[number] = ts_ms[ends - 1]
+        unit = clients.units[number]
+        amount = samples.values if np.all(unit == 1) else samples.values * np.repeat(unit, counts)
         with np.errstate(invalid="ignore"):
             kept = (amount >= 0) & (amount <= MOST_AMOUNT) & (ts_ms > after_ms)
-        has_rows = np.add.reduceat(kept.astype(np.int64), begins).tolist()
-        self._clients.update(one for one, rows in zip(series, has_rows, strict=True) if rows)
-        throttled = np.repeat(np.asarray([_state(throttles.get(_throttle_time_of(one))) for one in series]), counts)
-        for number, one in enumerate(series):
-            if len(at := throttles.get(_throttle_time_of(one), ())):
-                throttled[begins[number] : ends[number]] = np.isin(ts_ms[begins[number] : ends[number]], at)
+        clients.has_rows[number] |= np.logical_or.reduceat(kept, begins)
         chosen = slice(None) if kept.all() else kept
-        places = np.asarray([self._places.setdefault(one, len(self._places)) for one in series], dtype=np.int64)
         self._rows.add(
             SampleRows(
                 ts_us=ts_ms[chosen] * 1000,
                 interval_ms=interval[chosen],
-                clients=np.repeat(places, counts)[chosen],
+                clients=np.repeat(number, counts)[chosen],
                 amounts=amount[chosen].astype(np.int64),
-                throttled=throttled[chosen],
+                throttled=_throttled(series, samples, begins, throttles)[chosen],
             )
         )
         if self._rows.count >= _ROWS_AT_ONCE:
@@ -195,8 +217,22 @@ class PageWriter:
         if not self._rows.count:
             return
         rows = self._rows.take()
-        self._file.write_table(sample_table(rows, list(self._places)), row_group_size=rows.count)
+        self._file.write_table(sample_table(rows, list(self._clients.numbers)), row_group_size=rows.count)
         self._written += rows.count
+
+
+def _throttled(
+    series: Sequence[MetricSeries], samples: Samples, begins: Integers, throttles: Mapping[MetricSeries, Integers]
+) -> Integers:
+    """For each sample 1, 0 or ``UNKNOWN``."""
+    if not throttles:
+        return np.full(len(samples.ts_ms), UNKNOWN)
+    moments = [throttles.get(_throttle_time_of(rate)) for rate in series]
+    throttled = np.repeat(np.asarray([UNKNOWN if at is None else 0 for at in moments]), samples.counts)
+    for begin, count, at in zip(begins.tolist(), samples.counts.tolist(), moments, strict=True):
+        if at is not None and len(at):
+            throttled[begin : begin + count] = np.isin(samples.ts_ms[begin : begin + count], at)
+    return throttled
 
 
 def _measure(series: AnsweredSeries) -> Measure | None:
@@ -221,7 +257,3 @@ def _throttles(series: Sequence[AnsweredSeries]) -> dict[MetricSeries, Integers]
                 at = samples.ts_ms[begin:end][above[begin:end]]
                 found[one.read] = np.concatenate([found[one.read], at]) if one.read in found else at
     return found
-
-
-def _state(throttles: Integers | None) -> int:
-    return UNKNOWN if throttles is None else 0

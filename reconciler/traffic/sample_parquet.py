@@ -62,8 +62,16 @@ def join_rows(parts: Sequence[SampleRows]) -> SampleRows:
 
 def open_samples(sink: Path | pa.NativeFile) -> pq.ParquetWriter:
     """A file for ``sample_table``. The caller closes it."""
-    # Compression at the first level: the digits of rates are noise.
-    return pq.ParquetWriter(sink, _SCHEMA, compression="zstd", compression_level=1, write_statistics=list(_WITH_STATISTICS))
+    # The digits of rates are noise: compression at the first level, and differences instead of a table of amounts.
+    return pq.ParquetWriter(
+        sink,
+        _SCHEMA,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=[name for name in _SCHEMA.names if name != "amount"],
+        column_encoding={"amount": "DELTA_BINARY_PACKED"},
+        write_statistics=list(_WITH_STATISTICS),
+    )
 
 
 def sample_table(rows: SampleRows, clients: Sequence[MetricSeries]) -> pa.Table:
