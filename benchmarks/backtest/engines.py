@@ -49,8 +49,11 @@ def spark_scan(spark: SparkSession, folder: Path) -> int:
     return int(rows.agg(F.sum("amount"), F.count(F.lit(1)), F.max("ts")).count())
 
 
-def judged(spark: SparkSession | None, folder: Path, *, exact: bool = False, one_user: bool = False) -> BacktestReport:
-    """Everything from the files to the report, of a change of everybody's limit or of one user's."""
+def judged(spark: SparkSession | None, recording: Path | str, *, exact: bool = False, one_user: bool = False) -> BacktestReport:
+    """Everything from the files to the report, of a change of everybody's limit or of one user's.
+
+    ``recording``: a folder, or the address of one, which Spark's own reader reads.
+    """
     from reconciler.model.entity import DEFAULT, Entity
     from reconciler.traffic.backtest import Backtest, BacktestRequest
     from reconciler.traffic.traffic_files import find_traffic, open_traffic
@@ -66,7 +69,7 @@ def judged(spark: SparkSession | None, folder: Path, *, exact: bool = False, one
     proposed = (
         {everybody: limits, Entity.of({"user": "team-007", "client-id": DEFAULT}): lower} if one_user else {everybody: lower}
     )
-    recorded = open_traffic(find_traffic([str(folder)]), session, log_timezone="UTC")
+    recorded = open_traffic(find_traffic([str(recording)]), session, log_timezone="UTC")
     return Backtest(
         recorded, BacktestRequest(current={everybody: limits}, proposed=proposed, declared=proposed, exact=exact)
     ).report()
@@ -97,13 +100,16 @@ ENGINES: dict[str, Engine] = {
     "polars": Engine(work=lambda _, folder: polars_verdict(folder), answer=answer, spark=False, imports=("polars",)),
     "seconds": Engine(work=lambda spark, folder: judged(spark, folder / "rows"), answer=answer_of_report, light=True),
     "exact": Engine(work=lambda spark, folder: judged(spark, folder / "rows", exact=True), answer=verdicts, light=True),
+    "reader": Engine(work=lambda spark, folder: judged(spark, (folder / "rows").as_uri()), answer=answer_of_report),
+    "reader exact": Engine(work=lambda spark, folder: judged(spark, (folder / "rows").as_uri(), exact=True), answer=verdicts),
     "compact": Engine(work=compacted, answer=lambda count: {"segments": count}, light=True),
     "cells": Engine(work=lambda spark, folder: judged(spark, folder / "cells"), answer=answer_of_report, light=True),
     "one user": Engine(
         work=lambda _, folder: judged(None, folder / "cells", one_user=True), answer=verdicts, spark=False, imports=OURS
     ),
 }
-"""``one user``: from the cells, without Spark. ``cells`` and it need what ``compact`` wrote."""
+"""``reader``: through Spark's own Parquet reader instead of workers that read files. ``one user``: from the cells, without Spark.
+``cells`` and it need what ``compact`` wrote."""
 LOGS: dict[str, Engine] = {
     "bare log": Engine(work=lambda spark, folder: log_text.bare(spark, folder / "log"), answer=_groups, warm=True),
     "log": Engine(work=lambda spark, folder: log_text.ours(spark, folder / "log"), answer=_groups, warm=True),
@@ -111,7 +117,7 @@ LOGS: dict[str, Engine] = {
 """Text of request logs, the second time in one session: the first is mostly compiling."""
 REMADE = {"compact": "cells"}
 """Engines that write a folder, which another round must not find."""
-SAME = ("seconds", "duckdb", "polars", "cells")
+SAME = ("seconds", "reader", "duckdb", "polars", "cells")
 """Engines whose answers must be equal."""
 
 
