@@ -108,8 +108,8 @@ class AddressLimits:
     def __init__(self, quotas: QuotaTable) -> None:
         self._table = AddressTable(quotas)
 
-    def resolve(self, _user: str, address: str, /) -> Resolved:
-        """``address`` stands where a client has its client id, whose user plays no part."""
+    def resolve(self, address: str, /) -> Resolved:
+        """The bucket and limit of an address, in any spelling."""
         answer = self._table.resolve(address)
         bucket = Bucket(user="", client_id="", other=((EntityType.IP.value, canonical_address(address)),))
         if answer.unclear:

@@ -357,7 +357,7 @@ def _request_line(row: JudgedRequest, series: Sequence[Series]) -> str:
         "recorded_throttle_ms": row.recorded_throttle_ms,
     }
     if one.kind is Kind.CONNECTION:
-        document |= {"user": None, "client_id": None, "ip": one.client_id}
+        document |= {"user": None, "client_id": None, "ip": one.ip}
     if row.refused is not None:
         document["refused"] = row.refused
     return json.dumps(document, ensure_ascii=True)

@@ -23,18 +23,18 @@ from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.seconds.folder import MINUTE_US, Covered
 from reconciler.traffic.shuffle.rows import Totals, add_up
-from reconciler.traffic.sources.normal_form import CHARGED, OF_METRICS, UNREADABLE
+from reconciler.traffic.sources.normal_form import CHARGED, IDENTITY, OF_METRICS, UNREADABLE
 from reconciler.traffic.traffic_source import Facts, Source
 
 COUNTED: Final = (*NEEDED, "throttled")
-NAMES: Final = ("status", "broker", "kind", "user", "client_id")
+NAMES: Final = ("status", *IDENTITY)
 FOLDS: Final = {
     "lines": "sum", "amount": "sum", "largest": "max", "start_us": "min", "end_us": "max", "throttled": "sum",
 }  # fmt: skip
 SCHEMA: Final = pa.schema(
     [
         ("status", pa.string()), ("broker", pa.int32()), ("kind", pa.string()), ("user", pa.string()), ("client_id", pa.string()),
-        *((name, pa.int64()) for name in FOLDS),
+        ("ip", pa.string()), *((name, pa.int64()) for name in FOLDS),
     ]
 )  # fmt: skip
 MINUTES: Final = pa.schema([("broker", pa.int32()), ("minute", pa.int64())])
@@ -104,7 +104,7 @@ def minutes_of(table: pa.Table) -> dict[int, Integers]:
 def _of_rows(rows: ChargedRows, batch: pa.RecordBatch) -> pa.Table:
     columns: dict[str, pa.Array | Integers] = {
         "status": pa.array([CHARGED]).take(pa.array(np.zeros(rows.clients, dtype=np.int64))),
-        "broker": rows.broker, "kind": rows.kind, "user": rows.user, "client_id": rows.client_id,
+        "broker": rows.broker, "kind": rows.kind, "user": rows.user, "client_id": rows.client_id, "ip": rows.ip,
         **_figures(rows, rows.numbers(batch, "throttled")),
     }  # fmt: skip
     charged = pa.table([pa.array(columns[field.name]).cast(field.type) for field in SCHEMA], schema=SCHEMA)
@@ -142,10 +142,10 @@ def sorted_series(clients: pa.Table, keys: Iterable[int], *, requests: str = "re
     columns = (clients.column(name).to_pylist() for name in (*NAMES[1:], requests, "amount", "largest", "throttled"))
     found = (
         Series(
-            broker=broker, kind=_KINDS[kind], user=user, client_id=client_id,
+            broker=broker, kind=_KINDS[kind], user=user, client_id=client_id, ip=ip,
             requests=lines, amount=amount, key=key, largest=largest, throttled=throttled,
         )
-        for broker, kind, user, client_id, lines, amount, largest, throttled, key in zip(*columns, keys, strict=True)
+        for broker, kind, user, client_id, ip, lines, amount, largest, throttled, key in zip(*columns, keys, strict=True)
     )  # fmt: skip
     return tuple(sorted(found, key=lambda one: one.sort_key))
 

@@ -19,7 +19,7 @@ WINDOW_S: Final = 300
 _RATE_S: Final = 10
 """Kafka's own window without its running sample."""
 _USED: Final = pa.array([CHARGED, *OF_METRICS])
-_COLUMNS: Final = ("broker", "kind", "user", "client_id", "ts_us", "records", "overhead", "throttled", "interval_us")
+_COLUMNS: Final = ("broker", "kind", "user", "client_id", "ip", "ts_us", "records", "overhead", "throttled", "interval_us")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,8 @@ def _series_of(row: dict[str, Any]) -> MetricSeries:
     kind, user, client_id = Kind(str(row["kind"])), row["user"], row["client_id"]
     broker = row["broker"] if isinstance(row["broker"], int) else 0
     if kind is Kind.CONNECTION:
-        return MetricSeries(broker=broker, kind=kind, user=None, client_id=None, ip=None if client_id is None else str(client_id))
+        ip = row["ip"]
+        return MetricSeries(broker=broker, kind=kind, user=None, client_id=None, ip=None if ip is None else str(ip))
     return MetricSeries(
         broker=broker,
         kind=kind,

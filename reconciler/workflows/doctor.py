@@ -190,7 +190,7 @@ def _brokers_of(recorded: TrafficSource) -> Iterator[BrokerTraffic]:
         yield BrokerTraffic(
             broker=coverage.broker,
             series=len(series),
-            clients=len({(one.user, one.client_id) for one in series}),
+            clients=len({(one.user, one.client_id, one.ip) for one in series}),
             rows=coverage.requests,
             kinds=tuple(sorted({one.kind.value for one in series})),
             start=coverage.start,
@@ -226,8 +226,7 @@ def _findings_of(recorded: TrafficSource, brokers: Sequence[BrokerTraffic], requ
         yield _finding(
             "scrape-gaps", Severity.WARNING, f"The recording has {gaps} of whole minutes, {minutes:,.0f} min together."
         )
-    if any(one.user is None or one.client_id is None for one in recorded.series):
-        some = sum(one.user is None or one.client_id is None for one in recorded.series)
+    if some := sum(not one.is_identified for one in recorded.series):
         text = compose(
             "{count} have no user or no client-id. A quota that needs the missing name stays inconclusive for them.",
             count=count_of(some, "series", "series"),

@@ -153,7 +153,7 @@ def _unknown_client(request: IncidentRequest, recorded: TrafficSource) -> Missin
     for kind in kinds:
         known |= {(one.user if kind == EntityType.USER.value else one.client_id) or "" for one in recorded.series}
     near = "".join(near_miss(str(request.client.name(kind)), known) for kind in kinds)
-    clients = len({(one.user, one.client_id) for one in recorded.series})
+    clients = len({(one.user, one.client_id, one.ip) for one in recorded.series})
     return MissingEvidence(
         what="whether the client was throttled",
         because=f"the traffic has {count_of(clients, 'client')}, and none is {request.client}{near}",

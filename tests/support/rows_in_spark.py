@@ -17,7 +17,7 @@ from reconciler.traffic.sources.normal_form import CHARGED, IDENTITY
 _PLACES: Final = pa.schema(
     [
         ("broker", pa.int32()), ("kind", pa.string()), ("user", pa.string()),
-        ("client_id", pa.string()), ("series", pa.int32()), ("group", pa.int32()),
+        ("client_id", pa.string()), ("ip", pa.string()), ("series", pa.int32()), ("group", pa.int32()),
     ]
 )  # fmt: skip
 
@@ -54,7 +54,7 @@ def summed_rows(rows: DataFrame, series: Sequence[Series], grouping: Grouping, g
 def with_groups(rows: DataFrame, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> DataFrame:
     """Rows that have the columns ``IDENTITY``, with ``series`` (its index) and ``group``; rows of no group are left out."""
     table = [
-        (one.broker, one.kind.value, one.user, one.client_id, index, group)
+        (one.broker, one.kind.value, one.user, one.client_id, one.ip, index, group)
         for index, one in enumerate(series)
         for group in grouping.groups_of_series[index]
         if group in groups

@@ -5,7 +5,7 @@ Distinct values are numbered without sorting where a table is small enough.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,13 +17,13 @@ from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.sources.normal_form import CHARGED, are_known, integers
 
-NEEDED: Final = ("status", "broker", "kind", "user", "client_id", "ts_us", "records", "overhead")
-"""The columns that ``charged_rows`` reads."""
+NEEDED: Final = ("status", "broker", "kind", "user", "client_id", "ip", "ts_us", "records", "overhead")
+"""The columns that ``charged_rows`` reads. Rows of request logs have no ``ip``."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChargedRows:
-    """One item a charged row in ``of``, ``ts_us``, ``records`` and ``overhead``; one a client in the four names.
+    """One item a charged row in ``of``, ``ts_us``, ``records`` and ``overhead``; one a client in the five names.
 
     ``of``: the number of each row's client, an index into the names; two clients can have the same names. ``rows``: the places
     of the rows in their batch, ``None`` for all of it. ``others``: how many rows are not charged, by status.
@@ -37,6 +37,7 @@ class ChargedRows:
     kind: pa.Array
     user: pa.Array
     client_id: pa.Array
+    ip: pa.Array
     rows: Integers | None
     others: Mapping[str, int]
 
@@ -61,30 +62,33 @@ class ChargedRows:
 def charged_rows(batch: pa.RecordBatch, status: str = CHARGED) -> ChargedRows:
     """The rows of one status, those of requests if no other is given. ``batch`` has the columns ``NEEDED``."""
     rows, others = _of_status(batch, status)
-    kind, kinds = _codes(batch, "kind", rows)
-    user, users = _codes(batch, "user", rows)
-    client, clients = _codes(batch, "client_id", rows)
+    names = {name: _codes(batch, name, rows) for name in ("user", "client_id", "ip", "kind") if name in batch.schema.names}
     broker, ts_us, records, overhead = (
         values if rows is None else values[rows]
         for values in (integers(batch.column(name)) for name in ("broker", "ts_us", "records", "overhead"))
     )
-    # A name that is not known is a name of its own.
-    pairs, pair = number_codes((user + 1) * (len(clients) + 1) + client + 1, (len(users) + 1) * (len(clients) + 1))
     lowest = int(broker.min()) if len(broker) else 0
     brokers, number = number_codes(broker - lowest, int(broker.max()) - lowest + 1 if len(broker) else 0)
-    width = len(kinds) * len(brokers)
-    found, of = number_codes(pair * width + kind * len(brokers) + number, len(pairs) * width)
-    of_pair, rest = (found // width, found % width) if width else (found, found)
-    its_user, its_client = pairs[of_pair] // (len(clients) + 1) - 1, pairs[of_pair] % (len(clients) + 1) - 1
+    kind, kinds = names.pop("kind")
+    # A name that is not known is a name of its own. Where no row has a name, there is nothing to tell apart by it.
+    named = {name: (codes + 1, len(pool) + 1) for name, (codes, pool) in names.items() if len(pool)}
+    of_client, of = _number_combinations([*named.values(), (kind * len(brokers) + number, len(kinds) * len(brokers))])
+    place = dict(zip(named, of_client, strict=False))
+    its_kind, its_broker = np.divmod(of_client[-1], max(1, len(brokers)))
+
+    def names_of(name: str) -> pa.Array:
+        return _taken(names[name][1], place[name] - 1) if name in place else pa.nulls(len(its_kind), pa.string())
+
     return ChargedRows(
         of=of,
         ts_us=ts_us,
         records=records,
         overhead=overhead,
-        broker=brokers[rest % len(brokers)] + lowest if width else rest,
-        kind=kinds.take(pa.array(rest // len(brokers) if width else rest)),
-        user=_taken(users, its_user),
-        client_id=_taken(clients, its_client),
+        broker=brokers[its_broker] + lowest,
+        kind=kinds.take(pa.array(its_kind)),
+        user=names_of("user"),
+        client_id=names_of("client_id"),
+        ip=names_of("ip"),
         rows=rows,
         others=others,
     )
@@ -141,6 +145,20 @@ def number_codes(codes: Integers, size: int) -> tuple[Integers, Integers]:
     place = np.empty(size, dtype=np.int32)
     place[distinct] = np.arange(len(distinct), dtype=np.int32)
     return distinct, place[codes].astype(np.int64)
+
+
+def _number_combinations(columns: Sequence[tuple[Integers, int]]) -> tuple[list[Integers], Integers]:
+    """Number the combinations of columns of codes, each from 0 to below its size.
+
+    Returns the codes of each combination, one array a column, and for each row the number of its combination.
+    """
+    (number, size), *others = columns
+    codes_of = [np.arange(size, dtype=np.int64)]
+    for codes, width in others or [(np.zeros(len(number), dtype=np.int64), 1)]:
+        distinct, number = number_codes(number * width + codes, size * width)
+        codes_of = [*(known[distinct // max(1, width)] for known in codes_of), distinct % max(1, width)]
+        size = len(distinct)
+    return codes_of[: len(columns)], number
 
 
 def sum_by_code(codes: Integers, size: int, amounts: Integers) -> tuple[Integers, Integers]:

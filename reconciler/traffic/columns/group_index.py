@@ -24,41 +24,38 @@ from reconciler.traffic.kernels.timeline import Integers
 class KnownClients:
     """Clients by their names; made to be small, since it travels with the code.
 
-    A client's number is made of the places of its four names. ``numbers`` rise; ``which`` says for each whose it is.
+    A client's number is made of the places of its names in ``pools``: users, client ids, addresses, kinds and brokers.
+    ``numbers`` rise, and ``which`` has for each the index of its client.
     """
 
-    users: pa.Array
-    client_ids: pa.Array
-    kinds: pa.Array
-    brokers: pa.Array
+    pools: tuple[pa.Array, ...]
     numbers: Integers
     which: Integers
 
     @classmethod
     def of(cls, series: Sequence[Series]) -> KnownClients:
         """By place in ``series``. Raises ``OverflowError`` for more names than there are numbers."""
-        columns = ([one.user for one in series], [one.client_id for one in series], [one.kind.value for one in series])
-        names = [pa.array(column, type=pa.string()) for column in columns]
-        names.append(pa.array([one.broker for one in series], type=pa.int64()))
-        pools = [column.unique() for column in names]
+        rows = [(client.user, client.client_id, client.ip, client.kind.value, client.broker) for client in series]
+        types = (pa.string(), pa.string(), pa.string(), pa.string(), pa.int64())
+        columns = zip(*rows, strict=True) if rows else [()] * len(types)
+        names = [pa.array(column, type=kind) for column, kind in zip(columns, types, strict=True)]
+        pools = tuple(column.unique() for column in names)
         if np.prod([float(len(pool)) for pool in pools]) >= float(2**62):
             raise OverflowError("too many different names")
         numbers = _numbers([_place(column, pool) for column, pool in zip(names, pools, strict=True)], pools)
         order = np.argsort(numbers, kind="stable")
-        users, client_ids, kinds, brokers = pools
-        return cls(users, client_ids, kinds, brokers, numbers[order], order)
+        return cls(pools, numbers[order], order)
 
     def of_rows(self, rows: ChargedRows) -> Integers:
         """For each client of ``rows`` its number, -1 for a client that is not known."""
-        return self.of_names(rows.user, rows.client_id, rows.kind, pa.array(rows.broker))
+        return self.of_names(rows.user, rows.client_id, rows.ip, rows.kind, pa.array(rows.broker))
 
     def of_names(self, *names: pa.Array) -> Integers:
-        """The same for columns of users, client ids, kinds and brokers."""
+        """The same for columns in the order of ``pools``."""
         if not len(self.numbers):
             return np.full(len(names[0]), -1, dtype=np.int64)
-        pools = [self.users, self.client_ids, self.kinds, self.brokers]
-        places = [_place(column, pool) for column, pool in zip(names, pools, strict=True)]
-        numbers = _numbers(places, pools)
+        places = [_place(column, pool) for column, pool in zip(names, self.pools, strict=True)]
+        numbers = _numbers(places, self.pools)
         where = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
         known = (self.numbers[where] == numbers) & np.logical_and.reduce([place >= 0 for place in places])
         return np.where(known, self.which[where], -1)

@@ -68,7 +68,9 @@ def _of_rows(rows: ChargedRows, batch: pa.RecordBatch, status: str) -> pa.Table:
     found, number = number_codes(of * width + place, rows.clients * width)
     client, size = pa.array(found // width), len(found)
     since = np.where(interval <= _LONGEST_PAUSE_US, interval, 0)
-    names = {"broker": pa.array(rows.broker), "kind": rows.kind, "user": rows.user, "client_id": rows.client_id}
+    names = {
+        "broker": pa.array(rows.broker), "kind": rows.kind, "user": rows.user, "client_id": rows.client_id, "ip": rows.ip,
+    }  # fmt: skip
     made: dict[str, pa.Array | Integers] = {
         **{name: column.take(client) for name, column in names.items()},
         "semantics": pa.repeat(status, size),

@@ -30,14 +30,15 @@ from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 
 
 class LimitLookup(Protocol):
-    """Who shares which limit of one key; the eight levels, or whatever else a broker has in their place."""
+    """The quota groups and limits of clients for one key: by Kafka's eight levels, or by a quota callback."""
 
     def resolve(self, user: str, client_id: str, /) -> Resolved:
         """The bucket and limit of a client."""
         ...
 
 
-Tables: TypeAlias = Mapping[str, Resolver] | Mapping[str, LimitLookup | BrokerLimits]
+Limits: TypeAlias = LimitLookup | BrokerLimits | AddressLimits
+Tables: TypeAlias = Mapping[str, Limits]
 """By quota key."""
 
 
@@ -45,7 +46,8 @@ Tables: TypeAlias = Mapping[str, Resolver] | Mapping[str, LimitLookup | BrokerLi
 class Series:
     """One client's requests of one kind on one broker. ``key``: a number that is unique in the traffic.
 
-    A ``user`` or ``client_id`` of ``None`` is not known; an empty client id is really empty.
+    A ``user`` or ``client_id`` of ``None`` is not known; an empty client id is really empty. Connections have an ``ip``, and
+    neither user nor client id.
     """
 
     broker: int
@@ -55,16 +57,25 @@ class Series:
     requests: int
     amount: int
     key: int = 0
+    ip: str | None = None
+    """The address of connections; ``None``: not known, or of another kind."""
     largest: int = 0
     """The most record bytes of one request."""
     throttled: int = 0
     """Requests that were throttled when they were recorded."""
 
     @property
-    def sort_key(self) -> tuple[int, str, bool, str, bool, str]:
-        """By broker, kind, user and client id; what is not known comes first."""
-        user, client_id = self.user, self.client_id
-        return self.broker, self.kind.value, user is not None, user or "", client_id is not None, client_id or ""
+    def sort_key(self) -> tuple[int, str, bool, str, bool, str, bool, str]:
+        """By broker, kind, user, client id and address; what is not known comes first."""
+        return (
+            self.broker, self.kind.value, self.user is not None, self.user or "",
+            self.client_id is not None, self.client_id or "", self.ip is not None, self.ip or "",
+        )  # fmt: skip
+
+    @property
+    def is_identified(self) -> bool:
+        """Whether everything is known that decides which quota applies."""
+        return self.ip is not None if self.kind is Kind.CONNECTION else None not in (self.user, self.client_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,33 +190,35 @@ def _resolved_again(
     ]
 
 
-def _may_differ(before: LimitLookup | BrokerLimits, after: LimitLookup | BrokerLimits) -> Callable[[str, str], bool] | None:
+def _may_differ(before: Limits, after: Limits) -> Callable[[str, str], bool] | None:
     return after.may_differ(before) if isinstance(before, Resolver) and isinstance(after, Resolver) else None
 
 
 class _Resolving:
-    """What holds for series, looked up once for each client: most are on every broker."""
+    """The effective quotas of series, looked up once for each client: most are on every broker."""
 
     def __init__(self, limits: Tables) -> None:
         self._limits = limits
-        self._known: dict[tuple[Kind, str | None, str | None], Resolved | None] = {}
+        self._known: dict[tuple[Kind, str | None, str | None, str | None], Resolved | None] = {}
 
-    def __call__(self, one: Series) -> Resolved | None:
+    def __call__(self, series: Series) -> Resolved | None:
         """``None``: what is known of the client does not decide it."""
-        found = self._limits[KEY_OF_KIND[one.kind]]
-        if isinstance(found, BrokerLimits):
-            return _resolved(found.at(one.broker), one)
-        place = one.kind, one.user, one.client_id
-        if place not in self._known:
-            self._known[place] = _resolved(found, one)
-        return self._known[place]
+        limits = self._limits[KEY_OF_KIND[series.kind]]
+        if isinstance(limits, BrokerLimits):
+            return _resolved(limits.at(series.broker), series)
+        client = series.kind, series.user, series.client_id, series.ip
+        if client not in self._known:
+            self._known[client] = _resolved(limits, series)
+        return self._known[client]
 
 
-def _resolved(table: LimitLookup, one: Series) -> Resolved | None:
-    if one.user is not None and one.client_id is not None:
-        return table.resolve(one.user, one.client_id)
+def _resolved(limits: LimitLookup | AddressLimits, series: Series) -> Resolved | None:
+    if isinstance(limits, AddressLimits):
+        return None if series.ip is None else limits.resolve(series.ip)
+    if series.user is not None and series.client_id is not None:
+        return limits.resolve(series.user, series.client_id)
     # A callback may look at any letter of a name.
-    return table.resolve_partly(one.user, one.client_id) if isinstance(table, Resolver) else None
+    return limits.resolve_partly(series.user, series.client_id) if isinstance(limits, Resolver) else None
 
 
 def _targets(
@@ -293,9 +306,6 @@ def _members(series: Sequence[Series], resolved: Sequence[Resolved | None]) -> d
     return {place: tuple(members) for place, members in found.items()}
 
 
-KeyTables: TypeAlias = Mapping[str, LimitLookup | BrokerLimits]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRule:
     """How the brokers find a client's quota."""
@@ -325,7 +335,7 @@ class BrokerRule:
 
 def quota_tables(
     current: QuotaTable | None, proposed: QuotaTable, rule: BrokerRule, brokers: Collection[int]
-) -> tuple[KeyTables | None, KeyTables]:
+) -> tuple[Tables | None, Tables]:
     """Before (``None``: not known) and after, by quota key. Raises ``QuotaCallbackError`` as the callback does."""
     if rule.callback is not None:
         before = None if current is None else _by_callback(current, rule.callback, brokers)
@@ -339,5 +349,5 @@ def quota_tables(
     return {**earlier, ADDRESS_KEY: AddressLimits(current)}, {**after, ADDRESS_KEY: AddressLimits(proposed)}
 
 
-def _by_callback(quotas: QuotaTable, make: MakeCallback, brokers: Collection[int]) -> KeyTables:
+def _by_callback(quotas: QuotaTable, make: MakeCallback, brokers: Collection[int]) -> Tables:
     return {**callback_limits(make, quotas, dict.fromkeys(brokers)), ADDRESS_KEY: AddressLimits(quotas)}

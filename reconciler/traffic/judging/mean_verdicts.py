@@ -24,7 +24,7 @@ from reconciler.traffic.kernels.binomial import share_interval
 from reconciler.traffic.kernels.sample_counts import NEVER
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import ROUNDING, longest_throttle_ratio
-from reconciler.traffic.kinds import SAMPLED
+from reconciler.traffic.kinds import SAMPLED, Kind
 
 BY_MEAN: Final = "a recorded mean is above the limit"
 BY_GAUGE: Final = "a recorded sample of the broker's own rate proves a throttle"
@@ -257,6 +257,9 @@ def _members(means: Sequence[Mean], grouping: Grouping, target: Target) -> tuple
     limits: dict[tuple[str | None, str | None], float | None] = {}
     for index, one in zip(target.members, means, strict=True):
         name = one.series.user, one.series.client_id
+        if target.kind is Kind.CONNECTION:
+            # Documents name an address where other members have their client-id.
+            name = "", one.series.ip
         rate = one.series.amount / (one.interval_us / 1e6 or 1.0)
         highest[name] = max(rate, highest.get(name, 0.0))
         earlier = grouping.before_of_series[index]

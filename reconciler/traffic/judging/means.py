@@ -28,7 +28,7 @@ from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kinds import Kind
 
-CLIENT: Final = ("broker", "kind", "user", "client_id", "semantics", "interval_us")
+CLIENT: Final = ("broker", "kind", "user", "client_id", "ip", "semantics", "interval_us")
 FOLDS: Final = {
     "amount": "max", "rows": "sum", "first_us": "min", "last_us": "max",
     "throttled": "sum", "since_us": "sum", "since_rows": "sum",
@@ -38,7 +38,7 @@ were throttled, and of gauges the time since the samples before them, with how m
 SCHEMA: Final = pa.schema(
     [
         ("broker", pa.int32()), ("kind", pa.string()), ("user", pa.string()), ("client_id", pa.string()),
-        ("semantics", pa.string()), *((name, pa.int64()) for name in ("interval_us", *FOLDS)),
+        ("ip", pa.string()), ("semantics", pa.string()), *((name, pa.int64()) for name in ("interval_us", *FOLDS)),
     ]
 )  # fmt: skip
 
@@ -109,6 +109,7 @@ def means_of(grouped: pa.Table) -> tuple[Mean, ...]:
                 kind=Kind(row["kind"]),
                 user=row["user"],
                 client_id=row["client_id"],
+                ip=row["ip"],
                 requests=row["rows"],
                 amount=row["amount"],
                 throttled=row["throttled"],

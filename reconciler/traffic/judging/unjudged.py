@@ -127,12 +127,13 @@ def unused_quotas(series: Sequence[Series], declared: QuotaTable, proposed: Quot
     clients_of: dict[Kind, set[_Client]] = {kind: set() for kind in KEY_OF_KIND}
     for one in series:
         clients_of[one.kind].add((one.user, one.client_id))
+    addresses = {one.ip for one in series if one.ip is not None}
     for kind, key in KEY_OF_KIND.items():
         clients = clients_of[kind]
         if not clients and kind not in BYTES:
             continue
         by_address = kind is Kind.CONNECTION
-        winning, hidden = _of_addresses(clients, proposed) if by_address else _of_clients(clients, Resolver(proposed, key))
+        winning, hidden = _of_addresses(addresses, proposed) if by_address else _of_clients(clients, Resolver(proposed, key))
         for entity, values in declared.items():
             if key in values and entity not in winning and (EntityType.IP in entity.types) == by_address:
                 reason = UnusedReason.HIDDEN if entity in hidden else UnusedReason.NO_CLIENT
@@ -160,9 +161,9 @@ def _of_clients(clients: Iterable[_Client], resolver: Resolver) -> tuple[set[Ent
     return winning, hidden
 
 
-def _of_addresses(clients: Iterable[_Client], proposed: QuotaTable) -> tuple[set[Entity], set[Entity]]:
-    """The same for addresses, which stand for client ids."""
+def _of_addresses(addresses: Iterable[str], proposed: QuotaTable) -> tuple[set[Entity], set[Entity]]:
+    """The same for addresses."""
     limits = AddressLimits(proposed)
-    resolved = [limits.resolve("", address or "") for _, address in clients]
+    resolved = [limits.resolve(address) for address in addresses]
     winning = {one.source for one in resolved if one.source is not None}
     return winning, {c.entity for one in resolved for c in one.overridden}

@@ -32,7 +32,7 @@ _ROWS_A_GROUP: Final = 25_000
 _ROWS_A_FILE: Final = 4_000_000
 _MOST_HELD: Final = 8_000_000
 _FIGURES: Final = {"requests": "lines", **{name: name for name in ("amount", "largest", "throttled", "start_us", "end_us")}}
-_IDENTITY_TYPES: Final = (pa.int32(), pa.string(), pa.string(), pa.string())
+_IDENTITY_TYPES: Final = (pa.int32(), pa.string(), pa.string(), pa.string(), pa.string())
 _NO_INTEGERS: Final = np.empty(0, dtype=np.int64)
 _TOTALS_OF_PART, _CLIENTS_OF_PART, _COUNTS_OF_PART = "totals.parquet", "clients.parquet", "counts.parquet"
 _HALF_BYTES: Final = 4
@@ -46,16 +46,22 @@ class Client(NamedTuple):
     kind: str
     user: str | None
     client_id: str | None
+    ip: str | None = None
 
     @property
-    def sort_key(self) -> tuple[int, str, bool, str, bool, str]:
-        """By broker, kind, user and client-id; a name that is not known comes first."""
-        return self.broker, self.kind, self.user is not None, self.user or "", self.client_id is not None, self.client_id or ""
+    def sort_key(self) -> tuple[int, str, bool, str, bool, str, bool, str]:
+        """By broker, kind, user, client-id and address; a name that is not known comes first."""
+        return (
+            self.broker, self.kind, self.user is not None, self.user or "",
+            self.client_id is not None, self.client_id or "", self.ip is not None, self.ip or "",
+        )  # fmt: skip
 
 
 def client_number(client: Client) -> int:
     """64 bits with a sign, the same in every file unless another client has them there."""
-    halves = _digest(repr(client.user)), _digest(repr((client.broker, client.kind, client.client_id)))
+    # The number that an address got as a client-id, before format 2.0, is the one that it keeps.
+    user, name = (client.user, client.client_id) if client.ip is None else ("", client.ip)
+    halves = _digest(repr(user)), _digest(repr((client.broker, client.kind, name)))
     return int.from_bytes(b"".join(halves), "big", signed=True)
 
 
@@ -181,7 +187,7 @@ class FileTotals:
         return self._summary(counted)
 
     def _add(self, rows: ChargedRows, batch: pa.RecordBatch) -> None:
-        names = (rows.broker.tolist(), *(column.to_pylist() for column in (rows.kind, rows.user, rows.client_id)))
+        names = (rows.broker.tolist(), *(column.to_pylist() for column in (rows.kind, rows.user, rows.client_id, rows.ip)))
         place = self._places(zip(*names, strict=True))
         client, second, amount = client_seconds(rows, np.ones(rows.clients, dtype=np.bool_))
         self._totals.add(place[client], second, amount)
@@ -191,7 +197,7 @@ class FileTotals:
         for one in np.unique(broker).tolist():
             self._minutes.setdefault(one, set()).update(np.unique(ts_us[broker == one] // MINUTE_US).tolist())
 
-    def _places(self, clients: Iterator[tuple[int, str, str | None, str | None]]) -> Integers:
+    def _places(self, clients: Iterator[tuple[int, str, str | None, str | None, str | None]]) -> Integers:
         known = self._clients
         found = [known.setdefault(Client(*client), len(known)) for client in clients]
         return np.asarray(found, dtype=np.int64)

@@ -54,7 +54,10 @@ def ranges_of_hours(hours: Iterable[int]) -> Ranges:
     return ranges_of([minute for hour in hours for minute in range(hour * 60, hour * 60 + 60)])
 
 
-FORMAT_VERSION: Final = "1.1"
+FORMAT_VERSION: Final = "2.0"
+"""1.0: minutes as hours. Before 2.0: the address of connections stands as their client-id (``history``)."""
+_READABLE: Final = ("1", "2")
+"""Major versions. An earlier version of this tool refuses a later one: it would take an address for a client without a name."""
 TOTALS: Final = "cells"
 SERIES: Final = "series"
 """The parts of a segment, as its folders are called."""
@@ -174,7 +177,7 @@ class SegmentFolder:
     def _read(self, path: Path) -> Segment:
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
-            if document.pop("format_version").split(".")[0] != FORMAT_VERSION.split(".", maxsplit=1)[0]:
+            if document.pop("format_version").split(".")[0] not in _READABLE:
                 raise TrafficError(f"{path} is of another version of this tool: run compact again, into an empty folder")
             document["coverage"] = tuple(_covered(one) for one in document["coverage"])
             document |= {name: tuple(document.get(name, ())) for name in ("clusters", "copies_of")}

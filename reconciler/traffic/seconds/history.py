@@ -36,6 +36,7 @@ from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kinds import Kind
 from reconciler.traffic.no_cycles import no_search_for_cycles
 from reconciler.traffic.seconds.folder import MINUTE_US, SERIES, TOTALS, Segment, SegmentFolder, minutes_in
 from reconciler.traffic.shuffle.rows import LocalRows, Rows
@@ -51,6 +52,13 @@ SecondTotals: TypeAlias = tuple[Integers, Integers, Integers]
 _FIGURES: Final = {"requests": "sum", "amount": "sum", "largest": "max", "throttled": "sum"}
 """How those of several segments are added up."""
 _CLIENTS: Final = ("series", *IDENTITY, *_FIGURES)
+_NAMES: Final = pa.dictionary(pa.int32(), pa.string())
+_CLIENT_SCHEMA: Final = pa.schema(
+    [
+        ("series", pa.int64()), ("broker", pa.int32()), ("kind", _NAMES), ("user", _NAMES), ("client_id", _NAMES), ("ip", _NAMES),
+        *((name, pa.int64()) for name in _FIGURES),
+    ]
+)  # fmt: skip
 _COLUMNS: Final = ("series", "second", "amount")
 _ROWS_A_BATCH: Final = 1 << 20
 _NOTHING: Final = np.empty(0, dtype=np.int64)
@@ -187,7 +195,7 @@ def _renumberings(folder: SegmentFolder, segments: Sequence[Segment], series: Se
         clients = segment_clients(folder, segment)
         if not clients.num_rows:
             continue
-        names = (clients.column(name).combine_chunks() for name in ("user", "client_id", "kind", "broker"))
+        names = (clients.column(name).combine_chunks() for name in ("user", "client_id", "ip", "kind", "broker"))
         numbers, key = clients.column("series").to_numpy(), keys[known.of_names(*names)]
         if len(np.unique(numbers)) < len(numbers):
             raise TrafficError(f"{folder.root}: {segment.id} has one number for two clients: remove it and run compact again")
@@ -209,13 +217,13 @@ def client_totals(folder: SegmentFolder, segments: Sequence[Segment]) -> pa.Tabl
     if kept.exists():
         # What cannot be read is made anew from what it is the sum of.
         with contextlib.suppress(OSError, pa.ArrowException):
-            return pq.read_table(kept, columns=list(_CLIENTS), partitioning=None)
+            return _read_clients([str(kept)], _CLIENTS)
     return _sum_clients(folder, segments)
 
 
 def segment_clients(folder: SegmentFolder, segment: Segment) -> pa.Table:
     """Columns ``series`` and ``IDENTITY``, one row a client: its number in this segment."""
-    return _read_clients(folder, (segment,), ("series", *IDENTITY))
+    return _read_clients(folder.files((segment,), SERIES), ("series", *IDENTITY))
 
 
 def save_client_totals(folder: SegmentFolder) -> None:
@@ -237,7 +245,7 @@ def save_client_totals(folder: SegmentFolder) -> None:
 
 
 def _sum_clients(folder: SegmentFolder, segments: Sequence[Segment]) -> pa.Table:
-    table = _read_clients(folder, segments, _CLIENTS)
+    table = _read_clients(folder.files(segments, SERIES), _CLIENTS)
     if not table.num_rows:
         return table
     added = table.group_by(["series", *IDENTITY]).aggregate([(name, fold) for name, fold in _FIGURES.items()])
@@ -245,12 +253,29 @@ def _sum_clients(folder: SegmentFolder, segments: Sequence[Segment]) -> pa.Table
     return added.rename_columns([renamed.get(name, name) for name in added.column_names]).select(list(_CLIENTS))
 
 
-def _read_clients(folder: SegmentFolder, segments: Sequence[Segment], columns: Sequence[str]) -> pa.Table:
-    files = folder.files(segments, SERIES)
+def _read_clients(files: Sequence[str], columns: Sequence[str]) -> pa.Table:
     if not files:
         return pa.table({name: [] for name in columns})
-    names = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns=["kind", "user", "client_id"]))
-    return ds.dataset(files, format=names).to_table(columns=list(columns)).unify_dictionaries()
+    options = ds.ParquetReadOptions(dictionary_columns=["kind", "user", "client_id", "ip"])
+    clients = ds.dataset(files, _CLIENT_SCHEMA, format=ds.ParquetFileFormat(read_options=options))
+    return _addresses_apart(clients.to_table(columns=list(columns)).unify_dictionaries())
+
+
+def _addresses_apart(clients: pa.Table) -> pa.Table:
+    """Connections with their address as ``ip``, which stands as the client-id before format 2.0, beside an empty user."""
+    earlier = pc.and_(pc.equal(clients.column("kind").cast(pa.string()), Kind.CONNECTION), pc.is_null(clients.column("ip")))
+    if not pc.any(earlier).as_py():
+        return clients
+    texts = {name: clients.column(name).cast(pa.string()) for name in ("user", "client_id", "ip")}
+    nothing = pa.scalar(None, pa.string())
+    moved = {
+        "user": pc.if_else(earlier, nothing, texts["user"]),
+        "client_id": pc.if_else(earlier, nothing, texts["client_id"]),
+        "ip": pc.if_else(earlier, texts["client_id"], texts["ip"]),
+    }
+    for name, column in moved.items():
+        clients = clients.set_column(clients.schema.get_field_index(name), name, column.combine_chunks().dictionary_encode())
+    return clients
 
 
 MOST_HERE: Final = 20_000_000

@@ -36,8 +36,8 @@ A mutation has one row for each topic of its request: the same ``ts`` and ``tie`
 order of the request; ``strict`` says whether its API version is refused topics (CreateTopics from 6, CreatePartitions from 3,
 DeleteTopics from 5; null: it is) or only delayed. A connection has an ``ip``, and neither user nor client id. From ``throttled``
 on, columns may be missing or null."""
-IDENTITY: Final = ("broker", "kind", "user", "client_id")
-"""The columns of rows that identify a client: its requests of one kind on one broker."""
+IDENTITY: Final = ("broker", "kind", "user", "client_id", "ip")
+"""The columns of rows that identify a client: its requests of one kind on one broker. Only a connection has an ``ip``."""
 _REQUIRED: Final = tuple(name for name, _ in COLUMNS[:8])
 EVENT: Final = "event"
 """The semantics of a single request."""
@@ -88,11 +88,11 @@ ROWS: Final = pa.schema(
     [
         ("status", pa.string()), ("broker", pa.int32()), ("kind", pa.string()), ("user", pa.string()), ("client_id", pa.string()),
         ("ts_us", pa.int64()), ("records", pa.int64()), ("overhead", pa.int64()), ("throttled", pa.bool_()), ("tie", pa.int64()),
-        ("detail", pa.string()), ("strict", pa.bool_()), ("part", pa.int32()), ("interval_us", pa.int64()),
+        ("detail", pa.string()), ("strict", pa.bool_()), ("part", pa.int32()), ("interval_us", pa.int64()), ("ip", pa.string()),
     ]
 )  # fmt: skip
 """Rows as those of ``request_log``. ``interval_us``: of a delta or mean, over how long it was counted; of a gauge, the time since
-the sample before it. Null: a request, or not known."""
+the sample before it. Null: a request, or not known. ``ip``: the address of a connection; null for all other rows."""
 FILE: Final = pa.field("file", pa.string())
 """The address of each row's file, behind ``ROWS``."""
 _STATUSES: Final = (UNCLEAR_TIME, UNREADABLE, *OF_METRICS, NOT_AN_EVENT, UNKNOWN_IDENTITY, CHARGED)
@@ -111,20 +111,17 @@ def rows_of(batch: pa.RecordBatch, file: str | None = None) -> pa.RecordBatch:
 def canonical_rows(batch: pa.RecordBatch, columns: Sequence[str] = ROWS.names) -> pa.RecordBatch:
     """Some columns of ``ROWS`` of a batch in the normal form, names as dictionaries of strings with int32 indices.
 
-    A row that is no request has the reason as status. The client id of a connection is its address: a row with an ``ip`` has
-    neither user nor client id. ``file_columns`` gives the columns that ``batch`` needs for this.
+    A row that is not a request has the reason as status. A connection has an ``ip``, and neither user nor client id; all other
+    rows have no ``ip``. ``file_columns`` gives the columns that ``batch`` needs for this.
     """
     kind, user, client_id = (_names(batch, name) for name in ("kind", "user", "client_id"))
     of_address = _one_of(kind, {Kind.CONNECTION})
-    known = np.ones(batch.num_rows, dtype=np.bool_)
+    known, ip = np.ones(batch.num_rows, dtype=np.bool_), pa.nulls(batch.num_rows, _NAMES)
     if of_address.any():
+        user, client_id = (_only_where(names, ~of_address) for names in (user, client_id))
+        ip = _only_where(_names(batch, "ip"), of_address)
         # A client without a known name may still be judged; of an address there is nothing else to know.
-        known = ~of_address
-        if "ip" in batch.schema.names:
-            mask, ip = pa.array(of_address), _names(batch, "ip").cast(pa.string())
-            user = pc.if_else(mask, "", user.cast(pa.string())).dictionary_encode()
-            client_id = pc.if_else(mask, ip, client_id.cast(pa.string())).dictionary_encode()
-            known |= are_known(ip)
+        known = ~of_address | are_known(ip)
     broker, ts_us = _column(batch, "broker", pa.int32()), _times(batch)
     amount, overhead = (_column(batch, name, pa.int64()) for name in ("amount", "overhead"))
     counts = integers(amount)
@@ -152,6 +149,7 @@ def canonical_rows(batch: pa.RecordBatch, columns: Sequence[str] = ROWS.names) -
         "strict": lambda: _column(batch, "strict", pa.bool_()),
         "part": lambda: _column(batch, "part", pa.int32()),
         "interval_us": lambda: _interval_us(~_one_of(semantics, {EVENT}), _column(batch, "interval_ms", pa.int32())),
+        "ip": lambda: ip,
     }
     return pa.RecordBatch.from_arrays([made[name]() for name in columns], names=list(columns))
 
@@ -247,6 +245,11 @@ def _names(batch: pa.RecordBatch, name: str) -> pa.DictionaryArray:
     if not pa.types.is_dictionary(column.type):
         column = column.cast(pa.string()).dictionary_encode()
     return column.cast(_NAMES)
+
+
+def _only_where(names: pa.DictionaryArray, rows: Flags) -> pa.DictionaryArray:
+    """The names of some rows; the others are null."""
+    return pa.DictionaryArray.from_arrays(pc.if_else(pa.array(rows), names.indices, None), names.dictionary)
 
 
 def _one_of(names: pa.DictionaryArray, wanted: Collection[str]) -> Flags:
