@@ -50,6 +50,7 @@ _NOT_CHARGED_WORDS: Final = {
     "duplicate": "copies of other lines",
     "refused-transaction": "refused transactional produces",
     "silent-minute": "silent minutes",
+    "violation": "logged throttles",
 }
 _SOURCE_WORDS: Final = {
     "request-log": "request log",
@@ -57,6 +58,7 @@ _SOURCE_WORDS: Final = {
     "cells": "compacted file",
     "mapped-file": "mapped file",
     "recorder": "recorder file",
+    "violation-log": "violation log",
 }
 _SHOWN_NAMES: Final = 5
 
@@ -160,6 +162,8 @@ def over_words(verdict: BucketVerdict) -> str:
     """How long and how often a row is over its limit, before and after."""
     if verdict.peak_bound is PeakBound.LOWER:
         words = metrics_words(verdict)
+        if words is None and verdict.throttled_then and not verdict.active_seconds:
+            return f"logged throttles in {count_of(verdict.seconds_over, 'second')}"
         return "at least once; a mean does not show how often" if words is None else words
     text = f"{share_text(verdict)} of the time with traffic, "
     if verdict.throttled is None:

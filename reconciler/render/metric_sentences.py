@@ -10,6 +10,8 @@ from reconciler.text import count_of, rate
 
 _LONG_S: Final = 60
 """From this length on an average shows no short throttle at all."""
+VIOLATION: Final = "violation"
+"""The meaning of lines of violation logs."""
 OF_METRICS: Final = frozenset(one.value for one in MetricSemantics)
 
 
@@ -74,6 +76,8 @@ def observation_words(provenance: Provenance) -> Iterator[str]:
     for one in provenance.observations:
         if one.semantics in OF_METRICS:
             yield f"{_rows_words(one)} of {count_of(one.series, 'series', 'series')}"
+        elif one.semantics == VIOLATION:
+            yield f"{count_of(one.rows, 'logged throttle')} of {count_of(one.series, 'quota group')}, and no traffic"
 
 
 def censored_words(provenance: Provenance) -> Iterator[str]:

@@ -62,7 +62,7 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.traffic.backtest import Backtest, BacktestRequest
-    from reconciler.traffic.incident import GroupTimeline, ThrottledSecond, group_timelines, incident_report, recorded_throttles
+    from reconciler.traffic.incident import GroupTimeline, group_timelines, incident_report, recorded_throttles
     from reconciler.traffic.judging.grouping import BrokerRule
     from reconciler.traffic.judging.recommendations import safe_limit
     from reconciler.traffic.kernels.sampled_rate import Era, Window
@@ -99,8 +99,10 @@ if TYPE_CHECKING:
     from reconciler.traffic.sources.parquet_parts import Between
     from reconciler.traffic.sources.violation_log import QuotaViolation, ViolationCounts, read_violations
     from reconciler.traffic.spark_settings import read_spark_settings
+    from reconciler.traffic.throttled_seconds import ThrottledSecond
     from reconciler.traffic.traffic_files import Traffic, find_traffic, keep_rows, look_first, open_traffic, read_batches
     from reconciler.traffic.traffic_source import Source, TrafficSource
+    from reconciler.traffic.violation_traffic import require_traffic
 
 __all__ = [
     "BYTES",
@@ -167,6 +169,7 @@ __all__ = [
     "read_violations",
     "recorded_throttles",
     "require_arrow",
+    "require_traffic",
     "safe_limit",
     "selector_of",
     "series_text",

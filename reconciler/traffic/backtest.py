@@ -49,6 +49,7 @@ from reconciler.traffic.judging.verdicts import (
     worst_first,
     worth_a_plot,
 )
+from reconciler.traffic.judging.violation_verdicts import judge_violations
 from reconciler.traffic.judging.waiting import add_waiting, worth_playing
 from reconciler.traffic.kernels.band import NOISE_MS
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window
@@ -61,6 +62,7 @@ from reconciler.traffic.traffic_source import (
     RequestSource,
     TrafficSource,
 )
+from reconciler.traffic.violation_traffic import ViolationTraffic
 
 _log: Final = logging.getLogger(__name__)
 
@@ -86,6 +88,8 @@ class BacktestRequest:
     """Judge every request, where they are known."""
     unchanged: bool = False
     """Judge limits that stay, too, also where only per-second totals are known."""
+    in_effect: bool = False
+    """The proposed quotas are those that were in effect when the traffic was recorded."""
     needs: HistoryNeeds = field(default_factory=lambda: HistoryNeeds(hours=0.0))
     """How much history a clear verdict needs. Built in: any length, since the length to ask for is a matter of policy."""
     capacity: Mapping[str, float] = field(default_factory=dict)
@@ -168,6 +172,8 @@ class Backtest:
     def _of_means(self, provenance: Provenance) -> MeanVerdicts:
         before = self._tables[0] if len(self._tables) > 1 else None
         recorded = self._recorded
+        if isinstance(recorded, ViolationTraffic):
+            return judge_violations(recorded.throttles, before, self._tables[-1], in_effect=self._question.in_effect)
         judged = judge_means(recorded.means, before, self._tables[-1], self._question.window, recorded.sample_counts)
         brokers = sum(one.broker != CONTROLLER for one in provenance.coverage)
         days = (provenance.end - provenance.start).total_seconds() / 86_400
@@ -301,6 +307,11 @@ def _assumptions(question: BacktestRequest, recorded: TrafficSource, form: Form,
         *question.rule.assumptions(grouping),
         "broker clocks are as their logs show, to the millisecond",
     ]
+    if isinstance(recorded, ViolationTraffic):
+        said.append(
+            "a violation log has throttles and no traffic. A line proves that the quotas of that time throttled its quota group, "
+            "and they are taken to be the current ones. It judges no changed limit, and a time without a line proves nothing"
+        )
     if recorded.means:
         said.append(
             "a sample of a broker's own rate shows what the broker compares with a limit at that moment. Intervals of shares "

@@ -23,7 +23,9 @@ from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic
 from reconciler.traffic.seconds.history import SecondsSource
 from reconciler.traffic.shuffle.rows import Totals, add_up
 from reconciler.traffic.sources.normal_form import CHARGED, EMPTY_THROTTLED, RECORDED_THROTTLE
+from reconciler.traffic.throttled_seconds import ThrottledSecond
 from reconciler.traffic.traffic_source import TrafficSource
+from reconciler.traffic.violation_traffic import ViolationTraffic
 
 _SECOND_US: Final = 1_000_000
 _NAMES: Final = ("broker", "kind", "user", "client_id", "second")
@@ -42,25 +44,6 @@ class GroupTimeline:
 
     verdict: BucketVerdict
     seconds: RateSeries | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThrottledSecond:
-    """What a broker logged about one client in one second: requests that it throttled, and until when.
-
-    Times are microseconds since 1970. ``throttle_ms``: of all these requests together.
-    """
-
-    broker: int
-    key: str
-    user: str
-    client_id: str
-    second: int
-    requests: int
-    throttle_ms: int
-    longest_ms: int
-    begin_us: int
-    end_us: int
 
 
 def group_timelines(
@@ -98,6 +81,8 @@ def recorded_throttles(recorded: TrafficSource) -> tuple[ThrottledSecond, ...] |
 
     ``recorded``: opened with ``throttles``.
     """
+    if isinstance(recorded, ViolationTraffic):
+        return recorded.throttles
     if not isinstance(recorded, SecondsTraffic):
         return None
     table = recorded.total(_THROTTLES, needs=RECORDED_THROTTLE)
@@ -114,7 +99,7 @@ def _window_of(question: BacktestRequest) -> datetime.timedelta:
 
 
 def _between(recorded: TrafficSource, start: datetime.datetime, end: datetime.datetime) -> TrafficSource:
-    if isinstance(recorded, SecondsTraffic | SecondsSource):
+    if isinstance(recorded, SecondsTraffic | SecondsSource | ViolationTraffic):
         return recorded.between(_micros(start), _micros(end))
     return recorded
 

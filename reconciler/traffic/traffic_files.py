@@ -1,4 +1,4 @@
-"""What ``--traffic`` names: request logs, Parquet, mapped files, files of the recorder, or a folder of per-second totals."""
+"""What ``--traffic`` names: logs of requests or violations, Parquet, mapped or recorder's files, or per-second totals."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from reconciler.traffic.seconds.history import SecondsSource
 from reconciler.traffic.shuffle.rows import LocalRows, Rows
 from reconciler.traffic.sources.datasets import Dataset, is_dataset, parse_dataset, require_one_kind
 from reconciler.traffic.sources.line_time import check_zone
+from reconciler.traffic.sources.log_documents import MARKER
 from reconciler.traffic.sources.log_evidence import mark_copies
-from reconciler.traffic.sources.log_files import BrokerFiles, find_logs, log_parts
+from reconciler.traffic.sources.log_files import BrokerFiles, find_logs, has_text, log_parts
 from reconciler.traffic.sources.mapped import MappedFiles, mapped_rows
 from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import (
@@ -37,7 +38,9 @@ from reconciler.traffic.sources.normal_form import (
 from reconciler.traffic.sources.parquet_parts import Between, footer_of, has_one_value, parts_of, read_ahead, read_part
 from reconciler.traffic.sources.recorder_files import is_recorder_file, recorder_files_in, recorder_rows, require_one_recorder
 from reconciler.traffic.sources.request_log import LOG_KINDS, SELF_EVIDENCE, parse_lines, require_request_lines
+from reconciler.traffic.sources.violation_log import VIOLATION
 from reconciler.traffic.traffic_source import Source, TrafficSource
+from reconciler.traffic.violation_traffic import ViolationTraffic, require_traffic
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,6 +104,8 @@ class Traffic:
         """
         if self.source is Source.CELLS or self.datasets:
             return False
+        if self.source is Source.VIOLATIONS:
+            return True
         read_bytes = sum(map(_bytes_when_read, self.files))
         most_bytes = _SMALL_GAUGES * _BYTES_A_ROW if self._of_gauges() else _SMALL_BYTES
         small = read_bytes < most_bytes
@@ -130,7 +135,7 @@ class Traffic:
 
     @property
     def _has_sums(self) -> bool:
-        return self.source in (Source.CELLS, Source.RECORDER)
+        return self.source in (Source.CELLS, Source.RECORDER, Source.VIOLATIONS)
 
     @property
     def needs_little_jvm(self) -> bool:
@@ -171,7 +176,17 @@ def _find(arguments: Sequence[str], mapping: TrafficMapping | None) -> Traffic:
     if kinds == {Source.RECORDER}:
         found = dict.fromkeys(file for one in arguments for file in recorder_files_in(Path(one)))
         return Traffic(source=Source.RECORDER, parquet=tuple(found))
-    return Traffic(source=Source.LOGS, logs=find_logs(arguments))
+    return _logs_of(arguments)
+
+
+def _logs_of(arguments: Sequence[str]) -> Traffic:
+    """Request logs; where no file has a line of a request, and some file has one of a violation, violation logs."""
+    logs = find_logs(arguments)
+    if not any(has_text(file, MARKER) for log in logs for file in log.files):
+        broker_logs = find_logs(arguments, named=False)
+        if any(has_text(file, VIOLATION) for log in broker_logs for file in log.files):
+            return Traffic(source=Source.VIOLATIONS, logs=broker_logs)
+    return Traffic(source=Source.LOGS, logs=logs)
 
 
 def open_traffic(
@@ -207,7 +222,9 @@ def open_traffic(
     logs = traffic.source is Source.LOGS
     also = IDENTITY_COLUMNS if requests else (CONNECTION,) if connections and logs else ()
     found: TrafficSource
-    if traffic.cells is not None:
+    if traffic.source is Source.VIOLATIONS:
+        found = ViolationTraffic.read(traffic.logs, zone=log_timezone)
+    elif traffic.cells is not None:
         found = SecondsSource(SegmentFolder(traffic.cells), session)
     else:
         said = (*also, *SELF_EVIDENCE) if logs else ()
@@ -251,7 +268,7 @@ def look_first(traffic: Traffic, *, log_timezone: str) -> None:
     zone = check_zone(log_timezone)
     if traffic.datasets:
         return
-    if traffic.logs:
+    if traffic.source is Source.LOGS:
         require_request_lines(traffic.logs, zone)
     if traffic.mapping is not None:
         MappedFiles.of(traffic.parquet, traffic.mapping).require_readable_beginning()
@@ -326,6 +343,7 @@ def read_batches(
     traffic: Traffic, *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind] = LOG_KINDS
 ) -> Iterator[pa.RecordBatch]:
     """Rows with the columns ``also`` in this process, file by file; of logs only these ``kinds``. Copies are not marked."""
+    require_traffic(traffic.source, traffic.files)
     with_file = "file" in also
     if traffic.source is Source.LOGS:
         for log in log_parts(traffic.logs, 1):

@@ -30,6 +30,7 @@ class Source(enum.StrEnum):
     CELLS = "cells"
     MAPPED = "mapped-file"
     RECORDER = "recorder"
+    VIOLATIONS = "violation-log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -222,8 +222,7 @@ def open_recorded(
     traffic = find_traffic(options.traffic, _trusted_mapping(options, proposal.trusted), between=options.between)
     if options.exact and not traffic.of_requests:
         raise UsageError(
-            "--exact needs single requests, and this traffic has sums of seconds only: leave --exact out, or give the request "
-            "logs with --traffic"
+            "--exact needs single requests, and this traffic has none: leave --exact out, or give the request logs with --traffic"
         )
     wanted = SessionOptions(
         master=options.master,

@@ -80,7 +80,7 @@ def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactRe
     require_arrow()
     if options.prometheus is not None:
         return _pages(replace(options.prometheus, store=options.folder), progress)
-    from reconciler.traffic import SegmentFolder, find_traffic, look_first, read_mapping
+    from reconciler.traffic import SegmentFolder, find_traffic, look_first, read_mapping, require_traffic
 
     traffic = find_traffic(options.traffic, read_mapping(options.mapping) if options.mapping else None)
     if traffic.cells is not None:
@@ -89,6 +89,7 @@ def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactRe
         raise UsageError(
             f"compact reads files of this machine, and not {traffic.datasets[0]}. Give backtest this address instead"
         )
+    require_traffic(traffic.source, traffic.files)
     folder = SegmentFolder(options.folder.resolve())
     sources, empty = _sources(traffic)
     wanted = _files_to_read(sources, folder.segments())

@@ -151,9 +151,18 @@ def _pattern(text: str) -> str:
 
 
 def _examine_files(request: DoctorRequest, progress: Progress | None) -> TrafficHealth:
-    from reconciler.traffic import Kind, SessionOptions, find_traffic, open_traffic, read_mapping, spark_with_progress
+    from reconciler.traffic import (
+        Kind,
+        SessionOptions,
+        find_traffic,
+        open_traffic,
+        read_mapping,
+        require_traffic,
+        spark_with_progress,
+    )
 
     traffic = find_traffic(request.traffic, read_mapping(request.mapping) if request.mapping is not None else None)
+    require_traffic(traffic.source, traffic.files)
     options = SessionOptions(small=traffic.small, light=traffic.needs_little_jvm)
     with contextlib.ExitStack() as stack:
 

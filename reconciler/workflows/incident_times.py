@@ -38,6 +38,8 @@ class TrafficEvidence:
     source: str
     start: datetime.datetime
     end: datetime.datetime
+    of_violations: bool = False
+    """``logged`` is of violation logs: it may lack throttles, and its names are those of quota groups."""
     brokers: tuple[int, ...] = ()
     """Those whose requests the traffic has."""
     all_brokers: tuple[int, ...] = ()

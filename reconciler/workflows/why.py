@@ -88,7 +88,7 @@ def _with_traffic(request: IncidentRequest, then: QuotasThen, progress: Progress
     options, notes = fetch_samples(proposal, request.traffic, progress=progress)
     then = replace(then, evidence=(*then.evidence, *map(str, notes)))
     # How much history a clear verdict needs is a matter of changes: an incident is judged by the traffic of its own time.
-    question = replace(backtest_request(proposal, options), unchanged=True, needs=HistoryNeeds(hours=0.0))
+    question = replace(backtest_request(proposal, options), unchanged=True, in_effect=True, needs=HistoryNeeds(hours=0.0))
     with open_recorded(proposal, options, throttles=True, progress=progress) as recorded:
         try:
             evidence = _evidence(recorded, request, question)
@@ -98,31 +98,41 @@ def _with_traffic(request: IncidentRequest, then: QuotasThen, progress: Progress
                 then,
                 MissingEvidence(
                     what="whether the client was throttled",
-                    because=f"the traffic has no requests of this time: {error}",
+                    because=f"the traffic has nothing of this time: {error}",
                     remedy="give traffic of this time, or other times with --since and --until",
                 ),
             )
         if not evidence.timelines and not evidence.logged:
-            return _without_traffic(request, then, _unknown_client(request, recorded))
+            unknown = _not_logged(request) if evidence.of_violations else _unknown_client(request, recorded)
+            return _without_traffic(request, then, unknown)
         return _judged(request, then, recorded, evidence, question)
 
 
 def _evidence(recorded: TrafficSource, request: IncidentRequest, question: BacktestRequest) -> TrafficEvidence:
-    from reconciler.traffic import group_timelines, recorded_throttles
+    from reconciler.traffic import Source, group_timelines, recorded_throttles
 
     report, timelines = group_timelines(
         recorded, question, since=request.since, until=request.until, is_asked=lambda one: _has_client(one, request.client)
     )
     logged = recorded_throttles(recorded)
+    of_violations = report.provenance.source == Source.VIOLATIONS
     begin, end = request.since.timestamp(), request.until.timestamp()
     if logged is not None:
         logged = tuple(
-            one for one in logged if begin <= one.second <= end and _is_client(one.user, one.client_id, request.client)
+            one
+            for one in logged
+            if begin <= one.second <= end
+            and (
+                _is_group_of(one.user, one.client_id, request.client)
+                if of_violations
+                else _is_client(one.user, one.client_id, request.client)
+            )
         )
     return TrafficEvidence(
         timelines=timelines,
         logged=logged,
         source=report.provenance.source,
+        of_violations=of_violations,
         start=report.provenance.start,
         end=report.provenance.end,
         brokers=tuple(one.broker for one in report.provenance.coverage),
@@ -135,16 +145,29 @@ def _has_client(verdict: BucketVerdict, client: Entity) -> bool:
         return verdict.client_id == client.name(EntityType.IP.value) and verdict.key == "connection_creation_rate"
     if not verdict.members:
         # Verdicts of means name the quota group alone.
-        tags = {EntityType.USER.value: verdict.user, EntityType.CLIENT_ID.value: verdict.client_id}
-        return all(not tags.get(kind) or tags[kind] == name for kind, name in client.parts) and any(
-            tags.get(kind) == name for kind, name in client.parts
-        )
+        return _is_group_of(verdict.user, verdict.client_id, client)
     return any(_is_client(one.user, one.client_id, client) for one in verdict.members)
 
 
 def _is_client(user: str | None, client_id: str | None, client: Entity) -> bool:
     names = {EntityType.USER.value: user, EntityType.CLIENT_ID.value: client_id}
     return all(kind in names and names[kind] == name for kind, name in client.parts)
+
+
+def _is_group_of(user: str | None, client_id: str | None, client: Entity) -> bool:
+    """Whether a quota group of these tags may be the client's; an empty one is absent."""
+    tags = {EntityType.USER.value: user, EntityType.CLIENT_ID.value: client_id}
+    return all(not tags.get(kind) or tags[kind] == name for kind, name in client.parts) and any(
+        tags.get(kind) == name for kind, name in client.parts
+    )
+
+
+def _not_logged(request: IncidentRequest) -> MissingEvidence:
+    return MissingEvidence(
+        what="whether the client was throttled",
+        because=f"the violation log has no throttle of {request.client} at this time, and its loggers may have been off",
+        remedy="give --traffic with the request log of this time, or samples of Prometheus",
+    )
 
 
 def _unknown_client(request: IncidentRequest, recorded: TrafficSource) -> MissingEvidence:
@@ -243,7 +266,7 @@ def _not_throttled(
     """Nothing was over, or nothing of it is known."""
     lines = evidence.timelines
     undecided = any(one.verdict.verdict in (Verdict.INCONCLUSIVE, Verdict.POSSIBLE, Verdict.THROTTLED) for one in lines)
-    logged = evidence.logged is not None
+    logged = evidence.logged is not None and not evidence.of_violations
     if logged and any(one.verdict.verdict is Verdict.THROTTLED for one in lines):
         missing.append(
             MissingEvidence(
@@ -315,7 +338,13 @@ def _missing_of(evidence: TrafficEvidence) -> Iterator[MissingEvidence]:
             because="the traffic has no requests of them at that time",
             remedy="give their request logs with --traffic BROKER=PATH",
         )
-    if any(one.seconds is None and one.verdict.limit_after is not None for one in evidence.timelines):
+    if evidence.of_violations:
+        yield MissingEvidence(
+            what="who filled the quota group, and which limit would have passed",
+            because="a violation log has throttles and no traffic",
+            remedy="give --traffic with the request log or a folder of compact of this time",
+        )
+    elif any(one.seconds is None and one.verdict.limit_after is not None for one in evidence.timelines):
         yield MissingEvidence(
             what="when the throttles of some quota groups began and ended, and who filled them",
             because="means and gauges prove a throttle, and neither its time nor its clients",

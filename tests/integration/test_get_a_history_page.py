@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
+from reconciler.model import Entity
 from reconciler.sandbox.clients import create_topic, produce_steadily
 from reconciler.sandbox.cluster import running
 from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
 from reconciler.traffic import Kind, QuotaViolation, read_violations
 from tests.support import config_command, raw_quotas
+from tests.support.command import invoke
+from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.polling import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -36,6 +40,39 @@ def violations(broker: Sandbox) -> list[QuotaViolation]:
         return list(read_violations(lines, broker=1))
 
 
+def assert_traffic_of_backtest_and_why(broker: Sandbox, folder: Path) -> None:
+    """The log as the page gives it to both commands, while the quota stays and when it is raised."""
+    manifests = folder / "quotas"
+    manifests.mkdir()
+    (manifests / "cluster.yaml").write_text(cluster())
+    match = {"user": "alice", "client-id": "app"}
+    (folder / "now.json").write_text(snapshot({Entity.of(match): {"producer_byte_rate": 20_000.0}}))
+    # A copy, since the log goes on.
+    (folder / "kafka").mkdir()
+    (folder / "kafka" / "server.log").write_bytes(broker.nodes[0].log_file.read_bytes())
+    for limit, verdict in (("20000", "throttled"), ("40000", "inconclusive")):
+        (manifests / "quotas.yaml").write_text(quotas((match, {"producer_byte_rate": limit})))
+        done = invoke("backtest", *shown("backtest"), "--format", "json", cwd=folder)
+        assert done.code == 0, done.err
+        (row,) = done.json()["verdicts"]
+        assert (row["bucket"], row["verdict"]) == ({"user": "alice", "client-id": "app"}, verdict)
+    first = min(violations(broker), key=lambda one: one.at_us)
+    at = f"{datetime.datetime.fromtimestamp(first.at_us / 1e6, datetime.UTC):%Y-%m-%d %H:%M:%S}"
+    why = [at if part.startswith("2026-") else part for part in shown("why")]
+    done = invoke("why", *why, "--timezone", "UTC", cwd=folder)
+    assert done.code == 0, done.err
+    assert f"client-id=app was throttled from {at}" in done.out
+    assert "the longest" in done.out
+
+
+def shown(command: str) -> list[str]:
+    """The arguments of a command of this program that the section shows, with the folder of this test's log."""
+    (text,) = re.findall(r"^## The violation log\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
+    blocks = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("\\\n", " ")
+    (line,) = [line for line in blocks.splitlines() if line.startswith(f"kafka-quotas {command} ")]
+    return [part.replace("/var/log/kafka", "kafka") for part in shlex.split(line)[2:]]
+
+
 def produce(broker: Sandbox) -> float:
     """What the client saw as its longest throttle, in milliseconds."""
     sent = produce_steadily(
@@ -45,7 +82,7 @@ def produce(broker: Sandbox) -> float:
 
 
 @pytest.mark.parametrize("version", LOGGERS)
-def test_the_violation_log_has_the_throttles_that_the_client_saw(version: str) -> None:
+def test_the_violation_log_has_the_throttles_that_the_client_saw(version: str, tmp_path: Path) -> None:
     with running(SandboxSpec(kafka_version=version, users=(ALICE,))) as broker:
         create_topic(broker.bootstrap_servers, TOPIC)
         raw_quotas.alter(broker.bootstrap_servers, {PAIR: {"producer_byte_rate": 20_000.0}})
@@ -62,6 +99,7 @@ def test_the_violation_log_has_the_throttles_that_the_client_saw(version: str) -
         logged = violations(broker)
         assert {(one.kind, one.user, one.client_id) for one in logged} == {(Kind.PRODUCE, "alice", "app")}
         assert max(one.delay_ms for one in logged) == longest_ms
+        assert_traffic_of_backtest_and_why(broker, tmp_path)
 
         config_command.run(broker, *[part.replace("=DEBUG", "=INFO") for part in switch])
         before = len(violations(broker))

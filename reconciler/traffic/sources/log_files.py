@@ -39,20 +39,20 @@ class BrokerFiles:
     files: tuple[str, ...]
 
 
-def find_logs(arguments: Sequence[str]) -> tuple[BrokerFiles, ...]:
+def find_logs(arguments: Sequence[str], *, named: bool = True) -> tuple[BrokerFiles, ...]:
     """The files of ``[ID=]PATH`` arguments by broker, sorted by broker id.
 
     A folder means the files below it whose name contains ``.log`` and ``request``, or, when there are none, just ``.log``
     (rotated and gzipped ones too; hidden ones and a broker's data segments not). The broker is ID when given, else the number
     in the nearest file or folder name such as ``node-3`` or ``broker-3`` at or below PATH (for a file also the folder it is
-    in), else the next free number from 0, one for each argument.
+    in), else the next free number from 0, one for each argument. Without ``named``, ``request`` in a name means nothing.
 
     Raises ``TrafficError`` when a path has no log, ``UsageError`` when there are no arguments or a file is given for two brokers.
     """
     if not arguments:
         raise UsageError("no recorded traffic: name request logs with --traffic [BROKER=]PATH")
     split = [split_argument(argument) for argument in arguments]
-    return number_brokers([(broker, str(path.resolve()), list(map(str, _files_of(path)))) for broker, path in split])
+    return number_brokers([(broker, str(path.resolve()), list(map(str, _files_of(path, named=named)))) for broker, path in split])
 
 
 def number_brokers(arguments: Sequence[tuple[int | None, str, Sequence[str]]]) -> tuple[BrokerFiles, ...]:
@@ -88,12 +88,12 @@ def split_argument(argument: str) -> tuple[int | None, Path]:
     return None, Path(argument)
 
 
-def _files_of(path: Path) -> list[Path]:
+def _files_of(path: Path, *, named: bool) -> list[Path]:
     try:
         if path.is_file():
             files = [path]
         elif path.is_dir():
-            files = _logs_below(path)
+            files = _logs_below(path, named=named)
         else:
             raise TrafficError(f"recorded traffic {path}: no such file or folder")
         for file in files:
@@ -105,11 +105,11 @@ def _files_of(path: Path) -> list[Path]:
     return [f.resolve() for f in files]
 
 
-def _logs_below(folder: Path) -> list[Path]:
+def _logs_below(folder: Path, *, named: bool) -> list[Path]:
     files = (f for f in folder.rglob("*") if f.is_file() and not _hidden(f.relative_to(folder)))
     logs = sorted(f for f in files if ".log" in f.name)
-    named = [f for f in logs if "request" in f.name]
-    return named or [f for f in logs if is_request_log(f.name)]
+    of_requests = [f for f in logs if named and "request" in f.name]
+    return of_requests or [f for f in logs if is_request_log(f.name)]
 
 
 def is_request_log(name: str) -> bool:
@@ -209,6 +209,19 @@ class LogPart:
             raise TrafficError(
                 f"recorded traffic {self.path} is damaged or cut short: take it out, or unpack what is left of it with gzip -dc"
             ) from error
+
+
+def has_text(file: str, text: bytes) -> bool:
+    """Whether a log has a text, which is searched for from its beginning. Raises ``TrafficError`` for a damaged file."""
+    if file.endswith(".gz"):
+        return any(text in line for line in LogPart(file, 0, 0, Path(file).stat().st_size).lines())
+    with Path(file).open("rb", buffering=0) as stream:
+        read = b""
+        while more := stream.read(_BUFFER):
+            read = read[-len(text) :] + more
+            if text in read:
+                return True
+    return False
 
 
 def log_parts(logs: Sequence[BrokerFiles], workers: int) -> tuple[LogPart, ...]:

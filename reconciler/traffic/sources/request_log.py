@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -31,7 +30,7 @@ from reconciler.traffic.sources.log_evidence import (
     cluster_id,
     named_brokers,
 )
-from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, log_parts
+from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, has_text, log_parts
 from reconciler.traffic.sources.normal_form import (
     END_US,
     FIRST_US,
@@ -254,7 +253,7 @@ def require_request_lines(logs: Sequence[BrokerFiles], zone: str) -> None:
     """
     files = [file for log in logs for file in log.files]
     where = list_some([escaped(file) for file in files], 1)
-    if not any(map(_has_marker, files)):
+    if not any(has_text(file, MARKER) for file in files):
         raise TrafficError(f"recorded traffic {where}: {NOT_A_LOG}")
     parts = log_parts(logs, _PARTS_CUT)
     rows, details = 0, list[str]()
@@ -271,19 +270,6 @@ def require_request_lines(logs: Sequence[BrokerFiles], zone: str) -> None:
             f"recorded traffic {where}: none of the {rows} request lines looked at can be read "
             f"(no time stamp before the message, or JSON cut short), for instance:{shown}"
         )
-
-
-def _has_marker(file: str) -> bool:
-    if file.endswith(".gz"):
-        part = LogPart(file, 0, 0, Path(file).stat().st_size)
-        return any(MARKER in line for line in part.lines())
-    with Path(file).open("rb", buffering=0) as stream:
-        text = b""
-        while more := stream.read(_BUFFER):
-            text = text[-len(MARKER) :] + more
-            if MARKER in text:
-                return True
-    return False
 
 
 def _request_lines(part: LogPart) -> Iterator[bytes]:

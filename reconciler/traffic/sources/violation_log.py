@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.traffic.kinds import Kind
@@ -27,6 +27,8 @@ _LINE: Final = re.compile(
     re.DOTALL,
 )
 _KINDS: Final = {b"Produce": Kind.PRODUCE, b"Fetch": Kind.FETCH, b"Request": Kind.REQUEST, b"ControllerMutation": Kind.MUTATION}
+_SAMPLES: Final = 5
+_SHOWN: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +54,19 @@ class QuotaViolation:
 
 @dataclass(slots=True)
 class ViolationCounts:
-    """Lines of violations that were read; ``unreadable``: without a clear time, or of another form."""
+    """Lines of violations that were read; ``unreadable``: without a clear time, or of another form, with some as ``samples``."""
 
     read: int = 0
     unreadable: int = 0
+    samples: list[bytes] = field(default_factory=list)
 
 
 def read_violations(
-    lines: Iterable[bytes], *, broker: int, zone: str = "UTC", counts: ViolationCounts | None = None
+    lines: Iterable[bytes],
+    *,
+    broker: int,
+    zone: str = "UTC",
+    counts: ViolationCounts | None = None,
 ) -> Iterator[QuotaViolation]:
     """The violations of a broker's log, in its order; all other lines are skipped. ``zone``: of times without an offset."""
     clock, counts = LineClock(zone), counts or ViolationCounts()
@@ -70,6 +77,8 @@ def read_violations(
         moment, match = clock.read(line, begin), _LINE.match(line, begin)
         if moment is None or moment.unclear or match is None:
             counts.unreadable += 1
+            if len(counts.samples) < _SAMPLES:
+                counts.samples.append(line[:_SHOWN])
             continue
         counts.read += 1
         yield QuotaViolation(

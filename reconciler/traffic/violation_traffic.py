@@ -1,0 +1,129 @@
+"""A violation log as a history: throttles of the quotas of that time, and no traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from reconciler.errors import TrafficError, UsageError
+from reconciler.model import BucketVerdict, Observations
+from reconciler.text import list_some
+from reconciler.traffic.judging.by_seconds import Lines, Points
+from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.judging.mean_verdicts import SampleCounts
+from reconciler.traffic.judging.means import Mean
+from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.second_sums import Rule
+from reconciler.traffic.kernels.seconds_judge import GroupVerdict
+from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.seconds.folder import Covered
+from reconciler.traffic.sources.log_files import BrokerFiles, log_parts
+from reconciler.traffic.sources.normal_form import UNREADABLE
+from reconciler.traffic.sources.violation_log import VIOLATION, ViolationCounts, read_violations
+from reconciler.traffic.throttled_seconds import ThrottledSecond, throttled_seconds
+from reconciler.traffic.traffic_source import Facts, Source
+
+STATUS: Final = "violation"
+"""The status of its lines, and their semantics."""
+_MINUTE_US: Final = 60_000_000
+
+
+def require_traffic(source: Source, files: Sequence[str]) -> None:
+    """Raise ``UsageError`` where traffic is needed and the files are violation logs."""
+    if source is Source.VIOLATIONS:
+        raise UsageError(
+            f"{list_some(files, 1)} is a violation log, which has throttles and no traffic. Give it to backtest or why, or give "
+            "other traffic here"
+        )
+
+
+class ViolationTraffic:
+    """What the files of brokers' violation logs have. It has no series: nothing of it can be judged under other limits."""
+
+    series: tuple[Series, ...] = ()
+    means: tuple[Mean, ...] = ()
+
+    def __init__(
+        self, throttles: Sequence[ThrottledSecond], files: Sequence[str], *, unreadable: int = 0, samples: tuple[str, ...] = ()
+    ) -> None:
+        """``throttles``: in order of time. Raises ``TrafficError`` when there are none."""
+        if not throttles:
+            raise TrafficError(f"recorded traffic {list_some(files, 1)}: no quota violation of this time can be read")
+        self.throttles = tuple(throttles)
+        self._files = tuple(files)
+        requests = sum(one.requests for one in throttles)
+        facts = Facts.of(
+            Source.VIOLATIONS,
+            files,
+            covered=_covered(throttles),
+            statuses={STATUS: requests, UNREADABLE: unreadable} if unreadable else {STATUS: requests},
+            throttled_then=requests,
+            samples=samples,
+        )
+        groups = len({(one.broker, one.key, one.user, one.client_id) for one in throttles})
+        observed = Observations(semantics=STATUS, rows=requests, series=groups, throttled_then=requests)
+        self.facts: Facts = replace(facts, observations=(observed,))
+
+    @classmethod
+    def read(cls, logs: Sequence[BrokerFiles], *, zone: str) -> ViolationTraffic:
+        """Read the logs whole. ``zone``: of times without an offset. Raises ``TrafficError``."""
+        counts = ViolationCounts()
+        violations = (
+            violation
+            for part in log_parts(logs, 1)
+            for violation in read_violations(
+                (line for line in part.lines() if VIOLATION in line),
+                broker=part.broker,
+                zone=zone,
+                counts=counts,
+            )
+        )
+        seconds = throttled_seconds(violations)
+        shown = tuple(line.decode("utf-8", "replace").rstrip("\n") for line in counts.samples)
+        return cls(seconds, [file for log in logs for file in log.files], unreadable=counts.unreadable, samples=shown)
+
+    def between(self, start_us: int, end_us: int) -> ViolationTraffic:
+        """The seconds from ``start_us`` on and before ``end_us``. Raises ``TrafficError`` when there are none."""
+        chosen = [one for one in self.throttles if start_us <= one.begin_us < end_us]
+        return ViolationTraffic(chosen, self._files)
+
+    def minutes(self) -> Mapping[int, Integers]:
+        """All of them: a silence of a violation log is not a gap."""
+        first = min(one.begin_us for one in self.throttles) // _MINUTE_US
+        last = max(one.end_us for one in self.throttles) // _MINUTE_US
+        return {broker: np.arange(first, last + 1) for broker in {one.broker for one in self.throttles}}
+
+    def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
+        """None: it has no traffic."""
+        del grouping, groups, era
+        return {}
+
+    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
+        """None."""
+        del grouping, groups, window
+        return {}
+
+    def sample_counts(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Mapping[int, SampleCounts]:
+        """None."""
+        del series, grouping, groups
+        return {}
+
+    def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
+        """None."""
+        del grouping, groups, lines
+        return {}
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _covered(throttles: Iterable[ThrottledSecond]) -> Iterator[Covered]:
+    times: dict[int, tuple[int, int]] = {}
+    for one in throttles:
+        start, end = times.get(one.broker, (one.begin_us, one.end_us))
+        times[one.broker] = min(start, one.begin_us), max(end, one.end_us)
+    for broker, (start, end) in sorted(times.items()):
+        yield Covered(broker=broker, requests=0, start_us=start, end_us=end)
