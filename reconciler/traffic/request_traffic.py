@@ -6,6 +6,7 @@ import functools
 import hashlib
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar, Final, Self
 
 import numpy as np
@@ -67,8 +68,8 @@ CONNECTION: Final = "connection"
 _REQUEST: Final = (*NEEDED, "tie")
 _TOPIC: Final = (*_REQUEST, "strict", "part")
 _NULL: Final = np.iinfo(np.int64).min
-_SAMPLES_AT_ONCE: Final = 16_000_000
-"""Gauges that are sorted at a time in one process: some 600 MB."""
+_SAMPLES_AT_ONCE: Final = 6_000_000
+"""Gauges that are sorted at a time in one process: some 400 MB."""
 _NUMBERS: Final = pa.schema([(REQUEST_NUMBER, pa.int64())])
 _NUMBERS_READ: Final = 200_000
 """Lines whose correlation ids are looked at, about."""
@@ -138,27 +139,32 @@ class SecondsTraffic:
         return request_verdicts(result_of(self._rows.judge(work)), self.series, grouping)
 
     def sample_counts(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Mapping[int, SampleCounts]:
-        """Of the gauges of these groups, which are targets. In this process, so many groups at a time as memory allows."""
+        """Of the gauges of these groups, which are targets. In this process, so many at a time as memory allows."""
         before, after = limits_of(grouping.groups)
 
         def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
             return count_samples(pieces, before, after)
 
-        found: dict[int, SampleCounts] = {}
-        rows = rows_of_groups(series, grouping, groups)
-        for some in _shares(sorted(groups), rows, _SAMPLES_AT_ONCE if isinstance(self._rows, LocalRows) else sum(rows)):
-            index, expected = GroupIndex.of(series, grouping, some), rows_of_groups(series, grouping, some)
-            work: GroupWork[pa.RecordBatch] = GroupWork(
-                name="samples above limits",
-                columns=NEEDED,
-                send=functools.partial(keyed_samples, groups=index),
-                judge=judge,
-                schema=SAMPLES_OVER,
-                rows=expected,
-                bits=TIME_BITS,
+        index, expected = GroupIndex.of(series, grouping, groups), rows_of_groups(series, grouping, groups)
+        work: GroupWork[pa.RecordBatch] = GroupWork(
+            name="samples above limits",
+            columns=NEEDED,
+            send=functools.partial(keyed_samples, groups=index),
+            judge=judge,
+            schema=SAMPLES_OVER,
+            rows=expected,
+            bits=TIME_BITS,
+        )
+        if not isinstance(self._rows, LocalRows):
+            counted = self._rows.judge(work)
+        else:
+            # A moment is in one slice of time, and a group in one share of the groups.
+            counted = pa.concat_tables(
+                rows.judge(replace(work, send=functools.partial(keyed_samples, groups=part)))
+                for share, rows in self._rows.in_slices()
+                for part in _parts_of_index(index, series, grouping, _shares(sorted(groups), expected, _SAMPLES_AT_ONCE / share))
             )
-            found |= sample_counts(add_up(self._rows.judge(work), ("group",), SAMPLE_FOLDS))
-        return found
+        return sample_counts(add_up(counted, ("group",), SAMPLE_FOLDS))
 
     def minutes(self) -> Mapping[int, Integers]:
         """Of every line that can be read, charged or not: a broker that was quiet was recorded all the same."""
@@ -301,7 +307,14 @@ class RequestTraffic(SecondsTraffic):
         return waiting_of(self._rows.judge(work))
 
 
-def _shares(groups: Sequence[int], rows: Sequence[int], most: int) -> Iterator[set[int]]:
+def _parts_of_index(
+    whole: GroupIndex, series: Sequence[Series], grouping: Grouping, shares: Iterable[set[int]]
+) -> Iterator[GroupIndex]:
+    shares = list(shares)
+    yield from [whole] if len(shares) == 1 else (GroupIndex.of(series, grouping, share) for share in shares)
+
+
+def _shares(groups: Sequence[int], rows: Sequence[int], most: float) -> Iterator[set[int]]:
     """Groups in order, some at a time, with no more than ``most`` rows unless one alone has more."""
     some: set[int] = set()
     held = 0

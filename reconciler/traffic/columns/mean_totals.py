@@ -63,7 +63,8 @@ def _of_rows(rows: ChargedRows, batch: pa.RecordBatch, status: str) -> pa.Table:
         known = interval > 0
         of, amount, ts_us, throttled, length = (column[known] for column in (of, amount, ts_us, throttled, length))
         interval = np.zeros(len(of), dtype=np.int64)
-    lengths, place = np.unique(length, return_inverse=True)
+    # Gauges have none, and to find that out by sorting takes as long as all the rest.
+    lengths, place = np.unique(length, return_inverse=True) if length.any() else (length[:1], length)
     width = max(1, len(lengths))
     found, number = number_codes(of * width + place, rows.clients * width)
     client, size = pa.array(found // width), len(found)

@@ -107,6 +107,7 @@ class GroupRanges:
 
 
 _ROWS_A_PIECE: Final = 1 << 16
+_LONG_RUN: Final = 64
 
 
 def merge_blocks(batches: Iterable[pa.RecordBatch], most_held: int = 2 * ROWS_A_PARTITION) -> Iterator[list[Integers]]:
@@ -128,7 +129,10 @@ def cut_into_pieces(columns: list[Narrow]) -> Iterator[list[Integers]]:
 def sort_by_key(parts: list[list[Narrow]]) -> list[Narrow]:
     """All rows of one or more lists of columns, in the order of the first column."""
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    order = np.argsort(columns[0])
+    keys = columns[0]
+    runs = np.count_nonzero(keys[1:] < keys[:-1])
+    # Long runs that rise, as of a file with one client after the other, are merged in half of the time.
+    order = np.argsort(keys, kind="stable" if runs * _LONG_RUN < len(keys) else None)
     return [column[order] for column in columns]
 
 

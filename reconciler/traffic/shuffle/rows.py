@@ -81,11 +81,18 @@ class Rows(Protocol[Item]):
 class LocalRows(Generic[Item]):
     """Rows in this process. ``items`` reads all of them, with these columns at least; it is called for each pass.
 
-    ``together``: totals that the first one asked for brings along in the same pass, because reading is dear.
+    ``together``: totals that the first one asked for brings along in the same pass, because reading is dear. ``slices``:
+    read the rows of stretches of time, and how many there are; no two have rows of one millisecond.
     """
 
-    def __init__(self, items: Callable[[Sequence[str]], Iterable[Item]], together: Sequence[Totals[Item]] = ()) -> None:
+    def __init__(
+        self,
+        items: Callable[[Sequence[str]], Iterable[Item]],
+        together: Sequence[Totals[Item]] = (),
+        slices: Sequence[tuple[int, Callable[[Sequence[str]], Iterable[Item]]]] = (),
+    ) -> None:
         self._items = items
+        self._slices = slices
         self._together = together
         self._known: dict[str, pa.Table] = {}
 
@@ -120,6 +127,11 @@ class LocalRows(Generic[Item]):
             found = pa.Table.from_batches(work.judge(pieces), schema=work.schema)
             event |= {"rows": sum(len(part[0]) for part in parts), "results": found.num_rows}
         return found
+
+    def in_slices(self) -> list[tuple[float, LocalRows[Item]]]:
+        """The same rows in the order of time, and the share of each. One slice where the source does not know more."""
+        whole = sum(rows for rows, _ in self._slices)
+        return [(rows / whole, LocalRows(items)) for rows, items in self._slices] or [(1.0, self)]
 
     def judge_in_order(self, works: Sequence[GroupWork[Item]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """As ``Rows.judge_in_order``."""

@@ -123,7 +123,7 @@ def canonical_rows(batch: pa.RecordBatch, columns: Sequence[str] = ROWS.names) -
         # A client without a known name may still be judged; of an address there is nothing else to know.
         known = ~of_address | are_known(ip)
     broker, ts_us = _column(batch, "broker", pa.int32()), _times(batch)
-    amount, overhead = (_column(batch, name, pa.int64()) for name in ("amount", "overhead"))
+    amount = _column(batch, "amount", pa.int64())
     counts = integers(amount)
     countable = are_known(amount) & (counts >= 0) & (counts <= MOST_AMOUNT)
     usable = are_known(ts_us) & countable & are_known(broker) & _one_of(kind, set(Kind))
@@ -131,8 +131,10 @@ def canonical_rows(batch: pa.RecordBatch, columns: Sequence[str] = ROWS.names) -
     wrong = [~usable, *(_one_of(semantics, {word}) for word in OF_METRICS), ~_one_of(semantics, {EVENT}), ~known]
     if UNCLEAR in batch.schema.names:
         wrong.insert(0, _flags(batch.column(UNCLEAR)))
-    # Anything else would spoil sums and spans.
-    more = np.clip(integers(overhead), 0, np.where(countable, counts, 0))
+    more = np.zeros(batch.num_rows, dtype=np.int64)
+    if "overhead" in batch.schema.names:
+        # Anything else would spoil sums and spans.
+        more = np.clip(integers(_column(batch, "overhead", pa.int64())), 0, np.where(countable, counts, 0))
     uncountable = None if countable.all() else ~countable
     made: dict[str, Callable[[], pa.Array]] = {
         "status": lambda: _statuses(wrong),
@@ -253,8 +255,12 @@ def _only_where(names: pa.DictionaryArray, rows: Flags) -> pa.DictionaryArray:
 
 
 def _one_of(names: pa.DictionaryArray, wanted: Collection[str]) -> Flags:
-    places = integers(pc.fill_null(names.indices, len(names.dictionary)))
-    return np.asarray([*(name in wanted for name in names.dictionary.to_pylist()), False], dtype=np.bool_)[places]
+    chosen = [name in wanted for name in names.dictionary.to_pylist()]
+    if not any(chosen):
+        return np.zeros(len(names), dtype=np.bool_)
+    if all(chosen) and not names.null_count:
+        return np.ones(len(names), dtype=np.bool_)
+    return np.asarray([*chosen, False], dtype=np.bool_)[integers(pc.fill_null(names.indices, len(chosen)))]
 
 
 def _name_hashes(batch: pa.RecordBatch, name: str) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
@@ -271,6 +277,8 @@ def _flags(column: pa.Array) -> Flags:
 
 def are_known(column: pa.Array) -> Flags:
     """Where a column is not null."""
+    if not column.null_count:
+        return np.ones(len(column), dtype=np.bool_)
     return np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 

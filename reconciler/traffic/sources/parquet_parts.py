@@ -34,15 +34,20 @@ class Between:
 
     def covers(self, footer: pq.FileMetaData) -> bool:
         """Whether the statistics of a file show that all of its rows are of this time."""
-        place = footer.schema.names.index("ts") if "ts" in footer.schema.names else -1
         for group in range(footer.num_row_groups):
-            statistics = footer.row_group(group).column(place).statistics if place >= 0 else None
-            if statistics is None or not statistics.has_min_max or not isinstance(statistics.min, datetime.datetime):
-                return False
-            low, high = (_micros(at) for at in (statistics.min, statistics.max))
-            if low <= self.after_us or high > self.until_us:
+            span = _span_us(footer, group)
+            if span is None or span[0] <= self.after_us or span[1] > self.until_us:
                 return False
         return True
+
+
+def _span_us(footer: pq.FileMetaData, group: int) -> tuple[int, int] | None:
+    """The first and the last time of a row group."""
+    place = footer.schema.names.index("ts") if "ts" in footer.schema.names else -1
+    statistics = footer.row_group(group).column(place).statistics if place >= 0 else None
+    if statistics is None or not statistics.has_min_max or not isinstance(statistics.min, datetime.datetime):
+        return None
+    return _micros(statistics.min), _micros(statistics.max)
 
 
 def _micros(at: datetime.datetime) -> int:
@@ -63,6 +68,8 @@ class Part:
     """Those that the file has."""
     between: Between | None = None
     """Only rows of this time, where it cuts the file's."""
+    span_us: tuple[int, int] | None = None
+    """The first and the last time, as statistics show them; ``None``: not known."""
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Its rows; columns that the file lacks are not there. Memory does not grow with the size of a row group."""
@@ -102,9 +109,36 @@ def parts_of(files: Sequence[str], rows: int = ROWS_A_PART, between: Between | N
         for group in range(footer.num_row_groups):
             held += footer.row_group(group).num_rows
             if held >= rows or group + 1 == footer.num_row_groups:
-                parts.append(Part(path, first, group + 1, held, columns, chosen))
+                spans = [_span_us(footer, number) for number in range(first, group + 1)]
+                parts.append(Part(path, first, group + 1, held, columns, chosen, _around(spans)))
                 first, held = group + 1, 0
     return tuple(part for part in parts if part.rows)
+
+
+def _around(spans: Sequence[tuple[int, int] | None]) -> tuple[int, int] | None:
+    known = [span for span in spans if span is not None]
+    return (min(low for low, _ in known), max(high for _, high in known)) if known and len(known) == len(spans) else None
+
+
+def time_slices(parts: Sequence[Part], rows: int) -> list[tuple[Part, ...]]:
+    """The parts in the order of time, some together: no two slices have rows of one millisecond.
+
+    A slice has more than ``rows`` where its parts cannot be told apart by time. Without statistics of every part there is one.
+    """
+    spans = [(part.span_us, part) for part in parts]
+    known = sorted(((span, part) for span, part in spans if span is not None), key=lambda one: one[0])
+    if len(known) < len(parts):
+        return [tuple(parts)]
+    slices: list[tuple[Part, ...]] = []
+    held: list[Part] = []
+    last_ms = 0
+    for (low_us, high_us), part in known:
+        if held and low_us // 1000 > last_ms and sum(one.rows for one in held) + part.rows > rows:
+            slices.append(tuple(held))
+            held = []
+        last_ms = max(last_ms, high_us // 1000) if held else high_us // 1000
+        held.append(part)
+    return [*slices, tuple(held)] if held else slices
 
 
 def has_one_value(footer: pq.FileMetaData, column: str, value: str) -> bool:
